@@ -1,0 +1,112 @@
+"""Atoms: what publications are taken apart into, as columns.
+
+An atom is a value at a path of one publication. A batch of publications is one `Atoms`: flat arrays, publication after
+publication, no Python object per atom. Predicates look at atoms through *columns*: the value itself, the moment it
+names, the text patterns it begins with, the concepts it is a kind of. Both sides share this vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.values import Scalar
+
+Event = Mapping[str, Sequence[Scalar]]
+"""One publication by path: the readable form, used by the definition of matching and by explanations."""
+
+
+class Aspect(IntEnum):
+    """Which property of a value a predicate looks at."""
+
+    VALUE = 0
+    INSTANT = 1
+    PREFIX = 2
+    SUFFIX = 3
+    SUBSTRING = 4
+    AT_MOST = 5
+    BELOW = 6
+    AT_LEAST = 7
+    ABOVE = 8
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Column:
+    """A path seen through an aspect; the order aspects also name the domain whose order it is."""
+
+    path: str
+    aspect: Aspect = Aspect.VALUE
+    domain: str = ""
+
+
+class AtomKind(IntEnum):
+    """How an atom's payload is to be read."""
+
+    INTEGER = 0
+    DOUBLE = 1
+    STRING = 2
+    BOOLEAN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """The atoms of a batch of publications; those of publication i are `starts[i]:starts[i + 1]`.
+
+    The payload is an integer, the bits of a double, 0 or 1, or the offset of a string of `length` bytes in `text`.
+    """
+
+    paths: tuple[str, ...]
+    starts: npt.NDArray[np.int64]
+    path: npt.NDArray[np.int32]
+    kind: npt.NDArray[np.uint8]
+    payload: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int32]
+    text: npt.NDArray[np.uint8]
+
+    @property
+    def count(self) -> int:
+        return len(self.starts) - 1
+
+    @classmethod
+    def of(cls, events: Iterable[Event], paths: Sequence[str] | None = None) -> Atoms:
+        """Atoms of events in their readable form; with `paths`, only of those."""
+        ids = {path: i for i, path in enumerate(paths or ())}
+        starts, path_ids, kinds, payloads, lengths = [0], [], [], [], []
+        text = bytearray()
+        for event in events:
+            for path, values in event.items():
+                if paths is not None and path not in ids:
+                    continue
+                path_id = ids.setdefault(path, len(ids))
+                for value in values:
+                    kind, payload, length = _atom(value, text)
+                    path_ids.append(path_id)
+                    kinds.append(kind)
+                    payloads.append(payload)
+                    lengths.append(length)
+            starts.append(len(path_ids))
+        return cls(
+            tuple(ids),
+            np.array(starts, np.int64),
+            np.array(path_ids, np.int32),
+            np.array(kinds, np.uint8),
+            np.array(payloads, np.int64),
+            np.array(lengths, np.int32),
+            np.frombuffer(bytes(text), np.uint8),
+        )
+
+
+def _atom(value: Scalar, text: bytearray) -> tuple[int, int, int]:
+    if isinstance(value, bool):
+        return AtomKind.BOOLEAN, int(value), 0
+    if isinstance(value, int):
+        return AtomKind.INTEGER, value, 0
+    if isinstance(value, float):
+        return AtomKind.DOUBLE, int(np.float64(value).view(np.int64)), 0
+    data = value.encode()
+    text.extend(data)
+    return AtomKind.STRING, len(text) - len(data), len(data)

@@ -1,0 +1,121 @@
+"""Plans: what a subscription is compiled to, singly and in bulk.
+
+A plan is a list of clauses; a clause is a conjunction of tests; a test is a relation between a column of atoms and an
+operand, or its negation. Many subscriptions differ only in their literals: a `ClauseBlock` holds such clauses once as a
+shape and their operands as columns, so that a million texts need no million trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.atoms import Column
+from tidings.model import Reject, Subscription
+from tidings.schema.domains import Domain
+from tidings.values import Instant, Kind, Scalar
+
+
+class Relation(IntEnum):
+    """How a column's value must stand to the operand. Some value must, or, negated, none may."""
+
+    EXISTS = 0
+    EQ = 1
+    NE = 2
+    LT = 3
+    LE = 4
+    GT = 5
+    GE = 6
+    BETWEEN = 7
+    IN = 8
+
+
+Operand = Scalar | Instant | tuple[Scalar | Instant, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TestShape:
+    """A test without its operand: `kind` says what the operand is made of (None for EXISTS)."""
+
+    __test__ = False
+
+    column: Column
+    relation: Relation
+    kind: Kind | None
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A test with its operand: one literal, a pair for BETWEEN, several of one kind for IN, None for EXISTS."""
+
+    __test__ = False
+
+    shape: TestShape
+    operand: Operand
+
+
+Clause = tuple[Test, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A subscription satisfied by what satisfies all tests of one of its clauses.
+
+    `domains` are the ordered domains its order aspects speak of. A shape to check after the tests (the branches of a
+    document, the bindings of a graph) will stand beside the clauses.
+    """
+
+    clauses: tuple[Clause, ...]
+    domains: tuple[Domain, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers, exactly: the nearest doubles and what they leave over (see `values.split_number`)."""
+
+    nearest: npt.NDArray[np.float64]
+    rest: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.nearest)
+
+
+Literals = Numbers | pa.Array | npt.NDArray[np.int64] | npt.NDArray[np.bool_]
+"""Literals of one kind: Numbers, a binary Arrow array of UTF-8 strings, microseconds (int64), or booleans."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """The operands of one test over all clauses of a block.
+
+    Row i has `values[i]`; for BETWEEN also `upper[i]`; for IN it has `values[offsets[i]:offsets[i + 1]]`.
+    EXISTS has none.
+    """
+
+    values: Literals | None = None
+    upper: Literals | None = None
+    offsets: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseBlock:
+    """Clauses of one shape. Row i belongs to subscription `rows[i]` of the `Compiled` it stands in."""
+
+    shape: tuple[TestShape, ...]
+    operands: tuple[Operands, ...]
+    rows: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Subscriptions ready for an index, and those that were refused, with the reasons."""
+
+    subscriptions: tuple[Subscription, ...]
+    blocks: tuple[ClauseBlock, ...]
+    domains: tuple[Domain, ...]
+    rejects: tuple[Reject, ...]

@@ -1,0 +1,147 @@
+"""Everything Tidings refuses, and how it says so.
+
+    TidingsError
+    ├── InputError                 something a person or a publisher wrote
+    │   ├── SubscriptionError      a subscription's text
+    │   │   ├── SyntaxProblem      does not parse                      (column underlined)
+    │   │   ├── CheckProblem       parses, but contradicts the schema  (column underlined)
+    │   │   └── TooLarge           would compile to more clauses than the limit
+    │   ├── PublicationError       a publication's bytes
+    │   │   ├── DecodeProblem      not JSON, not an object, a number nobody can hold ...
+    │   │   └── ConsistencyProblem breaks rule R1, R2 or R3 of the event schema
+    │   └── SchemaError            a schema or an extension of one
+    ├── StoreError                 the store cannot be reached, or is of another version
+    └── SetupError                 Java, Spark or a folder is missing
+
+Each carries the same facts as fields, so that an API can hand them over and the command line can draw them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a text: line and column count from one, `length` characters are underlined."""
+
+    text: str
+    line: int
+    column: int
+    length: int = 1
+
+    @classmethod
+    def at(cls, text: str, start: int, end: int | None = None) -> Place:
+        """The place of the characters `start` to `end` (counted from zero) of `text`."""
+        line = text.count("\n", 0, start) + 1
+        column = start - (text.rfind("\n", 0, start) + 1) + 1
+        return cls(text, line, column, max(1, (start + 1 if end is None else end) - start))
+
+    def describe(self) -> str:
+        several = "\n" in self.text
+        return f"line {self.line}, column {self.column}" if several else f"column {self.column}"
+
+    def drawn(self, note: str = "") -> str:
+        """The line of the text, with the place underlined and `note` beside the underline."""
+        lines = self.text.split("\n")
+        line = lines[self.line - 1] if self.line <= len(lines) else ""
+        under = " " * (self.column - 1) + "^" * max(1, min(self.length, len(line) - self.column + 1))
+        return f"  {line}\n  {under}" + (f"   {note}" if note else "")
+
+
+class TidingsError(Exception):
+    """What was wrong (`what`), where, what was received, what would be accepted, and a hint."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        place: Place | None = None,
+        where: str | None = None,
+        received: str | None = None,
+        accepted: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.what, self.place, self.where = what, place, where
+        self.received, self.accepted, self.hint = received, accepted, hint
+        super().__init__(self.message())
+
+    def headline(self) -> str:
+        where = self.place.describe() if self.place else self.where
+        line = f"{self.what} ({where})" if where else self.what
+        if self.received is not None:
+            line += f"; received {self.received}"
+        return line + (f"; accepted: {self.accepted}" if self.accepted else "")
+
+    def message(self) -> str:
+        if self.place is None:
+            return self.headline() + (f"; {self.hint}" if self.hint else "")
+        return f"{self.headline()}\n{self.place.drawn(self.hint or '')}"
+
+    def facts(self) -> dict[str, object]:
+        """The same as fields, for machines."""
+        place = self.place and {
+            "line": self.place.line,
+            "column": self.place.column,
+            "length": self.place.length,
+        }
+        named = {"place": place, "where": self.where, "received": self.received}
+        named |= {"accepted": self.accepted, "hint": self.hint}
+        return {"error": type(self).__name__, "what": self.what} | {k: v for k, v in named.items() if v}
+
+
+class InputError(TidingsError):
+    """Something a person or a publisher wrote cannot be taken as it is."""
+
+    exit_code = 2
+
+
+class SubscriptionError(InputError):
+    """A subscription's text cannot be taken."""
+
+
+class SyntaxProblem(SubscriptionError):
+    """The text does not parse."""
+
+
+class CheckProblem(SubscriptionError):
+    """The text parses, but contradicts the schema or itself."""
+
+
+class TooLarge(SubscriptionError):
+    """The subscription would need more clauses than the limit allows."""
+
+
+class PublicationError(InputError):
+    """A publication cannot be taken."""
+
+
+class DecodeProblem(PublicationError):
+    """The bytes are not what their kind of publication looks like."""
+
+
+class ConsistencyProblem(PublicationError):
+    """An event breaks one of the event schema's rules; `rule` is R1, R2 or R3."""
+
+    def __init__(self, rule: str, what: str, **more: str | None) -> None:
+        self.rule = rule
+        super().__init__(f"{what} (rule {rule})", **more)  # type: ignore[arg-type]
+
+    def facts(self) -> dict[str, object]:
+        return super().facts() | {"rule": self.rule}
+
+
+class SchemaError(InputError):
+    """A schema contradicts itself, or an extension is not one."""
+
+
+class StoreError(TidingsError):
+    """The store cannot be used."""
+
+
+class SetupError(TidingsError):
+    """Something the machine should have is not there."""
+
+    exit_code = 4

@@ -1,0 +1,78 @@
+"""The words everything shares: publications, subscriptions, matches, notifications. Frozen values, no behaviour."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.values import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What somebody asked for: a text in a language."""
+
+    id: str
+    subscriber: str
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What somebody published: bytes of a kind, and its place in the journal once it has one."""
+
+    id: str
+    media_type: str
+    body: bytes
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A publication satisfies a subscription."""
+
+    publication: str
+    subscription: str
+    bindings: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One predicate that held, the value that made it hold, and where that value stands in the publication."""
+
+    predicate: str
+    value: Scalar | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A match made durable: it has an id, and a place in its subscriber's gapless sequence."""
+
+    id: str
+    subscriber: str
+    sequence: int
+    subscription: str
+    publication: str
+    because: tuple[Reason, ...]
+    time: str
+    kind: str = "matched"
+    bindings: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Something that was refused: a subscription or a publication, with the reason and the facts behind it."""
+
+    what: str
+    id: str
+    reason: str
+    facts: dict[str, object]
+
+
+def notification_id(publication: str, subscription: str) -> str:
+    """The same pair always gives the same id: repeating work after a crash cannot notify twice."""
+    pair = f"{len(publication)}:{publication}{subscription}".encode()
+    return "n-" + hashlib.blake2b(pair, digest_size=10).hexdigest()
