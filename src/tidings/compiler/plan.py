@@ -1,21 +1,22 @@
 """Plans: what a subscription is compiled to, singly and in bulk.
 
-A plan is a list of clauses; a clause is a conjunction of tests; a test is a relation between a column of atoms and an
-operand, or its negation. Many subscriptions differ only in their literals: a `ClauseBlock` holds such clauses once as a
-shape and their operands as columns, so that a million texts need no million trees.
+A plan is a list of clauses; a clause is a conjunction of tests; a test is a relation between a column of
+atoms and an operand, or its negation. Many subscriptions differ only in their literals: a `ClauseBlock` holds
+such clauses once as a shape and their operands as columns, so that a million texts need no million trees.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import Column
-from tidings.model import Reject, Subscription
+from tidings.model import Reject
 from tidings.schema.domains import Domain
 from tidings.values import Instant, Kind, Scalar
 
@@ -51,7 +52,7 @@ class TestShape:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test with its operand: one literal, a pair for BETWEEN, several of one kind for IN, None for EXISTS."""
+    """A test with its operand: a literal, a pair for BETWEEN, several of one kind for IN, None for EXISTS."""
 
     __test__ = False
 
@@ -66,8 +67,8 @@ Clause = tuple[Test, ...]
 class Plan:
     """A subscription satisfied by what satisfies all tests of one of its clauses.
 
-    `domains` are the ordered domains its order aspects speak of. A shape to check after the tests (the branches of a
-    document, the bindings of a graph) will stand beside the clauses.
+    `domains` are the ordered domains its order aspects speak of. A shape to check after the tests (the
+    branches of a document, the bindings of a graph) will stand beside the clauses.
     """
 
     clauses: tuple[Clause, ...]
@@ -85,7 +86,7 @@ class Numbers:
         return len(self.nearest)
 
 
-Literals = Numbers | pa.Array | npt.NDArray[np.int64] | npt.NDArray[np.bool_]
+Literals: TypeAlias = "Numbers | pa.Array[Any] | npt.NDArray[np.int64] | npt.NDArray[np.bool_]"
 """Literals of one kind: Numbers, a binary Arrow array of UTF-8 strings, microseconds (int64), or booleans."""
 
 
@@ -113,9 +114,13 @@ class ClauseBlock:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Subscriptions ready for an index, and those that were refused, with the reasons."""
+    """Subscriptions ready for an index, and those that were refused, with the reasons.
 
-    subscriptions: tuple[Subscription, ...]
+    `subscriptions` are the accepted ones, a table with the columns id, subscriber, language and text (all
+    strings): a million objects would cost more than compiling their texts.
+    """
+
+    subscriptions: pa.Table
     blocks: tuple[ClauseBlock, ...]
     domains: tuple[Domain, ...]
     rejects: tuple[Reject, ...]
