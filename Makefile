@@ -1,0 +1,55 @@
+# Two commands do everything: `make run` shows Tidings at work, `make test` checks it. Both set up what is missing first.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+
+.PHONY: help setup run test lint types layers unit docs faults fuzz bench bench-full format constraints clean
+
+help: ## this list
+	@echo "make ..."
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
+
+setup: ## create .venv with the pinned versions and check for Java 17+ (seconds when that is done already)
+	@scripts/setup
+
+run: setup ## the demo: a running stream, people, live notifications
+	@.venv/bin/tidings demo $(ARGS)
+
+test: setup ## everything that must hold: lint, types, layers, tests (ARGS="-k words" picks tests)
+	@scripts/check $(ARGS)
+
+lint: setup ## ruff: rules and format
+	@scripts/check --only lint
+
+types: setup ## mypy, strict
+	@scripts/check --only types
+
+layers: setup ## import-linter: which folder may import which
+	@scripts/check --only layers
+
+docs: setup ## the docs' links, examples and completeness
+	@$(PY) -m pytest tests/test_docs.py $(ARGS)
+
+faults: setup ## kill the stream with kill -9 again and again (FAULTS=20 times): nothing lost, nothing twice
+	@FAULTS=$(or $(FAULTS),20) $(PY) -m pytest -m faults --timeout=3600 $(ARGS)
+
+fuzz: setup ## the property tests, a hundred times longer than in `make test` (HYPOTHESIS_PROFILE=fuzz)
+	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -m "not spark and not faults" --timeout=14400 $(ARGS)
+
+bench: setup ## the benchmark tables, in minutes
+	@$(PY) -m benchmarks $(ARGS)
+
+bench-full: setup ## the benchmark tables at full size, in an hour or so
+	@$(PY) -m benchmarks --full $(ARGS)
+
+format: setup ## let ruff write the format and the mends it is sure of
+	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .
+
+constraints: setup ## write the versions that are installed now to constraints.txt
+	@scripts/constraints
+
+clean: ## remove caches and .venv
+	@rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
