@@ -1,0 +1,27 @@
+"""What all tests share: how Hypothesis generates, and an environment without somebody's own settings."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The first example of a test may compile a kernel or start Spark: how long one takes says nothing.
+_COMMON = {
+    "deadline": None,
+    "derandomize": False,  # each run looks elsewhere; a failure prints how to see it again
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow],
+}
+settings.register_profile("test", max_examples=100, **_COMMON)
+settings.register_profile("quick", max_examples=10, **_COMMON)
+settings.register_profile("fuzz", max_examples=10_000, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests see the defaults, whatever the person who runs them has set."""
+    for name in ("TIDINGS_HOME", "TIDINGS_STORE", "SPARK_REMOTE", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
