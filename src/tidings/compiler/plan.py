@@ -8,7 +8,6 @@ such clauses once as a shape and their operands as columns, so that a million te
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,25 +16,23 @@ import pyarrow as pa
 
 from tidings.atoms import Column
 from tidings.model import Reject
+from tidings.operators import Operand, Relation
 from tidings.schema.domains import Domain
-from tidings.values import Instant, Kind, Scalar
+from tidings.values import Kind
 
-
-class Relation(IntEnum):
-    """How a column's value must stand to the operand. Some value must, or, negated, none may."""
-
-    EXISTS = 0
-    EQ = 1
-    NE = 2
-    LT = 3
-    LE = 4
-    GT = 5
-    GE = 6
-    BETWEEN = 7
-    IN = 8
-
-
-Operand = Scalar | Instant | tuple[Scalar | Instant, ...] | None
+__all__ = [
+    "Clause",
+    "ClauseBlock",
+    "Compiled",
+    "Literals",
+    "Numbers",
+    "Operand",
+    "Operands",
+    "Plan",
+    "Relation",
+    "Test",
+    "TestShape",
+]
 
 
 @dataclass(frozen=True, slots=True)
