@@ -1,0 +1,38 @@
+"""Names in a schema, and the words with which errors help somebody who mistyped one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+EVENT_TYPE = "event_type"
+"""The distinguished attribute: which event types an event has (paper 004, section 2.1)."""
+
+# A database's text column cannot hold NUL, a terminal should not be sent the others, and no event carries half a
+# surrogate pair.
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+
+
+def is_name(text: object) -> bool:
+    """Whether the text can name something: not empty, no control characters."""
+    return isinstance(text, str) and text != "" and _UNWRITABLE.search(text) is None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint with the known name nearest to a mistyped one, if one is near."""
+    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{near[0]}'?" if near else None
+
+
+def listed(words: Iterable[str], last: str = "and") -> str:
+    """Words as a sentence has them: `a`, `a and b`, `a, b and c`."""
+    *before, end = list(words)
+    return f"{', '.join(before)} {last} {end}" if before else end
+
+
+def some(words: Iterable[str], limit: int = 12) -> str:
+    """The first words of a long list and how many more there are."""
+    all_words = list(words)
+    more = len(all_words) - limit
+    return ", ".join(all_words[:limit]) + (f" and {more} more" if more > 0 else "")
