@@ -1,7 +1,7 @@
 """Consistency rules R1, R2 and R3: whether an event is an instance of the schema (paper 004, section 2.1).
 
     R1  the event says its types, and they exist
-    R2  what is mandatory is there; values belong to their attribute's domain; unique attributes have one value
+    R2  what is mandatory is there; values belong to their attribute's domain; what is unique has one value
     R3  nothing else is there, unless one of the event's types is open
 
 A schema without event types has no rules: every event is consistent with it.
@@ -95,10 +95,14 @@ def accepted(domain: Domain) -> str:
     if domain.kind is DomainKind.NUMERIC:
         low = "" if domain.minimum is None else f" from {domain.minimum}"
         return f"a number{low}" + ("" if domain.maximum is None else f" up to {domain.maximum}")
-    words = {DomainKind.STRING: "a string", DomainKind.BOOLEAN: "true or false"}
-    return words.get(
-        domain.kind, "a string with an ISO 8601 date or date-time, such as '2026-01-31T12:00:00Z'"
-    )
+    return _ACCEPTED[domain.kind]
+
+
+_ACCEPTED = {
+    DomainKind.STRING: "a string",
+    DomainKind.BOOLEAN: "true or false",
+    DomainKind.INSTANT: "a string with an ISO 8601 date or date-time, such as '2026-01-31T12:00:00Z'",
+}
 
 
 def _hint(domain: Domain, value: Scalar) -> str | None:

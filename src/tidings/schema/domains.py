@@ -1,7 +1,7 @@
 """Domains: what values an attribute may have and how they compare.
 
-A domain is checked when it is made, so that whoever holds one can rely on its order being an order: every value that
-is named as standing above another is itself a value, and no value stands above itself.
+A domain is checked when it is made, so that whoever holds one can rely on its order being an order: every value
+that is named as standing above another is itself a value, and no value stands above itself.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ LISTED = (DomainKind.ENUMERATED, DomainKind.HIERARCHICAL)
 
 @dataclass(frozen=True)
 class Domain:
-    """A named domain. For enumerated and hierarchical ones, `below` maps each value to those directly above it.
+    """A named domain. If its values are listed, `below` maps each of them to those directly above it.
 
-    The order is a DAG: `a <= b` when b can be reached from a, `a` itself included; `<` leaves `a` out. In a hierarchy
-    that reads "a is a kind of b". A numeric domain may have a smallest and a largest value.
+    The order is a DAG: `a <= b` when b can be reached from a, `a` itself included; `<` leaves `a` out. In a
+    hierarchy that reads "a is a kind of b". A numeric domain may have a smallest and a largest value.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Domain:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether `<` and its relatives mean something here; booleans and plain enumerations have no order."""
+        """Whether `<` and its relatives mean something; booleans and plain enumerations have no order."""
         if self.kind is DomainKind.ENUMERATED:
             return any(self.below.values())
         return self.kind is not DomainKind.BOOLEAN

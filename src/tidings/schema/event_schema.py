@@ -1,7 +1,7 @@
 """The integrated event schema of paper 004, section 2.1: domains, attributes and event types.
 
-An event may have several types. The *view* over them merges what they say: what is mandatory for one of them is
-mandatory, and what may have several values in one of them may have several.
+An event may have several types. The *view* over them merges what they say: what is mandatory for one of them
+is mandatory, and what may have several values in one of them may have several.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tidings.schema.names import EVENT_TYPE, did_you_mean, is_name, some
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute and the name of its domain. The name may have dots: `seller.city` is a path into the event."""
+    """An attribute and its domain's name. Its own name may have dots: `seller.city` is a path into the event."""
 
     name: str
     domain: str
@@ -25,7 +25,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What an event type says of an attribute: the paper's triple (A, mandatory | optional, unique | multiple)."""
+    """What an event type says of an attribute: the paper's (A, mandatory | optional, unique | multiple)."""
 
     attribute: str
     mandatory: bool = False
@@ -84,10 +84,10 @@ class SchemaParts:
         )
 
     def problem(
-        self, at: tuple[str, ...], what: str, accepted: str = "", hint: str | None = None
+        self, at: tuple[str, ...], what: str, accepted: str | None = None, hint: str | None = None
     ) -> SchemaError:
         """An error about the part of that name, with its place where there is a file."""
-        return SchemaError(what, place=self.places.get(at), accepted=accepted or None, hint=hint)
+        return SchemaError(what, place=self.places.get(at), accepted=accepted, hint=hint)
 
     def domain(self, name: str) -> Domain | None:
         """A domain of the schema, or a built-in one: numeric, string, boolean, instant."""
@@ -96,7 +96,7 @@ class SchemaParts:
 
 @dataclass(frozen=True)
 class EventSchema(SchemaParts):
-    """A whole schema: everything it names, it has. Checked when it is made; the empty one accepts every event."""
+    """A whole schema: it has everything it names. Checked when made; the empty one accepts every event."""
 
     def __post_init__(self) -> None:
         for rule in WHOLE:
@@ -109,7 +109,7 @@ class EventSchema(SchemaParts):
 
     @property
     def open(self) -> bool:
-        """Whether attributes may occur that the schema does not name: without event types, or if one is open."""
+        """Whether events may carry attributes the schema does not name: no event types, or an open one."""
         return not self.event_types or any(event_type.open for event_type in self.event_types.values())
 
     def domain_of(self, attribute: str) -> Domain | None:

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 EVENT_TYPE = "event_type"
 """The distinguished attribute: which event types an event has (paper 004, section 2.1)."""
 
-# A database's text column cannot hold NUL, a terminal should not be sent the others, and no event carries half a
-# surrogate pair.
+# A database's text column cannot hold NUL, a terminal should not be sent the others, and no event carries half
+# a surrogate pair.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
 
