@@ -1,0 +1,161 @@
+"""The Spark session: embedded and quiet by default, a cluster or Spark Connect when asked.
+
+    open_session()                                   local[*], loopback only
+    open_session(master="spark://cluster:7077")      a cluster
+    open_session(remote="sc://cluster:15002")        Spark Connect; so does the environment's SPARK_REMOTE
+
+Every setting stands in a table with the reason for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tidings.errors import SetupError
+
+LOOPBACK = "127.0.0.1"
+OLDEST_JAVA = 17
+INSTALL_JAVA = "sudo apt-get install -y openjdk-17-jre-headless"
+
+COMMON = {
+    "spark.sql.shuffle.partitions": "4",  # nothing large is ever shuffled: matching needs no exchange
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # publications a task takes at once
+    "spark.sql.streaming.pollingDelay": "50ms",  # an idle stream asks the store 20 times a second, not 100
+    "spark.sql.streaming.minBatchesToRetain": "20",  # recovery needs the last batch; the rest is for people
+}
+"""Settings of any session."""
+
+STARTED = {
+    "spark.app.name": "tidings",
+    "spark.ui.showConsoleProgress": "false",  # the command line draws its own bar
+    "spark.log.level": "ERROR",  # see log4j2.properties
+    "spark.sql.streaming.metricsEnabled": "false",  # nobody reads them; progress comes with each batch
+}
+"""Settings of a driver that is started here, for whatever cluster."""
+
+EMBEDDED = {
+    "spark.ui.enabled": "false",  # half a second of start-up, and a port nobody asked for
+    "spark.driver.host": LOOPBACK,  # without these Spark listens on the machine's outer address
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.connect.grpc.binding.address": LOOPBACK,
+}
+"""Settings of a driver with everything on this machine."""
+
+
+def open_session(
+    master: str | None = None, remote: str | None = None, log: Path | None = None, **more: str
+) -> SparkSession:
+    """A session: an own one on `master` (default `local[*]`), or one of a Connect server at `remote`.
+
+    `remote` may also be `local[n]`: a Connect server of its own in this process. A `master` outweighs the
+    environment's SPARK_REMOTE. What the JVM prints goes to the file `log` when one is given. `more` are
+    further Spark settings.
+    """
+    remote = _remote(master, remote)
+    settings = _settings(master or "local[*]", remote) | more
+    if remote is None or remote.startswith("local"):
+        check_java()
+        _prepare_environment(remote or master or "local[*]")
+    with _stderr_into(log):
+        return _start(settings, remote)
+
+
+def check_java() -> str:
+    """The version of the Java that Spark would use; a SetupError if there is none or it is too old."""
+    java = _java()
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
+    if said.returncode or not found:
+        raise SetupError("Java does not start", where=java, hint=f"type: {INSTALL_JAVA}")
+    version = int(found[2] if found[1] == "1" and found[2] else found[1])
+    if version < OLDEST_JAVA:
+        raise SetupError(
+            "Java is too old for Spark",
+            where=java,
+            received=f"version {version}",
+            accepted=f"{OLDEST_JAVA} or later",
+            hint=f"type: {INSTALL_JAVA}",
+        )
+    return str(version)
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java and Path(java).exists():
+        return java
+    where = "JAVA_HOME is " + home if home else "no java on the PATH"
+    raise SetupError("Spark needs Java, and there is none", where=where, hint=f"type: {INSTALL_JAVA}")
+
+
+def _remote(master: str | None, remote: str | None) -> str | None:
+    if master and remote:
+        raise SetupError("a session has either a master or a remote", received=f"{master} and {remote}")
+    if master:
+        os.environ.pop("SPARK_REMOTE", None)
+        return None
+    return remote or os.environ.get("SPARK_REMOTE")
+
+
+def _settings(master: str, remote: str | None) -> dict[str, str]:
+    if remote and not remote.startswith("local"):
+        return dict(COMMON)
+    started = COMMON | STARTED | _quiet()
+    if (remote or master).startswith("local"):
+        started |= EMBEDDED
+    return started if remote else started | {"spark.master": master}
+
+
+def _quiet() -> dict[str, str]:
+    """The logging of the JVM, which has to be said before it starts."""
+    file = Path(__file__).with_name("log4j2.properties")
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file.as_uri()}"}
+
+
+def _prepare_environment(master: str) -> None:
+    """Workers run the interpreter that runs now, or they may not find Tidings or not connect back."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if master.startswith("local"):
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+
+
+def _start(settings: dict[str, str], remote: str | None) -> SparkSession:
+    builder = SparkSession.builder.config(map=settings)
+    try:
+        session: SparkSession = (builder.remote(remote) if remote else builder).getOrCreate()
+    except PySparkException as problem:
+        where = remote or settings["spark.master"]
+        raise SetupError("Spark does not start", where=where, hint=str(problem).split("\n")[0]) from problem
+    return session
+
+
+@contextlib.contextmanager
+def _stderr_into(log: Path | None) -> Iterator[None]:
+    """While this is open, processes that start have `log` as their standard error.
+
+    Spark's launcher takes no other file, and the JVM's warning about incubator modules obeys no setting.
+    """
+    if log is None:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
