@@ -1,0 +1,1 @@
+"""Texts become trees. Each language has its grammar beside it and states where a text went wrong."""

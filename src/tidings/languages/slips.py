@@ -1,0 +1,265 @@
+"""What to say about a text that does not parse: the usual slips by name, the rest by what was expected.
+
+A slip is told from the text at the place where the parser stopped, and from what it would have taken there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedInput
+
+from tidings.errors import Place, SyntaxProblem
+from tidings.languages.tree import KEYWORDS
+from tidings.operators import EXISTS, OPERATORS
+
+_LITERALS = frozenset({"STRING", "NUMBER", "DATE", "INSTANT", "BOOLEAN"})
+_SPELLINGS = ", ".join(operator.spelling for operator in OPERATORS if operator is not EXISTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where the parser stopped: the tokens before, what it would have taken next, and the text from there."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    accepts: frozenset[str]
+    start: int
+
+    @property
+    def rest(self) -> str:
+        return self.text[self.start :]
+
+    @property
+    def before(self) -> str:
+        return str(self.tokens[-1]) if self.tokens else ""
+
+    @property
+    def takes_value(self) -> bool:
+        return bool(self.accepts & _LITERALS)
+
+    def problem(
+        self,
+        what: str,
+        length: int,
+        start: int | None = None,
+        *,
+        accepted: str | None = None,
+        hint: str | None = None,
+    ) -> SyntaxProblem:
+        start = self.start if start is None else start
+        place = Place.at(self.text, start, start + max(1, length))
+        return SyntaxProblem(what, place=place, accepted=accepted, hint=hint)
+
+
+def explain_slip(text: str, parser: Lark) -> SyntaxProblem:
+    """The error for a text in which the parser stops."""
+    stop = _find_stop(text, parser)
+    return next(problem for slip in SLIPS if (problem := slip(stop)) is not None)
+
+
+def _find_stop(text: str, parser: Lark) -> Stop:
+    parsing, tokens = parser.parse_interactive(text), []
+    try:
+        for token in parsing.iter_parse():
+            tokens.append(token)
+    except UnexpectedInput as unexpected:
+        start = unexpected.pos_in_stream or 0
+    else:
+        start = tokens[-1].end_pos or 0 if tokens else 0
+    before = tuple(token for token in tokens if (token.start_pos or 0) < start)
+    return Stop(text, before, frozenset(parsing.accepts()), start)  # type: ignore[no-untyped-call]
+
+
+def empty(stop: Stop) -> SyntaxProblem | None:
+    if stop.text.strip():
+        return None
+    return stop.problem("the text is empty", 1, accepted="predicates such as price < 200")
+
+
+_MISSPELT = {
+    "==": "=",
+    "=<": "<=",
+    "=>": ">=",
+    "=!": "!=",
+    "<>": "!=",
+    "&&": "and",
+    "&": "and",
+    "||": "or",
+    "|": "or",
+    "!": "not",
+    "~": "contains",
+    "like": "contains",
+    "eq": "=",
+    "ne": "!=",
+    "lt": "<",
+    "gt": ">",
+    "le": "<=",
+    "ge": ">=",
+    "equals": "=",
+    "is": "=' or 'is a",
+    "startswith": "starts with",
+    "endswith": "ends with",
+    "starts": "starts with",
+    "ends": "ends with",
+    "matches": "contains",
+    "has": "contains",
+}
+_OPERATOR = re.compile(r"[=<>!&|~]+|[A-Za-z]+")
+
+
+def misspelt_operator(stop: Stop) -> SyntaxProblem | None:
+    """`==`, `&&`, words of other languages. `==` stops the parser at its second character: look there too."""
+    starts = [
+        stop.start,
+        *(token.start_pos or 0 for token in stop.tokens[-1:] if token.end_pos == stop.start),
+    ]
+    for start in starts:
+        found = _OPERATOR.match(stop.text, start)
+        meant = _MISSPELT.get(found[0].lower()) if found else None
+        if found and meant and found.end() > stop.start and not (stop.takes_value and found[0].isalpha()):
+            return stop.problem(f"'{found[0]}' is written '{meant}'", len(found[0]), start)
+    return None
+
+
+def unclosed_quote(stop: Stop) -> SyntaxProblem | None:
+    quote = stop.rest[:1]
+    if quote not in ("'", '"') or re.match(r"'(?:[^']|'')*'|\"[^\"]+\"", stop.rest):
+        return None
+    if stop.rest == '""' or stop.rest.startswith('""'):
+        return stop.problem("an attribute needs a name", 2, accepted='a name in double quotes: "odd name"')
+    what = "this string is not closed" if quote == "'" else "this name is not closed"
+    hint = "a quote inside a string is written ''" if quote == "'" else None
+    return stop.problem(what, len(stop.rest.rstrip()), accepted=f"a closing {quote}", hint=hint)
+
+
+def double_quoted_value(stop: Stop) -> SyntaxProblem | None:
+    found = re.match(r'"([^"]*)"', stop.rest)
+    if not (stop.takes_value and found):
+        return None
+    meant = "'" + found[1].replace("'", "''") + "'"
+    what = "double quotes are for attribute names, strings have single quotes"
+    return stop.problem(what, len(found[0]), hint=f"write {meant}")
+
+
+def bare_string(stop: Stop) -> SyntaxProblem | None:
+    found = re.match(r"[^\W\d][\w-]*", stop.rest)
+    if not (stop.takes_value and found) or found[0].lower() in KEYWORDS:
+        return None
+    return stop.problem(f"strings are written in single quotes: '{found[0]}'", len(found[0]))
+
+
+def closes_nothing(stop: Stop) -> SyntaxProblem | None:
+    if not stop.rest.startswith(")") or "$END" not in stop.accepts:
+        return None
+    return stop.problem("this ')' closes nothing", 1, hint="remove it, or open a '(' before")
+
+
+def never_closed(stop: Stop) -> SyntaxProblem | None:
+    """The text ends inside a parenthesis: the one to show is the one that was opened."""
+    if stop.rest.strip() or "RPAR" not in stop.accepts:
+        return None
+    open_at: list[int] = []
+    for token in stop.tokens:
+        if token.type == "LPAR":
+            open_at.append(token.start_pos or 0)
+        elif token.type == "RPAR":
+            open_at.pop()
+    return stop.problem("this '(' is never closed", 1, open_at[-1], accepted="a ')' after it")
+
+
+def value_first(stop: Stop) -> SyntaxProblem | None:
+    found = re.match(r"'(?:[^']|'')*'|-?\d[\d.]*", stop.rest)
+    if not found or "_NOT" not in stop.accepts:
+        return None
+    hint = "the attribute stands on the left, the value on the right"
+    return stop.problem(f"expected a predicate{_after(stop)}", len(found[0]), hint=hint)
+
+
+def exists_behind(stop: Stop) -> SyntaxProblem | None:
+    found = re.match(r"exists\b", stop.rest, re.IGNORECASE)
+    if not found or "COMPARED" not in stop.accepts:
+        return None
+    return stop.problem(
+        "'exists' stands before its attribute", len(found[0]), hint=f"write exists {stop.before}"
+    )
+
+
+def negated_operator(stop: Stop) -> SyntaxProblem | None:
+    found = re.match(r"not\b", stop.rest, re.IGNORECASE)
+    if not found or "COMPARED" not in stop.accepts:
+        return None
+    hint = f"write not {stop.before} ..."
+    return stop.problem("'not' stands before the whole predicate", len(found[0]), hint=hint)
+
+
+def keyword_as_name(stop: Stop) -> SyntaxProblem | None:
+    found = re.match(r"[A-Za-z]+", stop.rest)
+    if not found or found[0].lower() not in KEYWORDS or "PATH" not in stop.accepts:
+        return None
+    what = f"expected {_wanted(stop)}{_after(stop)}, not the word '{found[0]}'"
+    return stop.problem(what, len(found[0]), hint=f'an attribute of that name is written "{found[0]}"')
+
+
+def unknown_character(stop: Stop) -> SyntaxProblem | None:
+    if not stop.rest.strip() or re.match(r"[\w'\"(),=<>!.-]", stop.rest, re.ASCII):
+        return None
+    first = stop.rest[0]
+    hint = 'names with other letters are written in double quotes: "höhe"' if first.isalpha() else None
+    shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
+    return stop.problem(f"the character {shown} means nothing here", 1, accepted=_wanted(stop), hint=hint)
+
+
+def unexpected(stop: Stop) -> SyntaxProblem:
+    """No usual slip: what was expected, after what."""
+    if not stop.rest.strip():
+        return stop.problem(f"expected {_wanted(stop)}{_after(stop)}", 1)
+    word = re.match(r"'(?:[^']|'')*'|[\w.-]+|\W", stop.rest)
+    length = len(word[0]) if word else 1
+    accepted = _SPELLINGS if "COMPARED" in stop.accepts else None
+    return stop.problem(f"expected {_wanted(stop)}{_after(stop)}", length, accepted=accepted)
+
+
+def _after(stop: Stop) -> str:
+    return f" after {_quoted(stop.before)}" if stop.tokens else ""
+
+
+def _quoted(token: str) -> str:
+    return token if token.startswith("'") else f"'{token}'"
+
+
+_WANTED: tuple[tuple[str, str], ...] = (
+    ("_NOT", "a predicate"),
+    ("PATH", "an attribute"),
+    ("COMPARED", "an operator"),
+    ("NUMBER", "a value"),
+    ("LPAR", "'(' and a list of values"),
+    ("COMMA", "',' or ')'"),
+    ("RPAR", "'and', 'or' or ')'"),
+    ("$END", "'and', 'or' or the end"),
+    ("_AND", "'and' and the upper bound"),
+)
+
+
+def _wanted(stop: Stop) -> str:
+    return next(phrase for terminal, phrase in _WANTED if terminal in stop.accepts)
+
+
+SLIPS: tuple[Callable[[Stop], SyntaxProblem | None], ...] = (
+    empty,
+    misspelt_operator,
+    unclosed_quote,
+    double_quoted_value,
+    bare_string,
+    closes_nothing,
+    never_closed,
+    value_first,
+    exists_behind,
+    negated_operator,
+    keyword_as_name,
+    unknown_character,
+    unexpected,
+)
