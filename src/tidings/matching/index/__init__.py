@@ -1,0 +1,6 @@
+"""The index: memory-mapped segments of subscriptions, matched by kernels."""
+
+from tidings.matching.index.index import Index, SegmentDescription
+from tidings.matching.index.matches import Matches
+
+__all__ = ["Index", "Matches", "SegmentDescription"]

@@ -1,0 +1,197 @@
+"""Codes: every value a predicate can meet, as one int32 whose order is the order of values.
+
+The constants that subscriptions mention at a column are sorted. Constant number i has the code 2i + 1, and whatever
+lies between constants i - 1 and i has the code 2i. So each comparison is an interval of codes, exactly: two values
+share a code only if no predicate tells them apart. Kinds stand in ranges of their own, so that a number is
+never less than a string.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+NUMBER_CODES = 0
+STRING_CODES = 1 << 30
+BOOLEAN_CODES = STRING_CODES + (1 << 29)
+INSTANT_CODES = STRING_CODES
+LAST_CODE = (1 << 31) - 1
+OTHER_CODE = 0
+"""In an INSTANT column: a value that is no instant."""
+
+NO_NUMBERS, DENSE_NUMBERS, RANKED_NUMBERS = 0, 1, 2
+
+_FNV_BASIS = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
+
+
+class NumberCodec(NamedTuple):
+    """Numeric constants by column. Dense columns have all integers from `low` on; ranked ones a sorted list.
+
+    A ranked column has a grid: cell k leads to the first constant in it, so a search touches a few constants only.
+    """
+
+    mode: Any
+    start: Any
+    count: Any
+    low: Any
+    nearest: Any
+    rest: Any
+    grid_start: Any
+    grid_cells: Any
+    grid_low: Any
+    grid_scale: Any
+    grid: Any
+
+
+class StringCodec(NamedTuple):
+    """String constants by column, sorted, with an open-addressing table of their hashes.
+
+    `ordered` columns have comparisons by order; in the others a miss needs no search.
+    """
+
+    start: Any
+    count: Any
+    ordered: Any
+    offsets: Any
+    data: Any
+    slot_start: Any
+    slot_mask: Any
+    slots: Any
+
+
+class InstantCodec(NamedTuple):
+    """Instant constants by column, sorted, in microseconds."""
+
+    start: Any
+    count: Any
+    micros: Any
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def hash_bytes(data: Any, start: int, length: int) -> Any:
+    h = _FNV_BASIS
+    for i in range(start, start + length):
+        h = (h ^ np.uint64(data[i])) * _FNV_PRIME
+    return h ^ (h >> np.uint64(29))
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def compare_bytes(a: Any, a_start: int, a_length: int, b: Any, b_start: int, b_length: int) -> int:
+    """-1, 0 or 1; UTF-8 bytes order as the code points do."""
+    for i in range(min(a_length, b_length)):
+        x, y = a[a_start + i], b[b_start + i]
+        if x != y:
+            return -1 if x < y else 1
+    return 0 if a_length == b_length else (-1 if a_length < b_length else 1)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def grid_cell(value: float, low: float, scale: float, cells: int) -> int:
+    """Monotone in value, whatever rounding does: a smaller value never lands in a later cell."""
+    x = (value - low) * scale
+    if not x > 0.0:
+        return 0
+    return cells - 1 if x >= cells - 1 else int(x)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def number_code(codec: NumberCodec, column: int, nearest: float, rest: int) -> int:
+    mode, count = codec.mode[column], codec.count[column]
+    if mode == DENSE_NUMBERS:
+        distance = nearest - np.float64(codec.low[column])
+        if distance < 0.0:
+            return 0
+        if distance > count - 1:
+            return 2 * count
+        whole = np.int64(distance)
+        return 2 * whole + (1 if distance == whole else 2)
+    if mode == NO_NUMBERS:
+        return 0
+    first = codec.start[column]
+    cells = codec.grid_cells[column]
+    cell = codec.grid_start[column] + grid_cell(
+        nearest, codec.grid_low[column], codec.grid_scale[column], cells
+    )
+    low, high = codec.grid[cell], codec.grid[cell + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        other = codec.nearest[first + middle]
+        if other < nearest or (other == nearest and codec.rest[first + middle] < rest):
+            low = middle + 1
+        else:
+            high = middle
+    found = low < count and codec.nearest[first + low] == nearest and codec.rest[first + low] == rest
+    return 2 * low + (1 if found else 0)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def find_string(codec: StringCodec, column: int, text: Any, start: int, length: int) -> int:
+    """The number of the constant equal to the text, or -1. A hash leads there; the bytes decide."""
+    if codec.count[column] == 0:
+        return -1
+    mask = codec.slot_mask[column]
+    base = codec.slot_start[column]
+    first = codec.start[column]
+    slot = np.int64(hash_bytes(text, start, length) & np.uint64(mask))
+    while True:
+        number = codec.slots[base + slot]
+        if number < 0:
+            return -1
+        at = codec.offsets[first + number]
+        if codec.offsets[first + number + 1] - at == length:
+            same = True
+            for i in range(length):
+                if codec.data[at + i] != text[start + i]:
+                    same = False
+                    break
+            if same:
+                return int(number)
+        slot = (slot + 1) & mask
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def fill_slots(codec: StringCodec, column: int) -> None:
+    """Enter a column's constants into its (empty) table of hashes."""
+    first, base, mask = codec.start[column], codec.slot_start[column], codec.slot_mask[column]
+    for number in range(codec.count[column]):
+        at = codec.offsets[first + number]
+        length = codec.offsets[first + number + 1] - at
+        slot = np.int64(hash_bytes(codec.data, at, length) & np.uint64(mask))
+        while codec.slots[base + slot] >= 0:
+            slot = (slot + 1) & mask
+        codec.slots[base + slot] = number
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def string_code(codec: StringCodec, column: int, text: Any, start: int, length: int) -> int:
+    number = find_string(codec, column, text, start, length)
+    if number >= 0:
+        return STRING_CODES + 2 * number + 1
+    if not codec.ordered[column]:
+        return STRING_CODES
+    low, high, first = 0, codec.count[column], codec.start[column]
+    while low < high:
+        middle = (low + high) >> 1
+        at = codec.offsets[first + middle]
+        size = codec.offsets[first + middle + 1] - at
+        if compare_bytes(codec.data, at, size, text, start, length) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return STRING_CODES + 2 * low
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def instant_code(codec: InstantCodec, column: int, micros: int) -> int:
+    low, high, first = 0, codec.count[column], codec.start[column]
+    while low < high:
+        middle = (low + high) >> 1
+        if codec.micros[first + middle] < micros:
+            low = middle + 1
+        else:
+            high = middle
+    found = low < codec.count[column] and codec.micros[first + low] == micros
+    return INSTANT_CODES + 2 * low + (1 if found else 0)

@@ -1,0 +1,170 @@
+"""Atoms become coded atoms: what the constants of a segment's columns make of a batch's values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tidings.kernels.codes import (
+    BOOLEAN_CODES,
+    OTHER_CODE,
+    InstantCodec,
+    NumberCodec,
+    StringCodec,
+    find_string,
+    instant_code,
+    number_code,
+    string_code,
+)
+from tidings.kernels.instants import NO_INSTANT, read_instant
+from tidings.kernels.tries import Trie, child, step
+
+# The numbers of atoms.Aspect and atoms.AtomKind; a test keeps them equal.
+VALUE, INSTANT, PREFIX, SUFFIX, SUBSTRING = 0, 1, 2, 3, 4
+INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
+
+
+class AtomArrays(NamedTuple):
+    """A batch's atoms (see `atoms.Atoms`), and for each of its paths the columns that look at it."""
+
+    starts: Any
+    path: Any
+    kind: Any
+    payload: Any
+    length: Any
+    text: Any
+    column_start: Any
+    columns: Any
+
+
+class Codecs(NamedTuple):
+    """Everything a segment knows about its columns' constants.
+
+    For the order aspects, the strings of a column are the domain's values, and value number s of the column is
+    related to the constants `related[related_offsets[related_start[column] + s]:...]`.
+    """
+
+    aspect: Any
+    numbers: NumberCodec
+    strings: StringCodec
+    instants: InstantCodec
+    trie_start: Any
+    trie: Trie
+    related_start: Any
+    related_offsets: Any
+    related: Any
+
+
+class Coded(NamedTuple):
+    """Coded atoms: those of publication i are starts[i] to starts[i + 1]."""
+
+    starts: Any
+    column: Any
+    code: Any
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def encode(atoms: AtomArrays, codecs: Codecs, out: Coded, begin: int) -> int:
+    """Code publications from `begin` on; the answer is the first that did not fit into `out` any more."""
+    count = len(atoms.starts) - 1
+    room = len(out.code)
+    at = out.starts[begin]
+    for row in range(begin, count):
+        for a in range(atoms.starts[row], atoms.starts[row + 1]):
+            path = atoms.path[a]
+            for c in range(atoms.column_start[path], atoms.column_start[path + 1]):
+                column = atoms.columns[c]
+                aspect = codecs.aspect[column]
+                if aspect <= INSTANT:
+                    if at >= room:
+                        return row
+                    code = _value_code(atoms, codecs, column, a) if aspect == VALUE else 0
+                    if aspect == INSTANT:
+                        code = _moment_code(atoms, codecs, column, a)
+                    out.column[at] = column
+                    out.code[at] = code
+                    at += 1
+                elif atoms.kind[a] == STRING:
+                    at = _expand(atoms, codecs, column, a, out, at)
+                    if at < 0:
+                        return row
+        out.starts[row + 1] = at
+    return count
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _value_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
+    kind, payload = atoms.kind[a], atoms.payload[a]
+    if kind == INTEGER:
+        nearest = np.float64(payload)
+        rest = np.int64(0)
+        if payload > 9007199254740992 or payload < -9007199254740992:
+            if nearest >= 9223372036854775808.0:
+                rest = payload - np.int64(9223372036854775807) - 1
+            else:
+                rest = payload - np.int64(nearest)
+        return number_code(codecs.numbers, column, nearest, rest)
+    if kind == DOUBLE:
+        one = np.empty(1, np.int64)
+        one[0] = payload
+        return number_code(codecs.numbers, column, one.view(np.float64)[0], 0)
+    if kind == STRING:
+        return string_code(codecs.strings, column, atoms.text, payload, atoms.length[a])
+    return BOOLEAN_CODES + 2 * payload + 1
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _moment_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
+    if atoms.kind[a] != STRING:
+        return OTHER_CODE
+    micros = read_instant(atoms.text, atoms.payload[a], atoms.length[a])
+    return OTHER_CODE if micros == NO_INSTANT else instant_code(codecs.instants, column, micros)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _expand(atoms: AtomArrays, codecs: Codecs, column: int, a: int, out: Coded, at: int) -> int:
+    """The codes of all patterns found in a string, or of all constants it is related to; -1 if they do not fit."""
+    aspect, start, length = codecs.aspect[column], atoms.payload[a], atoms.length[a]
+    if aspect > SUBSTRING:
+        return _relate(
+            codecs, column, find_string(codecs.strings, column, atoms.text, start, length), out, at
+        )
+    room, base, node = len(out.code), codecs.trie_start[column], 0
+    trie = codecs.trie
+    if trie.pattern[base] >= 0:
+        if at >= room:
+            return -1
+        out.column[at], out.code[at] = column, 2 * trie.pattern[base] + 1
+        at += 1
+    for i in range(length):
+        if aspect == SUBSTRING:
+            node = step(trie, base, node, atoms.text[start + i])
+        else:
+            key = atoms.text[start + i] if aspect == PREFIX else atoms.text[start + length - 1 - i]
+            node = child(trie, base, node, key)
+            if node < 0:
+                return at
+        hit = node
+        while hit > 0:
+            if trie.pattern[base + hit] >= 0:
+                if at >= room:
+                    return -1
+                out.column[at], out.code[at] = column, 2 * trie.pattern[base + hit] + 1
+                at += 1
+            hit = trie.link[base + hit] if aspect == SUBSTRING else -1
+    return at
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _relate(codecs: Codecs, column: int, number: int, out: Coded, at: int) -> int:
+    if number < 0:
+        return at
+    base = codecs.related_start[column] + number
+    for r in range(codecs.related_offsets[base], codecs.related_offsets[base + 1]):
+        if at >= len(out.code):
+            return -1
+        out.column[at], out.code[at] = column, codecs.related[r]
+        at += 1
+    return at

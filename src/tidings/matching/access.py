@@ -1,0 +1,65 @@
+"""Access: the one test through which a clause is reached.
+
+The rest of a clause is verified only after its access test held, so it should be the test that holds least often. An
+equality beats a range, and among equalities the column with the most different constants wins: a value picks one of
+many buckets. Statistics decide, never the order of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tidings.atoms import Aspect, Column
+from tidings.compiler.plan import Plan, Relation, TestShape
+
+MANY_MEMBERS = 16
+"""An `in` with more members on average is no key: each member would need a copy of the clause."""
+
+_RANGES = (Relation.BETWEEN, Relation.LT, Relation.LE, Relation.GT, Relation.GE)
+
+
+def key_of(
+    shape: Sequence[TestShape], distinct: Mapping[Column, int], members: Mapping[int, float]
+) -> int | None:
+    """The number of the test that serves as key, or None: the best equality, or `in` with few members.
+
+    `distinct` has the number of different constants of each column, `members` the mean size of each test's list.
+    """
+    choices = [
+        (members.get(i, 1.0) / max(1, distinct.get(test.column, 1)), i)
+        for i, test in enumerate(shape)
+        if not test.negated
+        and (
+            test.relation == Relation.EQ
+            or (test.relation == Relation.IN and members.get(i, 1.0) <= MANY_MEMBERS)
+        )
+    ]
+    return min(choices)[1] if choices else None
+
+
+def reached_through(plan: Plan, distinct: Mapping[Column, int] | None = None) -> str:
+    """The path, or paths, through which a plan's clauses are reached; for people to read."""
+    paths: list[str] = []
+    for clause in plan.clauses:
+        path = _path([test.shape for test in clause], distinct or {})
+        if path not in paths:
+            paths.append(path)
+    return ", ".join(paths)
+
+
+def _path(shape: Sequence[TestShape], distinct: Mapping[Column, int]) -> str:
+    key = key_of(shape, distinct, {})
+    if key is not None:
+        return shape[key].column.path
+    ranges = [test.column.path for test in shape if test.relation in _RANGES and not test.negated]
+    return ranges[0] if ranges else "every publication"
+
+
+def is_plain(test: TestShape) -> bool:
+    """Whether a test can stand in a uniform cluster: a comparison that some value must satisfy."""
+    return not test.negated and (test.relation == Relation.EQ or test.relation in _RANGES)
+
+
+def is_derived(column: Column) -> bool:
+    """Whether one value can have many codes here: text patterns and order aspects."""
+    return column.aspect > Aspect.INSTANT

@@ -1,0 +1,70 @@
+"""Arrays on disk: one file of aligned arrays with a table of contents, opened by mapping it into memory.
+
+Every process on a host that maps the file shares one copy of it in the page cache.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+
+_MAGIC = b"tidings-arrays-1\n"
+_ALIGNMENT = 64
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
+    """Write arrays to a new file; the file is complete when the call returns."""
+    contents, offset = {}, 0
+    for name, array in arrays.items():
+        contents[name] = {"dtype": array.dtype.str, "count": int(array.size), "offset": offset}
+        offset += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+    head = _MAGIC + json.dumps(contents).encode() + b"\n"
+    head = head.ljust(-(-len(head) // _ALIGNMENT) * _ALIGNMENT, b" ")
+    with path.open("wb") as file:
+        file.write(f"{len(head):>{_ALIGNMENT - 1}}\n".encode())
+        file.write(head)
+        for array in arrays.values():
+            file.write(np.ascontiguousarray(array).data)
+            file.write(b"\0" * (-array.nbytes % _ALIGNMENT))
+
+
+def map_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays of a file, mapped read-only."""
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    start = _ALIGNMENT + int(mapped[:_ALIGNMENT])
+    contents = json.loads(mapped[_ALIGNMENT + len(_MAGIC) : start])
+    return {
+        name: np.frombuffer(mapped, np.dtype(entry["dtype"]), entry["count"], start + entry["offset"])
+        for name, entry in contents.items()
+    }
+
+
+def flatten(group: tuple[Any, ...], prefix: str = "") -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays of a NamedTuple, those of NamedTuples in it included, by dotted name."""
+    flat: dict[str, np.ndarray[Any, Any]] = {}
+    for name, value in zip(group._fields, group, strict=True):  # type: ignore[attr-defined]
+        if isinstance(value, tuple):
+            flat |= flatten(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def rebuild(group: type[T], flat: dict[str, np.ndarray[Any, Any]], prefix: str = "") -> T:
+    """The reverse of `flatten`."""
+    hints = get_type_hints(group)
+    return group(
+        *(
+            rebuild(hints[name], flat, f"{prefix}{name}.")
+            if isinstance(hints[name], type) and issubclass(hints[name], tuple)
+            else flat[prefix + name]
+            for name in group._fields  # type: ignore[attr-defined]
+        )
+    )

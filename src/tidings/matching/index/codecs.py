@@ -1,0 +1,300 @@
+"""Codecs: the constants of each column, sorted and numbered (see `kernels.codes` for what the numbers mean)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.atoms import Aspect, Column
+from tidings.compiler.plan import Literals, Numbers, Relation
+from tidings.kernels import codes as code
+from tidings.kernels import tries
+from tidings.kernels.encode import Codecs
+from tidings.schema.domains import Domain
+from tidings.values import Kind
+
+Codes = npt.NDArray[np.int32]
+_DENSE_LIMIT = 1 << 28
+_GRID_LIMIT = 1 << 22
+
+BOUNDS = {
+    Kind.NUMBER: (code.NUMBER_CODES, code.STRING_CODES - 1),
+    Kind.STRING: (code.STRING_CODES, code.BOOLEAN_CODES - 1),
+    Kind.BOOLEAN: (code.BOOLEAN_CODES, code.LAST_CODE),
+    Kind.INSTANT: (code.INSTANT_CODES, code.LAST_CODE),
+}
+"""The first and last code of a kind."""
+
+
+def code_bounds(column: Column, kind: Kind | None) -> tuple[int, int]:
+    """Between which codes the values lie that a literal of this kind can be compared with."""
+    return BOUNDS[kind] if kind is not None and column.aspect <= Aspect.INSTANT else (0, code.LAST_CODE)
+
+
+@dataclass
+class ColumnConstants:
+    """Collects a column's constants, then says their codes."""
+
+    column: Column
+    ordered: bool = False
+    keyed: bool = False
+    numbers: list[Numbers] = field(default_factory=list)
+    strings: list[pa.Array] = field(default_factory=list)
+    instants: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    dense_low: int | None = None
+    dense_count: int = 0
+    dense_distinct: int = 0
+    nearest: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    rest: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    sorted_strings: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
+    sorted_instants: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def add(self, literals: Literals, kind: Kind, relation: Relation) -> None:
+        self.ordered |= kind == Kind.STRING and relation not in (Relation.EQ, Relation.NE, Relation.IN)
+        self.keyed |= relation in (Relation.EQ, Relation.IN)
+        if isinstance(literals, Numbers):
+            self.numbers.append(literals)
+        elif kind == Kind.STRING:
+            self.strings.append(literals)
+        elif kind == Kind.INSTANT:
+            self.instants.append(np.asarray(literals, np.int64))
+
+    def finish(self) -> None:
+        """Sort what was collected; `codes` can be asked afterwards."""
+        self._sort_numbers()
+        if self.strings:
+            found = pc.unique(pa.chunked_array([s.cast(pa.binary()) for s in self.strings]))
+            self.sorted_strings = found.take(pc.sort_indices(found))
+        if self.instants:
+            self.sorted_instants = np.unique(np.concatenate(self.instants))
+        self.strings, self.instants = [], []
+
+    def _sort_numbers(self) -> None:
+        if not self.numbers:
+            return
+        # Adding zero turns -0.0 into 0.0: they are one number, and must have one code.
+        nearest = np.concatenate([n.nearest for n in self.numbers]) + 0.0
+        rest = np.concatenate([n.rest for n in self.numbers])
+        self.numbers = []
+        if not rest.any():
+            low, high = nearest.min(), nearest.max()
+            if high - low < _DENSE_LIMIT and max(-low, high) < 2**53 and not (nearest % 1).any():
+                self.dense_low, self.dense_count = int(low), int(high - low) + 1
+                self.dense_distinct = len(np.unique(nearest)) if self.keyed else self.dense_count
+                return
+            self.nearest = np.unique(nearest)
+            self.rest = np.zeros(len(self.nearest), np.int64)
+            return
+        order = np.lexsort((rest, nearest))
+        nearest, rest = nearest[order], rest[order]
+        new = np.ones(len(order), bool)
+        new[1:] = (nearest[1:] != nearest[:-1]) | (rest[1:] != rest[:-1])
+        self.nearest, self.rest = nearest[new], rest[new]
+
+    @property
+    def distinct(self) -> int:
+        """How many different constants there are: the statistics behind the choice of keys."""
+        return self.dense_distinct + len(self.nearest) + len(self.sorted_strings) + len(self.sorted_instants)
+
+    def codes(self, literals: Literals, kind: Kind) -> Codes:
+        """The codes of constants that were collected."""
+        if isinstance(literals, Numbers):
+            return self._number_codes(literals)
+        if kind == Kind.BOOLEAN:
+            return (code.BOOLEAN_CODES + 2 * np.asarray(literals, np.int32) + 1).astype(np.int32)
+        if kind == Kind.INSTANT:
+            place = np.searchsorted(self.sorted_instants, np.asarray(literals, np.int64))
+            return (code.INSTANT_CODES + 2 * place + 1).astype(np.int32)
+        strings = literals.cast(pa.binary())
+        place = pc.index_in(strings, value_set=self.sorted_strings).to_numpy(zero_copy_only=False)
+        base = code.STRING_CODES if self.column.aspect == Aspect.VALUE else 0
+        return (base + 2 * place.astype(np.int64) + 1).astype(np.int32)
+
+    def _number_codes(self, numbers: Numbers) -> Codes:
+        if self.dense_low is not None:
+            return (2 * (numbers.nearest - self.dense_low).astype(np.int64) + 1).astype(np.int32)
+        nearest = numbers.nearest + 0.0
+        place = np.searchsorted(self.nearest, nearest)
+        if self.rest.any():
+            # Constants that share a double stand together: walk on to the one with the same rest.
+            behind = self.rest[place] != numbers.rest
+            while behind.any():
+                place[behind] += 1
+                behind = self.rest[place] != numbers.rest
+        return (2 * place + 1).astype(np.int32)
+
+
+def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domain]) -> Codecs:
+    """The arrays kernels read, from finished columns."""
+    named = [_named_strings(c, domains) for c in columns]
+    related_start, related_offsets, related = _relations(columns, named, domains)
+    trie_start, trie = _tries(columns)
+    return Codecs(
+        aspect=np.array([c.column.aspect for c in columns], np.uint8),
+        numbers=_number_codec(columns),
+        strings=_string_codec(columns, named),
+        instants=code.InstantCodec(
+            start=_starts([len(c.sorted_instants) for c in columns])[:-1],
+            count=np.array([len(c.sorted_instants) for c in columns], np.int64),
+            micros=_join([c.sorted_instants for c in columns], np.int64),
+        ),
+        trie_start=trie_start,
+        trie=trie,
+        related_start=related_start,
+        related_offsets=related_offsets,
+        related=related,
+    )
+
+
+def _number_codec(columns: Sequence[ColumnConstants]) -> code.NumberCodec:
+    grids = [_grid(c.nearest) for c in columns]
+    modes = [
+        code.DENSE_NUMBERS
+        if c.dense_low is not None
+        else (code.RANKED_NUMBERS if len(c.nearest) else code.NO_NUMBERS)
+        for c in columns
+    ]
+    return code.NumberCodec(
+        mode=np.array(modes, np.uint8),
+        start=_starts([len(c.nearest) for c in columns])[:-1],
+        count=np.array([c.dense_count or len(c.nearest) for c in columns], np.int64),
+        low=np.array([c.dense_low or 0 for c in columns], np.int64),
+        nearest=_join([c.nearest for c in columns], np.float64),
+        rest=_join([c.rest for c in columns], np.int64),
+        grid_start=_starts([len(grid) for grid, _, _ in grids])[:-1],
+        grid_cells=np.array([len(grid) - 1 for grid, _, _ in grids], np.int64),
+        grid_low=np.array([low for _, low, _ in grids], np.float64),
+        grid_scale=np.array([scale for _, _, scale in grids], np.float64),
+        grid=_join([grid for grid, _, _ in grids], np.int32),
+    )
+
+
+def _grid(nearest: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int32], float, float]:
+    """Cells over the constants' range: where each begins (and one past the end), its low end and scale.
+
+    The cell of a constant is computed exactly as the kernel computes the cell of a value. A value is sought from the
+    first constant of its cell up to and including the first of the next non-empty one.
+    """
+    count = len(nearest)
+    cells = int(min(max(1, 2 * count), _GRID_LIMIT))
+    if count == 0:
+        return np.zeros(2, np.int32), 0.0, 0.0
+    low, span = float(nearest[0]), float(nearest[-1]) - float(nearest[0])
+    scale = cells / span if 0.0 < span < np.inf and np.isfinite(cells / span) else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = (nearest - low) * scale
+    cell = np.where(x > 0.0, np.minimum(np.floor(np.minimum(x, cells - 1)), cells - 1), 0).astype(np.int64)
+    return np.searchsorted(cell, np.arange(cells + 1)).astype(np.int32), low, scale
+
+
+def _named_strings(column: ColumnConstants, domains: Mapping[str, Domain]) -> pa.Array:
+    """The strings looked up in a column: its constants, or all values of the domain for an order aspect."""
+    if column.column.aspect >= Aspect.AT_MOST:
+        names = sorted(value.encode() for value in domains[column.column.domain].values)
+        return pa.array(names, pa.binary())
+    if column.column.aspect == Aspect.VALUE:
+        return column.sorted_strings
+    return pa.array([], pa.binary())
+
+
+def _string_codec(columns: Sequence[ColumnConstants], named: Sequence[pa.Array]) -> code.StringCodec:
+    counts = [len(strings) for strings in named]
+    sizes = [1 << max(1, (2 * count - 1).bit_length()) if count else 0 for count in counts]
+    offsets, data = _packed(pa.concat_arrays(named) if named else pa.array([], pa.binary()))
+    codec = code.StringCodec(
+        start=_starts(counts)[:-1],
+        count=np.array(counts, np.int64),
+        ordered=np.array([c.ordered for c in columns], np.uint8),
+        offsets=offsets,
+        data=data,
+        slot_start=_starts(sizes)[:-1],
+        slot_mask=np.array([max(0, size - 1) for size in sizes], np.int64),
+        slots=np.full(sum(sizes), -1, np.int32),
+    )
+    for number, count in enumerate(counts):
+        if count:
+            code.fill_slots(codec, number)
+    return codec
+
+
+def _tries(columns: Sequence[ColumnConstants]) -> tuple[npt.NDArray[np.int64], tries.Trie]:
+    built = []
+    for column in columns:
+        if Aspect.PREFIX <= column.column.aspect <= Aspect.SUBSTRING:
+            built.append(_trie(column))
+        else:
+            built.append(tries.Trie(*(np.empty(0, dtype) for dtype in ("i4", "u1", "i4", "i4", "i4"))))
+    starts = _starts([len(trie.first) for trie in built])[:-1]
+    dtypes = (np.int32, np.uint8, np.int32, np.int32, np.int32)
+    parts = (_join([trie[i] for trie in built], dtype) for i, dtype in enumerate(dtypes))
+    return starts, tries.Trie(*parts)
+
+
+def _trie(column: ColumnConstants) -> tries.Trie:
+    """A column's patterns as a trie; those of SUFFIX columns are read backwards, and keep their numbers."""
+    patterns = column.sorted_strings
+    if column.column.aspect != Aspect.SUFFIX:
+        built: tries.Trie = tries.build(*_packed(patterns))
+        return built
+    backwards = pa.array([bytes(reversed(p)) for p in patterns.to_pylist()], pa.binary())
+    order = pc.sort_indices(backwards)
+    built = tries.build(*_packed(backwards.take(order)))
+    numbers = np.append(order.to_numpy(), -1).astype(np.int32)
+    return built._replace(pattern=numbers[built.pattern])
+
+
+def _relations(
+    columns: Sequence[ColumnConstants], named: Sequence[pa.Array], domains: Mapping[str, Domain]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Codes]:
+    """For each order column and value of its domain, the codes of the constants the value is related to."""
+    starts, offsets, related = [], [0], []
+    for column, values in zip(columns, named, strict=True):
+        starts.append(len(offsets) - 1)
+        if column.column.aspect < Aspect.AT_MOST:
+            continue
+        domain = domains[column.column.domain]
+        constants = {c.decode(): 2 * i + 1 for i, c in enumerate(column.sorted_strings.to_pylist())}
+        for value in values.to_pylist():
+            related.extend(_related(column.column.aspect, domain, value.decode(), constants))
+            offsets.append(len(related))
+    return np.array(starts, np.int64), np.array(offsets, np.int64), np.array(related, np.int32)
+
+
+def _related(aspect: Aspect, domain: Domain, value: str, constants: Mapping[str, int]) -> list[int]:
+    strict = aspect in (Aspect.BELOW, Aspect.ABOVE)
+    if aspect in (Aspect.AT_MOST, Aspect.BELOW):
+        above = domain.ancestors(value)
+        found = [constants[name] for name in above if name in constants and not (strict and name == value)]
+    else:
+        found = [
+            number
+            for name, number in constants.items()
+            if domain.at_most(name, value) and not (strict and name == value)
+        ]
+    return sorted(found)
+
+
+def _packed(strings: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Offsets and bytes of a binary array, beginning at zero."""
+    data: list[Any] = strings.buffers()
+    if len(strings) == 0:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    raw = np.frombuffer(data[1], np.int32)[strings.offset : strings.offset + len(strings) + 1].astype(
+        np.int64
+    )
+    held = np.frombuffer(data[2], np.uint8) if data[2] is not None else np.empty(0, np.uint8)
+    return raw - raw[0], held[raw[0] : raw[-1]].copy()
+
+
+def _starts(counts: Sequence[int]) -> npt.NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))).astype(np.int64)
+
+
+def _join(parts: Sequence[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
+    return np.concatenate(parts).astype(dtype) if parts else np.empty(0, dtype)
