@@ -15,7 +15,7 @@ from tidings.atoms import Event
 from tidings.errors import ConsistencyProblem
 from tidings.schema.domains import LISTED, Domain, DomainKind
 from tidings.schema.event_schema import EventSchema, Member, View
-from tidings.schema.names import EVENT_TYPE, did_you_mean, listed, some
+from tidings.schema.names import EVENT_TYPE, did_you_mean, listed, safe, some
 from tidings.values import Scalar, kind_of, show
 
 
@@ -47,7 +47,7 @@ def _rule_1(event: Event, schema: EventSchema) -> View:
         raise ConsistencyProblem("R1", f"{EVENT_TYPE} is missing", accepted=some(schema.event_types))
     for name in types:
         if not isinstance(name, str):
-            what = f"{EVENT_TYPE} {show(name)} is not a name"
+            what = f"{EVENT_TYPE} {safe(show(name))} is not a name"
             raise ConsistencyProblem("R1", what, accepted=some(schema.event_types))
     return schema.view(str(name) for name in types)
 
@@ -59,10 +59,12 @@ def _rule_2(event: Event, schema: EventSchema, view: View, member: Member) -> It
     domain = schema.domain_of(name)
     refused = next((value for value in values if domain is not None and not domain.accepts(value)), None)
     if domain is not None and refused is not None:
-        what = f"{name} {show(refused)} is not in the domain {domain.name}, for {_who(schema, view, name)}"
+        what = (
+            f"{name} {safe(show(refused))} is not in the domain {domain.name}, for {_who(schema, view, name)}"
+        )
         yield ConsistencyProblem("R2", what, accepted=accepted(domain), hint=_hint(domain, refused))
     if not member.multiple and _distinct(values) > 1:
-        shown = some((show(value) for value in values), 4)
+        shown = some((safe(show(value)) for value in values), 4)
         yield ConsistencyProblem("R2", f"{name} is unique for {_who(schema, view, name)}", received=shown)
 
 
@@ -71,7 +73,7 @@ def _rule_3(event: Event, view: View, beside: Collection[str]) -> Iterator[Consi
         return
     for name in event:
         if name != EVENT_TYPE and name not in view.members and name not in beside:
-            what = f"{name} is not an attribute of {listed(view.types, 'or')}"
+            what = f"{safe(name)} is not an attribute of {listed(view.types, 'or')}"
             yield ConsistencyProblem(
                 "R3", what, accepted=some(view.members), hint=did_you_mean(name, view.members)
             )

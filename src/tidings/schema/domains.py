@@ -1,7 +1,7 @@
 """Domains: what values an attribute may have and how they compare.
 
-A domain is checked when it is made, so that whoever holds one can rely on its order being an order: every value
-that is named as standing above another is itself a value, and no value stands above itself.
+A domain is checked when it is made, so that whoever holds one can rely on its order being an order: every
+value that is named as standing above another is itself a value, and no value stands above itself.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ from typing import Self
 
 from tidings.errors import ConsistencyProblem, Place, SchemaError
 from tidings.schema.domains import BUILT_IN, Domain, DomainKind
-from tidings.schema.names import EVENT_TYPE, did_you_mean, is_name, some
+from tidings.schema.names import EVENT_TYPE, did_you_mean, is_name, safe, some
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute and its domain's name. Its own name may have dots: `seller.city` is a path into the event."""
+    """An attribute and its domain's name. Its own name may have dots: `seller.city` is a path."""
 
     name: str
     domain: str
@@ -133,7 +133,7 @@ class EventSchema(SchemaParts):
         if found is None:
             hint = did_you_mean(name, self.event_types)
             raise ConsistencyProblem(
-                "R1", f"no event type '{name}'", accepted=some(self.event_types), hint=hint
+                "R1", f"no event type '{safe(name)}'", accepted=some(self.event_types), hint=hint
             )
         return found
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 EVENT_TYPE = "event_type"
 """The distinguished attribute: which event types an event has (paper 004, section 2.1)."""
 
-# A database's text column cannot hold NUL, a terminal should not be sent the others, and no event carries half
+# A database text column cannot hold NUL, a terminal should not be sent the others, and no event carries half
 # a surrogate pair.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
 
@@ -29,6 +29,12 @@ def listed(words: Iterable[str], last: str = "and") -> str:
     """Words as a sentence has them: `a`, `a and b`, `a, b and c`."""
     *before, end = list(words)
     return f"{', '.join(before)} {last} {end}" if before else end
+
+
+def safe(text: str, limit: int = 80) -> str:
+    """What a publisher wrote, fit for a message: control characters escaped, the end of a long text left out."""
+    short = text if len(text) <= limit else text[: limit - 1] + "…"
+    return short if short.isprintable() else short.encode("unicode_escape").decode()
 
 
 def some(words: Iterable[str], limit: int = 12) -> str:
