@@ -9,7 +9,8 @@
     │   ├── PublicationError       a publication's bytes
     │   │   ├── DecodeProblem      not JSON, not an object, a number nobody can hold ...
     │   │   └── ConsistencyProblem breaks rule R1, R2 or R3 of the event schema
-    │   └── SchemaError            a schema or an extension of one
+    │   ├── SchemaError            a schema or an extension of one
+    │   └── IdTaken                an id that already stands for something else
     ├── StoreError                 the store cannot be reached, or is of another version
     └── SetupError                 Java, Spark or a folder is missing
 
@@ -135,6 +136,10 @@ class ConsistencyProblem(PublicationError):
 
 class SchemaError(InputError):
     """A schema contradicts itself, or an extension is not one."""
+
+
+class IdTaken(InputError):
+    """An id was used before, for something else."""
 
 
 class StoreError(TidingsError):

@@ -1,0 +1,9 @@
+"""The store: everything that must survive, on SQLite or PostgreSQL. The only place that imports SQLAlchemy."""
+
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.journal import Appended
+from tidings.store.notifications import Committed, Found
+from tidings.store.store import Store, open_store
+from tidings.store.subscriptions import Changes
+
+__all__ = ["Appended", "Changes", "Committed", "DeadLetter", "Found", "Store", "open_store"]

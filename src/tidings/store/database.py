@@ -1,0 +1,187 @@
+"""Opening a database and running transactions on it; what SQLite and PostgreSQL do differently stands here.
+
+Everything a store promises rests on two calls: `read` gives a connection for reading, `transact` runs a piece
+of work in one durable transaction and repeats it when the database says that it lost a race against another
+one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from tidings.errors import StoreError
+
+T = TypeVar("T")
+
+ACCEPTED = "sqlite:///path/to/store.db or postgresql://user@host/database"
+BUSY_SECONDS = 60
+ATTEMPTS = 10
+# serialization_failure, deadlock_detected, unique_violation: each means "somebody else was first, look
+# again".
+LOST_A_RACE = frozenset({"40001", "40P01", "23505"})
+
+
+class Database:
+    """An engine, and how to read from it and write to it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @property
+    def name(self) -> str:
+        """The address without its password, for messages."""
+        return self.engine.url.render_as_string(hide_password=True)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection for statements that change nothing."""
+        with self._explained(), self.engine.connect() as connection:
+            yield connection
+
+    def transact(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction: all of it is durable when this returns, none of it if it raises."""
+        for attempt in range(1, ATTEMPTS + 1):
+            with self._explained():
+                try:
+                    with (
+                        self.engine.connect().execution_options(writes=True) as connection,
+                        connection.begin(),
+                    ):
+                        return work(connection)
+                except DBAPIError as error:
+                    if attempt == ATTEMPTS or getattr(error.orig, "sqlstate", None) not in LOST_A_RACE:
+                        raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise _store_error(self.name, error) from error
+
+
+def open_database(url: str) -> Database:
+    """The database at `url`, reached once so that a wrong address is refused here and not at the first use."""
+    database = Database(_engine(_parse(url)))
+    with database.read():
+        return database
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise StoreError(
+            "this is no store address", received=_without_password(url), accepted=ACCEPTED
+        ) from error
+    backend = parsed.get_backend_name()
+    if backend == "sqlite" and parsed.database not in (None, "", ":memory:"):
+        return parsed.set(drivername="sqlite+pysqlite", database=str(Path(str(parsed.database)).absolute()))
+    if backend in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    shown = parsed.render_as_string(hide_password=True)
+    raise StoreError("no store can live at this address", received=shown, accepted=ACCEPTED)
+
+
+def _without_password(url: str) -> str:
+    """What may be shown of an address that could not be read: nothing of it before an @."""
+    return url.rpartition("@")[2]
+
+
+def _engine(url: URL) -> Engine:
+    return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
+
+
+def _postgresql(url: URL) -> Engine:
+    timeout: dict[str, Any] = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
+    try:
+        return create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args=timeout)
+    except ModuleNotFoundError as error:
+        raise StoreError(
+            "the driver for PostgreSQL is not installed",
+            where=url.render_as_string(hide_password=True),
+            hint="pip install 'tidings[postgresql]'",
+        ) from error
+
+
+def _sqlite(url: URL) -> Engine:
+    """SQLite for several processes at once: a write-ahead log, and write locks taken when a transaction
+    begins.
+
+    Python's sqlite3 would begin transactions by itself, late, and as readers: two of them that turn into
+    writers get "database is locked" at once, however long the time-out is. So its transactions are off and
+    `_begin` begins them.
+    """
+    engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
+    _write_ahead(connection)
+    # FULL: a commit returns when it is on the disk. NORMAL would lose the last commits when the power goes.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log, once in the life of a file.
+
+    Two processes that do it at the same moment get "database is locked" without any waiting; the one that
+    lost waits for the write lock, which the other one holds, and looks again.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if attempt == ATTEMPTS or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+HINTS = (
+    (
+        "database is locked",
+        f"another process has been writing for more than {BUSY_SECONDS} s; is one of them stuck?",
+    ),
+    ("unable to open", "does the folder exist, and may you write in it?"),
+    ("readonly", "may you write the file and the folder it is in?"),
+    ("not a database", "the file is something else; choose another one"),
+    ("disk is full", "free some space; nothing of what was being written is kept"),
+    ("connection refused", "is the server running, and are host and port right?"),
+    ("authentication failed", "are user and password right?"),
+    ("does not exist", "create the database first (createdb NAME), or correct its name"),
+    ("resolve host", "is the host's name right?"),
+    ("connection timeout", "is the host reachable from here?"),
+)
+
+
+def _store_error(name: str, error: DBAPIError) -> StoreError:
+    said = " ".join(str(error.orig).split())
+    hint = next((hint for words, hint in HINTS if words in said.lower()), None)
+    return StoreError(f"the store says: {said}", where=name, hint=hint)

@@ -1,0 +1,95 @@
+"""Dead letters: publications that could not be used, each once, with the reason."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from tidings.store import bulk, counters
+from tidings.store.database import Database
+from tidings.store.encoding import mapping_from, mapping_text, now, storable
+from tidings.store.tables import dead_letters
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A publication that could not be used: which one, why, and where it stood.
+
+    A stream fills in the first five. The store adds the rest: the source that it came from (the stream's
+    name), the letter's number, which is a cursor, and the time.
+    """
+
+    publication: str
+    reason: str
+    facts: dict[str, Any]
+    position: int | None = None
+    body: bytes | None = None
+    source: str = ""
+    number: int = 0
+    time: str = ""
+
+
+class DeadLetters:
+    """The dead letters of all sources, in the order in which they came."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, source: str, letters: Iterable[DeadLetter]) -> int:
+        """Keep the letters that are not kept yet, and say how many those were."""
+        given = list(letters)
+        return self._database.transact(lambda connection: bury(connection, source, given))
+
+    def read(self, after: int = 0, limit: int = 1_000, source: str | None = None) -> list[DeadLetter]:
+        """The letters after a number, in order, of all sources or of one."""
+        wanted = select(*(dead_letters.c[name] for name in _READ)).where(dead_letters.c.number > after)
+        if source is not None:
+            wanted = wanted.where(dead_letters.c.source == source)
+        with self._database.read() as connection:
+            rows = connection.execute(wanted.order_by(dead_letters.c.number).limit(limit)).all()
+        return [_letter(*row) for row in rows]
+
+    def count(self) -> int:
+        """How many there are."""
+        with self._database.read() as connection:
+            return int(connection.execute(select(func.count()).select_from(dead_letters)).scalar_one())
+
+
+def bury(connection: Connection, source: str, letters: Sequence[DeadLetter]) -> int:
+    """Keep the new ones of these letters, in the caller's transaction."""
+    if not letters:
+        return 0
+    last = counters.lock(connection, "dead_letters")
+    new = {_id(source, letter): letter for letter in letters}
+    for row in bulk.select_among(connection, select(dead_letters.c.id), dead_letters.c.id, list(new)):
+        del new[row.id]
+    rows = [_row(id, source, letter, last + i) for i, (id, letter) in enumerate(new.items(), start=1)]
+    bulk.insert_rows(connection, dead_letters, rows)
+    counters.advance(connection, "dead_letters", last + len(rows))
+    return len(rows)
+
+
+def _id(source: str, letter: DeadLetter) -> str:
+    """The same publication from the same source is the same letter; a position names it better than an id
+    could.
+    """
+    which = letter.publication if letter.position is None else f"@{letter.position}"
+    named = f"{len(source)}:{source}{which}".encode("utf-8", "backslashreplace")
+    return "d-" + hashlib.blake2b(named, digest_size=10).hexdigest()
+
+
+def _row(id: str, source: str, letter: DeadLetter, number: int) -> tuple[object, ...]:
+    publication, reason = storable(letter.publication), storable(letter.reason)
+    facts = mapping_text(letter.facts)
+    return number, id, storable(source), publication, letter.position, reason, facts, letter.body, now()
+
+
+_READ = ("publication", "reason", "facts", "position", "body", "source", "number", "time")
+
+
+def _letter(publication: str, reason: str, facts: str, *rest: Any) -> DeadLetter:
+    return DeadLetter(publication, reason, mapping_from(facts) or {}, *rest)

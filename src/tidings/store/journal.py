@@ -1,0 +1,124 @@
+"""The journal: everything that was published, in one order.
+
+Positions count from one without gaps, in the order of the commits: who has read up to the head has missed
+nothing, and nothing will ever appear behind them. A publication is known by its id; publishing it again
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from tidings.errors import IdTaken
+from tidings.model import Publication
+from tidings.store import bulk, counters, names
+from tidings.store.database import Database
+from tidings.store.encoding import now
+from tidings.store.tables import journal
+
+PAGE = 1_000
+_COLUMNS = (journal.c.id, journal.c.media_type, journal.c.body, journal.c.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where a publication stands in the journal; `new` is false when it stood there already."""
+
+    id: str
+    position: int
+    new: bool
+
+
+class Journal:
+    """The ordered log of publications."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, publications: Iterable[Publication]) -> list[int]:
+        """The positions of the publications, durable now: all of them, or none if an id is taken.
+
+        A publication with an empty id gets one of its own.
+        """
+        offered = list(publications)
+
+        def all_or_none(connection: Connection) -> list[int]:
+            positions = []
+            for outcome in _append(connection, offered):
+                if isinstance(outcome, IdTaken):
+                    raise outcome
+                positions.append(outcome.position)
+            return positions
+
+        return self._database.transact(all_or_none)
+
+    def offer(self, publications: Iterable[Publication]) -> list[Appended | IdTaken]:
+        """Like `append`, but each publication for itself: in the place of a refused one stands the refusal."""
+        offered = list(publications)
+        return self._database.transact(lambda connection: _append(connection, offered))
+
+    def head(self) -> int:
+        """The last position; 0 for an empty journal."""
+        with self._database.read() as connection:
+            return counters.current(connection, "journal")
+
+    def read(self, after: int, upto: int | None = None, page: int = PAGE) -> Iterator[Publication]:
+        """The publications after a position, in order, up to and with `upto` (the head of now, if not given).
+
+        They are fetched page by page, so that no transaction stays open while somebody works on them.
+        """
+        last = self.head() if upto is None else upto
+        while after < last:
+            end = min(after + page, last)
+            wanted = select(*_COLUMNS).where(journal.c.position > after, journal.c.position <= end)
+            with self._database.read() as connection:
+                rows = connection.execute(wanted.order_by(journal.c.position)).all()
+            for row in rows:
+                yield Publication(*row)
+            after = end
+
+    def find(self, id: str) -> Publication | None:
+        """The publication with this id."""
+        with self._database.read() as connection:
+            row = connection.execute(select(*_COLUMNS).where(journal.c.id == id)).one_or_none()
+        return Publication(*row) if row else None
+
+
+def _append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | IdTaken]:
+    last = counters.lock(connection, "journal")
+    given = {names.check("a publication's id", one.id) for one in offered if one.id}
+    ids = [one.id or names.fresh("p") for one in offered]
+    known = {id: (media_type, body, at) for id, media_type, body, at in _known(connection, ids)}
+    outcomes: list[Appended | IdTaken] = []
+    new, time = [], now()
+    for one, id in zip(offered, ids, strict=True):
+        if not one.id and (id in known or id in given):
+            id = names.fresh("p", 16)
+        if id in known:
+            outcomes.append(_again(one, *known[id]))
+            continue
+        last += 1
+        known[id] = (one.media_type, one.body, last)
+        outcomes.append(Appended(id, last, new=True))
+        new.append((last, id, one.media_type, one.body, time))
+    bulk.insert_rows(connection, journal, new)
+    counters.advance(connection, "journal", last)
+    return outcomes
+
+
+def _known(connection: Connection, ids: Iterable[str]) -> Iterator[Row[*tuple[Any, ...]]]:
+    return bulk.select_among(connection, select(*_COLUMNS), journal.c.id, set(ids))
+
+
+def _again(one: Publication, media_type: str, body: bytes, position: int) -> Appended | IdTaken:
+    if (one.media_type, one.body) == (media_type, body):
+        return Appended(one.id, position, new=False)
+    return IdTaken(
+        f"the id '{one.id}' was already used for another publication",
+        where=f"position {position}",
+        hint="give it an id of its own, or leave the id out",
+    )

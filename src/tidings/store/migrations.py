@@ -1,0 +1,100 @@
+"""How a store came to have its tables, step by step.
+
+A step makes something so if it is not so yet: a new store, whose first step already creates today's tables,
+runs through all of them as an old one does. Steps are only ever added, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, Table, func, insert, inspect, select, text
+
+from tidings.errors import StoreError
+from tidings.store import tables
+from tidings.store.database import Database
+
+# Any number will do, as long as nothing else in the same PostgreSQL database takes a lock with it.
+LOCK = 0x7469_6469
+
+
+Step = Callable[[Connection], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """What a version is for, and the steps that lead to it."""
+
+    version: int
+    name: str
+    steps: tuple[Step, ...]
+
+
+def creates(*made: Table) -> Step:
+    """A step that creates tables."""
+    return lambda connection: tables.metadata.create_all(connection, made)
+
+
+def counts(name: str) -> Step:
+    """A step that starts a counter at zero."""
+
+    def start(connection: Connection) -> None:
+        connection.execute(insert(tables.counters), {"name": name, "value": 0})
+
+    return start
+
+
+MIGRATIONS = (
+    Migration(1, "journal", (creates(tables.counters, tables.journal), counts("journal"))),
+    Migration(2, "subscriptions", (creates(tables.subscriptions), counts("subscriptions"))),
+    Migration(3, "notifications", (creates(tables.subscribers, tables.notifications, tables.batches),)),
+    Migration(4, "dead letters", (creates(tables.dead_letters), counts("dead_letters"))),
+    Migration(5, "event schema", (creates(tables.schema_rows), counts("schema"))),
+)
+
+
+def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) -> int:
+    """Bring the store to the newest version, in one transaction; a store of a newer version is refused."""
+    newest = migrations[-1].version
+    with database.read() as connection:
+        if _version(connection, database, newest) == newest:
+            return newest
+
+    def climb(connection: Connection) -> int:
+        _alone(connection, database)
+        current = _version(connection, database, newest)
+        for migration in migrations:
+            if migration.version > current:
+                for step in migration.steps:
+                    step(connection)
+                _record(connection, migration)
+        return newest
+
+    return database.transact(climb)
+
+
+def _version(connection: Connection, database: Database, newest: int) -> int:
+    if not inspect(connection).has_table(tables.migrations.name):
+        return 0
+    found = connection.execute(select(func.max(tables.migrations.c.version))).scalar() or 0
+    if found > newest:
+        raise StoreError(
+            f"the store is of version {found}, this Tidings knows versions up to {newest}",
+            where=database.name,
+            hint="use the newer Tidings that wrote it, or another store (--home, --store)",
+        )
+    return int(found)
+
+
+def _alone(connection: Connection, database: Database) -> None:
+    """Keep other processes from migrating at the same time; on SQLite the transaction itself does."""
+    if not database.is_sqlite:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+    tables.migrations.create(connection, checkfirst=True)
+
+
+def _record(connection: Connection, migration: Migration) -> None:
+    row = {"version": migration.version, "name": migration.name, "applied": datetime.now(UTC).isoformat()}
+    connection.execute(insert(tables.migrations), row)

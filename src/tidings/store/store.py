@@ -1,0 +1,44 @@
+"""A store: the journal, subscriptions, notifications, dead letters and the event schema in one database."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from tidings.store.database import Database, open_database
+from tidings.store.dead_letters import DeadLetters
+from tidings.store.journal import Journal
+from tidings.store.migrations import migrate
+from tidings.store.notifications import Notifications
+from tidings.store.subscriptions import Subscriptions
+
+
+class Store:
+    """One database, seen as its parts. Several processes and threads may use the same one at the same time."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.journal = Journal(database)
+        self.subscriptions = Subscriptions(database)
+        self.notifications = Notifications(database)
+        self.dead_letters = DeadLetters(database)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_store(url: str) -> Store:
+    """The store at `sqlite:///path` or `postgresql://...`, with its tables made or brought up to date."""
+    database = open_database(url)
+    migrate(database)
+    return Store(database)

@@ -1,0 +1,114 @@
+"""The tables of a store, the same on SQLite and PostgreSQL.
+
+Texts that this code alone reads back (reasons, facts, bindings) are JSON in text columns: PostgreSQL's own
+JSON types refuse strings that JSON allows, such as one with a NUL in it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
+
+metadata = MetaData()
+
+# SQLite makes a key the row's own address only if its type is called INTEGER; it holds 64 bits all the same.
+Whole = BigInteger().with_variant(Integer(), "sqlite")
+
+migrations = Table(
+    "tidings_migrations",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("applied", Text, nullable=False),
+)
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Whole, nullable=False),
+)
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("position", Whole, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("media_type", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("time", Text, nullable=False),
+)
+
+# A row is one life of an id: added at a version, perhaps removed at a later one. An id that comes back gets a
+# new row, so that what a follower has to undo and to do is a question about versions only.
+subscriptions = Table(
+    "subscriptions",
+    metadata,
+    Column("added", Whole, primary_key=True, autoincrement=False),
+    Column("id", Text, primary_key=True),
+    Column("subscriber", Text, nullable=False),
+    Column("language", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("removed", Whole, nullable=True),
+    sqlite_with_rowid=False,
+)
+_lives = subscriptions.c.removed.is_(None)
+Index("subscriptions_live", subscriptions.c.id, unique=True, sqlite_where=_lives, postgresql_where=_lives)
+Index("subscriptions_of", subscriptions.c.subscriber, sqlite_where=_lives, postgresql_where=_lives)
+Index(
+    "subscriptions_removed",
+    subscriptions.c.removed,
+    sqlite_where=subscriptions.c.removed.is_not(None),
+    postgresql_where=subscriptions.c.removed.is_not(None),
+)
+
+subscribers = Table(
+    "subscribers",
+    metadata,
+    Column("subscriber", Text, primary_key=True),
+    Column("last_sequence", Whole, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+notifications = Table(
+    "notifications",
+    metadata,
+    Column("subscriber", Text, primary_key=True),
+    Column("sequence", Whole, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("subscription", Text, nullable=False),
+    Column("publication", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("because", Text, nullable=False),
+    Column("bindings", Text, nullable=True),
+    Column("time", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("stream", Text, primary_key=True),
+    Column("batch", Whole, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("number", Whole, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("source", Text, nullable=False),
+    Column("publication", Text, nullable=False),
+    Column("position", Whole, nullable=True),
+    Column("reason", Text, nullable=False),
+    Column("facts", Text, nullable=False),
+    Column("body", LargeBinary, nullable=True),
+    Column("time", Text, nullable=False),
+)
+
+schema_rows = Table(
+    "schema_rows",
+    metadata,
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("row", Text, nullable=False),
+)

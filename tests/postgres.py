@@ -1,0 +1,103 @@
+"""A real PostgreSQL server for the tests, started from the system's binaries and gone when they end."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+STARTS_WITHIN = 60
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server; `create_database` gives the address of a new, empty database."""
+
+    port: int
+    password: str
+    _numbers: Iterator[int]
+
+    def url(self, database: str) -> str:
+        return f"postgresql://tidings:{self.password}@127.0.0.1:{self.port}/{database}"
+
+    def create_database(self) -> str:
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return self.url(name)
+
+
+def find_binaries() -> Path | None:
+    """The folder with initdb and postgres: Debian keeps them off the PATH, one folder for each version."""
+    found = [Path(there).resolve().parent for there in [shutil.which("initdb")] if there]
+    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((bin for bin in found if (bin / "initdb").exists() and (bin / "postgres").exists()), None)
+
+
+@contextmanager
+def running_server(binaries: Path) -> Iterator[Server]:
+    """A server in a temporary folder, on loopback, with a password that nobody else knows."""
+    folder = Path(tempfile.mkdtemp(prefix="tidings-postgres-"))
+    server = Server(_free_port(), secrets.token_hex(16), count(1))
+    try:
+        _initialise(binaries, folder, server.password)
+        _control(binaries, folder, "start", "-l", folder / "log", "-o", _settings(folder, server.port))
+        try:
+            yield server
+        finally:
+            _control(binaries, folder, "stop", "-m", "fast")
+    finally:
+        shutil.rmtree(folder)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _unprivileged() -> dict[str, object]:
+    """PostgreSQL refuses to run as root; as root it gets a user of its own."""
+    if os.geteuid() != 0:
+        return {}
+    names = {entry.pw_name: entry for entry in pwd.getpwall()}
+    entry = names.get("postgres") or names["nobody"]
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+def _initialise(binaries: Path, folder: Path, password: str) -> None:
+    (folder / "password").write_text(password)
+    become = _unprivileged()
+    if become:
+        for path in (folder, folder / "password"):
+            os.chown(path, become["user"], become["group"])  # type: ignore[arg-type]
+    command = [binaries / "initdb", "-D", folder / "data", "-U", "tidings", "-E", "UTF8", "--no-sync"]
+    command += ["--locale=C", "--auth=scram-sha-256", f"--pwfile={folder / 'password'}"]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder, **become)  # type: ignore[call-overload]
+
+
+def _settings(folder: Path, port: int) -> str:
+    """Loopback only; not durable, because the machine that runs the tests does not lose its power in between."""
+    settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder}
+    settings |= {"fsync": "off", "shared_buffers": "32MB", "max_connections": 60}
+    return " ".join(f"--{name}={value}" for name, value in settings.items())
+
+
+def _control(binaries: Path, folder: Path, *command: str | Path) -> None:
+    """Start or stop the server of this folder, by the process id it keeps there, and wait until that is done."""
+    pg_ctl = [binaries / "pg_ctl", "-D", folder / "data", "-w", "-s", "-t", str(STARTS_WITHIN), *command]
+    silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    if subprocess.run(pg_ctl, cwd=folder, **silent, **_unprivileged()).returncode != 0:  # type: ignore[call-overload]
+        raise RuntimeError(f"PostgreSQL did not {command[0]}:\n{(folder / 'log').read_text()}")
