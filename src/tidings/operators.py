@@ -73,6 +73,11 @@ class Operator:
     aspect: Aspect = Aspect.VALUE
     ordered: Ordered | None = None
 
+    @property
+    def on_text(self) -> bool:
+        """Whether it looks inside strings."""
+        return self.aspect is not Aspect.VALUE
+
     def __repr__(self) -> str:
         return f"<{self.spelling}>"
 

@@ -1,7 +1,7 @@
 """The tree of a subscription: comparisons joined by and, or and not.
 
-Nodes are frozen values that know their place in the text; two trees are equal when they say the same, wherever it
-stands.
+Nodes are frozen values that know their place in the text; two trees are equal when they say the same, wherever
+that stands.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tidings.operators import EXISTS, Operand, Operator, Order, Takes, literals_of
-from tidings.values import Kind, Scalar, kind_of, show
+from tidings.values import Kind, Literal, Scalar, kind_of, show
 
 BARE_SEGMENT = r"[A-Za-z_][A-Za-z0-9_-]*"
 KEYWORDS = frozenset(["and", "or", "not", "in", "between", "contains", "exists", "true", "false"])
@@ -66,21 +66,29 @@ class Comparison:
 
     def holds(self, value: Scalar) -> bool:
         """Whether one value satisfies the predicate."""
-        assert not isinstance(self.operand, Slots), "a shape without its literals cannot be evaluated"
         if self.order is None or self.operator.ordered is None:
-            return self.operator.holds(value, self.operand)
+            return self.operator.holds(value, self.given)
         ordered, literal = self.operator.ordered, self.operand
         return (
             isinstance(value, str) and isinstance(literal, str) and ordered.holds(self.order, value, literal)
         )
 
     @property
+    def given(self) -> Operand:
+        """The operand, where it is not left open."""
+        assert not isinstance(self.operand, Slots), "a shape without its literals has no operand"
+        return self.operand
+
+    @property
+    def literals(self) -> tuple[Literal, ...]:
+        return literals_of(self.given)
+
+    @property
     def kind(self) -> Kind | None:
         """What the operand is made of; lists of several kinds have been split before anybody asks."""
         if isinstance(self.operand, Slots):
             return self.operand.kind
-        literals = literals_of(self.operand)
-        return kind_of(literals[0]) if literals else None
+        return kind_of(self.literals[0]) if self.literals else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +166,15 @@ def _show_part(part: Tree) -> str:
 
 
 def _show_comparison(comparison: Comparison) -> str:
-    path, operator, operand = show_path(comparison.path), comparison.operator, comparison.operand
-    assert not isinstance(operand, Slots), "a shape without its literals has no text"
-    if operator is EXISTS:
+    path = show_path(comparison.path)
+    if comparison.operator is EXISTS:
         return f"exists {path}"
-    shown = [show(literal) for literal in literals_of(operand)]
-    joined = {Takes.PAIR: " and ".join(shown), Takes.SEVERAL: f"({', '.join(shown)})"}
-    return f"{path} {operator.spelling} {joined.get(operator.takes, shown[0])}"
+    return f"{path} {show_test(comparison)}"
+
+
+def show_test(comparison: Comparison) -> str:
+    """A predicate without its attribute: `< 200`."""
+    operator, shown = comparison.operator, [show(literal) for literal in comparison.literals]
+    if operator.takes is Takes.SEVERAL:
+        return f"{operator.spelling} ({', '.join(shown)})"
+    return " ".join([operator.spelling, " and ".join(shown)]).rstrip()

@@ -1,0 +1,121 @@
+"""Refuse what can never hold: `a = 1 and not a = 1`, and, for attributes with one value, `price > 10 and price < 5`.
+
+A subscription is refused when none of its clauses can hold. Clauses that cannot hold beside others that can are what
+distributing honest texts gives, as in `(price < 5 or price > 10) and (price < 3 or price > 20)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tidings.compiler.context import Context
+from tidings.compiler.rewrites import clauses_of
+from tidings.languages.tree import Comparison, Not, Slots, Span, Tree, both, either, show_test, show_tree
+from tidings.operators import BETWEEN, EQ, EXISTS, GE, GT, IN, LE, LT
+from tidings.schema.domains import LISTED, Domain, DomainKind
+from tidings.schema.event_schema import EventSchema
+from tidings.schema.names import EVENT_TYPE
+from tidings.values import Instant, Literal, Scalar, show_instant
+
+
+def drop_contradictions(tree: Tree, context: Context) -> Tree:
+    """Clauses that say a predicate and its opposite are dropped; refused when nothing else is left."""
+    clauses = clauses_of(tree)
+    kept = [clause for clause in clauses if _opposite(clause) is None]
+    if not kept:
+        said = _opposite(clauses[0])
+        assert said is not None
+        raise context.problem(f"can never hold: {show_tree(said)} and its opposite", said.spans.whole)
+    return either(tuple(both(clause) for clause in kept))
+
+
+def _opposite(clause: Sequence[Tree]) -> Comparison | None:
+    denied = {part.part for part in clause if isinstance(part, Not)}
+    return next((part for part in clause if isinstance(part, Comparison) and part in denied), None)
+
+
+def refuse_impossible(tree: Tree, context: Context) -> Tree:
+    """Refuse a tree none of whose clauses any event of the schema can satisfy."""
+    schema = context.schema
+    if schema is None or schema.is_empty:
+        return tree
+    found = [_impossible(clause, schema) for clause in clauses_of(tree)]
+    if all(found):
+        said = found[0]
+        assert said
+        spans = [comparison.spans.whole for comparison in said]
+        shown = " and ".join(show_test(comparison) for comparison in said)
+        raise context.problem(
+            f"no {said[0].path} is {shown}",
+            Span(min(span.start for span in spans), max(span.end for span in spans)),
+        )
+    return tree
+
+
+def _impossible(clause: Sequence[Tree], schema: EventSchema) -> list[Comparison]:
+    """The predicates of a clause that no one value can satisfy together; none if it is possible."""
+    by_path: dict[str, list[tuple[Comparison, bool]]] = {}
+    for part in clause:
+        comparison, wanted = (part.part, False) if isinstance(part, Not) else (part, True)
+        assert isinstance(comparison, Comparison), "a tree in clauses has predicates at its leaves"
+        by_path.setdefault(comparison.path, []).append((comparison, wanted))
+    for path, tests in by_path.items():
+        domain = schema.domain_of(path)
+        if domain is not None and is_single(path, schema) and not _possible(tests, domain):
+            return [each for each, wanted in tests if wanted and each.operator is not EXISTS]
+    return []
+
+
+def is_single(path: str, schema: EventSchema) -> bool:
+    """Whether every event has at most one value there: an attribute that is unique in all its event types."""
+    if schema.open or path == EVENT_TYPE:
+        return False
+    members = [member for each in schema.event_types.values() if (member := each.member(path))]
+    return not any(member.multiple for member in members)
+
+
+def _possible(tests: list[tuple[Comparison, bool]], domain: Domain) -> bool:
+    """Whether some one value satisfies what is wanted and nothing of what is not."""
+    wanted = [comparison for comparison, is_wanted in tests if is_wanted]
+    if not wanted or any(isinstance(comparison.operand, Slots) for comparison, _ in tests):
+        return True
+    candidates = _candidates(wanted, domain)
+    if candidates is None:
+        return _bounds_meet(wanted, domain)
+    return any(all(test.holds(value) is want for test, want in tests) for value in candidates)
+
+
+def _candidates(wanted: list[Comparison], domain: Domain) -> list[Scalar] | None:
+    """The only values that can do, where they can be counted."""
+    if domain.kind in LISTED:
+        return list(domain.values)
+    if domain.kind is DomainKind.BOOLEAN:
+        return [True, False]
+    equal = next((test for test in wanted if test.operator in (EQ, IN)), None)
+    return None if equal is None else [_as_value(literal) for literal in equal.literals]
+
+
+def _as_value(literal: Literal) -> Scalar:
+    return show_instant(literal) if isinstance(literal, Instant) else literal
+
+
+_LOWER = {GT: True, GE: False, BETWEEN: False}
+_UPPER = {LT: True, LE: False, BETWEEN: False}
+"""Which operators bound from below and from above, and whether they leave the bound itself out."""
+
+
+def _bounds_meet(wanted: list[Comparison], domain: Domain) -> bool:
+    lower: list[tuple[Any, bool]] = [] if domain.minimum is None else [(domain.minimum, False)]
+    upper: list[tuple[Any, bool]] = [] if domain.maximum is None else [(domain.maximum, False)]
+    for test in wanted:
+        literals = test.literals
+        if test.operator in _LOWER:
+            lower.append((literals[0], _LOWER[test.operator]))
+        if test.operator in _UPPER:
+            upper.append((literals[-1], _UPPER[test.operator]))
+    if not lower or not upper:
+        return True
+    low, high = max(bound for bound, _ in lower), min(bound for bound, _ in upper)
+    strict = (low, True) in lower or (high, True) in upper
+    return bool(low < high or (low == high and not strict))

@@ -1,0 +1,53 @@
+"""Lower a tree in clauses to a plan: tests of columns against operands."""
+
+from __future__ import annotations
+
+from tidings.atoms import Aspect, Column
+from tidings.compiler.plan import Clause, Plan, Test, TestShape
+from tidings.compiler.rewrites import clauses_of
+from tidings.languages.tree import Comparison, Not, Tree, comparisons
+from tidings.operators import Relation
+from tidings.schema.domains import Domain
+from tidings.values import Kind
+
+
+def lower(tree: Tree) -> Plan:
+    """The plan of a tree in clauses."""
+    return Plan(tuple(_clause(parts) for parts in clauses_of(tree)), domains_of(tree))
+
+
+def domains_of(tree: Tree) -> tuple[Domain, ...]:
+    """The domains whose order the tree speaks of, each once."""
+    orders = {each.order.name: each.order for each in comparisons(tree) if isinstance(each.order, Domain)}
+    return tuple(orders.values())
+
+
+def _clause(parts: tuple[Tree, ...]) -> Clause:
+    return tuple(_test(part) for part in parts)
+
+
+def _test(part: Tree) -> Test:
+    return Test(test_shape(part), comparison_of(part).given)
+
+
+def comparison_of(part: Tree) -> Comparison:
+    """The predicate of a part of a clause, negated or not."""
+    found = part.part if isinstance(part, Not) else part
+    assert isinstance(found, Comparison), "a tree in clauses has predicates at its leaves"
+    return found
+
+
+def test_shape(part: Tree) -> TestShape:
+    """What a part of a clause looks at, without its operand."""
+    comparison = comparison_of(part)
+    column, relation = _column(comparison)
+    return TestShape(column, relation, comparison.kind, negated=isinstance(part, Not))
+
+
+def _column(comparison: Comparison) -> tuple[Column, Relation]:
+    operator, order = comparison.operator, comparison.order
+    if order is not None and operator.ordered is not None:
+        return Column(comparison.path, operator.ordered.aspect, order.name), Relation.EQ
+    if comparison.kind is Kind.INSTANT:
+        return Column(comparison.path, Aspect.INSTANT), operator.relation
+    return Column(comparison.path, operator.aspect), operator.relation
