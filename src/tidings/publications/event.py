@@ -129,7 +129,7 @@ def _check_envelope(content: Mapping[str, Any]) -> None:
 
 
 def _data(content: Mapping[str, Any]) -> Values:
-    """Members of an object are the event's own paths; other JSON is at `data`, other bytes at `data_base64`."""
+    """An object gives the event its own paths; other JSON is at `data`, other bytes at `data_base64`."""
     data = content.get("data")
     if content.get("data_base64") is not None:
         content_bytes = _bytes(content["data_base64"])

@@ -96,6 +96,17 @@ class Domain:
             return isinstance(value, bool)
         return isinstance(value, str) and (self.kind is DomainKind.STRING or parse_instant(value) is not None)
 
+    def describe(self) -> str:
+        """The domain in a few words: `enumerated, 4 values, ordered`."""
+        if self.kind is DomainKind.HIERARCHICAL:
+            return f"hierarchical, {len(self.below)} concepts"
+        if self.kind is DomainKind.ENUMERATED:
+            return f"enumerated, {len(self.below)} values" + (", ordered" if self.is_ordered else "")
+        bounds = [("from", self.minimum), ("up to", self.maximum)]
+        return " ".join(
+            [self.kind.value, *(f"{word} {number}" for word, number in bounds if number is not None)]
+        )
+
     def _within(self, number: int | float) -> bool:
         return (self.minimum is None or number >= self.minimum) and (
             self.maximum is None or number <= self.maximum

@@ -31,6 +31,11 @@ class Member:
     mandatory: bool = False
     multiple: bool = False
 
+    @property
+    def words(self) -> str:
+        """The two annotations: `mandatory unique`, `optional multiple` ..."""
+        return f"{'mandatory' if self.mandatory else 'optional'} {'multiple' if self.multiple else 'unique'}"
+
     def merged(self, other: Member) -> Member:
         """What holds when both are said: mandatory and multiple have priority (section 2.1, property 3)."""
         return Member(self.attribute, self.mandatory or other.mandatory, self.multiple or other.multiple)

@@ -32,7 +32,7 @@ def listed(words: Iterable[str], last: str = "and") -> str:
 
 
 def safe(text: str, limit: int = 80) -> str:
-    """What a publisher wrote, fit for a message: control characters escaped, the end of a long text left out."""
+    """What a publisher wrote, fit for a message: control characters escaped, a long text cut off."""
     short = text if len(text) <= limit else text[: limit - 1] + "…"
     return short if short.isprintable() else short.encode("unicode_escape").decode()
 
