@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.matching.indexed import Indexed, compiled_of
 from tests.matching.plans import a_test, events, plans
 
 from tidings.atoms import Aspect, Column, Event
@@ -14,11 +15,14 @@ from tidings.compiler.plan import Plan, Relation
 from tidings.matching.algorithms.catalogue import ALGORITHMS
 from tidings.matching.algorithms.protocol import Algorithm
 from tidings.matching.algorithms.truth import satisfies
+from tidings.matching.index import Index
 
 Make = Callable[[], Algorithm]
 
+EVERYTHING: dict[str, Make] = {**ALGORITHMS, "index": Indexed}
 
-@pytest.fixture(scope="module", params=ALGORITHMS.values(), ids=ALGORITHMS.keys())
+
+@pytest.fixture(scope="module", params=EVERYTHING.values(), ids=EVERYTHING.keys())
 def make(request: pytest.FixtureRequest) -> Make:
     return request.param
 
@@ -142,3 +146,17 @@ def test_same_answers_as_the_definition(
     assert len(found) == len(held)
     for event in published:
         assert found.match(event) == {id for id, each in held.items() if satisfies(each, event)}
+
+
+@given(held=st.lists(plans, min_size=1, max_size=12), published=st.lists(events, max_size=8))
+def test_the_index_answers_the_same_for_a_segment_of_many_and_a_batch(
+    held: list[Plan], published: list[Event]
+) -> None:
+    index = Index.create()
+    index.add(compiled_of({f"s{number}": each for number, each in enumerate(held)}))
+    found = index.match(published)
+    pairs = sorted(zip(found.publication.tolist(), found.ids().to_pylist(), strict=True))
+    wanted = [
+        (at, f"s{n}") for at, event in enumerate(published) for n, p in enumerate(held) if satisfies(p, event)
+    ]
+    assert pairs == sorted(wanted)
