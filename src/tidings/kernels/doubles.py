@@ -1,0 +1,101 @@
+"""Decimal digits to the nearest double, exactly, or not at all.
+
+Small numbers need one multiplication or division of exact doubles. The others take the algorithm of Eisel and
+Lemire ("Number parsing at a gigabyte per second", 2021): multiply the digits by 128 bits of the power of ten; the few
+products that lie too near the middle between two doubles are left to somebody with more bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidings.kernels.compiled import reading
+
+MOST_POWER = 300
+"""Larger powers of ten, up or down, are left out: they are rare, and some are no finite or no normal double."""
+
+_SMALL_POWER = 22  # the last power of ten that a double holds exactly
+_SMALL = np.array([float(10**i) for i in range(_SMALL_POWER + 1)])
+_EXACT = np.uint64(1 << 53)
+_SIGN = np.int64(-(1 << 63))
+_LOW_32, _LOW_9 = np.uint64(0xFFFFFFFF), np.uint64(0x1FF)
+_LOW_52 = np.uint64((1 << 52) - 1)
+_32, _9, _52, _53, _63 = (np.uint64(i) for i in (32, 9, 52, 53, 63))
+_ZERO, _ONE, _THREE = np.uint64(0), np.uint64(1), np.uint64(3)
+
+
+def _powers() -> Any:
+    """The first 128 bits of each power of ten, high and low half, cut off and not rounded."""
+    rows = []
+    for power in range(-MOST_POWER, MOST_POWER + 1):
+        top = 10**power if power >= 0 else (1 << (128 + (10**-power).bit_length())) // 10**-power
+        bits = top << 128 >> top.bit_length()
+        rows.append((bits >> 64, bits & (2**64 - 1)))
+    return np.array(rows, np.uint64)
+
+
+_POWERS = _powers()
+
+
+@reading
+def _product(a: Any, b: Any) -> Any:
+    """The high and the low half of the product."""
+    a_high, a_low, b_high, b_low = a >> _32, a & _LOW_32, b >> _32, b & _LOW_32
+    low, middle = a_low * b_low, a_high * b_low
+    middle_2 = a_low * b_high + (middle & _LOW_32) + (low >> _32)
+    return a_high * b_high + (middle >> _32) + (middle_2 >> _32), a * b
+
+
+@reading
+def _leading_zeros(a: Any) -> int:
+    count = 0
+    for shift in (32, 16, 8, 4, 2, 1):
+        if a >> np.uint64(64 - shift) == _ZERO:
+            a = a << np.uint64(shift)
+            count += shift
+    return count
+
+
+@reading
+def _by_product(digits: Any, power: int) -> Any:
+    """The bits of the double next to digits * 10**power, if 128 bits of the power decide it."""
+    zeros = _leading_zeros(digits)
+    digits = digits << np.uint64(zeros)
+    exponent = (217706 * power >> 16) + 64 + 1023 - zeros
+    high, low = _product(digits, _POWERS[power + MOST_POWER, 0])
+    if high & _LOW_9 == _LOW_9 and low + digits < digits:
+        more, rest = _product(digits, _POWERS[power + MOST_POWER, 1])
+        merged = low + more
+        if merged < low:
+            high += _ONE
+        if high & _LOW_9 == _LOW_9 and merged + _ONE == _ZERO and rest + digits < digits:
+            return False, np.int64(0)
+        low = merged
+    top = high >> _63
+    bits = high >> (top + _9)
+    exponent -= np.int64(_ONE ^ top)
+    if low == _ZERO and high & _LOW_9 == _ZERO and bits & _THREE == _ONE:
+        return False, np.int64(0)
+    bits = (bits + (bits & _ONE)) >> _ONE
+    if bits >> _53 > _ZERO:
+        bits >>= _ONE
+        exponent += 1
+    if exponent < 1 or exponent > 2046:
+        return False, np.int64(0)
+    return True, np.int64(np.uint64(exponent) << _52 | bits & _LOW_52)
+
+
+@reading
+def nearest_double(digits: Any, power: int, minus: bool) -> Any:
+    """Whether the nearest double to digits * 10**power was found, and its bits. The digits are below 10**19."""
+    if digits <= _EXACT and -_SMALL_POWER <= power <= _SMALL_POWER:
+        value = np.float64(digits)
+        value = value * _SMALL[power] if power >= 0 else value / _SMALL[-power]
+        good, bits = True, np.float64(value).view(np.int64)
+    elif digits == _ZERO or power < -MOST_POWER or power > MOST_POWER:
+        good, bits = False, np.int64(0)
+    else:
+        good, bits = _by_product(digits, power)
+    return good, (bits | _SIGN if minus else bits)

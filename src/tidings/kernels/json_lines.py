@@ -1,0 +1,263 @@
+"""Many JSON objects to atoms, in one loop over their bytes.
+
+The loop knows the plain case and nothing else. Whatever is unusual (an escape in a wanted string, a key twice, a
+syntax error) makes it *decline* the document, which is then decoded by the definition in
+`tidings.publications.event`. So there is one meaning, and the loop never guesses.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidings.kernels import json_scan as scan
+from tidings.kernels.compiled import reading
+from tidings.kernels.doubles import nearest_double
+from tidings.kernels.json_scan import byte_at, scan_key, scan_number, scan_string, scan_word, skip_space
+
+INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
+"""The kinds of `tidings.atoms.AtomKind`."""
+
+MOST_DEPTH = 32
+MOST_KEYS = 4096
+MOST_MAGNITUDE = 300
+"""A number of so many digits and zeros is finite for sure; a document with a larger one is declined."""
+
+ROOT, NOWHERE = 0, -1
+_KEY, _VALUE, _AFTER, _DONE, _DECLINED = 0, 1, 2, 3, 4
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_ZERO = np.uint64(0)
+_INT64_MAX = np.uint64((1 << 63) - 1)
+_CLOUD_EVENT = scan.hash_key(np.frombuffer(b"specversion", np.uint8), 0, 11)
+"""The hash of the member that makes a document a CloudEvent, which is taken apart differently."""
+
+
+class Documents(NamedTuple):
+    """Document i is text[starts[i]:ends[i]]."""
+
+    text: Any
+    starts: Any
+    ends: Any
+
+
+class Paths(NamedTuple):
+    """Wanted paths as a trie. Node 0 is the document; a node's key is key_length bytes of `keys` at key_start.
+
+    `path` is the number of the wanted path that ends at the node, or -1; `id_node` is where the id stands, or -1.
+    `slots` finds a child by its parent and its key: open addressing, at most half full, -1 where empty.
+    """
+
+    parent: Any
+    key_start: Any
+    key_length: Any
+    key_hash: Any
+    keys: Any
+    path: Any
+    slots: Any
+    id_node: Any
+
+
+class Work(NamedTuple):
+    """The objects and arrays the loop is in, by depth, and the hashes of the keys seen in them so far."""
+
+    node: Any
+    is_array: Any
+    first_key: Any
+    keys: Any
+
+
+class Out(NamedTuple):
+    """Atoms by column; and by document where they begin, its id (length -1: none), and whether it was declined."""
+
+    starts: Any
+    id_start: Any
+    id_length: Any
+    declined: Any
+    path: Any
+    kind: Any
+    payload: Any
+    length: Any
+
+
+@reading
+def _slot(key_hash: Any, parent: int, mask: int) -> Any:
+    mixed = (key_hash ^ np.uint64(parent)) * _SPREAD
+    return np.int64(mixed >> np.uint64(32)) & mask
+
+
+@reading
+def fill_slots(paths: Paths) -> None:
+    """Hash the keys of all nodes and enter them into the (empty) slots."""
+    mask = len(paths.slots) - 1
+    for node in range(1, len(paths.parent)):
+        first = paths.key_start[node]
+        paths.key_hash[node] = scan.hash_key(paths.keys, first, first + paths.key_length[node])
+        slot = _slot(paths.key_hash[node], paths.parent[node], mask)
+        while paths.slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        paths.slots[slot] = node
+
+
+@reading
+def _is_key(paths: Paths, node: int, text: Any, start: int, length: int) -> bool:
+    if paths.key_length[node] != length:
+        return False
+    first, i = paths.key_start[node], 0
+    while i < length and paths.keys[first + i] == text[start + i]:
+        i += 1
+    return i == length
+
+
+@reading
+def _child(paths: Paths, parent: int, key_hash: Any, text: Any, start: int, length: int) -> Any:
+    """The node below `parent` with the key in the text, or NOWHERE. The hash leads there, the bytes decide."""
+    mask = len(paths.slots) - 1
+    slot = _slot(key_hash, parent, mask)
+    node = np.int64(paths.slots[slot])
+    while node >= 0:
+        if paths.parent[node] == parent and _is_key(paths, node, text, start, length):
+            return node
+        slot = (slot + 1) & mask
+        node = np.int64(paths.slots[slot])
+    return np.int64(NOWHERE)
+
+
+@reading
+def _seen(keys: Any, first: int, end: int, key_hash: Any) -> bool:
+    """Whether the hash is among keys[first:end]. Without an early exit, for then the loop is vectorised."""
+    same = 0
+    for i in range(first, end):
+        same += keys[i] == key_hash
+    return same > 0
+
+
+@reading
+def _integer(digits: Any, count: int, minus: bool) -> Any:
+    """Whether the whole number fits 64 bits, and it. -2**63 is left to the definition."""
+    value = np.int64(digits)
+    return count <= scan.MOST_DIGITS and digits <= _INT64_MAX, (-value if minus else value)
+
+
+@reading
+def _emit(out: Out, at: int, path: int, kind: int, payload: int, length: int) -> int:
+    """Write an atom; the number of the next one."""
+    out.path[at], out.kind[at] = path, kind
+    out.payload[at], out.length[at] = payload, length
+    return at + 1
+
+
+@reading
+def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int) -> int:
+    """Decode the documents from `first` on; returns the first that is not done, because the columns were full.
+
+    A document is read as keys, values and what follows a value, in turns; leaving the inner loop early declines it.
+    `here` is the node of the object or array around, `node` that of the value to come.
+    """
+    text, room, atoms = documents.text, len(out.path), out.starts[first]
+    for i in range(first, len(documents.starts)):
+        at, end, begin = documents.starts[i], documents.ends[i], atoms
+        depth, top, base, ids, id_start, id_length = 0, 0, 0, 0, 0, -1
+        here, node, in_array, state = np.int64(NOWHERE), np.int64(ROOT), False, _VALUE
+        at = skip_space(text, at, end)
+        if byte_at(text, at, end) != scan.OPEN_OBJECT:
+            state = _DECLINED
+        while state < _DONE:
+            if state == _KEY:
+                if byte_at(text, at, end) != scan.QUOTE:
+                    break
+                stop, key_hash = scan_key(text, at + 1, end)
+                if stop < 0 or top == MOST_KEYS or _seen(work.keys, base, top, key_hash):
+                    break
+                if depth == 1 and key_hash == _CLOUD_EVENT:
+                    break
+                work.keys[top] = key_hash
+                top += 1
+                if here >= 0:
+                    node = _child(paths, here, key_hash, text, at + 1, stop - at - 1)
+                at = skip_space(text, stop + 1, end)
+                if byte_at(text, at, end) != scan.COLON:
+                    break
+                at = skip_space(text, at + 1, end)
+                state = _VALUE
+            if state == _VALUE:
+                c = byte_at(text, at, end)
+                path = paths.path[node] if node >= 0 else -1
+                is_id = node >= 0 and node == paths.id_node
+                if atoms == room and path >= 0:
+                    return i
+                if c == scan.QUOTE:
+                    stop, escaped = scan_string(text, at + 1, end)
+                    if stop < 0 or (escaped and (path >= 0 or is_id)):
+                        break
+                    if path >= 0:
+                        atoms = _emit(out, atoms, path, STRING, at + 1, stop - at - 1)
+                    if is_id:
+                        ids += 1
+                        id_start, id_length = at + 1, (stop - at - 1 if stop > at + 1 else -1)
+                    at = stop + 1
+                    state = _AFTER
+                elif c == scan.MINUS or scan.ZERO <= c <= scan.NINE:
+                    stop, digits, count, power, whole = scan_number(text, at, end)
+                    if stop < 0 or count + abs(power) > MOST_MAGNITUDE:
+                        break
+                    if path >= 0 or is_id:
+                        if whole:
+                            good, payload = _integer(digits, count, c == scan.MINUS)
+                        else:
+                            good, payload = nearest_double(digits, power, c == scan.MINUS)
+                        if not good or count > scan.MOST_DIGITS:
+                            break
+                        if path >= 0:
+                            atoms = _emit(out, atoms, path, INTEGER if whole else DOUBLE, payload, 0)
+                        if is_id:
+                            if whole and c == scan.MINUS and digits == _ZERO:
+                                break
+                            ids += 1
+                            id_start, id_length = at, (stop - at if whole else -1)
+                    at = stop
+                    state = _AFTER
+                elif c == scan.OPEN_OBJECT or c == scan.OPEN_ARRAY:
+                    if depth == MOST_DEPTH:
+                        break
+                    work.node[depth], work.is_array[depth], work.first_key[depth] = here, in_array, base
+                    depth += 1
+                    here, in_array, base = node, c == scan.OPEN_ARRAY, top
+                    at = skip_space(text, at + 1, end)
+                    if byte_at(text, at, end) == (scan.CLOSE_ARRAY if in_array else scan.CLOSE_OBJECT):
+                        state = _AFTER
+                    else:
+                        state = _VALUE if in_array else _KEY
+                else:
+                    stop = scan_word(text, at, end)
+                    if stop < 0:
+                        break
+                    if c != scan.NULL:
+                        if path >= 0:
+                            atoms = _emit(out, atoms, path, BOOLEAN, c == scan.TRUE, 0)
+                        if is_id:
+                            ids, id_length = ids + 1, -1
+                    at = stop
+                    state = _AFTER
+            if state == _AFTER:
+                at = skip_space(text, at, end)
+                c = byte_at(text, at, end)
+                if depth == 0:
+                    state = _DONE if at == end else _DECLINED
+                elif c == scan.COMMA:
+                    at = skip_space(text, at + 1, end)
+                    node = here
+                    state = _VALUE if in_array else _KEY
+                elif c == (scan.CLOSE_ARRAY if in_array else scan.CLOSE_OBJECT):
+                    at += 1
+                    depth -= 1
+                    top = base
+                    here, in_array, base = work.node[depth], work.is_array[depth], work.first_key[depth]
+                else:
+                    break
+        if state != _DONE:
+            atoms = begin
+        out.declined[i] = state != _DONE
+        out.id_start[i], out.id_length[i] = id_start, (id_length if ids == 1 else -1)
+        out.starts[i + 1] = atoms
+    return len(documents.starts)

@@ -1,0 +1,199 @@
+"""Many JSON events at once: bytes to atoms, without a Python object per event.
+
+    table = PathTable(["symbol", "price"])
+    lines = split_lines(buffer)
+    decoded = decode_many(buffer, lines.starts, lines.ends, table, "id")
+
+A kernel decodes what is plain; what it declines is decoded by the definition, `tidings.publications.event`. So the
+outcome is the definition's for every document, and only the time differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.atoms import AtomKind, Atoms, Event
+from tidings.errors import DecodeProblem
+from tidings.kernels import json_lines as kernel
+from tidings.kernels import lines
+from tidings.publications.event import event_of, parse, publication_id
+from tidings.publications.path_table import PathTable
+
+__all__ = ["DecodedLines", "Lines", "PathTable", "decode_many", "documents_of", "split_lines"]
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+
+
+class Lines(NamedTuple):
+    """Where the lines of a buffer begin and end, and their numbers, counted from one."""
+
+    starts: Integers
+    ends: Integers
+    numbers: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedLines:
+    """The outcome for each document of a batch, in their order.
+
+    `atoms.count` is the number of documents. A refused one has no atoms, no id and a False in `ok`, and is listed in
+    `rejects` with its index and the reason. `ids` are strings, null where `publication_id` finds none. A document's
+    atoms stand in the order of its text, so the values of one path need not stand together. `declined` counts the
+    documents that the kernel left to the definition: they took longer and mean the same.
+    """
+
+    atoms: Atoms
+    ids: pa.Array[Any]
+    ok: npt.NDArray[np.bool_]
+    rejects: list[tuple[int, DecodeProblem]]
+    declined: int = 0
+
+
+def split_lines(buffer: Bytes) -> Lines:
+    """The lines that are not blank; they end with \\n or \\r\\n, the last one also with the buffer."""
+    return Lines(*lines.split_lines(_read_only(buffer)))
+
+
+def documents_of(array: pa.Array[Any]) -> tuple[Bytes, Integers, Integers]:
+    """Buffer, starts and ends of an Arrow array of strings or bytes, without a copy; null is an empty document."""
+    wide = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+    width = np.dtype(np.int64 if wide else np.int32)
+    _, offsets, data = array.buffers()
+    if len(array) == 0 or offsets is None:
+        return np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
+    begin = array.offset * width.itemsize
+    bounds = np.frombuffer(memoryview(offsets), width, len(array) + 1, begin).astype(np.int64)
+    text = np.frombuffer(b"" if data is None else memoryview(data), np.uint8)
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    return text, bounds[:-1], np.where(valid, bounds[1:], bounds[:-1])
+
+
+def decode_many(
+    buffer: Bytes, starts: Integers, ends: Integers, paths: PathTable, id_field: str | None = None
+) -> DecodedLines:
+    """The atoms at the wanted paths, and the ids, of the documents `buffer[starts[i]:ends[i]]`."""
+    documents = kernel.Documents(_read_only(buffer), _read_only(starts), _read_only(ends))
+    out = _run(documents, paths, id_field)
+    atoms = Atoms(paths.paths, out.starts, *_filled(out), documents.text)
+    if out.declined.any():
+        return _with_declined(documents, out, atoms, id_field)
+    ids = _ids(documents.text, out.id_start, out.id_length)
+    return DecodedLines(atoms, ids, ~out.declined, [])
+
+
+def _read_only(array: Any) -> Any:
+    """The same array, contiguous and read-only, so that one compiled kernel serves files, Arrow and NumPy."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _run(documents: kernel.Documents, paths: PathTable, id_field: str | None) -> kernel.Out:
+    """Run the kernel over all documents, with twice the room for atoms whenever there was too little."""
+    count = len(documents.starts)
+    size = int((documents.ends - documents.starts).sum())
+    out = _new_out(count, min(count * len(paths.paths), size // 2) + 64)
+    table, work, first = paths.with_id(id_field), _new_work(), 0
+    while (first := kernel.decode(documents, table, work, out, first)) < count:
+        more = _columns(len(out.path))
+        out = kernel.Out(*out[:4], *(np.concatenate(pair) for pair in zip(out[4:], more, strict=True)))
+    return out
+
+
+def _new_out(count: int, room: int) -> kernel.Out:
+    starts, id_start = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
+    return kernel.Out(starts, id_start, np.zeros(count, np.int32), np.zeros(count, np.bool_), *_columns(room))
+
+
+def _columns(room: int) -> tuple[Any, Any, Any, Any]:
+    """Path, kind, payload and length, with room for so many atoms."""
+    path, kind = np.empty(room, np.int32), np.empty(room, np.uint8)
+    return path, kind, np.empty(room, np.int64), np.empty(room, np.int32)
+
+
+def _filled(out: kernel.Out) -> tuple[Any, Any, Any, Any]:
+    size = out.starts[-1]
+    return out.path[:size], out.kind[:size], out.payload[:size], out.length[:size]
+
+
+def _new_work() -> kernel.Work:
+    nodes, first_keys = np.empty((2, kernel.MOST_DEPTH), np.int64)
+    keys = np.empty(kernel.MOST_KEYS, np.uint64)
+    return kernel.Work(nodes, np.empty(kernel.MOST_DEPTH, np.bool_), first_keys, keys)
+
+
+def _ids(text: Bytes, starts: Integers, lengths: npt.NDArray[np.int32]) -> pa.Array[Any]:
+    offsets, data = lines.gather(text, starts, lengths)
+    valid = np.packbits(lengths >= 0, bitorder="little")
+    buffers = [pa.py_buffer(each.data) for each in (valid, offsets, data)]
+    return pa.Array.from_buffers(pa.large_string(), len(lengths), [*buffers]).cast(pa.string())
+
+
+def _with_declined(
+    documents: kernel.Documents, out: kernel.Out, atoms: Atoms, id_field: str | None
+) -> DecodedLines:
+    """Decode the declined documents by the definition, and put their atoms and ids where they belong."""
+    where = np.flatnonzero(out.declined)
+    slow = _by_definition(documents, where, id_field)
+    added = Atoms.of(slow.events, atoms.paths)
+    names = [(name or "").encode() for name in slow.ids]
+    text = _appended(documents.text, added.text, np.frombuffer(b"".join(names), np.uint8))
+    sizes = np.array([len(name) for name in names], np.int64)
+    out.id_start[where] = len(documents.text) + len(added.text) + np.cumsum(sizes) - sizes
+    out.id_length[where] = np.where([name is None for name in slow.ids], -1, sizes)
+    ids = _ids(text, out.id_start, out.id_length)
+    ok = np.ones(len(out.declined), np.bool_)
+    ok[[i for i, _ in slow.rejects]] = False
+    return DecodedLines(_spliced(atoms, where, added, text), ids, ok, slow.rejects, len(where))
+
+
+class _Slow(NamedTuple):
+    """What the definition says of declined documents: an event and an id of each, empty where it refuses."""
+
+    events: list[Event]
+    ids: list[str | None]
+    rejects: list[tuple[int, DecodeProblem]]
+
+
+def _by_definition(documents: kernel.Documents, where: Integers, id_field: str | None) -> _Slow:
+    slow = _Slow([], [], [])
+    for i in where.tolist():
+        body = documents.text[documents.starts[i] : documents.ends[i]].tobytes()
+        event: Event = {}
+        name = None
+        try:
+            content = parse(body)
+            event = event_of(content)
+            name = None if id_field is None else publication_id(content, id_field)
+        except DecodeProblem as problem:
+            slow.rejects.append((i, problem))
+        slow.events.append(event)
+        slow.ids.append(name)
+    return slow
+
+
+def _appended(text: Bytes, *more: Bytes) -> Bytes:
+    return np.concatenate([text, *more]) if any(len(each) for each in more) else text
+
+
+def _spliced(atoms: Atoms, where: Integers, added: Atoms, text: Bytes) -> Atoms:
+    """Both in the order of the documents; `added` are the atoms of the documents `where`, which have none yet."""
+    counts, more = np.diff(atoms.starts), np.diff(added.starts)
+    counts[where] = more
+    at = np.repeat(atoms.starts[where], more)
+    payload = added.payload + np.where(added.kind == AtomKind.STRING, len(atoms.text), 0)
+    return Atoms(
+        atoms.paths,
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        np.insert(atoms.path, at, added.path),
+        np.insert(atoms.kind, at, added.kind),
+        np.insert(atoms.payload, at, payload),
+        np.insert(atoms.length, at, added.length),
+        text,
+    )
