@@ -1,0 +1,152 @@
+"""`doctor`: what this machine lacks, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+
+from tidings.errors import SetupError, TidingsError
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Master, Store, open_spark
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What is looked at."""
+
+    home: Path
+    store: str | None
+    master: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check: whether all is well, what was found, and what to do if not."""
+
+    check: str
+    ok: bool
+    found: str
+    todo: str = ""
+
+
+def doctor(
+    home: Home = DEFAULT_HOME, store: Store = None, master: Master = None, as_json: AsJson = False
+) -> None:
+    """Check Python, Java, Spark, the compiled kernels, the home folder and the store, and say what to do.
+
+    Takes about twenty seconds, most of them for starting Spark. Exit code 4 if something is wrong.
+    """
+    well = True
+    for name, check in CHECKS:
+        finding = examine(name, check, Patient(home, store, master))
+        well = well and finding.ok
+        if as_json:
+            output.json_line(asdict(finding))
+        else:
+            _show(finding)
+    if not well:
+        raise typer.Exit(SetupError.exit_code)
+
+
+def examine(name: str, check: Callable[[Patient], str], patient: Patient) -> Finding:
+    try:
+        return Finding(name, True, check(patient))
+    except TidingsError as problem:
+        return Finding(name, False, problem.headline(), problem.hint or "")
+    except Exception as problem:  # noqa: BLE001  whatever is broken here, the other checks are still wanted
+        first = (str(problem).strip() or "no message").splitlines()[0]
+        return Finding(name, False, f"{type(problem).__name__}: {first}", "run `make setup` again")
+
+
+def _show(finding: Finding) -> None:
+    mark = ("ok   ", "green") if finding.ok else ("wrong", "bold red")
+    output.line(mark, (f"{finding.check:<8}", "bold"), finding.found)
+    if finding.todo:
+        output.line("     ", " " * 8, (finding.todo, "yellow"))
+
+
+def python(_: Patient) -> str:
+    if sys.version_info < (3, 11):  # noqa: UP036  an editable install survives a change of interpreter
+        raise SetupError(
+            "Python is too old", received=platform.python_version(), hint="make setup PYTHON=python3.12"
+        )
+    return f"{platform.python_version()} ({sys.executable})"
+
+
+def java(patient: Patient) -> str:
+    from tidings.spark.session import check_java
+
+    if _is_remote(patient.master):
+        return "not needed here: Spark runs elsewhere"
+    return f"version {check_java()}"
+
+
+def _is_remote(master: str | None) -> bool:
+    return (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
+
+
+def spark(patient: Patient) -> str:
+    """A session starts, and a Python worker of it answers."""
+    session = open_spark(patient.master)
+    try:
+        answered = session.range(3).mapInArrow(_same, "id long").count()
+        return f"{session.version}, {patient.master or 'local[*]'}: {answered} rows through a Python worker"
+    finally:
+        session.stop()
+
+
+def _same(batches: Iterable[object]) -> Iterator[object]:
+    yield from batches
+
+
+def kernels(_: Patient) -> str:
+    """One subscription is indexed and matched: numba works, and its code is on disk from now on."""
+    from tidings.compiler.pipeline import compile_many
+    from tidings.matching.index import Index
+    from tidings.model import Subscription
+
+    index = Index.create()
+    index.add(compile_many([Subscription("s", "doctor", "predicates", "a = 'b' and c < 2")]))
+    if len(index.match([{"a": ["b"], "c": [1]}])) != 1:
+        raise SetupError("a subscription that must match does not", hint="run `make test` and tell us")
+    return "compiled; a subscription was matched"
+
+
+def home(patient: Patient) -> str:
+    """The folder is there or can be made, and can be written to."""
+    folder = patient.home.absolute()
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    if not existing.is_dir():
+        raise SetupError(f"{existing} is no folder", hint="choose another with --home or TIDINGS_HOME")
+    if not os.access(existing, os.W_OK):
+        raise SetupError(
+            f"{existing} cannot be written to", hint="choose another with --home or TIDINGS_HOME"
+        )
+    return str(folder) if existing == folder else f"{folder} (not there yet; the first command makes it)"
+
+
+def store(patient: Patient) -> str:
+    from tidings.store import open_store
+
+    if patient.store is None and not (patient.home / "store.db").exists():
+        return "none yet; the first command makes one in the home folder"
+    url = patient.store or f"sqlite:///{patient.home / 'store.db'}"
+    opened = open_store(url)
+    return f"journal at {opened.journal.head()}"
+
+
+CHECKS: tuple[tuple[str, Callable[[Patient], str]], ...] = (
+    ("python", python),
+    ("home", home),
+    ("store", store),
+    ("kernels", kernels),
+    ("java", java),
+    ("spark", spark),
+)
+"""The quick ones first."""

@@ -1,0 +1,73 @@
+"""What somebody wants to publish, wherever it stands: in the argument, in a file, on standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tidings.errors import InputError
+
+ACCEPTED = "a JSON object, a .json file, a .jsonl file, or - for standard input"
+CHUNK = 1 << 20
+LONGEST_LINE = 64 << 20
+"""A line longer than this is refused before it fills the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event of several, and where it stands."""
+
+    where: str
+    body: bytes
+
+
+def is_several(what: str) -> bool:
+    """Whether it is read line by line."""
+    return what == "-" or what.endswith(".jsonl")
+
+
+def one(what: str) -> bytes:
+    """The bytes of one event: the argument itself, or a file's."""
+    if what.lstrip()[:1] in ("{", "[", '"'):
+        return what.encode("utf-8", "surrogateescape")
+    path = _file(what)
+    if path.suffix != ".json":
+        raise InputError(f"no idea what is in '{what}'", accepted=ACCEPTED)
+    return path.read_bytes()
+
+
+def batches(what: str) -> Iterator[list[Line]]:
+    """The lines of a file or of standard input, in batches as they come; empty lines count but are no events."""
+    if what == "-":
+        yield from _batches("standard input", sys.stdin.buffer)
+    else:
+        with _file(what).open("rb") as stream:
+            yield from _batches(what, stream)
+
+
+def _batches(name: str, stream: BinaryIO) -> Iterator[list[Line]]:
+    number, rest = 0, b""
+    while chunk := stream.read1(CHUNK):  # type: ignore[attr-defined]  # what is there now: a slow producer is not waited for
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield _numbered(name, lines, number)
+        number += len(lines)
+        if len(rest) > LONGEST_LINE:
+            raise InputError(
+                f"a line of more than {LONGEST_LINE >> 20} MB", where=f"{name}, line {number + 1}"
+            )
+    yield _numbered(name, [rest], number)
+
+
+def _numbered(name: str, lines: list[bytes], before: int) -> list[Line]:
+    numbered = enumerate(lines, before + 1)
+    return [Line(f"{name}, line {number}", line) for number, line in numbered if line.strip()]
+
+
+def _file(what: str) -> Path:
+    path = Path(what)
+    if not path.is_file():
+        raise InputError(f"no file '{what}'", accepted=ACCEPTED)
+    return path

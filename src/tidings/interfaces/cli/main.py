@@ -1,0 +1,87 @@
+"""The `tidings` command itself: what it is made of, and how what goes wrong is said.
+
+Exit codes: 0 done; 1 failed; 2 the input or the command line was refused; 3 done, but some of the input was refused;
+4 the machine is not set up for it (`tidings doctor` says what to do).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from tidings.errors import TidingsError
+from tidings.interfaces.cli import (
+    doctor,
+    match,
+    notifications,
+    output,
+    publish,
+    rejects,
+    schema,
+    subscriptions,
+)
+
+
+class Commands(TyperGroup):
+    """All commands. An error of ours is drawn and gives the exit code; any other is a bug and shows itself whole."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TidingsError as problem:
+            output.error(problem, as_json=ctx.meta.get("json", False))
+            raise typer.Exit(problem.exit_code) from problem
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 done, 1 failed, 2 refused, 3 done with rejects, 4 not set up ([cyan]tidings doctor[/]).",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"tidings {version('tidings')}")
+        raise typer.Exit
+
+
+@app.callback()
+def tidings(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="The version, and nothing else."),
+    ] = False,
+) -> None:
+    """Tidings tells the right people, once, as soon as something they asked about changes.
+
+    A subscriber writes what matters ([cyan]price < 200 and period = 'XVI'[/]); what is published is matched against
+    millions of such subscriptions on Spark; durable, numbered notifications come out.
+
+    See it at work with [cyan]tidings demo[/]. To begin: [cyan]tidings subscribe[/], [cyan]tidings run[/] in a second
+    terminal, [cyan]tidings publish[/], [cyan]tidings notifications[/].
+    """
+
+
+DAILY, STREAM, SETTING_UP = "Subscribe and publish", "On Spark", "Set up and look around"
+
+app.command("subscribe", rich_help_panel=DAILY)(subscriptions.subscribe)
+app.command("unsubscribe", rich_help_panel=DAILY)(subscriptions.unsubscribe)
+app.command("subscriptions", rich_help_panel=DAILY)(subscriptions.subscriptions)
+app.command("publish", rich_help_panel=DAILY)(publish.publish)
+app.command("notifications", rich_help_panel=DAILY)(notifications.notifications)
+app.command("rejects", rich_help_panel=DAILY)(rejects.rejects)
+app.command("match", rich_help_panel=STREAM)(match.match)
+app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
+app.command("doctor", rich_help_panel=SETTING_UP)(doctor.doctor)
+
+
+def main() -> None:
+    app(prog_name="tidings")

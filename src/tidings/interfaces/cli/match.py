@@ -1,0 +1,126 @@
+"""`match`: millions of subscriptions against files of publications, in one Spark job."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import AsJson, Master, open_spark
+
+if TYPE_CHECKING:
+    from tidings.schema.event_schema import EventSchema
+    from tidings.spark import batch
+
+SHOWN = 5
+"""How many rejects are shown when no file takes them all."""
+
+
+def match(
+    subscriptions: Annotated[
+        str, typer.Option(metavar="FILE", help="A JSON object a line: id, subscriber, language, text.")
+    ],
+    publications: Annotated[str, typer.Option(metavar="PATH", help="A file or a folder of events.")],
+    out: Annotated[
+        str, typer.Option(metavar="FOLDER", help="The result: Parquet with publication and subscription.")
+    ],
+    rejects: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to list what was refused, with reasons.")
+    ] = None,
+    id: Annotated[
+        str, typer.Option("--id", metavar="FIELD", help="The field that holds an event's id.")
+    ] = "id",
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Check both sides against this event schema.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a result that is there.")] = False,
+    master: Master = None,
+    as_json: AsJson = False,
+) -> None:
+    """Match a file of subscriptions against files of events, on Spark, without a store.
+
+    Exit code 3 if some subscriptions or events were refused; the rest is done.
+
+    [dim]Examples[/]
+      tidings match --subscriptions subs.jsonl --publications events/ --out matches.parquet
+      tidings match --subscriptions subs.jsonl --publications day.jsonl --id lot --out day.parquet --rejects bad.jsonl
+      tidings match ... --master spark://cluster:7077
+    """
+    from tidings.spark import batch
+
+    request = batch.Request(subscriptions, publications, out, rejects, id, _schema(schema), force)
+    session = open_spark(master)
+    try:
+        with Bar(as_json) as bar:
+            summary = batch.match(session, request, bar)
+    finally:
+        session.stop()
+    _show(summary, rejects, as_json)
+    if summary.rejects:
+        raise typer.Exit(output.WITH_REJECTS)
+
+
+def _schema(file: Path | None) -> EventSchema | None:
+    from tidings.schema.files import load
+
+    return load(file) if file else None
+
+
+class Bar:
+    """Draws how far the job is, on terminals; says when the index is built."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.quiet = as_json
+        console = output.console(stderr=True)
+        columns = (TextColumn("events"), BarColumn(20), TextColumn("{task.fields[told]}"))
+        self.progress = Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal or as_json
+        )
+        self.task: TaskID = self.progress.add_task("events", total=None, told="")
+
+    def __enter__(self) -> Bar:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def __call__(self, news: batch.Built | batch.Progress) -> None:
+        from tidings.spark.batch import Built
+
+        if isinstance(news, Built):
+            if not self.quiet:
+                output.line(_built(news), stderr=True)
+        else:
+            told = _told(news.events, news.seconds, news.matches, news.rejects)
+            self.progress.update(self.task, completed=news.bytes_done, total=news.bytes_total, told=told)
+
+
+def _built(built: batch.Built) -> str:
+    segments = output.plural(built.segments, "segment")
+    subscriptions = output.plural(built.subscriptions, "subscription")
+    return f"{subscriptions} -> {segments} in {built.seconds:.1f} s ({built.bytes_each:.0f} bytes each)"
+
+
+def _told(events: int, seconds: float, matches: int, rejects: int) -> str:
+    rate = events / seconds if seconds else 0.0
+    return f"{events:,}  {rate:,.0f}/s   {matches:,} matches   {output.plural(rejects, 'reject')}"
+
+
+def _show(summary: batch.Summary, rejects: Path | None, as_json: bool) -> None:
+    if as_json:
+        output.json_line(asdict(summary))
+        return
+    told = _told(summary.events, summary.match_seconds, summary.matches, summary.rejects)
+    output.line(f"events ████████████████████ {told}")
+    if rejects is not None and summary.rejects:
+        output.line(f"what was refused is in {rejects}", stderr=True)
+        return
+    for reject in summary.examples[:SHOWN]:
+        output.line(("refused:", "bold red"), f"{reject.what} {reject.id}: {reject.reason}", stderr=True)
+    if summary.rejects > SHOWN:
+        output.note(f"... and {summary.rejects - SHOWN:,} more; --rejects FILE lists them all")

@@ -1,0 +1,52 @@
+"""`notifications`: what a subscriber was told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_tidings
+from tidings.model import Notification
+
+if TYPE_CHECKING:
+    from tidings.service import Tidings
+
+PAGE = 1_000
+
+
+def notifications(
+    subscriber: Subscriber,
+    after: Annotated[int, typer.Option(min=0, metavar="N", help="Only those behind number N.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most N of them.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until Ctrl-C.")] = False,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a subscriber's notifications: number, subscription, publication, and why.
+
+    Numbers have no gaps: whoever has seen number 41 continues with [cyan]--after 41[/].
+
+    [dim]Examples[/]
+      tidings notifications --as ana
+      tidings notifications --as ana --after 41 --follow --json
+    """
+    with open_tidings(home, store) as tidings:
+        found = tidings.follow(subscriber, after) if follow else _all(tidings, subscriber, after)
+        told = 0
+        for one in islice(found, limit):
+            output.notification(one, as_json)
+            told += 1
+    if not told and not as_json:
+        output.note(f"nothing for {subscriber} yet; is `tidings run` running?")
+
+
+def _all(tidings: Tidings, subscriber: str, after: int) -> Iterator[Notification]:
+    """Page by page, so that a long sequence needs no memory."""
+    while page := tidings.notifications(subscriber, after, PAGE):
+        yield from page
+        after = page[-1].sequence

@@ -1,0 +1,70 @@
+"""Options that several commands share, and the home folder they all work in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tidings.service import Tidings
+
+DEFAULT_HOME = Path(".tidings")
+
+
+def _remember_json(context: typer.Context, asked: bool) -> bool:
+    """Errors are drawn outside the command that raised them: they look here for how to speak."""
+    context.meta["json"] = asked
+    return asked
+
+
+Home = Annotated[
+    Path,
+    typer.Option(
+        "--home",
+        envvar="TIDINGS_HOME",
+        help="The folder everything lives in: the store, the segments, the checkpoint.",
+        file_okay=False,
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        envvar="TIDINGS_STORE",
+        metavar="URL",
+        help="Another store than the home folder's: [cyan]sqlite:///path[/] or [cyan]postgresql://...[/]",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="JSON Lines on standard output, for machines.", callback=_remember_json),
+]
+Subscriber = Annotated[str, typer.Option("--as", metavar="NAME", help="The subscriber.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs: [cyan]local[*][/] when nothing is said, [cyan]spark://host:7077[/], or "
+        "[cyan]sc://host[/] for Spark Connect ([cyan]SPARK_REMOTE[/] says the same).",
+        show_default=False,
+    ),
+]
+
+
+def open_spark(master: str | None, log: Path | None = None) -> Any:
+    """A session where the user wants it; `sc://` is Spark Connect."""
+    from tidings.spark.session import open_session
+
+    if master and master.startswith("sc://"):
+        return open_session(remote=master, log=log)
+    return open_session(master, log=log)
+
+
+def open_tidings(home: Path, store: str | None) -> Tidings:
+    from tidings.service import Tidings
+
+    return Tidings(home, store)

@@ -1,0 +1,124 @@
+"""Everything the command line prints: words and tables for people, JSON Lines for machines.
+
+Results go to standard output and everything about them (errors, progress, what was refused) to standard error, so that
+`tidings ... --json | jq` always works. Colours are for terminals only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tidings.errors import PublicationError, TidingsError
+from tidings.model import Notification, Reason
+from tidings.values import show
+
+WITH_REJECTS = 3
+"""The exit code of work that is done, but not with all of its input."""
+
+_SPELLED_PATH = re.compile(r'("[^"]*"|[^\s"]+) ')
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console of the stream as it is now; off a terminal nothing is wrapped, coloured or cut."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, highlight=False, soft_wrap=True, emoji=False)
+
+
+def line(*cells: str | tuple[str, str], stderr: bool = False) -> None:
+    """One line of cells; a cell may carry a style."""
+    text = Text("  ").join(Text(cell) if isinstance(cell, str) else Text(*cell) for cell in cells)
+    console(stderr=stderr).print(text)
+
+
+def note(message: str) -> None:
+    """Something about the work, not its result."""
+    console(stderr=True).print(Text(message, "dim"))
+
+
+def json_line(record: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(record, ensure_ascii=False, separators=(", ", ": ")) + "\n")
+    sys.stdout.flush()
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table for people: folded to the terminal's width, whole where there is none."""
+    to = console()
+    drawn = Table(*header, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for row in rows:
+        drawn.add_row(*(Text(cell, overflow="fold") for cell in row))
+    width = to.width if to.is_terminal else 100_000
+    for segments in to.render_lines(drawn, to.options.update(width=width), pad=False):
+        to.print(Text.assemble(*((s.text, s.style or "") for s in segments)))
+
+
+def error(problem: TidingsError, as_json: bool = False) -> None:
+    """What was wrong, where (drawn), and what to do about it."""
+    if as_json:
+        sys.stderr.write(json.dumps(problem.facts(), ensure_ascii=False) + "\n")
+        return
+    label = "refused" if isinstance(problem, PublicationError) else "error"
+    headline, *drawing = problem.message().split("\n")
+    to = console(stderr=True)
+    to.print(Text.assemble((f"{label}: ", "bold red"), (headline, "bold")))
+    for drawn in drawing:
+        to.print(_coloured(drawn))
+
+
+def _coloured(drawn: str) -> Text:
+    under = re.fullmatch(r"( *)(\^+)(.*)", drawn)
+    if under is None:
+        return Text(drawn)
+    return Text.assemble(under[1], (under[2], "bold red"), (under[3], "yellow"))
+
+
+def because(reasons: Iterable[Reason]) -> str:
+    return "; ".join(_because(reason) for reason in reasons)
+
+
+def _because(reason: Reason) -> str:
+    """`price < 200` and 180 read as `price 180 < 200`; what has no value reads as it was written."""
+    path = _SPELLED_PATH.match(reason.predicate)
+    if reason.value is None or path is None:
+        return reason.predicate
+    return f"{path[1]} {show(reason.value)} {reason.predicate[path.end() :]}"
+
+
+def notification(found: Notification, as_json: bool) -> None:
+    if as_json:
+        json_line(notification_record(found))
+        return
+    line(
+        (f"#{found.sequence}", "bold cyan"),
+        (found.subscription, "dim"),
+        (found.publication, "dim"),
+        because(found.because),
+    )
+
+
+def notification_record(found: Notification) -> dict[str, Any]:
+    """The fields of a notification, in the order a reader wants them."""
+    reasons = [{"predicate": r.predicate, "value": r.value, "at": r.at} for r in found.because]
+    return {
+        "id": found.id,
+        "subscriber": found.subscriber,
+        "sequence": found.sequence,
+        "kind": found.kind,
+        "subscription": found.subscription,
+        "publication": found.publication,
+        "time": found.time,
+        "because": reasons,
+        "bindings": found.bindings,
+    }
+
+
+def plural(count: int, word: str) -> str:
+    """1 event, 2 events, 1,000,000 events."""
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

@@ -1,0 +1,115 @@
+"""`publish`: put events into the journal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.errors import InputError
+from tidings.interfaces.cli import inputs, output
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
+from tidings.model import Reject
+
+if TYPE_CHECKING:
+    from tidings.service import Tidings
+    from tidings.store import Appended
+
+
+def publish(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TEXT|FILE|-",
+            help="A JSON object; a .json file with one event; a .jsonl file or standard input with an event a line.",
+        ),
+    ],
+    id: Annotated[
+        str | None, typer.Option("--id", help="The id of the event; one is made when none is given.")
+    ] = None,
+    id_field: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Line by line: the field that holds each event's id.")
+    ] = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Publish events. What is answered with a position is durable.
+
+    An event is a JSON object or a CloudEvent. One that contradicts the schema is refused (exit code 2); of several,
+    the good ones are published and the others listed (exit code 3).
+
+    [dim]Examples[/]
+      tidings publish '{"event_type": "furniture", "price": 180, "quantity": 2, "furniture_category": "table"}'
+      tidings publish sold.json --id lot-4711
+      tidings publish events.jsonl --id-field lot
+      tail -f auctions.log | tidings publish -
+    """
+    with open_tidings(home, store) as tidings:
+        if inputs.is_several(what):
+            _several(tidings, what, id, id_field, as_json)
+        else:
+            _one(tidings, what, id, id_field, as_json)
+
+
+def _one(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_json: bool) -> None:
+    if id_field is not None:
+        raise InputError("--id-field is for events given line by line", hint="give this one's id with --id")
+    placed = tidings.publish(inputs.one(what), id)
+    if as_json:
+        output.json_line(asdict(placed))
+    else:
+        again = () if placed.new else (("published before", "dim"),)
+        output.line((placed.id, "bold cyan"), f"position {placed.position}", *again)
+
+
+@dataclass
+class Tally:
+    """What became of several events so far."""
+
+    published: int = 0
+    again: int = 0
+    refused: int = 0
+
+    def count(self, outcome: Appended | Reject) -> None:
+        if isinstance(outcome, Reject):
+            self.refused += 1
+        elif outcome.new:
+            self.published += 1
+        else:
+            self.again += 1
+
+    def describe(self) -> str:
+        again = f", {self.again:,} known already" if self.again else ""
+        refused = f", {self.refused:,} refused" if self.refused else ""
+        return f"{output.plural(self.published, 'event')} published{again}{refused}"
+
+
+def _several(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_json: bool) -> None:
+    if id is not None:
+        raise InputError(
+            "--id is for one event", hint="name the field that holds each one's id with --id-field"
+        )
+    tally = Tally()
+    for lines in inputs.batches(what):
+        outcomes = tidings.publish_many((line.body for line in lines), id_field)
+        for line, outcome in zip(lines, outcomes, strict=True):
+            tally.count(outcome)
+            _tell(line.where, outcome, as_json)
+    if not as_json:
+        output.line(tally.describe())
+    if tally.refused:
+        raise typer.Exit(output.WITH_REJECTS)
+
+
+def _tell(where: str, outcome: Appended | Reject, as_json: bool) -> None:
+    if isinstance(outcome, Reject):
+        if as_json:
+            sys.stderr.write(json.dumps({"where": where, **outcome.facts}, ensure_ascii=False) + "\n")
+        else:
+            output.line(("refused:", "bold red"), f"{where}: {outcome.reason}", stderr=True)
+    elif as_json:
+        output.json_line(asdict(outcome))

@@ -1,0 +1,36 @@
+"""`rejects`: the dead letters, publications the stream could not use."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
+
+
+def rejects(
+    after: Annotated[int, typer.Option(min=0, metavar="N", help="Only those behind number N.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N of them.")] = 1_000,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the dead letters: what the stream could not read, where it stood, and why. The stream went on without it.
+
+    [dim]Example[/]
+      tidings rejects --json
+    """
+    with open_tidings(home, store) as tidings:
+        letters = tidings.dead_letters(after, limit)
+    if as_json:
+        for letter in letters:
+            body = (letter.body or b"").decode("utf-8", "backslashreplace")
+            output.json_line(asdict(letter) | {"body": body})
+    elif letters:
+        rows = [(f"#{one.number}", one.source, one.publication, one.reason) for one in letters]
+        output.table(("", "source", "publication", "reason"), rows)
+    else:
+        output.note("no dead letters")

@@ -1,0 +1,95 @@
+"""`subscribe`, `unsubscribe` and `subscriptions`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_tidings
+
+
+def subscribe(
+    text: Annotated[str, typer.Argument(help="What to be told about, in the subscription language.")],
+    subscriber: Subscriber,
+    language: Annotated[str, typer.Option(help="The language TEXT is written in.")] = "predicates",
+    id: Annotated[
+        str | None, typer.Option("--id", help="An id of your own; one is made when none is given.")
+    ] = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask to be told about publications.
+
+    A subscription is made of predicates joined by and, or, not and parentheses. It counts from the stream's next
+    batch on.
+
+    [dim]Examples[/]
+      tidings subscribe --as ana "price < 200 and period = 'XVI'"
+      tidings subscribe --as bo "furniture_category is a 'dining room' and not material = 'plastic'"
+      tidings subscribe --as cy "title contains 'clock' or price between 10 and 20"
+      tidings subscribe --as di "exists reserve and sold.at >= 2024-05-01"
+    """
+    with open_tidings(home, store) as tidings:
+        made = tidings.subscribe(subscriber, text, language, id)
+    if as_json:
+        output.json_line(asdict(made))
+    else:
+        how = f"{output.plural(made.predicates, 'predicate')}, reached through {made.reached_through}"
+        output.line((made.id, "bold cyan"), made.subscriber, (made.language, "dim"), how)
+
+
+def unsubscribe(
+    ids: Annotated[
+        list[str], typer.Argument(help="Ids of subscriptions, as `tidings subscriptions` shows them.")
+    ],
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Withdraw subscriptions. It counts from the stream's next batch on; notifications already made stay.
+
+    [dim]Example[/]
+      tidings unsubscribe s-7f3a9c01 s-0be4412d
+    """
+    with open_tidings(home, store) as tidings:
+        found = set(tidings.unsubscribe(ids))
+    for id in ids:
+        if as_json:
+            output.json_line({"id": id, "removed": id in found})
+        elif id in found:
+            output.line((id, "bold cyan"), "withdrawn")
+        else:
+            output.line((id, "bold red"), "there is no such subscription", stderr=True)
+    if len(found) < len(set(ids)):
+        raise typer.Exit(output.WITH_REJECTS)
+
+
+def subscriptions(
+    subscriber: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Only this subscriber's.")
+    ] = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """List subscriptions.
+
+    [dim]Example[/]
+      tidings subscriptions --as ana
+    """
+    with open_tidings(home, store) as tidings:
+        found = tidings.subscriptions(subscriber)
+    if as_json:
+        for one in found:
+            output.json_line(asdict(one))
+    elif found:
+        output.table(
+            ("id", "subscriber", "language", "text"),
+            [(one.id, one.subscriber, one.language, one.text) for one in found],
+        )
+    else:
+        output.note('no subscriptions yet: tidings subscribe --as NAME "price < 200"')

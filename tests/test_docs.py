@@ -1,0 +1,184 @@
+"""The docs are true: examples run and print what they say, links lead somewhere, nothing public is left out.
+
+A fenced block marked `console` is run. Lines with `$ ` are commands, the lines below are what they print; ids may
+differ, but the same id must be the same everywhere on the page, and `...` stands for anything. A page's commands run in
+order, in one empty folder with `examples/` beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from tidings.interfaces.cli.main import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+MADE_ID = re.compile(r"\b([spn])-[0-9a-f]{8,20}\b")
+SEPARATE = re.compile(r"tidings (run|match|demo|doctor)\b|[|<>&;]")  # needs a process, or a shell
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@dataclass
+class Example:
+    """A command of a page and what the page says it prints."""
+
+    line: int
+    command: str
+    printed: list[str] = field(default_factory=list)
+
+
+def examples(page: Path) -> Iterator[Example]:
+    text = page.read_text()
+    for block in FENCED.finditer(text):
+        if block[1] != "console":
+            continue
+        first = text.count("\n", 0, block.start(2)) + 1
+        found: list[Example] = []
+        for number, row in enumerate(block[2].splitlines(), first):
+            if row.startswith("$ "):
+                found.append(Example(number, row[2:].split("   #")[0].rstrip()))
+            elif row.strip():
+                found[-1].printed.append(row.rstrip())
+        yield from found
+
+
+class Page:
+    """Runs a page's commands, and remembers which made-up id of the page is which real one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.real: dict[str, str] = {}
+
+    def run(self, example: Example) -> None:
+        command = MADE_ID.sub(lambda id: self.real.get(id[0], id[0]), example.command)
+        printed = [row.rstrip() for row in self._output(command).splitlines() if row.strip()]
+        told = f"line {example.line}: $ {example.command}\nprinted:\n" + "\n".join(printed)
+        assert len(printed) == len(example.printed) or "..." in example.printed, told
+        for expected, got in zip(example.printed, printed, strict=False):
+            if expected == "...":
+                return
+            found = re.fullmatch(self._pattern(expected), got)
+            assert found, f"{told}\nbut the page says:\n{expected}"
+            self._remember(expected, got)
+
+    def _output(self, command: str) -> str:
+        if SEPARATE.search(command) or not command.startswith("tidings "):
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+            environment = os.environ | {"PATH": path, "COLUMNS": "200"}
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=self.folder,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            return done.stdout
+        return CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False).output
+
+    def _pattern(self, expected: str) -> str:
+        parts = re.split(r"(\.\.\.|\b[spn]-[0-9a-f]{8,20}\b)", expected)
+        return "".join(
+            ".*"
+            if part == "..."
+            else MADE_ID.pattern.replace("([spn])", part[0])
+            if MADE_ID.fullmatch(part) and part not in self.real
+            else re.escape(self.real.get(part, part))
+            for part in parts
+        )
+
+    def _remember(self, expected: str, got: str) -> None:
+        told = [id[0] for id in MADE_ID.finditer(expected)]
+        real = [id[0] for id in MADE_ID.finditer(got)]
+        self.real.update(zip(told, real, strict=False))
+
+
+RUNNABLE = [page for page in PAGES if any(True for _ in examples(page))]
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=name)
+def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    here = Page(tmp_path)
+    for example in examples(page):
+        here.run(example)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links(page: Path) -> None:
+    text = FENCED.sub("", page.read_text())
+    for target in LINK.findall(text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), f"{name(page)} links to {target}, which is not there"
+        if anchor:
+            assert anchor in anchors(linked), f"{name(page)} links to {target}, which has no such heading"
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")), ids=name)
+def test_every_page_is_reached(page: Path) -> None:
+    others = [other for other in PAGES if other != page]
+    reached = {
+        (other.parent / link.partition("#")[0]).resolve()
+        for other in others
+        for link in LINK.findall(other.read_text())
+    }
+    assert page in reached, f"no page links to {name(page)}"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name)
+def test_every_module_says_what_it_is_for(module: Path) -> None:
+    said = ast.get_docstring(ast.parse(module.read_text()))
+    assert said or not module.read_text().strip(), f"{name(module)} has no docstring"
+
+
+def commands() -> Iterator[str]:
+    for known, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        yield from (f"{known} {inner}" for inner in getattr(command, "commands", {}))
+        yield known
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_has_its_docs(command: str) -> None:
+    assert f"tidings {command}" in (ROOT / "docs/cli.md").read_text()
+
+
+def options() -> Iterator[tuple[str, str]]:
+    for known, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        for inner in [command, *getattr(command, "commands", {}).values()]:
+            yield from (
+                (known, option) for param in inner.params for option in param.opts if option[:2] == "--"
+            )
+
+
+@pytest.mark.parametrize("option", sorted({option for _, option in options()} - {"--help"}))
+def test_every_option_has_its_docs(option: str) -> None:
+    assert f"`{option}" in (ROOT / "docs/cli.md").read_text()
