@@ -1,9 +1,10 @@
-"""The store: everything that must survive, on SQLite or PostgreSQL. The only place that imports SQLAlchemy."""
+"""The store: what must survive, on SQLite or PostgreSQL. The only place that imports SQLAlchemy."""
 
+from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.journal import Appended
 from tidings.store.notifications import Committed, Found
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
 
-__all__ = ["Appended", "Changes", "Committed", "DeadLetter", "Found", "Store", "open_store"]
+__all__ = ["Appended", "Changes", "Committed", "DeadLetter", "Found", "Store", "open_store", "sqlite_url"]

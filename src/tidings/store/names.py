@@ -28,9 +28,17 @@ def check(what: str, name: str) -> str:
 
 def check_text(what: str, text: str) -> str:
     """The text itself, if every database can keep it: no NUL, and no half of a surrogate pair."""
-    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if "\x00" in text or not _is_encodable(text):
         raise InputError(f"{what} has a character that no database keeps as text", received=ascii(text[:80]))
     return text
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def fresh(prefix: str, digits: int = 8) -> str:

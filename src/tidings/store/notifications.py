@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, select, update
-from sqlalchemy import bindparam as param
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from tidings.model import Notification, Reason, notification_id
 from tidings.store import bulk, names
@@ -176,8 +175,8 @@ def _number_and_insert(connection: Connection, new: dict[str, Found], numbers: d
     bulk.insert_rows(connection, notifications, rows)
     grown = [{"name": name, "last": last} for name, last in numbers.items() if last != before[name]]
     if grown:
-        statement = update(subscribers).where(subscribers.c.subscriber == param("name"))
-        connection.execute(statement.values(last_sequence=param("last")), grown)
+        statement = update(subscribers).where(subscribers.c.subscriber == bindparam("name"))
+        connection.execute(statement.values(last_sequence=bindparam("last")), grown)
 
 
 def _row(id: str, one: Found, sequence: int, time: str) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from tidings.store.dead_letters import DeadLetters
 from tidings.store.journal import Journal
 from tidings.store.migrations import migrate
 from tidings.store.notifications import Notifications
+from tidings.store.schemas import Schemas
 from tidings.store.subscriptions import Subscriptions
 
 
@@ -21,6 +22,7 @@ class Store:
         self.subscriptions = Subscriptions(database)
         self.notifications = Notifications(database)
         self.dead_letters = DeadLetters(database)
+        self.schemas = Schemas(database)
 
     def close(self) -> None:
         self.database.close()

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, or_, select, update
+from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select, update
 
 from tidings.errors import IdTaken, StoreError
 from tidings.model import Subscription
@@ -56,7 +56,7 @@ class Subscriptions:
 
     def remove(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
         """Remove those that exist (and are the subscriber's, if one is given), and give their ids."""
-        given = list(dict.fromkeys(ids))
+        given = [id for id in dict.fromkeys(ids) if id.isprintable()]
         return self._database.transact(lambda connection: _remove(connection, given, subscriber))
 
     def version(self) -> int:
@@ -165,8 +165,7 @@ def _remove(connection: Connection, ids: Sequence[str], subscriber: str | None) 
     own = {one.id for one in _living(connection, ids) if subscriber in (None, one.subscriber)}
     removed = [id for id in ids if id in own]
     if removed:
-        for piece in bulk.pieces(removed, bulk.KEYS):
-            dying = update(subscriptions).where(_LIVES, subscriptions.c.id.in_(piece))
-            connection.execute(dying.values(removed=last + 1))
+        died = update(subscriptions).where(_LIVES, subscriptions.c.id == bindparam("dying"))
+        connection.execute(died.values(removed=last + 1), [{"dying": id} for id in removed])
         counters.advance(connection, "subscriptions", last + 1)
     return removed

@@ -13,6 +13,9 @@ metadata = MetaData()
 # SQLite makes a key the row's own address only if its type is called INTEGER; it holds 64 bits all the same.
 Whole = BigInteger().with_variant(Integer(), "sqlite")
 
+# Names and ids order by code point in both, as they do in Python: whoever locks rows by name agrees on the order.
+Name = Text().with_variant(Text(collation="C"), "postgresql")
+
 migrations = Table(
     "tidings_migrations",
     metadata,
@@ -32,7 +35,7 @@ journal = Table(
     "journal",
     metadata,
     Column("position", Whole, primary_key=True, autoincrement=False),
-    Column("id", Text, nullable=False, unique=True),
+    Column("id", Name, nullable=False, unique=True),
     Column("media_type", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("time", Text, nullable=False),
@@ -44,8 +47,8 @@ subscriptions = Table(
     "subscriptions",
     metadata,
     Column("added", Whole, primary_key=True, autoincrement=False),
-    Column("id", Text, primary_key=True),
-    Column("subscriber", Text, nullable=False),
+    Column("id", Name, primary_key=True),
+    Column("subscriber", Name, nullable=False),
     Column("language", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("removed", Whole, nullable=True),
@@ -64,7 +67,7 @@ Index(
 subscribers = Table(
     "subscribers",
     metadata,
-    Column("subscriber", Text, primary_key=True),
+    Column("subscriber", Name, primary_key=True),
     Column("last_sequence", Whole, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -72,11 +75,11 @@ subscribers = Table(
 notifications = Table(
     "notifications",
     metadata,
-    Column("subscriber", Text, primary_key=True),
+    Column("subscriber", Name, primary_key=True),
     Column("sequence", Whole, primary_key=True, autoincrement=False),
-    Column("id", Text, nullable=False, unique=True),
-    Column("subscription", Text, nullable=False),
-    Column("publication", Text, nullable=False),
+    Column("id", Name, nullable=False, unique=True),
+    Column("subscription", Name, nullable=False),
+    Column("publication", Name, nullable=False),
     Column("kind", Text, nullable=False),
     Column("because", Text, nullable=False),
     Column("bindings", Text, nullable=True),
@@ -87,7 +90,7 @@ notifications = Table(
 batches = Table(
     "batches",
     metadata,
-    Column("stream", Text, primary_key=True),
+    Column("stream", Name, primary_key=True),
     Column("batch", Whole, primary_key=True, autoincrement=False),
     sqlite_with_rowid=False,
 )
@@ -96,9 +99,9 @@ dead_letters = Table(
     "dead_letters",
     metadata,
     Column("number", Whole, primary_key=True, autoincrement=False),
-    Column("id", Text, nullable=False, unique=True),
-    Column("source", Text, nullable=False),
-    Column("publication", Text, nullable=False),
+    Column("id", Name, nullable=False, unique=True),
+    Column("source", Name, nullable=False),
+    Column("publication", Name, nullable=False),
     Column("position", Whole, nullable=True),
     Column("reason", Text, nullable=False),
     Column("facts", Text, nullable=False),
@@ -110,5 +113,9 @@ schema_rows = Table(
     "schema_rows",
     metadata,
     Column("place", Integer, primary_key=True, autoincrement=False),
-    Column("row", Text, nullable=False),
+    Column("section", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("part", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("position", Integer, nullable=False),
 )

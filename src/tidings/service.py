@@ -1,0 +1,234 @@
+"""Subscribe, publish, read notifications: plain calls that the interfaces share.
+
+    with Tidings(Path(".tidings")) as tidings:
+        tidings.subscribe("ana", "price < 200")
+        tidings.publish(b'{"price": 180}')
+        tidings.notifications("ana")
+
+Everything is checked before it is stored: what the stream finds later in the journal and among the
+subscriptions was good when it came. Matching is the stream's work, not this module's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import TypeVar
+
+from tidings.compiler.pipeline import compile_text
+from tidings.compiler.plan import Plan
+from tidings.errors import IdTaken, InputError, PublicationError, SetupError, TidingsError
+from tidings.matching.access import reached_through
+from tidings.model import Notification, Publication, Reject, Subscription
+from tidings.publications.event import decode, publication_id
+from tidings.schema.event_schema import EventSchema
+from tidings.schema.extension import Extended
+from tidings.schema.files import parts_of_text
+from tidings.store import Appended, DeadLetter, Store, open_store, sqlite_url
+
+T = TypeVar("T")
+Compile = Callable[[str, EventSchema | None], Plan]
+Decode = Callable[[bytes, EventSchema | None], object]
+
+LANGUAGES: Mapping[str, Compile] = {"predicates": compile_text}
+"""What a subscription may be written in, and what compiles it."""
+
+MEDIA_TYPES: Mapping[str, Decode] = {"application/json": decode, "application/cloudevents+json": decode}
+"""What may be published, and what takes it apart."""
+
+JSON = "application/json"
+CHUNK = 10_000
+"""How many publications of many are made durable at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """A subscription that was taken, how many predicates it has, and what they are reached through."""
+
+    id: str
+    subscriber: str
+    language: str
+    text: str
+    predicates: int
+    reached_through: str
+
+
+class Tidings:
+    """A home folder with its store; `store_url` names another store than the folder's own.
+
+    The store is opened when it is first needed and closed at the end of a `with`, or by `close`.
+    """
+
+    def __init__(self, home: Path | str, store_url: str | None = None) -> None:
+        self.home = Path(home)
+        self._given_url = store_url
+
+    @property
+    def store_url(self) -> str:
+        """The store's address, for processes that open it themselves."""
+        return self._given_url or sqlite_url(self.home / "store.db")
+
+    @property
+    def segments(self) -> Path:
+        """The folder of the index."""
+        return self.home / "segments"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder in which the stream keeps how far it is."""
+        return self.home / "checkpoint"
+
+    @cached_property
+    def store(self) -> Store:
+        if self._given_url is None:
+            make_folder(self.home)
+        return open_store(self.store_url)
+
+    def subscribe(
+        self, subscriber: str, text: str, language: str = "predicates", id: str | None = None
+    ) -> Subscribed:
+        """Take a subscription, or refuse it with the reason; it counts from the stream's next batch on."""
+        plan = _choose("a subscription language", language, LANGUAGES)(text, self._checked_against())
+        id = self.store.subscriptions.add(Subscription(_given(id), subscriber, language, text))
+        tests = {test for clause in plan.clauses for test in clause}
+        return Subscribed(id, subscriber, language, text, len(tests), reached_through(plan))
+
+    def unsubscribe(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
+        """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
+        return self.store.subscriptions.remove(ids, subscriber)
+
+    def subscriptions(self, subscriber: str | None = None) -> Sequence[Subscription]:
+        """The subscriptions of now, oldest first."""
+        return self.store.subscriptions.list(subscriber)
+
+    def publish(self, body: bytes | str, id: str | None = None, media_type: str = JSON) -> Appended:
+        """Put a publication into the journal, or refuse it with the reason; it is durable on return.
+
+        The same id with the same body again is the same publication.
+        """
+        data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+        _choose("a media type", media_type, MEDIA_TYPES)(data, self._checked_against())
+        [outcome] = self.store.journal.offer([Publication(_given(id), media_type, data)])
+        if isinstance(outcome, IdTaken):
+            raise outcome
+        return outcome
+
+    def publish_many(
+        self, bodies: Iterable[bytes], id_field: str | None = None, media_type: str = JSON
+    ) -> Iterator[Appended | Reject]:
+        """Publish many, an outcome for each in the order given: its place in the journal, or why it was
+        refused.
+
+        Outcomes come in chunks; what has come out is durable. With `id_field` a publication's id is the value
+        there.
+        """
+        decoder = _choose("a media type", media_type, MEDIA_TYPES)
+        schema, number, chunk = self._checked_against(), 0, []
+        for number, body in enumerate(bodies, start=1):
+            chunk.append(_checked(number, body, id_field, media_type, decoder, schema))
+            if len(chunk) == CHUNK:
+                yield from self._append(chunk, number)
+                chunk, schema = [], self._checked_against()
+        yield from self._append(chunk, number)
+
+    def _append(self, chunk: Sequence[Publication | Reject], last: int) -> Iterator[Appended | Reject]:
+        good = [one for one in chunk if isinstance(one, Publication)]
+        outcomes = iter(self.store.journal.offer(good)) if good else iter(())
+        for number, one in enumerate(chunk, start=last - len(chunk) + 1):
+            outcome = one if isinstance(one, Reject) else next(outcomes)
+            yield _reject(number, outcome) if isinstance(outcome, IdTaken) else outcome
+
+    def notifications(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
+        """A subscriber's notifications after a sequence number, in order."""
+        return self.store.notifications.read(subscriber, after, limit)
+
+    def follow(self, subscriber: str, after: int = 0, stop: Event | None = None) -> Iterator[Notification]:
+        """A subscriber's notifications as they come, until `stop` is set."""
+        return self.store.notifications.follow(subscriber, after, stop)
+
+    def dead_letters(self, after: int = 0, limit: int = 1_000) -> list[DeadLetter]:
+        """Publications that could not be used, in the order in which that was found."""
+        return self.store.dead_letters.read(after, limit)
+
+    def schema(self) -> EventSchema:
+        """The event schema; empty when there is none."""
+        version = self.store.schemas.version()
+        if self._schema is None or self._schema[0] != version:
+            self._schema = version, self.store.schemas.load()
+        return self._schema[1]
+
+    _schema: tuple[int, EventSchema] | None = None
+
+    def extend_schema(self, text: str) -> Extended:
+        """Extend the event schema by what a YAML text says, or refuse what is no extension."""
+        return self.store.schemas.extend(parts_of_text(text))
+
+    def _checked_against(self) -> EventSchema | None:
+        schema = self.schema()
+        return None if schema.is_empty else schema
+
+    def close(self) -> None:
+        if "store" in self.__dict__:
+            self.store.close()
+            del self.store
+
+    def __enter__(self) -> Tidings:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def make_folder(folder: Path) -> Path:
+    """The folder, made if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SetupError(
+            f"the folder cannot be made: {error.strerror}",
+            where=str(folder),
+            hint="choose another one with --home, or correct its permissions",
+        ) from error
+    return folder
+
+
+def _given(id: str | None) -> str:
+    """An id of somebody's own; none asks the store for one, and an empty one is a mistake."""
+    if id == "":
+        raise InputError("an id cannot be empty", hint="leave it out, and one is made")
+    return id or ""
+
+
+def _choose(what: str, name: str, known: Mapping[str, T]) -> T:
+    if name not in known:
+        raise InputError(f"{what} that is not known", received=repr(name), accepted=", ".join(known))
+    return known[name]
+
+
+def _checked(
+    number: int,
+    body: bytes,
+    id_field: str | None,
+    media_type: str,
+    decoder: Decode,
+    schema: EventSchema | None,
+) -> Publication | Reject:
+    try:
+        decoder(body, schema)
+        id = publication_id(body, id_field) if id_field else None
+    except PublicationError as error:
+        return _reject(number, error)
+    return Publication(id or "", media_type, body)
+
+
+def _reject(number: int, error: TidingsError) -> Reject:
+    return Reject("publication", f"line {number}", str(error), error.facts())
