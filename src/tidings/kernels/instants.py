@@ -1,4 +1,4 @@
-"""Reading ISO 8601 dates and date-times from bytes: the same strings, the same microseconds, as `values.parse_instant`."""
+"""Reading ISO 8601 dates and date-times from bytes, exactly as `values.parse_instant` reads strings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import njit
 NO_INSTANT = -(1 << 63)
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
 def _digits(text: Any, at: int, count: int) -> int:
     """A number of exactly `count` digits, or -1."""
     value = 0
@@ -21,7 +21,7 @@ def _digits(text: Any, at: int, count: int) -> int:
     return value
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
 def _days(year: int, month: int, day: int) -> int:
     """Days from 1970-01-01 in the proleptic Gregorian calendar."""
     y = year - (1 if month <= 2 else 0)
@@ -32,7 +32,7 @@ def _days(year: int, month: int, day: int) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
 def _month_length(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28

@@ -85,6 +85,8 @@ class Scratch(NamedTuple):
 
 
 class Found(NamedTuple):
+    """Pairs, as far as they are filled."""
+
     publication: Any
     subscription: Any
 
@@ -93,269 +95,332 @@ class Found(NamedTuple):
 def match(
     starts: Any, columns: Any, codes: Any, clusters: Clusters, scratch: Scratch, out: Found, begin: int
 ) -> Any:
-    """Match publications from `begin` on: the first that did not fit into `out`, and how many pairs were found."""
+    """Match publications from `begin` on: the first that did not fit into `out`, and how many pairs were found.
+
+    Each array is taken out of its group once, up here: taking one out counts a reference, which costs more than
+    comparing a whole tile.
+    """
+    visit_start, visit, always = clusters.visit_start, clusters.visit, clusters.always
+    key_mode, key_base, key_start, key_count = (
+        clusters.key_mode,
+        clusters.key_base,
+        clusters.key_start,
+        clusters.key_count,
+    )
+    bucket, sparse_start, sparse_key = clusters.bucket, clusters.sparse_start, clusters.sparse_key
+    cut_column, cut_op, cut_floor, cut_ceiling = (
+        clusters.cut_column,
+        clusters.cut_op,
+        clusters.cut_floor,
+        clusters.cut_ceiling,
+    )
+    cut_low, cut_high = clusters.cut_low, clusters.cut_high
+    test_start, test_column, test_op = clusters.test_start, clusters.test_column, clusters.test_op
+    test_floor, test_ceiling = clusters.test_floor, clusters.test_ceiling
+    test_low, test_high, bound = clusters.test_low, clusters.test_high, clusters.bound
+    row_start, list_start, row_test = clusters.row_start, clusters.list_start, clusters.row_test
+    item_column, item_op, item_low, item_high = (
+        clusters.item_column,
+        clusters.item_op,
+        clusters.item_low,
+        clusters.item_high,
+    )
+    set_start, set_code = clusters.set_start, clusters.set_code
+    subscription, several = clusters.subscription, clusters.several
+    stamp, value_of, head, chain, many = (
+        scratch.stamp,
+        scratch.code,
+        scratch.head,
+        scratch.chain,
+        scratch.many,
+    )
+    mask, words, seen = scratch.mask, scratch.words, scratch.seen
+    out_publication, out_subscription = out.publication, out.subscription
+    room = len(out_publication) - 8
     found = 0
     for row in range(begin, len(starts) - 1):
         before = found
-        low, high = starts[row], starts[row + 1]
-        _scatter(columns, codes, low, high, row, scratch)
-        for a in range(low, high):
-            column = columns[a]
-            newest = scratch.chain[a]
-            if newest == -2:
+        first, last = starts[row], starts[row + 1]
+        _scatter(columns, codes, first, last, row, stamp, value_of, head, chain, many)
+        visits = last - first + 1
+        for visited in range(visits):
+            # The last round is for the clusters that are looked at in any case.
+            a = first + visited
+            anyway = a == last
+            if anyway:
+                from_visit, to_visit = 0, len(always)
+            elif chain[a] == -2:
                 continue
-            for v in range(clusters.visit_start[column], clusters.visit_start[column + 1]):
-                cluster = clusters.visit[v]
-                keyed = clusters.key_mode[cluster] != NO_KEY
-                if not keyed and newest != -1:
+            else:
+                from_visit, to_visit = visit_start[columns[a]], visit_start[columns[a] + 1]
+            for v in range(from_visit, to_visit):
+                cluster = always[v] if anyway else visit[v]
+                base = row_start[cluster]
+                low, high = base, row_start[cluster + 1]
+                mode = key_mode[cluster]
+                if mode == DIRECT_KEY:
+                    place = codes[a] - key_base[cluster]
+                    if place < 0 or place & 1 or (place >> 1) >= key_count[cluster]:
+                        continue
+                    number = key_start[cluster] + (place >> 1)
+                    low, high = np.int64(bucket[number]), np.int64(bucket[number + 1])
+                elif mode == SPARSE_KEY:
+                    start = sparse_start[cluster]
+                    stop = start + key_count[cluster]
+                    place = _lower_bound(sparse_key, codes[a], start, stop)
+                    if place == stop or sparse_key[place] != codes[a]:
+                        continue
+                    number = key_start[cluster] + place - start
+                    low, high = np.int64(bucket[number]), np.int64(bucket[number + 1])
+                elif not anyway and chain[a] != -1:
+                    continue  # reached through a column with several codes: once is enough
+                if low == high:
                     continue
-                found = _visit(clusters, cluster, scratch, columns, codes, row, codes[a], out, found)
-                if found < 0:
+                cut, simple = cut_op[cluster], True
+                if cut != NO_CUT:
+                    column = cut_column[cluster]
+                    if stamp[column] != row:
+                        continue
+                    if many[column]:
+                        simple = False
+                    else:
+                        value = value_of[column]
+                        if value < cut_floor[cluster] or value > cut_ceiling[cluster]:
+                            continue
+                        shift = cut_low[cluster] - base
+                        if cut == AT_MOST:
+                            low = _lower_bound(bound, value, shift + low, shift + high) - shift
+                        else:
+                            after = _upper_bound(bound, value, shift + low, shift + high) - shift
+                            if cut == EQUAL:
+                                low = _lower_bound(bound, value, shift + low, shift + after) - shift
+                            high = after
+                        if low >= high:
+                            continue
+                if room - found < high - low:  # reading a mask out writes up to eight places past the end
                     return row, before
-        for v in range(len(clusters.always)):
-            found = _visit(clusters, clusters.always[v], scratch, columns, codes, row, 0, out, found)
-            if found < 0:
-                return row, before
+                if list_start[cluster] >= 0:
+                    lists = list_start[cluster] - base
+                    for line in range(low, high):
+                        holds = True
+                        for item in range(row_test[lists + line], row_test[lists + line + 1]):
+                            op = item_op[item]
+                            some = False
+                            if stamp[item_column[item]] == row:
+                                some = _some_item(
+                                    op & 3,
+                                    item_low[item],
+                                    item_high[item],
+                                    head[item_column[item]],
+                                    chain,
+                                    codes,
+                                    set_start,
+                                    set_code,
+                                )
+                            if some == (op >= NEGATED):
+                                holds = False
+                                break
+                        if holds:
+                            out_subscription[found] = line
+                            found += 1
+                    continue
+                tests, past = test_start[cluster], test_start[cluster + 1]
+                possible = True
+                for t in range(tests, past):
+                    column = test_column[t]
+                    if stamp[column] != row:
+                        possible = False
+                        break
+                    if many[column]:
+                        simple = False
+                    elif value_of[column] < test_floor[t] or value_of[column] > test_ceiling[t]:
+                        possible = False
+                        break
+                if not possible:
+                    continue
+                if not simple:
+                    for line in range(low, high):
+                        holds = True
+                        if cut != NO_CUT:
+                            holds = _some(
+                                bound,
+                                cut,
+                                cut_floor[cluster],
+                                cut_ceiling[cluster],
+                                cut_low[cluster] - base + line,
+                                cut_high[cluster] - base + line,
+                                head[cut_column[cluster]],
+                                chain,
+                                codes,
+                            )
+                        for t in range(tests, past):
+                            if not holds:
+                                break
+                            holds = _some(
+                                bound,
+                                test_op[t],
+                                test_floor[t],
+                                test_ceiling[t],
+                                test_low[t] - base + line,
+                                test_high[t] - base + line,
+                                head[test_column[t]],
+                                chain,
+                                codes,
+                            )
+                        if holds:
+                            out_subscription[found] = line
+                            found += 1
+                    continue
+                if tests == past and cut != WITHIN:
+                    for line in range(low, high):
+                        out_subscription[found] = line
+                        found += 1
+                    continue
+                for tile in range(low, high, TILE):
+                    size = min(TILE, high - tile)
+                    for k in range(size):
+                        mask[k] = 1
+                    for k in range(size, (size + 7) & ~7):
+                        mask[k] = 0
+                    if cut == WITHIN:
+                        value = value_of[cut_column[cluster]]
+                        _keep_at_most(mask, bound, cut_high[cluster] - base + tile, size, value)
+                    for t in range(tests, past):
+                        value = value_of[test_column[t]]
+                        op, at = test_op[t], test_low[t] - base + tile
+                        if op == AT_LEAST:
+                            _keep_at_least(mask, bound, at, size, value)
+                        elif op == AT_MOST:
+                            _keep_at_most(mask, bound, at, size, value)
+                        elif op == EQUAL:
+                            _keep_equal(mask, bound, at, size, value)
+                        else:
+                            _keep_at_least(mask, bound, at, size, value)
+                            _keep_at_most(mask, bound, test_high[t] - base + tile, size, value)
+                    for w in range((size + 7) >> 3):
+                        if words[w] == 0:
+                            continue
+                        for k in range(8 * w, 8 * w + 8):
+                            out_subscription[found] = tile + k
+                            found += mask[k]
+        found = _settle(row, before, found, subscription, several, seen, out_publication, out_subscription)
     return len(starts) - 1, found
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _scatter(columns: Any, codes: Any, low: int, high: int, row: int, scratch: Scratch) -> None:
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+def _scatter(
+    columns: Any,
+    codes: Any,
+    first: int,
+    last: int,
+    row: int,
+    stamp: Any,
+    value_of: Any,
+    head: Any,
+    chain: Any,
+    many: Any,
+) -> None:
     """Put a publication's codes where their columns are looked up.
 
     chain[a] is the next atom of the same column, -1 at the end of the chain, -2 for a code that was there already.
     """
-    for a in range(low, high):
+    for a in range(first, last):
         column, code = columns[a], codes[a]
-        if scratch.stamp[column] != row:
-            scratch.stamp[column] = row
-            scratch.code[column] = code
-            scratch.head[column] = a
-            scratch.chain[a] = -1
-            scratch.many[column] = 0
+        if stamp[column] != row:
+            stamp[column] = row
+            value_of[column] = code
+            head[column] = a
+            chain[a] = -1
+            many[column] = 0
             continue
-        other = scratch.head[column]
+        other = head[column]
         while other >= 0 and codes[other] != code:
-            other = scratch.chain[other]
+            other = chain[other]
         if other >= 0:
-            scratch.chain[a] = -2
+            chain[a] = -2
         else:
-            scratch.chain[a] = scratch.head[column]
-            scratch.head[column] = a
-            scratch.many[column] = 1
+            chain[a] = head[column]
+            head[column] = a
+            many[column] = 1
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _visit(
-    clusters: Clusters,
-    cluster: int,
-    scratch: Scratch,
-    columns: Any,
-    codes: Any,
-    row: int,
-    code: int,
-    out: Found,
-    found: int,
-) -> int:
-    """Add the matches of one cluster; -1 if they do not fit."""
-    low, high = clusters.row_start[cluster], clusters.row_start[cluster + 1]
-    mode = clusters.key_mode[cluster]
-    if mode != NO_KEY:
-        bucket = _bucket(clusters, cluster, mode, code)
-        if bucket < 0:
-            return found
-        low, high = clusters.bucket[bucket], clusters.bucket[bucket + 1]
-        if low == high:
-            return found
-    cut = clusters.cut_op[cluster]
-    simple = True
-    if cut != NO_CUT:
-        column = clusters.cut_column[cluster]
-        if scratch.stamp[column] != row:
-            return found
-        if scratch.many[column]:
-            simple = False
-        else:
-            value = scratch.code[column]
-            if value < clusters.cut_floor[cluster] or value > clusters.cut_ceiling[cluster]:
-                return found
-            low, high = _cut(clusters, cluster, cut, value, low, high)
-    if low >= high:
-        return found
-    if len(out.publication) - found < high - low:
-        return -1
-    if clusters.list_start[cluster] >= 0:
-        return _general(clusters, cluster, scratch, columns, codes, row, low, high, out, found)
-    for t in range(clusters.test_start[cluster], clusters.test_start[cluster + 1]):
-        column = clusters.test_column[t]
-        if scratch.stamp[column] != row:
-            return found
-        if scratch.many[column]:
-            simple = False
-        elif scratch.code[column] < clusters.test_floor[t] or scratch.code[column] > clusters.test_ceiling[t]:
-            return found
-    if not simple:
-        return _chained(clusters, cluster, scratch, codes, row, low, high, out, found)
-    return _tiles(clusters, cluster, scratch, row, low, high, out, found)
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _bucket(clusters: Clusters, cluster: int, mode: int, code: int) -> int:
-    if mode == DIRECT_KEY:
-        place = code - clusters.key_base[cluster]
-        if place < 0 or place & 1 or (place >> 1) >= clusters.key_count[cluster]:
-            return -1
-        return int(clusters.key_start[cluster] + (place >> 1))
-    first = clusters.sparse_start[cluster]
-    low, high = first, first + clusters.key_count[cluster]
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+def _lower_bound(values: Any, value: int, low: int, high: int) -> int:
+    """The first place whose value is not less."""
     while low < high:
         middle = (low + high) >> 1
-        if clusters.sparse_key[middle] < code:
+        if values[middle] < value:
             low = middle + 1
         else:
             high = middle
-    if low < first + clusters.key_count[cluster] and clusters.sparse_key[low] == code:
-        return int(clusters.key_start[cluster] + low - first)
-    return -1
+    return low
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _cut(clusters: Clusters, cluster: int, cut: int, value: int, low: int, high: int) -> Any:
-    """Of rows sorted by their cut's bound, those whose cut holds (WITHIN: whose lower bound does)."""
-    shift = clusters.cut_low[cluster] - clusters.row_start[cluster]
-    first, last = low, high
-    if cut != AT_MOST:
-        while low < last:
-            middle = (low + last) >> 1
-            if clusters.bound[shift + middle] <= value:
-                low = middle + 1
-            else:
-                last = middle
-        high, low, last = low, first, low
-    if cut == AT_MOST or cut == EQUAL:
-        while low < last:
-            middle = (low + last) >> 1
-            if clusters.bound[shift + middle] < value:
-                low = middle + 1
-            else:
-                last = middle
-    return low, high
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+def _upper_bound(values: Any, value: int, low: int, high: int) -> int:
+    """The first place whose value is greater."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _emit(clusters: Clusters, scratch: Scratch, row: int, line: int, out: Found, found: int) -> int:
-    if len(clusters.several):
-        number = clusters.several[line]
-        if number >= 0:
-            if scratch.seen[number] == row:
-                return found
-            scratch.seen[number] = row
-    out.publication[found] = row
-    out.subscription[found] = clusters.subscription[line]
-    return found + 1
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+def _keep_at_least(mask: Any, bound: Any, at: int, size: int, value: int) -> None:
+    window = bound[at : at + size]
+    for k in range(size):
+        mask[k] &= window[k] <= value
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _tiles(
-    clusters: Clusters, cluster: int, scratch: Scratch, row: int, low: int, high: int, out: Found, found: int
-) -> int:
-    """The fast path: every column has one code, so a test is a comparison with a column of bounds."""
-    tests, last = clusters.test_start[cluster], clusters.test_start[cluster + 1]
-    within = clusters.cut_op[cluster] == WITHIN
-    base = clusters.row_start[cluster]
-    if tests == last and not within:
-        for line in range(low, high):
-            found = _emit(clusters, scratch, row, line, out, found)
-        return found
-    mask, words, bound = scratch.mask, scratch.words, clusters.bound
-    for tile in range(low, high, TILE):
-        size = min(TILE, high - tile)
-        for k in range(size):
-            mask[k] = 1
-        if within:
-            value = scratch.code[clusters.cut_column[cluster]]
-            at = clusters.cut_high[cluster] - base + tile
-            for k in range(size):
-                mask[k] &= bound[at + k] >= value
-        for t in range(tests, last):
-            value = scratch.code[clusters.test_column[t]]
-            op = clusters.test_op[t]
-            at = clusters.test_low[t] - base + tile
-            if op == AT_LEAST:
-                for k in range(size):
-                    mask[k] &= bound[at + k] <= value
-            elif op == AT_MOST:
-                for k in range(size):
-                    mask[k] &= bound[at + k] >= value
-            elif op == EQUAL:
-                for k in range(size):
-                    mask[k] &= bound[at + k] == value
-            else:
-                top = clusters.test_high[t] - base + tile
-                for k in range(size):
-                    mask[k] &= (bound[at + k] <= value) & (bound[top + k] >= value)
-        for k in range(size, (size + 7) & ~7):
-            mask[k] = 0
-        for w in range((size + 7) >> 3):
-            if words[w] == 0:
-                continue
-            for k in range(8 * w, 8 * w + 8):
-                if mask[k]:
-                    found = _emit(clusters, scratch, row, tile + k, out, found)
-    return found
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+def _keep_at_most(mask: Any, bound: Any, at: int, size: int, value: int) -> None:
+    window = bound[at : at + size]
+    for k in range(size):
+        mask[k] &= window[k] >= value
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _chained(
-    clusters: Clusters,
-    cluster: int,
-    scratch: Scratch,
-    codes: Any,
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+def _keep_equal(mask: Any, bound: Any, at: int, size: int, value: int) -> None:
+    window = bound[at : at + size]
+    for k in range(size):
+        mask[k] &= window[k] == value
+
+
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+def _settle(
     row: int,
-    low: int,
-    high: int,
-    out: Found,
+    before: int,
     found: int,
+    subscription: Any,
+    several: Any,
+    seen: Any,
+    out_publication: Any,
+    out_subscription: Any,
 ) -> int:
-    """Some column has several codes: each test of a row asks whether one of them satisfies it."""
-    base = clusters.row_start[cluster]
-    for line in range(low, high):
-        holds = True
-        if clusters.cut_op[cluster] != NO_CUT:
-            holds = _some(
-                clusters.bound,
-                clusters.cut_op[cluster],
-                clusters.cut_floor[cluster],
-                clusters.cut_ceiling[cluster],
-                clusters.cut_low[cluster] - base + line,
-                clusters.cut_high[cluster] - base + line,
-                scratch.head[clusters.cut_column[cluster]],
-                scratch.chain,
-                codes,
-            )
-        for t in range(clusters.test_start[cluster], clusters.test_start[cluster + 1]):
-            if not holds:
-                break
-            holds = _some(
-                clusters.bound,
-                clusters.test_op[t],
-                clusters.test_floor[t],
-                clusters.test_ceiling[t],
-                clusters.test_low[t] - base + line,
-                clusters.test_high[t] - base + line,
-                scratch.head[clusters.test_column[t]],
-                scratch.chain,
-                codes,
-            )
-        if holds:
-            found = _emit(clusters, scratch, row, line, out, found)
-    return found
+    """Turn the rows found for a publication into its subscriptions, each once."""
+    kept = before
+    for i in range(before, found):
+        line = out_subscription[i]
+        if len(several):
+            number = several[line]
+            if number >= 0:
+                if seen[number] == row:
+                    continue
+                seen[number] = row
+        out_publication[kept] = row
+        out_subscription[kept] = subscription[line]
+        kept += 1
+    return kept
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
 def _some(
     bound: Any, op: int, floor: int, ceiling: int, low: int, high: int, atom: int, chain: Any, codes: Any
 ) -> bool:
+    """Whether some code of a column satisfies a uniform cluster's test."""
     while atom >= 0:
         code = codes[atom]
         if floor <= code <= ceiling:
@@ -374,41 +439,11 @@ def _some(
     return False
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _general(
-    clusters: Clusters,
-    cluster: int,
-    scratch: Scratch,
-    columns: Any,
-    codes: Any,
-    row: int,
-    low: int,
-    high: int,
-    out: Found,
-    found: int,
-) -> int:
-    shift = clusters.list_start[cluster] - clusters.row_start[cluster]
-    for line in range(low, high):
-        holds = True
-        for item in range(clusters.row_test[shift + line], clusters.row_test[shift + line + 1]):
-            op = clusters.item_op[item]
-            some = _item_holds(clusters, item, op & 3, scratch, codes, row)
-            if some == (op >= NEGATED):
-                holds = False
-                break
-        if holds:
-            found = _emit(clusters, scratch, row, line, out, found)
-    return found
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _item_holds(clusters: Clusters, item: int, op: int, scratch: Scratch, codes: Any, row: int) -> bool:
-    """Whether some code of the item's column stands as the item asks."""
-    column = clusters.item_column[item]
-    if scratch.stamp[column] != row:
-        return False
-    low, high = clusters.item_low[item], clusters.item_high[item]
-    atom = scratch.head[column]
+@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+def _some_item(
+    op: int, low: int, high: int, atom: int, chain: Any, codes: Any, set_start: Any, set_code: Any
+) -> bool:
+    """Whether some code of a column stands as a general cluster's item asks."""
     while atom >= 0:
         code = codes[atom]
         if op == INSIDE:
@@ -417,20 +452,9 @@ def _item_holds(clusters: Clusters, item: int, op: int, scratch: Scratch, codes:
         elif op == OUTSIDE:
             if code < low or code > high:
                 return True
-        elif _member(clusters, low, code):
-            return True
-        atom = scratch.chain[atom]
-    return False
-
-
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _member(clusters: Clusters, number: int, code: int) -> bool:
-    low, high = clusters.set_start[number], clusters.set_start[number + 1]
-    last = high
-    while low < high:
-        middle = (low + high) >> 1
-        if clusters.set_code[middle] < code:
-            low = middle + 1
         else:
-            high = middle
-    return bool(low < last and clusters.set_code[low] == code)
+            place = _lower_bound(set_code, code, set_start[low], set_start[low + 1])
+            if place < set_start[low + 1] and set_code[place] == code:
+                return True
+        atom = chain[atom]
+    return False

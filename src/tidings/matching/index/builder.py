@@ -145,7 +145,8 @@ class Layout:
             self._put("test_ceiling", [test.ceiling], np.int32)
             self._bounds("test", test, order)
         self._put("list_start", [-1], np.int64)
-        self._close(block.rows[order], block.key_column if block.key_column >= 0 else cut and cut.column)
+        reach = block.key_column if block.key_column >= 0 else cut.column if cut else None
+        self._close(block.rows[order], reach)
 
     def add_general(self, blocks: Sequence[LoweredBlock]) -> None:
         key_column = blocks[0].key_column

@@ -111,8 +111,8 @@ class ColumnConstants:
         if kind == Kind.INSTANT:
             place = np.searchsorted(self.sorted_instants, np.asarray(literals, np.int64))
             return (code.INSTANT_CODES + 2 * place + 1).astype(np.int32)
-        strings = literals.cast(pa.binary())
-        place = pc.index_in(strings, value_set=self.sorted_strings).to_numpy(zero_copy_only=False)
+        strings = pa.array(literals, pa.binary())
+        place = np.asarray(pc.index_in(strings, value_set=self.sorted_strings))
         base = code.STRING_CODES if self.column.aspect == Aspect.VALUE else 0
         return (base + 2 * place.astype(np.int64) + 1).astype(np.int32)
 

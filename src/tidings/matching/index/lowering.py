@@ -31,8 +31,8 @@ _ITEMS = {Relation.NE: kernel.OUTSIDE, Relation.IN: kernel.MEMBER}
 class LoweredTest:
     """A test over all rows of a block: a code satisfies row i when it is between low[i] and high[i].
 
-    `op` is what a uniform cluster does with it, `item` what a general one does. For `in`, the codes of row i are members[offsets[i]:offsets[i + 1]], sorted. `selectivity` estimates how often it
-    holds, from the constants alone.
+    `op` is what a uniform cluster does with it, `item` what a general one does. For `in`, the codes of row i are
+    members[offsets[i]:offsets[i + 1]], sorted. `selectivity` estimates how often it holds, from the constants alone.
     """
 
     column: int
