@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Self
 
 from tidings.errors import ConsistencyProblem, Place, SchemaError
@@ -117,10 +118,14 @@ class EventSchema(SchemaParts):
         """Whether events may carry attributes the schema does not name: no event types, or an open one."""
         return not self.event_types or any(event_type.open for event_type in self.event_types.values())
 
+    @cached_property
+    def _types_as_domain(self) -> Domain:
+        return Domain(EVENT_TYPE, DomainKind.ENUMERATED, dict.fromkeys(self.event_types, ()))
+
     def domain_of(self, attribute: str) -> Domain | None:
         """The paper's function dom; None for an attribute the schema does not know."""
         if attribute == EVENT_TYPE and self.event_types:
-            return Domain(EVENT_TYPE, DomainKind.ENUMERATED, dict.fromkeys(self.event_types, ()))
+            return self._types_as_domain
         known = self.attributes.get(attribute)
         return self.domain(known.domain) if known else None
 
