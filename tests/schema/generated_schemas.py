@@ -10,7 +10,25 @@ from tidings.schema import Attribute, Domain, DomainKind, EventSchema, EventType
 from tidings.schema.domains import BUILT_IN, LISTED
 from tidings.schema.names import is_name
 
-ODD = ("no", "null", "~", "1", "1.5", "true", " x ", "a: b", "- c", "#d", "[e]", "'f'", '"g"', "<<", "=", "日本", "é")
+ODD = (
+    "no",
+    "null",
+    "~",
+    "1",
+    "1.5",
+    "true",
+    " x ",
+    "a: b",
+    "- c",
+    "#d",
+    "[e]",
+    "'f'",
+    '"g"',
+    "<<",
+    "=",
+    "日本",
+    "é",
+)
 odd_names = st.sampled_from(ODD) | st.text(min_size=1, max_size=6).filter(is_name)
 MOMENTS = ("2026-01-31", "2026-01-31T12:30:00Z", "2026-01-31T12:30:00.5+02:00")
 
@@ -52,7 +70,9 @@ def parts(draw: st.DrawFn, base: SchemaParts, prefix: str) -> SchemaParts:
     attribute = st.builds(Attribute, free.filter(lambda n: n not in base.attributes), st.sampled_from(known))
     new_attributes = draw(st.lists(attribute, max_size=5))
     members = _members([*base.attributes, *(each.name for each in new_attributes)])
-    event_type = st.builds(EventType, free.filter(lambda n: n not in base.event_types), members, st.booleans())
+    event_type = st.builds(
+        EventType, free.filter(lambda n: n not in base.event_types), members, st.booleans()
+    )
     return SchemaParts.of(new_domains, new_attributes, draw(st.lists(event_type, max_size=3)))
 
 

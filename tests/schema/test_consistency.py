@@ -48,7 +48,9 @@ REFUSED: dict[str, dict[str, list[Any]]] = {
     "accepted: 'XV', 'XVI', 'XVII', 'XVIII', 'XIX', 'XX'; did you mean 'XV'?": {"period": ["XVl"]},
     "furniture_category 'sofa' is not in the domain furniture_category, for furniture (rule R2); "
     "accepted: 'furniture', 'bedroom', 'bed', 'four-poster bed', 'wardrobe', 'dining room', 'table', 'dining table', "
-    "'extending table', 'chair', 'garden chair', 'sideboard' and 2 more": {"furniture_category": ["table", "sofa"]},
+    "'extending table', 'chair', 'garden chair', 'sideboard' and 2 more": {
+        "furniture_category": ["table", "sofa"]
+    },
     "quantity is unique for antiques and furniture (rule R2); received 1, 2": {"quantity": [1, 2]},
     "colour is not an attribute of antiques or furniture (rule R3); "
     "accepted: price, quantity, period, furniture_category, material": {"colour": ["red"]},
@@ -104,7 +106,10 @@ def test_a_number_is_not_the_string_of_the_same_digits() -> None:
 
 OPEN = EventSchema.of(
     attributes=[Attribute("price", "numeric"), Attribute("colour", "string")],
-    event_types=[EventType("news", (Member("price"),), open=True), EventType("sale", (Member("price", True),))],
+    event_types=[
+        EventType("news", (Member("price"),), open=True),
+        EventType("sale", (Member("price", True),)),
+    ],
 )
 
 
@@ -116,7 +121,9 @@ def test_open_types_allow_what_they_do_not_name() -> None:
 
 
 def test_open_types_hold_to_what_they_name() -> None:
-    with pytest.raises(ConsistencyProblem, match=r"price 'x' is not in the domain numeric, for news \(rule R2\)"):
+    with pytest.raises(
+        ConsistencyProblem, match=r"price 'x' is not in the domain numeric, for news \(rule R2\)"
+    ):
         check({"event_type": ["news"], "price": ["x"]}, OPEN)
 
 
@@ -132,7 +139,9 @@ def test_what_came_beside_the_event_is_no_part_of_it() -> None:
 
 
 @given(schemas(), st.data())
-def test_instances_are_consistent_and_spoiling_them_is_noticed(schema: EventSchema, data: st.DataObject) -> None:
+def test_instances_are_consistent_and_spoiling_them_is_noticed(
+    schema: EventSchema, data: st.DataObject
+) -> None:
     assume(schema.event_types)
     event = data.draw(instances(schema, unnamed=True))
     view = schema.view(event["event_type"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import pytest
 from generated_schemas import domains, orders
@@ -43,7 +44,12 @@ def test_listed_values() -> None:
 
 
 def test_a_hierarchy_is_reflexive_and_transitive() -> None:
-    below = {"dining room": (), "outdoor": (), "table": ("dining room",), "dining table": ("table", "outdoor")}
+    below = {
+        "dining room": (),
+        "outdoor": (),
+        "table": ("dining room",),
+        "dining table": ("table", "outdoor"),
+    }
     domain = Domain("category", DomainKind.HIERARCHICAL, below)
     assert domain.at_most("dining table", "dining room") and domain.at_most("table", "table")
     assert not domain.at_most("dining room", "table") and not domain.at_most("bed", "bed")
@@ -53,7 +59,9 @@ def test_a_hierarchy_is_reflexive_and_transitive() -> None:
 
 def test_a_long_chain_needs_no_stack() -> None:
     values = [str(number) for number in range(1500)]
-    domain = Domain("d", DomainKind.ENUMERATED, dict(zip(values, [()] + [(v,) for v in values], strict=False)))
+    domain = Domain(
+        "d", DomainKind.ENUMERATED, dict(zip(values, [()] + [(v,) for v in values], strict=False))
+    )
     assert domain.at_most("1499", "0")
 
 
@@ -100,14 +108,14 @@ def test_at_most_is_a_partial_order(below: dict[str, tuple[str, ...]]) -> None:
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=2)))
 def test_find_cycle_finds_exactly_what_has_no_topological_order(edges: dict[str, list[str]]) -> None:
-    graph = {**dict.fromkeys("abcdef", []), **edges}
+    graph = {**{value: [] for value in "abcdef"}, **edges}
     cycle = find_cycle(graph)
     left = dict(graph)
     while free := [value for value, above in left.items() if not set(above) & set(left)]:
         left = {value: above for value, above in left.items() if value not in free}
     assert bool(cycle) == bool(left)
     assert not cycle or cycle[0] == cycle[-1]
-    assert all(high in graph[low] for low, high in zip(cycle, cycle[1:], strict=False))
+    assert all(high in graph[low] for low, high in pairwise(cycle))
 
 
 @given(domains(st.just("d")))

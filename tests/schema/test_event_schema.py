@@ -23,7 +23,11 @@ def test_the_papers_sets() -> None:
     assert mandatory == {"price", "quantity", "furniture_category"}
     assert {member.attribute for member in furniture.members} - mandatory == {"material"}
     types = FURNITURE.domain_of("event_type")
-    assert types is not None and types.kind is DomainKind.ENUMERATED and types.values == ("antiques", "furniture")
+    assert (
+        types is not None
+        and types.kind is DomainKind.ENUMERATED
+        and types.values == ("antiques", "furniture")
+    )
 
 
 def test_the_papers_view() -> None:
@@ -36,7 +40,10 @@ def test_the_papers_view() -> None:
 def test_mandatory_and_multiple_win() -> None:
     schema = EventSchema.of(
         attributes=[Attribute("a", "numeric")],
-        event_types=[EventType("x", (Member("a", mandatory=True),)), EventType("y", (Member("a", multiple=True),))],
+        event_types=[
+            EventType("x", (Member("a", mandatory=True),)),
+            EventType("y", (Member("a", multiple=True),)),
+        ],
     )
     assert schema.view(["x", "y"]).members["a"] == Member("a", mandatory=True, multiple=True)
 
@@ -55,7 +62,9 @@ def test_an_empty_schema_is_open() -> None:
 
 
 def test_unknown_event_type() -> None:
-    with pytest.raises(ConsistencyProblem, match=r"no event type 'furnitur' \(rule R1\).*did you mean 'furniture'"):
+    with pytest.raises(
+        ConsistencyProblem, match=r"no event type 'furnitur' \(rule R1\).*did you mean 'furniture'"
+    ):
         FURNITURE.view(["furnitur"])
 
 
@@ -90,8 +99,12 @@ def test_views_satisfy_the_papers_three_properties(schema: EventSchema, data: st
     types = data.draw(st.lists(st.sampled_from(sorted(schema.event_types)), min_size=1))
     view = schema.view(types)
     said = [member for name in types for member in schema.event_types[name].members]
-    assert {m.attribute for m in said if m.mandatory} == {m.attribute for m in view.members.values() if m.mandatory}
-    assert {m.attribute for m in said if m.multiple} == {m.attribute for m in view.members.values() if m.multiple}
+    assert {m.attribute for m in said if m.mandatory} == {
+        m.attribute for m in view.members.values() if m.mandatory
+    }
+    assert {m.attribute for m in said if m.multiple} == {
+        m.attribute for m in view.members.values() if m.multiple
+    }
     assert set(view.members) == {member.attribute for member in said}
     assert view.open == any(schema.event_types[name].open for name in types)
 

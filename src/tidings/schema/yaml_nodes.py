@@ -53,7 +53,7 @@ class Document:
             place = Place.at(self.text, mark.index) if mark else None
             raise SchemaError(f"not a schema's YAML: {error.problem or error.context}", place=place) from None
         except yaml.reader.ReaderError as error:
-            what = f"a character that YAML does not have: U+{ord(str(error.character)):04X}"
+            what = f"a character that YAML does not have: U+{ord(self.text[error.position]):04X}"
             raise SchemaError(what, where=f"character {error.position + 1}") from None
 
         return root
