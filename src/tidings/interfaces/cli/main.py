@@ -13,12 +13,14 @@ from typer.core import TyperGroup
 
 from tidings.errors import TidingsError
 from tidings.interfaces.cli import (
+    demo,
     doctor,
     match,
     notifications,
     output,
     publish,
     rejects,
+    run,
     schema,
     subscriptions,
 )
@@ -78,8 +80,10 @@ app.command("subscriptions", rich_help_panel=DAILY)(subscriptions.subscriptions)
 app.command("publish", rich_help_panel=DAILY)(publish.publish)
 app.command("notifications", rich_help_panel=DAILY)(notifications.notifications)
 app.command("rejects", rich_help_panel=DAILY)(rejects.rejects)
+app.command("run", rich_help_panel=STREAM)(run.run)
 app.command("match", rich_help_panel=STREAM)(match.match)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
+app.command("demo", rich_help_panel=SETTING_UP)(demo.demo)
 app.command("doctor", rich_help_panel=SETTING_UP)(doctor.doctor)
 
 

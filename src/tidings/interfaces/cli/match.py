@@ -121,6 +121,6 @@ def _show(summary: batch.Summary, rejects: Path | None, as_json: bool) -> None:
         output.line(f"what was refused is in {rejects}", stderr=True)
         return
     for reject in summary.examples[:SHOWN]:
-        output.line(("refused:", "bold red"), f"{reject.what} {reject.id}: {reject.reason}", stderr=True)
+        output.refused(f"{reject.what} {reject.id}", reject.reason)
     if summary.rejects > SHOWN:
         output.note(f"... and {summary.rejects - SHOWN:,} more; --rejects FILE lists them all")

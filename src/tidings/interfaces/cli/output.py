@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -19,6 +19,9 @@ from rich.text import Text
 from tidings.errors import PublicationError, TidingsError
 from tidings.model import Notification, Reason
 from tidings.values import show
+
+if TYPE_CHECKING:
+    from tidings.service import Subscribed
 
 WITH_REJECTS = 3
 """The exit code of work that is done, but not with all of its input."""
@@ -59,17 +62,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         to.print(Text.assemble(*((s.text, s.style or "") for s in segments)))
 
 
-def error(problem: TidingsError, as_json: bool = False) -> None:
+def error(problem: TidingsError, as_json: bool = False, *, stderr: bool = True) -> None:
     """What was wrong, where (drawn), and what to do about it."""
     if as_json:
         sys.stderr.write(json.dumps(problem.facts(), ensure_ascii=False) + "\n")
         return
     label = "refused" if isinstance(problem, PublicationError) else "error"
     headline, *drawing = problem.message().split("\n")
-    to = console(stderr=True)
+    to = console(stderr=stderr)
     to.print(Text.assemble((f"{label}: ", "bold red"), (headline, "bold")))
     for drawn in drawing:
         to.print(_coloured(drawn))
+
+
+def refused(what: str, reason: str) -> None:
+    """One of many: a line, without the drawing."""
+    headline = reason.split("\n", 1)[0]
+    console(stderr=True).print(Text.assemble(("refused: ", "bold red"), f"{what}: {headline}"))
 
 
 def _coloured(drawn: str) -> Text:
@@ -77,6 +86,11 @@ def _coloured(drawn: str) -> Text:
     if under is None:
         return Text(drawn)
     return Text.assemble(under[1], (under[2], "bold red"), (under[3], "yellow"))
+
+
+def subscribed(made: Subscribed, colour: str = "") -> None:
+    how = f"{plural(made.predicates, 'predicate')}, reached through {made.reached_through}"
+    line((made.id, "bold cyan"), (made.subscriber, colour), (made.language, "dim"), how)
 
 
 def because(reasons: Iterable[Reason]) -> str:

@@ -110,6 +110,6 @@ def _tell(where: str, outcome: Appended | Reject, as_json: bool) -> None:
         if as_json:
             sys.stderr.write(json.dumps({"where": where, **outcome.facts}, ensure_ascii=False) + "\n")
         else:
-            output.line(("refused:", "bold red"), f"{where}: {outcome.reason}", stderr=True)
+            output.refused(where, outcome.reason)
     elif as_json:
         output.json_line(asdict(outcome))

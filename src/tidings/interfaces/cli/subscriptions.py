@@ -38,8 +38,7 @@ def subscribe(
     if as_json:
         output.json_line(asdict(made))
     else:
-        how = f"{output.plural(made.predicates, 'predicate')}, reached through {made.reached_through}"
-        output.line((made.id, "bold cyan"), made.subscriber, (made.language, "dim"), how)
+        output.subscribed(made)
 
 
 def unsubscribe(

@@ -1,0 +1,180 @@
+"""`demo`: auctions, people who follow them, a running stream, and notifications as they come.
+
+Everything is real: a store in a temporary folder, the calls the commands make, a Spark stream in a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.status import Status
+
+from tidings.errors import TidingsError
+from tidings.interfaces.cli import auctions, output
+from tidings.interfaces.cli.options import Master, open_spark, open_tidings
+from tidings.interfaces.cli.running import Running
+
+if TYPE_CHECKING:
+    from tidings.service import Tidings
+
+WITHOUT_A_TERMINAL = 12
+"""How many events are enough for somebody who does not watch."""
+
+PACE_SECONDS = 1.5
+"""How long somebody who watches needs to read an event and who was told."""
+
+COLOURS = {"ana": "green", "bo": "magenta", "cy": "yellow", "di": "blue", "ed": "cyan"}
+
+
+def demo(
+    events: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="End after N events, instead of going on until Ctrl-C."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which auctions: the same seed gives the same ones.")] = 4,
+    master: Master = None,
+) -> None:
+    """Show Tidings at work: auctions, people, a stream, notifications.
+
+    In a temporary folder that is gone afterwards. On a terminal it goes on
+    until Ctrl-C; elsewhere it ends by itself.
+    """
+    watched = sys.stdout.isatty()
+    items = islice(auctions.items(seed), events or (None if watched else WITHOUT_A_TERMINAL))
+    with (
+        tempfile.TemporaryDirectory(prefix="tidings-demo-") as folder,
+        open_tidings(Path(folder), None) as tidings,
+    ):
+        _set_the_scene(tidings)
+        with _running_stream(tidings, master) as running:
+            _auction(tidings, running, items, PACE_SECONDS if watched else 0)
+    _goodbye()
+
+
+def _set_the_scene(tidings: Tidings) -> None:
+    _title("Two publishers say what their auctions look like")
+    for name in auctions.SCHEMAS:
+        _typed("schema", "extend", name)
+        output.line(_summary(tidings, auctions.schema_text(name)))
+    _title("People say what they want to know about")
+    for wish in auctions.WISHES:
+        _subscribe(tidings, wish)
+    _title("Somebody mistypes")
+    _subscribe(tidings, auctions.WRONG_WISH)
+
+
+def _summary(tidings: Tidings, schema: str) -> str:
+    from tidings.schema.summary import summary
+
+    return summary(tidings.extend_schema(schema).schema)
+
+
+def _subscribe(tidings: Tidings, wish: auctions.Wish) -> None:
+    _typed("subscribe", "--as", wish.subscriber, wish.text)
+    try:
+        made = tidings.subscribe(wish.subscriber, wish.text)
+    except TidingsError as problem:
+        output.error(problem, stderr=False)
+    else:
+        output.subscribed(made, COLOURS[wish.subscriber])
+
+
+@contextmanager
+def _running_stream(tidings: Tidings, master: str | None) -> Iterator[Running]:
+    _title("A stream starts; `tidings run` would start it in a second terminal")
+    with _waiting("starting Spark, ten seconds or so ..."):
+        session = open_spark(master, log=tidings.home / "spark.log")
+    with Running(session, tidings) as running:
+        with _waiting("starting the stream ..."):
+            running.reached(0)
+        output.line("it reads the journal")
+        yield running
+    session.stop()
+
+
+def _auction(tidings: Tidings, running: Running, items: Iterable[auctions.Item], pace: float) -> None:
+    """Publish item after item, and show who is told as soon as they are."""
+    _title("Items are put up for auction, and those who asked are told")
+    _refused(tidings)
+    told = dict.fromkeys(COLOURS, 0)
+    try:
+        for item in items:
+            placed, began = tidings.publish(json.dumps(item)), time.monotonic()
+            output.line((placed.id, "bold"), auctions.describe(item))
+            running.reached(placed.position)
+            _tell(tidings, told, time.monotonic() - began)
+            time.sleep(pace)
+    except KeyboardInterrupt:
+        output.line("")
+    counts = ", ".join(f"{count} for {who}" for who, count in told.items())
+    output.line(f"{output.plural(sum(told.values()), 'notification')}: {counts}")
+
+
+def _refused(tidings: Tidings) -> None:
+    """One item that lacks what antiques and furniture need together: the paper's e2."""
+    try:
+        tidings.publish(json.dumps(auctions.REFUSED_ITEM))
+    except TidingsError as problem:
+        output.line(("an item without a category", "bold"))
+        output.error(problem, stderr=False)
+
+
+def _tell(tidings: Tidings, told: dict[str, int], seconds: float) -> None:
+    """Show what everybody was told since the last time."""
+    before = sum(told.values())
+    for who, sequence in told.items():
+        for one in tidings.notifications(who, after=sequence):
+            told[who] = one.sequence
+            reason = output.because(one.because)
+            output.line("   ", (f"{who} #{one.sequence}", COLOURS[who]), reason, (f"{seconds:.1f} s", "dim"))
+    if sum(told.values()) == before:
+        output.line("   ", ("nobody asked for it", "dim"))
+
+
+def _title(words: str) -> None:
+    output.line("")
+    output.line((words, "bold underline"))
+
+
+def _typed(*words: str) -> None:
+    output.line((f"$ tidings {' '.join(_quoted(word) for word in words)}", "dim"))
+
+
+def _quoted(word: str) -> str:
+    """As a person would quote it in a shell."""
+    return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
+
+
+@contextmanager
+def _waiting(words: str) -> Iterator[None]:
+    """Something turns on a terminal while this is open; elsewhere the words are said once."""
+    console = output.console()
+    if not console.is_terminal:
+        output.line((words, "dim"))
+        yield
+        return
+    with Status(words, console=console):
+        yield
+
+
+def _goodbye() -> None:
+    _title("Now you")
+    if shutil.which("tidings") is None:
+        output.line("source .venv/bin/activate")
+    output.line("tidings run                                            # in a second terminal")
+    output.line('tidings subscribe --as me "price < 100"')
+    output.line("tidings publish '{\"price\": 80}'")
+    output.line(
+        "tidings notifications --as me --follow                 # docs/getting-started.md goes on from here"
+    )

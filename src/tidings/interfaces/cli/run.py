@@ -1,0 +1,161 @@
+"""`run`: the stream."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.status import Status
+
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import (
+    DEFAULT_HOME,
+    AsJson,
+    Home,
+    Master,
+    Store,
+    open_spark,
+    open_tidings,
+)
+
+if TYPE_CHECKING:
+    from tidings.spark import stream
+
+INTERRUPTED = 130
+
+
+def run(
+    folder: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Read files that appear in this folder instead of the journal."),
+    ] = None,
+    id: Annotated[
+        str, typer.Option("--id", metavar="FIELD", help="With --folder: the field that holds an event's id.")
+    ] = "id",
+    once: Annotated[bool, typer.Option("--once", help="Work through what is there now, then end.")] = False,
+    master: Master = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the stream: read, match, notify. Until Ctrl-C.
+
+    Subscriptions added or removed meanwhile count from the next batch on.
+    Killed at any moment and started again it loses no event and writes no
+    notification twice.
+
+    [dim]Examples[/]
+      tidings run
+      tidings run --folder incoming/
+      tidings run --once
+    """
+    from tidings.spark import stream
+
+    with open_tidings(home, store) as tidings:
+        tidings.schema()  # a store that cannot be used is refused before Spark is started
+    with Teller(as_json) as tell:
+        tell.waits("starting Spark ...")
+        session = open_spark(master, log=home / "spark.log")
+        try:
+            with stopped_by_signals() as stop:
+                done = stream.run(
+                    session,
+                    home,
+                    tidings.store_url,
+                    folder=folder,
+                    id_field=id,
+                    once=once,
+                    stop=stop,
+                    listener=tell,
+                )
+        finally:
+            session.stop()
+    if not as_json:
+        output.line(ended(done))
+    if stop.by == signal.SIGINT:
+        raise typer.Exit(INTERRUPTED)
+
+
+class Stop(threading.Event):
+    """Set by a signal, and knows by which."""
+
+    by: int | None = None
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        self.by = number
+        self.set()
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[Stop]:
+    """Ctrl-C and SIGTERM ask the stream to end between two batches, where raising would cut a call to Spark in half."""
+    stop = Stop()
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Teller:
+    """Says how the stream is doing: one changing line on a terminal, a line a batch elsewhere."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        console = output.console(stderr=True)
+        self.status = Status("", console=console) if console.is_terminal and not as_json else None
+
+    def __enter__(self) -> Teller:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.status:
+            self.status.stop()
+
+    def waits(self, what: str) -> None:
+        if self.status:
+            self.status.update(what)
+            self.status.start()
+
+    def __call__(self, news: stream.Repaired | stream.Started | stream.Progress) -> None:
+        from tidings.spark.stream import Repaired, Started
+
+        if isinstance(news, Repaired):
+            output.note(f"mended the checkpoint: {news.what}")
+        elif isinstance(news, Started):
+            self._started(news)
+        elif self.as_json:
+            output.json_line(asdict(news))
+        elif self.status:
+            self.status.update(progress(news))
+        elif news.events:
+            output.line(progress(news))
+
+    def _started(self, news: stream.Started) -> None:
+        if self.as_json:
+            return
+        output.line(("stream", "bold"), f"reading the {news.source}; Ctrl-C ends it", stderr=True)
+        self.waits("waiting for events ...")
+
+
+def progress(now: stream.Progress) -> str:
+    return (
+        f"position {now.position:,}, lag {now.lag:,}   {output.plural(now.total_events, 'event')}, "
+        f"{output.plural(now.total_notifications, 'notification')}   "
+        f"{output.plural(now.subscriptions, 'subscription')} in {output.plural(now.segments, 'segment')}"
+    )
+
+
+def ended(done: stream.Progress) -> str:
+    dead = f", {output.plural(done.total_dead_letters, 'dead letter')}" if done.total_dead_letters else ""
+    return (
+        f"{output.plural(done.total_events, 'event')}, "
+        f"{output.plural(done.total_notifications, 'notification')}{dead}"
+    )

@@ -1,0 +1,35 @@
+"""The command line as tests call it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Protocol
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+class Done(Protocol):
+    """What a call came to."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    output: str
+
+
+class Tidings(Protocol):
+    """Calls `tidings` with words, as a shell would."""
+
+    def __call__(self, *words: str, given: str | None = None) -> Done: ...
+
+
+def start(*words: str, cwd: Path, **more: Any) -> subprocess.Popen[str]:
+    """`tidings` as a process of its own."""
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
+    environment = os.environ | {"COLUMNS": "200"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tidings", *words], cwd=cwd, env=environment, text=True, **streams
+    )

@@ -1,0 +1,90 @@
+"""`subscribe`, `unsubscribe`, `subscriptions`, and how what is wrong with them is said."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from tests.interfaces.calling import Tidings
+
+DINING = "furniture_category is a 'dining room' and price < 200"
+
+
+def test_subscribe_answers_with_an_id_and_how_it_is_reached(furniture: Tidings) -> None:
+    done = furniture("subscribe", "--as", "ana", DINING)
+    line = r"s-[0-9a-f]{8}  ana  predicates  2 predicates, reached through furniture_category\n"
+    assert done.exit_code == 0
+    assert re.fullmatch(line, done.stdout)
+
+
+def test_a_subscription_that_does_not_end_is_underlined_behind_its_end(furniture: Tidings) -> None:
+    done = furniture("subscribe", "--as", "ana", "prise < 200 and")
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        "error: expected a predicate after 'and' (column 16)",
+        "  prise < 200 and",
+        "                 ^",
+    ]
+
+
+def test_an_unknown_attribute_is_underlined_with_a_hint(furniture: Tidings) -> None:
+    done = furniture("subscribe", "--as", "ana", "prise < 200")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines() == [
+        "error: no event type has an attribute 'prise' (column 1)",
+        "  prise < 200",
+        "  ^^^^^   did you mean 'price'?",
+    ]
+
+
+def test_an_error_for_machines_has_the_same_facts(furniture: Tidings) -> None:
+    done = furniture("subscribe", "--as", "ana", "prise < 200", "--json")
+    facts = json.loads(done.stderr)
+    assert done.exit_code == 2
+    assert facts["error"] == "CheckProblem"
+    assert facts["place"] == {"line": 1, "column": 1, "length": 5}
+    assert facts["hint"] == "did you mean 'price'?"
+
+
+def test_the_same_id_is_the_same_subscription_or_refused(tidings: Tidings) -> None:
+    assert tidings("subscribe", "--as", "ana", "a = 1", "--id", "mine").exit_code == 0
+    assert tidings("subscribe", "--as", "ana", "a = 1", "--id", "mine").exit_code == 0
+    other = tidings("subscribe", "--as", "ana", "a = 2", "--id", "mine")
+    assert other.exit_code == 2
+    assert "mine" in other.stderr
+
+
+def test_an_unknown_language_is_refused_with_the_known_ones(tidings: Tidings) -> None:
+    done = tidings("subscribe", "--as", "ana", "a = 1", "--language", "prose")
+    assert done.exit_code == 2
+    assert "'prose'; accepted: predicates" in done.stderr
+
+
+def test_subscriptions_lists_everybodys_or_ones_own(tidings: Tidings) -> None:
+    tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1")
+    tidings("subscribe", "--as", "bo", "b = 'x'", "--id", "s2")
+    everybody = tidings("subscriptions").stdout.splitlines()
+    assert [row.split() for row in everybody][1:] == [
+        ["s1", "ana", "predicates", "a", "=", "1"],
+        ["s2", "bo", "predicates", "b", "=", "'x'"],
+    ]
+    own = tidings("subscriptions", "--as", "bo", "--json").stdout.splitlines()
+    assert [json.loads(row) for row in own] == [
+        {"id": "s2", "subscriber": "bo", "language": "predicates", "text": "b = 'x'"}
+    ]
+
+
+def test_a_long_subscription_is_not_cut_when_there_is_no_terminal(tidings: Tidings) -> None:
+    text = " or ".join(f"attribute_{n} = 'value {n}'" for n in range(40))
+    tidings("subscribe", "--as", "ana", text)
+    assert text in tidings("subscriptions").stdout
+
+
+def test_unsubscribe_withdraws_what_is_there_and_names_what_is_not(tidings: Tidings) -> None:
+    tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1")
+    done = tidings("unsubscribe", "s1", "s9")
+    assert done.exit_code == 3
+    assert done.stdout == "s1  withdrawn\n"
+    assert done.stderr == "s9  there is no such subscription\n"
+    assert tidings("subscriptions", "--json").stdout == ""
