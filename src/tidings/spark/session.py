@@ -141,7 +141,7 @@ def _start(settings: dict[str, str], remote: str | None) -> SparkSession:
 
 @contextlib.contextmanager
 def _stderr_into(log: Path | None) -> Iterator[None]:
-    """While this is open, processes that start have `log` as their standard error.
+    """While this is open, processes that start have `log` as their standard error; this one keeps its own.
 
     Spark's launcher takes no other file, and the JVM's warning about incubator modules obeys no setting.
     """
@@ -150,12 +150,13 @@ def _stderr_into(log: Path | None) -> Iterator[None]:
         return
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
-    kept = os.dup(2)
-    with log.open("ab") as file:
+    kept, ours = os.dup(2), sys.stderr
+    with log.open("ab") as file, os.fdopen(os.dup(kept), "w", buffering=1) as aside:
         os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(kept, 2)
-        os.close(kept)
+        sys.stderr = aside
+        try:
+            yield
+        finally:
+            sys.stderr = ours
+            os.dup2(kept, 2)
+            os.close(kept)

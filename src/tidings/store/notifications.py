@@ -59,16 +59,22 @@ class Notifications:
         self._database = database
 
     def commit_batch(
-        self, stream: str, batch: int, found: Iterable[Found], dead: Iterable[DeadLetter] = ()
+        self,
+        stream: str,
+        batch: int,
+        found: Iterable[Found],
+        dead: Iterable[DeadLetter] = (),
+        source: str | None = None,
     ) -> Committed:
         """Make a stream's batch durable, once.
 
         New notifications are numbered in the order in which their publications are given, and by subscription
-        id within a publication.
+        id within a publication. Dead letters belong to `source` (the stream, if not given): a stream that
+        starts anew under another name reads the same source and must not bury a letter twice.
         """
         names.check("a stream's name", stream)
-        matches, letters = list(found), list(dead)
-        return self._database.transact(lambda c: write_batch(c, stream, batch, matches, letters))
+        matches, letters, origin = list(found), list(dead), source or stream
+        return self._database.transact(lambda c: write_batch(c, stream, batch, matches, letters, origin))
 
     def read(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
         """A subscriber's notifications after a sequence number, in order."""
@@ -112,7 +118,12 @@ class Notifications:
 
 
 def write_batch(
-    connection: Connection, stream: str, batch: int, found: Sequence[Found], dead: Sequence[DeadLetter]
+    connection: Connection,
+    stream: str,
+    batch: int,
+    found: Sequence[Found],
+    dead: Sequence[DeadLetter],
+    source: str,
 ) -> Committed:
     """The same inside a transaction of the caller's, for what must commit together with its notifications."""
     if not _mark(connection, stream, batch):
@@ -120,7 +131,7 @@ def write_batch(
     numbers = _lock_subscribers(connection, {one.subscriber for one in found})
     new = _unknown(connection, _ordered(found))
     _number_and_insert(connection, new, numbers)
-    bury(connection, stream, dead)
+    bury(connection, source, dead)
     return Committed(len(new), len(found) - len(new))
 
 

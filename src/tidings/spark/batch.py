@@ -1,0 +1,242 @@
+"""The batch job: files of publications, a file of subscriptions, Parquet out.
+
+    summary = match(session, Request("subs.jsonl", "events/", "matches.parquet"))
+
+The driver compiles the subscriptions into an index, cuts the publications into chunks, and sends each chunk to a
+task (`batch_task`). Tasks write their matches as Parquet files into a working folder beside the result; when all
+are done the driver moves the files into the result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from tidings.compiler.pipeline import compile_many
+from tidings.errors import InputError
+from tidings.matching.index import Index
+from tidings.model import Reject
+from tidings.schema.event_schema import EventSchema
+from tidings.schema.files import dump
+from tidings.spark.batch_task import REPORT, Job, Report, stage
+from tidings.spark.chunks import Chunk, Location, plan
+from tidings.spark.results import check_free, names, publish, working_folder, write_rejects
+from tidings.spark.subscription_file import read_subscriptions
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be matched with what. Paths may be URIs that pyarrow knows (`s3://`, `hdfs://`, `gs://`).
+
+    `rejects` is the file for what was refused; `segments` is where the index stands while the job runs (default:
+    beside `out`), a folder that all executors see.
+    """
+
+    subscriptions: str | Path
+    publications: str | Path
+    out: str | Path
+    rejects: Path | None = None
+    id_field: str = "id"
+    schema: EventSchema | None = None
+    force: bool = False
+    segments: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The index is built. `bytes_each` is what a subscription takes in memory."""
+
+    subscriptions: int
+    segments: int
+    bytes_each: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the events are."""
+
+    bytes_done: int
+    bytes_total: int
+    events: int
+    matches: int
+    rejects: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the job did. `task_seconds` are the CPU seconds of all tasks together."""
+
+    built: Built
+    events: int
+    matches: int
+    rejected_subscriptions: int
+    rejected_publications: int
+    match_seconds: float
+    seconds: float
+    task_seconds: dict[str, float] = field(default_factory=dict)
+    examples: tuple[Reject, ...] = ()
+
+    @property
+    def rejects(self) -> int:
+        return self.rejected_subscriptions + self.rejected_publications
+
+    @property
+    def events_a_second(self) -> float:
+        return self.events / self.match_seconds if self.match_seconds else 0.0
+
+
+Listener = Callable[[Built | Progress], None]
+
+
+def match(session: SparkSession, request: Request, listener: Listener | None = None) -> Summary:
+    """Match all publications with all subscriptions. `listener` hears when the index is built, then of progress."""
+    began = perf_counter()
+    out = Location.of(request.out)
+    check_free(out, request.out, request.force)
+    chunks = plan(request.publications)
+    with working_folder(out) as work, _segments_folder(request, out) as segments:
+        index, built, rejects = _build(request, segments)
+        tell(listener, built)
+        reports = _run(session, request, index, work, chunks, listener)
+        seconds = perf_counter() - began
+        examples = write_rejects(request.rejects, rejects, work, reports)
+        publish(work, out, reports, request.force)
+    return _summary(built, rejects, reports, seconds - built.seconds, seconds, examples)
+
+
+def tell(listener: Listener | None, news: Built | Progress) -> None:
+    if listener is not None:
+        listener(news)
+
+
+@contextmanager
+def _segments_folder(request: Request, out: Location) -> Iterator[Path]:
+    """Where the index stands while the job runs. Tasks map it into memory, so it has to be a plain folder."""
+    beside = request.segments or (
+        Path(out.path).parent if isinstance(out.files, fs.LocalFileSystem) else None
+    )
+    if beside is None:
+        raise InputError(
+            "the index needs a folder that every executor sees",
+            where=str(request.out),
+            hint="name one with --home: segments are mapped into memory and cannot stand in an object store",
+        )
+    place = Location.of(beside / f".segments-{uuid4().hex[:8]}")
+    try:
+        yield Path(place.path)
+    finally:
+        if place.files.get_file_info(place.path).type != fs.FileType.NotFound:
+            place.files.delete_dir(place.path)
+
+
+def _build(request: Request, folder: Path) -> tuple[Index, Built, list[Reject]]:
+    """The index of the subscriptions in a file, and what was refused of them."""
+    began = perf_counter()
+    given = read_subscriptions(request.subscriptions)
+    compiled = compile_many(given, request.schema)
+    index = Index.create(folder)
+    index.add(compiled)
+    each = index.nbytes / index.size if index.size else 0.0
+    built = Built(index.size, len(index.describe()), each, perf_counter() - began)
+    return index, built, [*given.rejects, *compiled.rejects]
+
+
+def _run(
+    session: SparkSession,
+    request: Request,
+    index: Index,
+    work: Location,
+    chunks: Sequence[Chunk],
+    listener: Listener | None,
+) -> list[Report]:
+    """Send the chunks to tasks and follow them by the reports they leave in the working folder."""
+    schema = None if request.schema is None or request.schema.is_empty else dump(request.schema)
+    publications = Location.of(request.publications).uri
+    job = Job(publications, work.uri, str(index.folder.absolute()), index.version, request.id_field, schema)
+    numbers = pa.array(range(len(chunks)), pa.int32())
+    rows = pa.table({"number": numbers, "chunk": [chunk.to_json() for chunk in chunks]})
+    table = session.createDataFrame(rows).repartitionById(len(chunks), "number")
+    reported = table.mapInArrow(stage(job), "report string")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(reported.collect)
+        try:
+            _follow(running, work, sum(chunk.size for chunk in chunks), listener)
+        except BaseException:
+            session.interruptAll()
+            raise
+    return sorted((Report(**json.loads(row.report)) for row in running.result()), key=lambda one: one.chunk)
+
+
+def _follow(running: Future[Any], work: Location, total: int, listener: Listener | None) -> None:
+    """Tell the listener of progress until the job is done; reads each report once, so the cost is bounded."""
+    began, seen = perf_counter(), {}
+    while not running.done() and listener is not None:
+        try:
+            running.result(POLL_SECONDS)
+        except NotYet:
+            for name in names(work):
+                if name.startswith(REPORT) and name not in seen:
+                    seen[name] = _report(work, name)
+            listener(_progress([one for one in seen.values() if one], total, perf_counter() - began))
+    reports = [Report(**json.loads(row.report)) for row in running.result()]
+    tell(listener, _progress(reports, total, perf_counter() - began))
+
+
+def _report(work: Location, name: str) -> Report | None:
+    """A report; None while it is being written."""
+    with work.files.open_input_stream(f"{work.path}/{name}") as file:
+        text = file.read()
+    return Report(**json.loads(text)) if text.endswith(b"}") else None
+
+
+def _progress(reports: Sequence[Report], total: int, seconds: float) -> Progress:
+    done = {report.chunk: report for report in reports}.values()
+    return Progress(
+        sum(report.bytes for report in done),
+        total,
+        sum(report.events for report in done),
+        sum(report.matches for report in done),
+        sum(report.rejects for report in done),
+        seconds,
+    )
+
+
+def _summary(
+    built: Built,
+    rejects: Sequence[Reject],
+    reports: Sequence[Report],
+    match_seconds: float,
+    seconds: float,
+    examples: tuple[Reject, ...],
+) -> Summary:
+    seconds_by_part: dict[str, float] = {
+        part: sum(getattr(report, f"{part}_seconds") for report in reports)
+        for part in ("decode", "match", "write")
+    }
+    return Summary(
+        built,
+        sum(report.events for report in reports),
+        sum(report.matches for report in reports),
+        len(rejects),
+        sum(report.rejects for report in reports),
+        match_seconds,
+        seconds,
+        seconds_by_part,
+        examples,
+    )

@@ -1,0 +1,136 @@
+"""What surrounds Spark's checkpoint: whose it is, who may use it now, and what to do with a torn file in it.
+
+    <home>/run.lock              held by the process that called `run`
+    <home>/stream.lock           held by the source, a child of the JVM, as long as the JVM lives
+    <home>/checkpoint/stream-id  the name under which batches of this checkpoint count as committed
+
+Two locks, because `kill -9` of the driver leaves its JVM alive for some seconds: the first one is free then, the
+second one not yet.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from uuid import uuid4
+
+from tidings.errors import SetupError
+
+RUN_LOCK = "run.lock"
+STREAM_LOCK = "stream.lock"
+STREAM_ID = "stream-id"
+SURVIVAL_SECONDS = 30.0
+POLL_SECONDS = 0.1
+
+
+@contextmanager
+def running(home: Path) -> Iterator[None]:
+    """Be the one stream of a home folder, or say who is."""
+    home.mkdir(parents=True, exist_ok=True)
+    held = acquire(home / RUN_LOCK)
+    if held is None:
+        pid = (home / RUN_LOCK).read_text().strip()
+        raise SetupError(
+            "another stream runs on this home folder",
+            where=str(home),
+            hint=f"stop it first (process {pid})" if pid else "stop it first",
+        )
+    try:
+        os.ftruncate(held, 0)
+        os.write(held, f"{os.getpid()}\n".encode())
+        _await_release(home / STREAM_LOCK)
+        yield
+    finally:
+        os.ftruncate(held, 0)
+        os.close(held)
+
+
+def _await_release(path: Path) -> None:
+    """Wait until the JVM of an earlier run is gone."""
+    held = acquire(path, SURVIVAL_SECONDS)
+    if held is None:
+        raise SetupError(
+            "the Spark of an earlier run still works on this home folder",
+            where=str(path),
+            hint="if it runs on a Spark Connect server, stop its query there",
+        )
+    os.close(held)
+
+
+def acquire(path: Path, seconds: float = 0.0) -> int | None:
+    """A file descriptor that holds the lock, or None if somebody else has it still after so many seconds."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    deadline = monotonic() + seconds
+    turn = Event()
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except BlockingIOError:
+            if monotonic() >= deadline:
+                os.close(file)
+                return None
+            turn.wait(POLL_SECONDS)
+
+
+def stream_id(checkpoint: Path) -> str:
+    """The name of this checkpoint's stream. A new checkpoint counts its batches from 0 again, under a new name."""
+    path = checkpoint / STREAM_ID
+    if not path.exists() or not path.read_text().strip():
+        rename_stream(checkpoint)
+    return path.read_text().strip()
+
+
+def rename_stream(checkpoint: Path) -> None:
+    """Give the stream a new name, so that its next batches count as new, whatever their numbers."""
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    write_whole(checkpoint / STREAM_ID, f"stream-{uuid4().hex[:12]}\n")
+
+
+def repair(checkpoint: Path) -> list[str]:
+    """Remove a last log file that a crash of the machine left unfinished, and say what was removed.
+
+    Spark refuses to start over one. Without its offsets a batch is planned anew and may become longer than the one
+    the store has under the same number; so the stream gets a new name, and the store tells by notification ids
+    what it has already.
+    """
+    said = []
+    for log in ("offsets", "commits"):
+        last = _last(checkpoint / log)
+        if last is not None and _is_torn(last):
+            for path in (last, last.with_name(f".{last.name}.crc")):
+                path.unlink(missing_ok=True)
+            said.append(f"removed the unfinished {log} of batch {last.name}: they are written anew")
+            if log == "offsets":
+                rename_stream(checkpoint)
+    if (metadata := checkpoint / "metadata").exists() and _is_torn(metadata):
+        metadata.unlink()
+        metadata.with_name(".metadata.crc").unlink(missing_ok=True)
+        said.append("removed the unfinished metadata of the checkpoint: Spark writes it anew")
+    return said
+
+
+def _last(folder: Path) -> Path | None:
+    batches = [path for path in folder.glob("*") if path.name.isdigit()]
+    return max(batches, key=lambda path: int(path.name), default=None)
+
+
+def _is_torn(path: Path) -> bool:
+    """Whole logs end in JSON (or in the dash for "no source"); a crash leaves nothing, zeros, or a part."""
+    data = path.read_bytes().strip(b"\x00 \n\r")
+    return not data.endswith((b"}", b"-"))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file in one step, durably: after a crash there is the old text or the new one."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    with unfinished.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)

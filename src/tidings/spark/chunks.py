@@ -1,0 +1,269 @@
+"""Publication files, cut into chunks that tasks can read on their own.
+
+    events/              a.jsonl, 40 MB        chunk 0: a.jsonl, bytes 0 to 16 M, from line 1
+      a.jsonl      ->    b/c.json, b/d.json    chunk 1: a.jsonl, bytes 16 M to 32 M, from line 123,457
+      b/c.json                                 chunk 2: a.jsonl, the rest
+      b/d.json                                 chunk 3: b/c.json and b/d.json, a document each
+
+A `.jsonl` or `.ndjson` file has an event a line; any other file is one document. Files and folders whose names
+begin with a dot or an underscore are left alone. Line numbers have to be known before tasks begin, because an event
+without an id is called by its file and line: so planning reads every byte once and counts line ends, at the
+speed of memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import fs
+
+from tidings.errors import InputError
+from tidings.publications.json_lines import split_lines
+
+LINES = (".jsonl", ".ndjson")
+COMPRESSED = tuple(f"{ending}.gz" for ending in LINES)
+CHUNK_BYTES = 16 << 20
+BLOCK_BYTES = 1 << 20
+DOCUMENTS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of a file: `lines` lines from `first_line` on, or, if that is 0, one document.
+
+    How many lines a compressed file has is not known (0) before somebody reads it.
+    """
+
+    path: str
+    name: str
+    start: int
+    end: int
+    first_line: int = 0
+    lines: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one task reads."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(piece.end - piece.start for piece in self.pieces)
+
+    def to_json(self) -> str:
+        return json.dumps([astuple(piece) for piece in self.pieces])
+
+    @classmethod
+    def from_json(cls, text: str) -> Chunk:
+        return cls(tuple(Piece(*fields) for fields in json.loads(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Documents read together: `buffer[starts[i]:ends[i]]`, and what each is called if it has no id."""
+
+    buffer: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    files: tuple[str, ...]
+    lines: npt.NDArray[np.int64] | None = None
+
+    def names(self) -> Any:
+        """The names of the documents: `file:line` where there are lines, the file elsewhere."""
+        if self.lines is None:
+            return pa.array(self.files, pa.string())
+        return pc.binary_join_element_wise(self.files[0], pa.array(self.lines).cast(pa.string()), ":")
+
+    def place(self, i: int) -> dict[str, object]:
+        """Where a document stands, for people."""
+        if self.lines is None:
+            return {"file": self.files[i]}
+        return {"file": self.files[0], "line": int(self.lines[i])}
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A file or folder on some file system: a path, or a URI such as s3://bucket/events."""
+
+    uri: str
+
+    @classmethod
+    def of(cls, place: str | Path) -> Location:
+        text = str(place)
+        return cls(text if "://" in text else Path(text).absolute().as_uri())
+
+    @property
+    def files(self) -> fs.FileSystem:
+        return _opened(self.uri)[0]
+
+    @property
+    def path(self) -> str:
+        return _opened(self.uri)[1]
+
+
+@lru_cache(maxsize=16)
+def _opened(uri: str) -> tuple[fs.FileSystem, str]:
+    files, path = fs.FileSystem.from_uri(uri)
+    return files, path
+
+
+def plan(place: str | Path) -> list[Chunk]:
+    """The chunks of a file or of everything in a folder, in the order of names and lines."""
+    location = Location.of(place)
+    chunks: list[Chunk] = []
+    documents: list[Piece] = []
+    for info, name in _listed(location, str(place)):
+        if name.endswith(LINES + COMPRESSED):
+            chunks.extend(Chunk((piece,)) for piece in line_pieces(location.files, info, name))
+        else:
+            documents.append(Piece(info.path, name, 0, info.size))
+    return chunks + list(_grouped(documents))
+
+
+def listing(location: Location) -> list[tuple[fs.FileInfo, str]]:
+    """The files of a folder and what they are called: their path inside it. Hidden ones are left out."""
+    selector = fs.FileSelector(location.path, recursive=True, allow_not_found=True)
+    prefix = location.path.rstrip("/") + "/"
+    found = [(info, info.path.removeprefix(prefix)) for info in location.files.get_file_info(selector)]
+    return sorted(((i, name) for i, name in found if i.is_file and not _hidden(name)), key=lambda one: one[1])
+
+
+def _listed(location: Location, given: str) -> list[tuple[fs.FileInfo, str]]:
+    info = location.files.get_file_info(location.path)
+    if info.type == fs.FileType.NotFound:
+        raise InputError("there are no publications: neither a file nor a folder", received=given)
+    if info.is_file:
+        return [(info, info.base_name)]
+    files = listing(location)
+    if not files:
+        raise InputError(
+            "the folder has no publications", where=given, accepted="*.jsonl, or a document a file"
+        )
+    return files
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith((".", "_")) for part in name.split("/"))
+
+
+def line_pieces(
+    files: fs.FileSystem, info: fs.FileInfo, name: str, size: int = CHUNK_BYTES
+) -> Iterator[Piece]:
+    """A file of lines in pieces of about `size` bytes, cut at line ends. A compressed one cannot be cut."""
+    if name.endswith(COMPRESSED):
+        yield Piece(info.path, name, 0, info.size, 1, 0)
+        return
+    start, line, lines, at, last = 0, 1, 0, 0, b""
+    with files.open_input_stream(info.path) as stream:
+        while data := stream.read(min(size, BLOCK_BYTES)):
+            cut = data.rfind(b"\n") + 1
+            lines += _line_ends(data)
+            at += len(data)
+            last = data
+            if cut and at - start >= size:
+                end = at - len(data) + cut
+                yield Piece(info.path, name, start, end, line, lines)
+                start, line, lines = end, line + lines, 0
+    if at > start:
+        yield Piece(info.path, name, start, at, line, lines + (not last.endswith(b"\n")))
+
+
+def count_lines(files: fs.FileSystem, piece: Piece) -> int:
+    """How many lines a piece has, if planning could not tell."""
+    if piece.lines:
+        return piece.lines
+    parts = _whole_lines(_stream(files, piece))
+    return sum(_line_ends(data) + (not data.endswith(b"\n")) for data in parts)
+
+
+def _line_ends(data: bytes) -> int:
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
+
+
+def _grouped(documents: Iterable[Piece]) -> Iterator[Chunk]:
+    group: list[Piece] = []
+    size = 0
+    for piece in documents:
+        if group and (size + piece.end > CHUNK_BYTES or len(group) == DOCUMENTS):
+            yield Chunk(tuple(group))
+            group, size = [], 0
+        group.append(piece)
+        size += piece.end
+    if group:
+        yield Chunk(tuple(group))
+
+
+def read(files: fs.FileSystem, chunk: Chunk) -> Iterator[Block]:
+    """The documents of a chunk, in blocks of about a megabyte."""
+    if chunk.pieces[0].first_line:
+        for piece in chunk.pieces:
+            yield from _lines(files, piece)
+    else:
+        yield from _documents(files, chunk.pieces)
+
+
+def _lines(files: fs.FileSystem, piece: Piece) -> Iterator[Block]:
+    number = piece.first_line
+    for data in _whole_lines(_stream(files, piece)):
+        buffer = np.frombuffer(data, np.uint8)
+        lines = split_lines(buffer)
+        yield Block(buffer, lines.starts, lines.ends, (piece.name,), lines.numbers + (number - 1))
+        number += _line_ends(data)
+
+
+def _stream(files: fs.FileSystem, piece: Piece) -> Iterator[bytes]:
+    """The bytes of a piece as they come."""
+    if piece.name.endswith(COMPRESSED):
+        with files.open_input_stream(piece.path, compression="gzip") as stream:
+            while data := stream.read(BLOCK_BYTES):
+                yield data
+        return
+    with files.open_input_file(piece.path) as file:
+        for at in range(piece.start, piece.end, BLOCK_BYTES):
+            yield file.read_at(min(BLOCK_BYTES, piece.end - at), at)
+
+
+def _whole_lines(stream: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes, each part ending at a line end, so that no line is torn; the last one ends as it does."""
+    rest: list[bytes] = []
+    for data in stream:
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*rest, data[:cut]])
+            rest = []
+        rest.append(data[cut:])
+    if last := b"".join(rest):
+        yield last
+
+
+def _documents(files: fs.FileSystem, pieces: Iterable[Piece]) -> Iterator[Block]:
+    bodies: list[bytes] = []
+    names: list[str] = []
+    size = 0
+    for piece in pieces:
+        with files.open_input_stream(piece.path) as stream:
+            bodies.append(stream.read())
+        names.append(piece.name)
+        size += len(bodies[-1])
+        if size >= BLOCK_BYTES:
+            yield _together(bodies, names)
+            bodies, names, size = [], [], 0
+    if bodies:
+        yield _together(bodies, names)
+
+
+def _together(bodies: list[bytes], names: list[str]) -> Block:
+    ends = np.cumsum([len(body) for body in bodies]).astype(np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    return Block(np.frombuffer(b"".join(bodies), np.uint8), starts, ends, tuple(names))

@@ -1,0 +1,65 @@
+"""Bytes to atoms inside a task: in columns, or by the definition where there is a schema to check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.atoms import Atoms, Event
+from tidings.errors import PublicationError
+from tidings.publications import event
+from tidings.publications.json_lines import PathTable, decode_many
+from tidings.schema.event_schema import EventSchema
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Events as atoms, their ids (null where they have none), and the places of those that were refused."""
+
+    atoms: Atoms
+    ids: Any
+    rejects: Sequence[tuple[int, PublicationError]]
+
+
+class Decoder:
+    """Decodes events at the paths that somebody asks about, and finds their ids.
+
+    With an event schema every event is checked against it; one that breaks a rule is refused.
+    """
+
+    def __init__(
+        self, paths: Iterable[str], schema: EventSchema | None = None, id_field: str | None = None
+    ) -> None:
+        self._paths = PathTable(paths)
+        self._schema = schema if schema and not schema.is_empty else None
+        self._id_field = id_field
+
+    def decode(self, buffer: Bytes, starts: Integers, ends: Integers) -> Decoded:
+        """The events `buffer[starts[i]:ends[i]]`; one that is refused has no atoms."""
+        plain = decode_many(buffer, starts, ends, self._paths, self._id_field)
+        if self._schema is None:
+            return Decoded(plain.atoms, plain.ids, plain.rejects)
+        bodies = (buffer[start:end].tobytes() for start, end in zip(starts, ends, strict=True))
+        return self._checked(bodies, plain.ids)
+
+    def event(self, body: bytes) -> Event:
+        """One event in its readable form, whole."""
+        return event.decode(body, self._schema)
+
+    def _checked(self, bodies: Iterable[bytes], ids: Any) -> Decoded:
+        events: list[Event] = []
+        rejects: list[tuple[int, PublicationError]] = []
+        for i, body in enumerate(bodies):
+            try:
+                events.append(self.event(body))
+            except PublicationError as problem:
+                events.append({})
+                rejects.append((i, problem))
+        return Decoded(Atoms.of(events, self._paths.paths), ids, rejects)

@@ -1,0 +1,190 @@
+"""A folder as a source of Structured Streaming: `session.readStream.format("tidings_folder")`.
+
+New files are listed and written down, in the order in which they came, in a list beside the checkpoint:
+
+    {"first": 0, "path": "/in/a.jsonl", "name": "a.jsonl", "start": 0, "end": 1048540, "first_line": 1, "lines": 9213}
+
+so that every line has a running position, like a publication in the journal, and a batch is a range of positions.
+A line of the list is durable before an offset speaks of it. A file counts as it was when it was first seen: write it
+elsewhere and move it into the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from pyarrow import fs
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+
+from tidings.spark.chunks import (
+    COMPRESSED,
+    LINES,
+    Chunk,
+    Location,
+    Piece,
+    count_lines,
+    line_pieces,
+    listing,
+    read,
+)
+from tidings.spark.source import COLUMNS, PositionReader, Row
+
+PIECE_BYTES = 1 << 20
+LISTING_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A piece of a file, and the position before its first line."""
+
+    first: int
+    piece: Piece
+
+    @property
+    def last(self) -> int:
+        return self.first + self.piece.lines
+
+
+class FileList:
+    """The list of the files that were seen. One process writes it; any number may read it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_to = 0
+        self.entries: list[Listed] = []
+        self.names: set[str] = set()
+
+    @property
+    def last(self) -> int:
+        return self.entries[-1].last if self.entries else 0
+
+    def refresh(self) -> None:
+        """Read what was added. A torn last line was never spoken of by an offset: it is not there."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._read_to)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._read_to += len(whole)
+        for line in whole.splitlines():
+            fields = json.loads(line)
+            self._take(Listed(fields.pop("first"), Piece(**fields)))
+
+    def add(self, pieces: list[Piece]) -> None:
+        """Write pieces down, durably."""
+        listed = []
+        first = self.last
+        for piece in pieces:
+            listed.append(Listed(first, piece))
+            first += piece.lines
+        lines = [json.dumps({"first": one.first, **asdict(one.piece)}) + "\n" for one in listed]
+        self._append("".join(lines).encode())
+        for one in listed:
+            self._take(one)
+
+    def between(self, after: int, upto: int) -> Iterator[Listed]:
+        """The entries with positions in a range."""
+        at = max(0, bisect_right(self.entries, after, key=lambda one: one.first) - 1)
+        for one in self.entries[at:]:
+            if one.first >= upto:
+                return
+            if one.last > after:
+                yield one
+
+    def _append(self, data: bytes) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("r+b" if self._path.exists() else "wb") as file:
+            file.seek(self._read_to)
+            file.truncate()
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        self._read_to += len(data)
+
+    def _take(self, one: Listed) -> None:
+        self.entries.append(one)
+        self.names.add(one.piece.name)
+
+
+class FolderReader(PositionReader):
+    """Reads the files of a folder."""
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self._folder = Location.of(options["folder"])
+        self._list = Path(options["list"])
+        self._files: FileList | None = None
+        self._next_listing = 0.0
+
+    def head(self) -> int:
+        if self._files is None:
+            self._files = FileList(self._list)
+            self._files.refresh()
+        if monotonic() >= self._next_listing:
+            self._discover(self._files)
+            self._next_listing = monotonic() + LISTING_SECONDS
+        return self._files.last
+
+    def rows(self, after: int, upto: int) -> Iterator[Row]:
+        files = FileList(self._list)
+        files.refresh()
+        for listed in files.between(after, upto):
+            for position, name, body in _publications(self._folder.files, listed):
+                if after < position <= upto:
+                    yield position, None, name, body
+
+    def _discover(self, known: FileList) -> None:
+        new = [(info, name) for info, name in listing(self._folder) if name not in known.names]
+        for info, name in sorted(new, key=lambda one: (one[0].mtime_ns or 0, one[1])):
+            try:
+                known.add(list(_pieces(self._folder.files, info, name)))
+            except FileNotFoundError:
+                continue  # gone between two looks: it was never here
+
+
+class FolderSource(DataSource):  # type: ignore[misc]
+    """The format `tidings_folder`. Options: those of the journal, `folder`, and `list`, the file for the list."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidings_folder"
+
+    def schema(self) -> str:
+        return COLUMNS
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return FolderReader(self.options)
+
+
+def _pieces(files: fs.FileSystem, info: Any, name: str) -> Iterator[Piece]:
+    """The pieces of a file; an empty file has one without lines, so that it is not looked at again."""
+    if not name.endswith(LINES + COMPRESSED):
+        yield Piece(info.path, name, 0, info.size)
+        return
+    some = False
+    for piece in line_pieces(files, info, name, PIECE_BYTES):
+        some = True
+        yield Piece(piece.path, name, piece.start, piece.end, piece.first_line, count_lines(files, piece))
+    if not some:
+        yield Piece(info.path, name, 0, 0, 1, 0)
+
+
+def _publications(files: fs.FileSystem, listed: Listed) -> Iterator[tuple[int, str, bytes | None]]:
+    """Position, name and body of each publication; without a body if the file is gone."""
+    piece = listed.piece
+    try:
+        for block in read(files, Chunk((piece,))):
+            names = block.names().to_pylist()
+            places = [1] if block.lines is None else (block.lines - piece.first_line + 1).tolist()
+            for place, name, start, end in zip(places, names, block.starts, block.ends, strict=True):
+                yield listed.first + place, name, block.buffer[start:end].tobytes()
+    except FileNotFoundError:
+        yield listed.first + 1, piece.name, None

@@ -1,0 +1,119 @@
+"""The index of a running stream: brought up to date before each batch.
+
+    <home>/segments/state.json     which folder, which version of the index, which version of the store it shows
+    <home>/segments/<folder>/      the index
+
+What changed in the store since the last batch becomes a new segment and marks for what was removed. A crash between
+two steps leaves the old state, which names an old version of the index that is still there; the changes are then
+applied once more.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from tidings.compiler.pipeline import compile_many
+from tidings.compiler.plan import Compiled
+from tidings.matching.index import Index
+from tidings.model import Subscription
+from tidings.schema.event_schema import EventSchema
+from tidings.schema.files import dump
+from tidings.spark.checkpoint import write_whole
+from tidings.store import Store
+
+MOST_SEGMENTS = 12
+SEGMENTS_AFTER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Which index shows which version of which store."""
+
+    store: str
+    folder: str
+    index: int
+    subscriptions: int
+    schema: int
+
+
+class LiveIndex:
+    """An index that follows the subscriptions and the event schema of a store."""
+
+    def __init__(self, segments: Path, store: Store) -> None:
+        self._segments, self._store = segments, store
+        self._schema = EventSchema()
+        self.schema_text: str | None = None
+        self.index, self._state = self._start()
+
+    def refresh(self) -> None:
+        """Take over what changed in the store. A new schema means that every text is compiled anew."""
+        if self._store.schemas.version() != self._state.schema:
+            self.index, self._state = self._build()
+        changes = self._store.subscriptions.changes(self._state.subscriptions)
+        if changes.version == self._state.subscriptions:
+            return
+        self.index.remove(changes.removed)
+        self.index.add(self._compile(changes.added))
+        if len(self.index.describe()) > MOST_SEGMENTS:
+            self.index.compact(self._recompile, SEGMENTS_AFTER)
+        self._remember(changes.version)
+
+    def tidy(self) -> None:
+        """Delete what only earlier batches used."""
+        self.index.collect(keep_versions=1)
+
+    @property
+    def folder(self) -> str:
+        return str(self.index.folder.absolute())
+
+    def _start(self) -> tuple[Index, State]:
+        state = self._remembered()
+        if state is None:
+            return self._build()
+        self._load_schema()
+        return Index.open(self._segments / state.folder, state.index), state
+
+    def _remembered(self) -> State | None:
+        """The state of an earlier run, if it is about this store and this schema."""
+        path = self._segments / "state.json"
+        state = State(**json.loads(path.read_text())) if path.exists() else None
+        fits = state and (state.store, state.schema) == (
+            self._store.database.name,
+            self._store.schemas.version(),
+        )
+        return state if fits else None
+
+    def _build(self) -> tuple[Index, State]:
+        """An index from nothing, in a folder of its own; the other ones go."""
+        schema = self._store.schemas.version()
+        self._load_schema()
+        changes = self._store.subscriptions.changes(0)
+        folder = f"index-{uuid4().hex[:8]}"
+        self.index = Index.create(self._segments / folder)
+        self.index.add(self._compile(changes.added))
+        self._state = State(self._store.database.name, folder, self.index.version, changes.version, schema)
+        self._remember(changes.version)
+        for other in self._segments.glob("index-*"):
+            if other.name != folder:
+                shutil.rmtree(other)
+        return self.index, self._state
+
+    def _remember(self, version: int) -> None:
+        fields = asdict(self._state) | {"index": self.index.version, "subscriptions": version}
+        self._state = State(**fields)
+        write_whole(self._segments / "state.json", json.dumps(fields))
+
+    def _load_schema(self) -> None:
+        self._schema = self._store.schemas.load()
+        self.schema_text = None if self._schema.is_empty else dump(self._schema)
+
+    def _compile(self, subscriptions: list[Subscription]) -> Compiled:
+        return compile_many(subscriptions, self._schema)
+
+    def _recompile(self, table: Any) -> Compiled:
+        return self._compile([Subscription(**row) for row in table.to_pylist()])

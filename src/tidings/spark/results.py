@@ -1,0 +1,106 @@
+"""Where the batch job's result comes about: a working folder beside it, moved into place when all tasks are done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from pyarrow import fs
+
+from tidings.errors import InputError
+from tidings.model import Reject
+from tidings.spark.batch_task import Report, parquet_writer
+from tidings.spark.chunks import Location
+
+SHOWN_REJECTS = 20
+
+
+def check_free(out: Location, given: str | Path, force: bool) -> None:
+    """Refuse to write over something, unless that is wanted."""
+    info = out.files.get_file_info(out.path)
+    free = info.type == fs.FileType.NotFound or (not info.is_file and not names(out))
+    if not free and (info.is_file or not force):
+        raise InputError(
+            "the result would overwrite what is there",
+            where=str(given),
+            accepted="a folder that is new or empty",
+            hint="choose another name, or use --force"
+            if not info.is_file
+            else "it is a file; choose another name",
+        )
+
+
+def names(folder: Location) -> list[str]:
+    """What is in a folder; nothing if there is none."""
+    selector = fs.FileSelector(folder.path, allow_not_found=True)
+    return sorted(info.base_name for info in folder.files.get_file_info(selector))
+
+
+@contextmanager
+def working_folder(out: Location) -> Iterator[Location]:
+    """A folder beside the result, gone in the end, whatever happens."""
+    parent, _, name = out.uri.rstrip("/").rpartition("/")
+    work = Location(f"{parent}/.{name}-{uuid4().hex[:8]}")
+    work.files.create_dir(work.path)
+    try:
+        yield work
+    finally:
+        work.files.delete_dir(work.path)
+
+
+def publish(work: Location, out: Location, reports: Sequence[Report], force: bool) -> None:
+    """Move the files of the reports into the result; `_SUCCESS` comes last and says that it is whole."""
+    files, names = out.files, [report.matches_file for report in reports if report.matches_file]
+    files.create_dir(out.path)
+    if force:
+        files.delete_dir_contents(out.path)
+    if not names:
+        names = ["part-00000-empty.parquet"]
+        with files.open_output_stream(f"{work.path}/{names[0]}") as file:
+            parquet_writer(file).close()
+    for name in names:
+        files.move(f"{work.path}/{name}", f"{out.path}/{name}")
+    files.open_output_stream(f"{out.path}/_SUCCESS").close()
+
+
+def write_rejects(
+    path: Path | None, subscriptions: Sequence[Reject], work: Location, reports: Sequence[Report]
+) -> tuple[Reject, ...]:
+    """Write all rejects to the file, if one is wanted, and give the first few."""
+    examples = list(subscriptions[:SHOWN_REJECTS])
+    with _reject_file(path) as write:
+        for reject in subscriptions:
+            write(_reject_line(reject))
+        for report in reports:
+            if report.rejects_file:
+                with work.files.open_input_stream(f"{work.path}/{report.rejects_file}") as lines:
+                    data = lines.read()
+                write(data)
+                wanted = SHOWN_REJECTS - len(examples)
+                examples.extend(map(_reject_of, data.splitlines()[: max(wanted, 0)]))
+    return tuple(examples)
+
+
+@contextmanager
+def _reject_file(path: Path | None) -> Iterator[Callable[[bytes], object]]:
+    if path is None:
+        yield len
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        yield file.write
+
+
+def _reject_line(reject: Reject) -> bytes:
+    place = {name: reject.facts[name] for name in ("file", "line") if name in reject.facts}
+    line = {"what": reject.what, "id": reject.id, **place, "reason": reject.reason, "facts": reject.facts}
+    return json.dumps(line).encode() + b"\n"
+
+
+def _reject_of(line: bytes) -> Reject:
+    fields = json.loads(line)
+    place: dict[str, object] = {name: fields[name] for name in ("file", "line") if name in fields}
+    return Reject(fields["what"], fields["id"], fields["reason"], {**fields["facts"], **place})

@@ -1,0 +1,162 @@
+"""The journal as a source of Structured Streaming: `session.readStream.format("tidings_journal")`.
+
+An offset is a position, so a batch is a range of positions: asked for again after a crash, it is the same
+publications. Tasks read their part of the range from the store themselves; nothing passes through the driver.
+
+    option             meaning
+    store              the store's address
+    publications       how many a batch may have at most
+    lock               a file the source locks while its JVM lives (see `checkpoint`)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from tidings.errors import SetupError, StoreError
+from tidings.spark.checkpoint import SURVIVAL_SECONDS, acquire
+from tidings.store import Store, open_store
+
+PUBLICATIONS_A_TASK = 2_000
+ROWS = 500
+
+COLUMNS = "position long, publication string, name string, body binary"
+"""Of every source: where it stands, its id (null: it is in the body), what to call it without an id, its bytes."""
+
+SCHEMA = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("publication", pa.string()),
+        ("name", pa.string()),
+        ("body", pa.binary()),
+    ]
+)
+Row = tuple[int, str | None, str, bytes | None]
+
+
+@dataclass
+class Range(InputPartition):  # type: ignore[misc]
+    """Positions after `after`, up to and with `upto`."""
+
+    after: int
+    upto: int
+
+
+class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """What sources with one running position share: bounded batches, and a stop at the head of the start.
+
+    The engine's own limits are never above ours, so that no trigger can make a batch larger than it may be.
+    """
+
+    def __init__(self, options: Any) -> None:
+        self._most = int(options["publications"])
+        self._lock = options["lock"]
+        self._target: int | None = None
+
+    def head(self) -> int:
+        """The last position there is."""
+        raise NotImplementedError
+
+    def rows(self, after: int, upto: int) -> Iterator[Row]:
+        """The publications in a range of positions."""
+        raise NotImplementedError
+
+    def initialOffset(self) -> dict[str, int]:
+        hold(self._lock)
+        return {"position": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        hold(self._lock)
+        self._target = self.head()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        hold(self._lock)
+        head = self.head() if self._target is None else self._target
+        if head < start["position"] and self._target is None:
+            raise StoreError(
+                f"the stream has read up to position {start['position']}, but the last one now is {head}",
+                hint="was the store replaced by an older copy? remove the checkpoint: all is matched anew",
+            )
+        return {"position": max(start["position"], min(head, start["position"] + self._most))}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        hold(self._lock)
+        after, upto = start["position"], end["position"]
+        cuts = [*range(after, upto, PUBLICATIONS_A_TASK), upto]
+        return [Range(*cut) for cut in pairwise(cuts)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, Range)
+        return in_batches(self.rows(partition.after, partition.upto))
+
+
+class JournalReader(PositionReader):
+    """Reads a store's journal."""
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self._store = options["store"]
+
+    def head(self) -> int:
+        return opened(self._store).journal.head()
+
+    def rows(self, after: int, upto: int) -> Iterator[Row]:
+        for one in opened(self._store).journal.read(after, upto):
+            assert one.position is not None
+            yield one.position, one.id, one.id, one.body
+
+
+class JournalSource(DataSource):  # type: ignore[misc]
+    """The format `tidings_journal`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidings_journal"
+
+    def schema(self) -> str:
+        return COLUMNS
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return JournalReader(self.options)
+
+
+def in_batches(rows: Iterable[Row]) -> Iterator[Any]:
+    """Rows as Arrow batches of bounded length."""
+    rest = iter(rows)
+    while some := list(islice(rest, ROWS)):
+        columns = zip(*some, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+@lru_cache(maxsize=4)
+def opened(url: str) -> Store:
+    """The store, opened once in a process: workers live on from batch to batch."""
+    return open_store(url)
+
+
+_held: dict[str, int] = {}
+
+
+def hold(path: str) -> None:
+    """Lock a file for as long as this process lives. The source's process lives as long as its JVM does."""
+    if path in _held:
+        return
+    file = acquire(Path(path), SURVIVAL_SECONDS)
+    if file is None:
+        raise SetupError("another stream works on this home folder", where=path, hint="stop it first")
+    os.set_inheritable(file, False)
+    _held[path] = file

@@ -1,0 +1,188 @@
+"""What one task of the stream does: decode, match, explain; and where a batch's rows wait for the sink.
+
+A task writes its rows to two files, notifications and dead letters, and reports their names; the sink reads
+them one after the other, so that no batch has to fit into the driver's memory and none of its rows passes
+through the JVM. A publication that cannot be used becomes a dead letter; it never fails the batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.compiler.pipeline import understand
+from tidings.errors import DecodeProblem, PublicationError
+from tidings.languages.tree import Tree
+from tidings.matching.explain import explain
+from tidings.matching.index import Index
+from tidings.publications.json_lines import documents_of
+from tidings.schema.event_schema import EventSchema
+from tidings.schema.files import load_text
+from tidings.spark.decoding import Decoder
+from tidings.store.encoding import because_text
+
+FOUND = pa.schema([(name, pa.string()) for name in ("publication", "subscription", "subscriber", "because")])
+DEAD = pa.schema(
+    [
+        ("publication", pa.string()),
+        ("reason", pa.string()),
+        ("facts", pa.string()),
+        ("position", pa.int64()),
+        ("body", pa.binary()),
+    ]
+)
+ROWS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the tasks of a batch have in common: the index they match with and where their files go."""
+
+    index: str
+    version: int
+    schema: str | None
+    id_field: str
+    results: str
+    keep_position: bool
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of a task's publications. `first` is the first position: reports sort by it."""
+
+    first: int = 0
+    last: int = 0
+    events: int = 0
+    found: int = 0
+    dead: int = 0
+    found_file: str = ""
+    dead_file: str = ""
+
+
+def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function for `mapInArrow`: publications in, one report in JSON out."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        with Output(Path(job.results)) as output:
+            for batch in batches:
+                if batch.num_rows:
+                    _match(job, batch, output)
+        yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(output.report))]})
+
+    return run
+
+
+@lru_cache(maxsize=2)
+def _opened(index: str, version: int, schema: str | None, id_field: str) -> tuple[Index, Decoder]:
+    opened = Index.open(index, version)
+    return opened, Decoder(opened.paths, _schema(schema), id_field)
+
+
+@lru_cache(maxsize=2)
+def _schema(text: str | None) -> EventSchema | None:
+    return load_text(text) if text else None
+
+
+@lru_cache(maxsize=50_000)
+def _understood(text: str, schema: str | None) -> Tree:
+    """The tree of a subscription; popular ones match again and again."""
+    return understand(text, _schema(schema))
+
+
+def _match(job: Job, batch: Any, output: Output) -> None:
+    index, decoder = _opened(job.index, job.version, job.schema, job.id_field)
+    bodies = batch["body"]
+    decoded = decoder.decode(*documents_of(bodies))
+    names = batch["publication"].fill_null(decoded.ids).fill_null(batch["name"]).to_pylist()
+    positions = batch["position"].to_pylist()
+    output.count(positions)
+    for i, problem in decoded.rejects:
+        position = positions[i] if job.keep_position else None
+        output.bury(names[i], _missing(bodies[i], batch["name"][i]) or problem, position, bodies[i].as_py())
+    matches = index.match(decoded.atoms)
+    order = np.argsort(matches.publication, kind="stable")
+    table = matches.table().take(pa.array(order))
+    event, at = None, -1
+    for i, row in zip(matches.publication[order].tolist(), table.to_pylist(), strict=True):
+        if i != at:
+            event, at = decoder.event(bodies[i].as_py()), i
+        because = explain(_understood(row["text"], job.schema), event)
+        output.tell(names[i], row["id"], row["subscriber"], because_text(because))
+
+
+def _missing(body: Any, name: Any) -> PublicationError | None:
+    """What to say of a publication that a source could not read."""
+    return (
+        None if body.is_valid else DecodeProblem("the file was gone before it was read", where=name.as_py())
+    )
+
+
+class Output:
+    """The two files of a task; rows go out in batches of bounded length."""
+
+    def __init__(self, folder: Path) -> None:
+        self.report = Report()
+        self._folder, self._key = folder, uuid4().hex
+        self._files = ExitStack()
+        self._found: list[tuple[Any, ...]] = []
+        self._dead: list[tuple[Any, ...]] = []
+        self._writers: dict[str, Any] = {}
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if failure[0] is None:
+            self._flush_found()
+            self._flush_dead()
+        self._files.close()
+
+    def count(self, positions: list[int]) -> None:
+        """Note which publications were looked at."""
+        self.report.first = self.report.first or positions[0]
+        self.report.last = positions[-1]
+        self.report.events += len(positions)
+
+    def tell(self, publication: str, subscription: str, subscriber: str, because: str) -> None:
+        """Add a notification."""
+        self._found.append((publication, subscription, subscriber, because))
+        self.report.found += 1
+        if len(self._found) >= ROWS:
+            self._flush_found()
+
+    def bury(
+        self, publication: str, problem: PublicationError, position: int | None, body: bytes | None
+    ) -> None:
+        """Add a dead letter."""
+        self._dead.append((publication, problem.headline(), json.dumps(problem.facts()), position, body))
+        self.report.dead += 1
+        if len(self._dead) >= ROWS:
+            self._flush_dead()
+
+    def _flush_found(self) -> None:
+        if self._found:
+            self.report.found_file = self._write("found", FOUND, self._found)
+            self._found = []
+
+    def _flush_dead(self) -> None:
+        if self._dead:
+            self.report.dead_file = self._write("dead", DEAD, self._dead)
+            self._dead = []
+
+    def _write(self, kind: str, schema: Any, rows: list[tuple[Any, ...]]) -> str:
+        path = self._folder / f"{kind}-{self._key}.arrow"
+        if kind not in self._writers:
+            self._writers[kind] = self._files.enter_context(pa.ipc.new_stream(path, schema))
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        self._writers[kind].write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return str(path)

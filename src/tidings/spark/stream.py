@@ -1,0 +1,275 @@
+"""The running stream: journal or folder -> decode -> match -> explain -> notification store.
+
+    run(session, Path(".tidings"), "sqlite:///.tidings/store.db")
+
+Structured Streaming plans batches and remembers how far it came; for each batch `process` brings the index up to
+date, lets the tasks match (`stages`), and commits what they found (`sink`). Spark may repeat a batch after a crash:
+the store takes it once.
+
+Through Spark Connect `process` runs in a process of the server; so it is made of values that can be sent there, and
+tells of its progress through a file.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from threading import Event
+from time import perf_counter
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from tidings.errors import SetupError, TidingsError
+from tidings.spark import checkpoint, sink
+from tidings.spark.folder import FileList, FolderSource
+from tidings.spark.live_index import LiveIndex
+from tidings.spark.source import JournalSource
+from tidings.spark.stages import Job, Report, stage
+from tidings.store import Store, open_store
+
+MOST_PUBLICATIONS = 10_000
+POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is to run: everything `process` has to know, wherever it runs.
+
+    Without a `folder` the source is the store's journal.
+    """
+
+    home: Path
+    store: str
+    folder: str | None = None
+    id_field: str = "id"
+    most: int = MOST_PUBLICATIONS
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.home / "checkpoint"
+
+    @property
+    def file_list(self) -> Path:
+        return self.checkpoint / "files.jsonl"
+
+    @property
+    def status(self) -> Path:
+        return self.home / "stream.json"
+
+    @property
+    def source(self) -> str:
+        return f"folder {self.folder}" if self.folder else "journal"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How the stream is doing: the last batch, and all batches since it was started."""
+
+    batch: int = -1
+    events: int = 0
+    notifications: int = 0
+    repeated: int = 0
+    dead_letters: int = 0
+    position: int = 0
+    lag: int = 0
+    seconds: float = 0.0
+    subscriptions: int = 0
+    segments: int = 0
+    total_events: int = 0
+    total_notifications: int = 0
+    total_dead_letters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What had to be mended in the checkpoint before the stream could start."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The stream runs: publications from now on are matched within moments."""
+
+    source: str
+
+
+Listener = Callable[[Repaired | Started | Progress], None]
+
+
+def run(
+    session: SparkSession,
+    home: Path | str,
+    store_url: str,
+    *,
+    folder: str | Path | None = None,
+    id_field: str = "id",
+    most_publications: int = MOST_PUBLICATIONS,
+    once: bool = False,
+    stop: Event | None = None,
+    listener: Listener | None = None,
+) -> Progress:
+    """Run the stream until `stop` is set; with `once`, until everything that is there now is done."""
+    home = Path(home).absolute()
+    source = None if folder is None else str(folder) if "://" in str(folder) else str(Path(folder).absolute())
+    stream = Stream(home, store_url, source, id_field, most_publications)
+    tell = listener or (lambda news: None)
+    with checkpoint.running(home):
+        for what in checkpoint.repair(stream.checkpoint):
+            tell(Repaired(what))
+        _prepare(stream)
+        query = _start(session, stream, once)
+        tell(Started(stream.source))
+        return _follow(query, stream, stop or Event(), tell)
+
+
+def _prepare(stream: Stream) -> None:
+    """The folders the stream needs, without what an earlier run left half done."""
+    checkpoint.stream_id(stream.checkpoint)
+    shutil.rmtree(stream.home / "batches", ignore_errors=True)
+    (stream.home / "segments").mkdir(parents=True, exist_ok=True)
+    open_store(stream.store).close()
+    stream.status.unlink(missing_ok=True)
+    _live.cache_clear()
+
+
+def _start(session: SparkSession, stream: Stream, once: bool) -> StreamingQuery:
+    session.dataSource.register(JournalSource)
+    session.dataSource.register(FolderSource)
+    options = {"publications": str(stream.most), "lock": str(stream.home / checkpoint.STREAM_LOCK)}
+    if stream.folder:
+        format, more = FolderSource.name(), {"folder": stream.folder, "list": str(stream.file_list)}
+    else:
+        format, more = JournalSource.name(), {"store": stream.store}
+    publications = session.readStream.format(format).options(**options, **more).load()
+    writer = publications.writeStream.foreachBatch(_processor(stream)).queryName("tidings")
+    writer = writer.option("checkpointLocation", stream.checkpoint.as_uri())
+    writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
+    return writer.start()
+
+
+def _follow(query: StreamingQuery, stream: Stream, stop: Event, tell: Callable[[Progress], None]) -> Progress:
+    """Pass progress on until the query ends, by itself or because it is to stop."""
+    last = Progress()
+    try:
+        while not query.awaitTermination(POLL_SECONDS) and not stop.is_set():
+            last = _news(stream, last, tell)
+    except PySparkException as problem:
+        raise _explained(problem) from problem
+    finally:
+        if query.isActive:
+            query.stop()
+    return _news(stream, last, tell)
+
+
+def _news(stream: Stream, last: Progress, tell: Callable[[Progress], None]) -> Progress:
+    if not stream.status.exists():
+        return last
+    now = Progress(**json.loads(stream.status.read_text()))
+    if now.batch != last.batch:
+        tell(now)
+    return now
+
+
+def _explained(problem: PySparkException) -> TidingsError:
+    """The error of ours that ended the query, if it was one and happened in this process; else what Spark says."""
+    if _failures:
+        return _failures.pop()
+    lines = [line for line in str(problem).splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("tidings.errors.")]
+    return SetupError("the stream ended", where="Spark", hint=(ours or lines or ["no reason given"])[-1])
+
+
+_failures: list[TidingsError] = []
+
+
+def _processor(stream: Stream) -> Callable[[DataFrame, int], None]:
+    """The function for `foreachBatch`."""
+
+    def call(publications: DataFrame, batch: int) -> None:
+        try:
+            process(stream, publications, batch)
+        except TidingsError as problem:
+            _failures.append(problem)
+            raise
+
+    return call
+
+
+class Live:
+    """What `process` keeps from batch to batch."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.store: Store = open_store(stream.store)
+        self.index = LiveIndex(stream.home / "segments", self.store)
+        self.name = checkpoint.stream_id(stream.checkpoint)
+        self.files = FileList(stream.file_list) if stream.folder else None
+        self.progress = Progress()
+
+    def head(self) -> int:
+        """The last position there is."""
+        if self.files is None:
+            return self.store.journal.head()
+        self.files.refresh()
+        return self.files.last
+
+
+@lru_cache(maxsize=1)
+def _live(stream: Stream) -> Live:
+    return Live(stream)
+
+
+def process(stream: Stream, publications: DataFrame, batch: int) -> None:
+    """One batch: bring the index up to date, match, commit, tell."""
+    began = perf_counter()
+    live = _live(stream)
+    live.index.refresh()
+    results = stream.home / "batches" / str(batch)
+    results.mkdir(parents=True, exist_ok=True)
+    reports = _matched(stream, live, publications, results)
+    committed = sink.commit(live.store, live.name, stream.source, batch, reports)
+    shutil.rmtree(results)
+    live.index.tidy()
+    events, dead = sum(report.events for report in reports), sum(report.dead for report in reports)
+    live.progress = _added(live, batch, events, dead, committed, max((r.last for r in reports), default=0))
+    live.progress = replace(live.progress, seconds=perf_counter() - began)
+    checkpoint.write_whole(stream.status, json.dumps(asdict(live.progress)))
+
+
+def _matched(stream: Stream, live: Live, publications: DataFrame, results: Path) -> list[Report]:
+    index = live.index
+    job = Job(
+        index.folder,
+        index.index.version,
+        index.schema_text,
+        stream.id_field,
+        str(results),
+        stream.folder is None,
+    )
+    rows = publications.mapInArrow(stage(job), "report string").collect()
+    return [report for row in rows if (report := Report(**json.loads(row.report))).events]
+
+
+def _added(live: Live, batch: int, events: int, dead: int, committed: Any, position: int) -> Progress:
+    before = live.progress
+    return Progress(
+        batch=batch,
+        events=events,
+        notifications=committed.new,
+        repeated=committed.repeated,
+        dead_letters=dead,
+        position=position,
+        lag=max(0, live.head() - position),
+        subscriptions=live.index.index.size,
+        segments=len(live.index.index.describe()),
+        total_events=before.total_events + events,
+        total_notifications=before.total_notifications + committed.new,
+        total_dead_letters=before.total_dead_letters + dead,
+    )

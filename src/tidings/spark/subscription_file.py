@@ -1,0 +1,110 @@
+"""Subscription files: JSON Lines with `id`, `subscriber`, `language` (default `predicates`) and `text`.
+
+    {"id": "s1", "subscriber": "ana", "text": "price < 200"}
+
+A file in which every line is good is read in columns; any other is read line by line, so that each bad line is
+refused with its number and its reason and the rest is used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from tidings.errors import InputError
+from tidings.model import Reject, Subscription
+from tidings.spark.chunks import Location
+
+FIELDS = ("id", "subscriber", "language", "text")
+DEFAULTS = {"language": "predicates"}
+SCHEMA = pa.schema([(name, pa.string()) for name in FIELDS])
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionFile:
+    """The subscriptions of a file as a table (id, subscriber, language, text), and the lines that are none."""
+
+    subscriptions: Any
+    rejects: tuple[Reject, ...] = ()
+
+    def __iter__(self) -> Iterator[Subscription]:
+        for batch in self.subscriptions.to_batches(10_000):
+            columns = [column.to_pylist() for column in batch.columns]
+            yield from map(Subscription, *columns)
+
+
+def read_subscriptions(place: str | Path) -> SubscriptionFile:
+    """The subscriptions of a file."""
+    data = _bytes(place)
+    table = _in_columns(data)
+    return SubscriptionFile(table) if table is not None else _line_by_line(data, Path(str(place)).name)
+
+
+def _bytes(place: str | Path) -> Any:
+    location = Location.of(place)
+    if not location.files.get_file_info(location.path).is_file:
+        raise InputError("there is no such file of subscriptions", received=str(place))
+    with location.files.open_input_file(location.path) as file:
+        return file.read_buffer()
+
+
+def _in_columns(data: Any) -> Any | None:
+    """The table, or None if some line needs a closer look."""
+    options = pj.ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore")
+    try:
+        table = pj.read_json(pa.BufferReader(data), parse_options=options).select(FIELDS)
+    except pa.ArrowInvalid:
+        return None
+    for name, value in DEFAULTS.items():
+        table = table.set_column(FIELDS.index(name), name, pc.fill_null(table[name], value))
+    whole = not any(column.null_count for column in table.columns)
+    return table if whole and pc.count_distinct(table["id"]).as_py() == table.num_rows else None
+
+
+def _line_by_line(data: Any, name: str) -> SubscriptionFile:
+    found: dict[str, tuple[str, ...]] = {}
+    rejects: list[Reject] = []
+    for number, line in enumerate(bytes(data).split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        fields, reason = _fields(line)
+        if not reason and fields[0] in found:
+            reason = f"the id '{fields[0]}' is on an earlier line already"
+        if reason:
+            place = {"file": name, "line": number}
+            rejects.append(Reject("subscription", fields[0] or f"{name}:{number}", reason, {**place}))
+        else:
+            found[fields[0]] = fields
+    columns = zip(*found.values(), strict=True) if found else ((),) * len(FIELDS)
+    arrays = [pa.array(column, pa.string()) for column in columns]
+    return SubscriptionFile(pa.Table.from_arrays(arrays, schema=SCHEMA), tuple(rejects))
+
+
+def _fields(line: bytes) -> tuple[tuple[str, ...], str]:
+    """The fields of a line, and why they are none; then only the id is of use, if it has one."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        return ("",), f"not JSON: {problem}"
+    if not isinstance(content, dict):
+        return ("",), "not a JSON object"
+    values = [content.get(name, DEFAULTS.get(name)) for name in FIELDS]
+    id = values[0] if isinstance(values[0], str) else ""
+    for name, value in zip(FIELDS, values, strict=True):
+        if value is None:
+            return (id,), f"the field '{name}' is missing"
+        if not isinstance(value, str) or not _encodable(value) or not value:
+            return (id,), f"the field '{name}' is not a text"
+    return tuple(str(value) for value in values), ""
+
+
+def _encodable(text: str) -> bool:
+    """Half a surrogate pair, which JSON can escape, is no character."""
+    return not any(0xD800 <= ord(c) <= 0xDFFF for c in text) if not text.isascii() else True
