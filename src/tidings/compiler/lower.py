@@ -27,7 +27,7 @@ def _clause(parts: tuple[Tree, ...]) -> Clause:
 
 
 def _test(part: Tree) -> Test:
-    return Test(test_shape(part), comparison_of(part).given)
+    return Test(shape_of(part), comparison_of(part).given)
 
 
 def comparison_of(part: Tree) -> Comparison:
@@ -37,7 +37,7 @@ def comparison_of(part: Tree) -> Comparison:
     return found
 
 
-def test_shape(part: Tree) -> TestShape:
+def shape_of(part: Tree) -> TestShape:
     """What a part of a clause looks at, without its operand."""
     comparison = comparison_of(part)
     column, relation = _column(comparison)

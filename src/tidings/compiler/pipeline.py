@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
+from tidings.compiler.batch import Batch, Strings, compile_batch
+from tidings.compiler.bulk import Front
 from tidings.compiler.check import check
 from tidings.compiler.context import DEFAULT_LIMIT, Context
 from tidings.compiler.contradictions import drop_contradictions, refuse_impossible
-from tidings.compiler.lower import lower
-from tidings.compiler.plan import Plan
+from tidings.compiler.plan import Compiled, Plan
 from tidings.compiler.rewrites import distribute, drop_repeated, drop_subsumed, push_not_down
 from tidings.languages.predicates import parse
 from tidings.languages.tree import Tree
+from tidings.model import Subscription
 from tidings.schema.event_schema import EventSchema
 
 REWRITES: tuple[Callable[[Tree, Context], Tree], ...] = (
@@ -27,7 +29,11 @@ REWRITES: tuple[Callable[[Tree, Context], Tree], ...] = (
 
 def understand(text: str, schema: EventSchema | None = None) -> Tree:
     """The tree of a text, checked against the schema, with every operator and literal settled."""
-    return check(parse(text), Context(text, schema))
+    return _understand(Context(text, schema))
+
+
+def _understand(context: Context) -> Tree:
+    return check(parse(context.text), context)
 
 
 def to_clauses(tree: Tree, context: Context) -> Tree:
@@ -37,6 +43,37 @@ def to_clauses(tree: Tree, context: Context) -> Tree:
     return tree
 
 
+LANGUAGES: Mapping[str, Front] = {"predicates": Front(_understand, to_clauses)}
+"""What a subscription may be written in, and how it is compiled."""
+
+
 def compile_text(text: str, schema: EventSchema | None = None, limit: int = DEFAULT_LIMIT) -> Plan:
-    """The plan of a text."""
-    return lower(to_clauses(understand(text, schema), Context(text, schema, limit)))
+    """The plan of a text in the language of predicates."""
+    return LANGUAGES["predicates"].compile(Context(text, schema, limit))
+
+
+def compile_many(
+    subscriptions: Iterable[Subscription], schema: EventSchema | None = None, limit: int = DEFAULT_LIMIT
+) -> Compiled:
+    """Compile many subscriptions; those that are refused are listed with their reasons, the others are done."""
+    given = list(subscriptions)
+    return compile_columns(
+        [each.id for each in given],
+        [each.subscriber for each in given],
+        [each.language for each in given],
+        [each.text for each in given],
+        schema,
+        limit,
+    )
+
+
+def compile_columns(
+    ids: Strings,
+    subscribers: Strings,
+    languages: Strings,
+    texts: Strings,
+    schema: EventSchema | None = None,
+    limit: int = DEFAULT_LIMIT,
+) -> Compiled:
+    """The same from four columns: lists of strings or Arrow arrays."""
+    return compile_batch(Batch.of(ids, subscribers, languages, texts), LANGUAGES, schema, limit)

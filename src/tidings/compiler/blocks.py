@@ -1,0 +1,139 @@
+"""Plans as blocks: clauses of one shape together, their operands as columns; and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.compiler.plan import (
+    Clause,
+    ClauseBlock,
+    Compiled,
+    Literals,
+    Numbers,
+    Operands,
+    Plan,
+    Relation,
+    Test,
+    TestShape,
+)
+from tidings.values import Instant, Kind, Literal, split_number
+
+
+def pack(plans: Mapping[int, Plan]) -> list[ClauseBlock]:
+    """The clauses of plans, by row, as one block for each shape."""
+    grouped: dict[tuple[TestShape, ...], list[tuple[int, Clause]]] = {}
+    for row, plan in plans.items():
+        for clause in plan.clauses:
+            grouped.setdefault(tuple(test.shape for test in clause), []).append((row, clause))
+    return [_block(shape, members) for shape, members in grouped.items()]
+
+
+def _block(shape: tuple[TestShape, ...], members: list[tuple[int, Clause]]) -> ClauseBlock:
+    columns = [[clause[place].operand for _, clause in members] for place in range(len(shape))]
+    operands = tuple(_operands(test, column) for test, column in zip(shape, columns, strict=True))
+    return ClauseBlock(shape, operands, np.array([row for row, _ in members], np.int32))
+
+
+def _operands(test: TestShape, column: Sequence[Any]) -> Operands:
+    if test.kind is None:
+        return Operands()
+    if test.relation is Relation.BETWEEN:
+        lows, highs = zip(*column, strict=True)
+        return Operands(literal_column(test.kind, lows), literal_column(test.kind, highs))
+    if test.relation is Relation.IN:
+        flat = [literal for literals in column for literal in literals]
+        offsets = np.concatenate([[0], np.cumsum([len(literals) for literals in column])]).astype(np.int64)
+        return Operands(literal_column(test.kind, flat), offsets=offsets)
+    return Operands(literal_column(test.kind, column))
+
+
+def literal_column(kind: Kind, literals: Sequence[Any]) -> Literals:
+    """Literals of one kind as a column."""
+    if kind is Kind.NUMBER:
+        pairs = [split_number(number) for number in literals]
+        return Numbers(
+            np.array([nearest for nearest, _ in pairs], np.float64),
+            np.array([rest for _, rest in pairs], np.int64),
+        )
+    if kind is Kind.STRING:
+        return pa.array([literal.encode() for literal in literals], pa.binary())
+    if kind is Kind.INSTANT:
+        return np.array([literal.micros for literal in literals], np.int64)
+    return np.array(literals, np.bool_)
+
+
+def merge(blocks: Iterable[ClauseBlock]) -> list[ClauseBlock]:
+    """Blocks of the same shape made one."""
+    grouped: dict[tuple[TestShape, ...], list[ClauseBlock]] = {}
+    for block in blocks:
+        grouped.setdefault(block.shape, []).append(block)
+    return [found[0] if len(found) == 1 else _joined(found) for found in grouped.values()]
+
+
+def _joined(blocks: list[ClauseBlock]) -> ClauseBlock:
+    columns = zip(*(block.operands for block in blocks), strict=True)
+    rows = np.concatenate([block.rows for block in blocks])
+    return ClauseBlock(blocks[0].shape, tuple(_join_operands(column) for column in columns), rows)
+
+
+def _join_operands(column: Sequence[Operands]) -> Operands:
+    return Operands(
+        join_literals([each.values for each in column]),
+        join_literals([each.upper for each in column]),
+        _join_offsets([each.offsets for each in column if each.offsets is not None]),
+    )
+
+
+def join_literals(parts: Sequence[Any]) -> Any:
+    """Columns of one kind, one after the other."""
+    if parts[0] is None:
+        return None
+    if isinstance(parts[0], Numbers):
+        nearest, rest = zip(*((part.nearest, part.rest) for part in parts), strict=True)
+        return Numbers(np.concatenate(nearest), np.concatenate(rest))
+    return pa.concat_arrays(parts) if isinstance(parts[0], pa.Array) else np.concatenate(parts)
+
+
+def _join_offsets(parts: Sequence[Any]) -> Any:
+    if not parts:
+        return None
+    starts = np.cumsum([0, *(part[-1] for part in parts[:-1])])
+    moved = [part[1:] + start for part, start in zip(parts, starts, strict=True)]
+    return np.concatenate([[0], *moved]).astype(np.int64)
+
+
+def unpack(compiled: Compiled) -> list[Plan]:
+    """The plan of each accepted subscription, by row: what a bulk compilation says, in readable form."""
+    clauses: list[list[Clause]] = [[] for _ in range(compiled.subscriptions.num_rows)]
+    for block in compiled.blocks:
+        columns = [_values(test, each) for test, each in zip(block.shape, block.operands, strict=True)]
+        for i, row in enumerate(block.rows):
+            tests = zip(block.shape, columns, strict=True)
+            clauses[row].append(tuple(Test(shape, column[i] if column else None) for shape, column in tests))
+    return [Plan(tuple(found), compiled.domains) for found in clauses]
+
+
+def _values(test: TestShape, operands: Operands) -> list[Any]:
+    if operands.values is None or test.kind is None:
+        return []
+    values = _literals(test.kind, operands.values)
+    if operands.upper is not None:
+        return list(zip(values, _literals(test.kind, operands.upper), strict=True))
+    if operands.offsets is None:
+        return values
+    bounds = operands.offsets.tolist()
+    return [tuple(values[low:high]) for low, high in pairwise(bounds)]
+
+
+def _literals(kind: Kind, column: Any) -> list[Literal]:
+    if kind is Kind.NUMBER:
+        pairs = zip(column.nearest.tolist(), column.rest.tolist(), strict=True)
+        return [int(nearest) + rest if rest else nearest for nearest, rest in pairs]
+    if kind is Kind.STRING:
+        return [value.decode() for value in column.to_pylist()]
+    return [Instant(value) for value in column.tolist()] if kind is Kind.INSTANT else column.tolist()

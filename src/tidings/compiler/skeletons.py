@@ -1,0 +1,99 @@
+"""Texts that differ only in their literals, found without parsing each: the *skeleton* is what they share.
+
+One pattern cuts a text into skeleton and literals. A text of a skeleton seen before is then recognised by that
+skeleton's own pattern, which is several times faster than cutting. Both cut every text at the same places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+_STRING = r"'[^']*+(?:''[^']*+)*+'"
+# A generous reading of numbers and dates: whatever is neither in the end is compiled one by one.
+_PLAIN = r"[0-9.eE+\-:TZz]*+"
+# Strings, names in double quotes, and numbers that are not the end of a name. It begins with a set of characters
+# because `re` skips ahead to such a set quickly.
+_CUT = re.compile(
+    rf"""(["'0-9\-](?:(?<=')[^']*+'(?:'[^']*+')*+|(?<=")[^"]*+"|(?<![A-Za-z0-9_.\-].)(?<=[0-9\-]){_PLAIN}))""",
+    re.DOTALL,
+)
+_ACTIVE, _OFTEN = 8, 16
+"""How many skeletons are tried by their own pattern before a text is cut, and when one is worth it."""
+
+Recognise = Callable[[str], "re.Match[str] | None"]
+
+
+@dataclass(slots=True, eq=False)
+class Skeleton:
+    """The texts of one skeleton: their rows, and their literals one text after the other."""
+
+    parts: list[str]
+    width: int
+    rows: list[int] = field(default_factory=list)
+    literals: list[str] = field(default_factory=list)
+
+    def column(self, ordinal: int) -> list[str]:
+        """The literals at one place of all texts."""
+        return self.literals[ordinal :: self.width]
+
+    def add(self, row: int, literals: Iterable[str]) -> None:
+        self.rows.append(row)
+        self.literals.extend(literals)
+
+
+def group_texts(texts: Iterable[str]) -> list[Skeleton]:
+    """The skeletons of texts, each with the rows that have it."""
+    known: dict[tuple[str, ...], Skeleton] = {}
+    active: dict[Skeleton, Recognise] = {}
+    for row, text in enumerate(texts):
+        for skeleton, recognise in active.items():
+            found = recognise(text)
+            if found is not None:
+                skeleton.rows.append(row)
+                skeleton.literals.extend(found.groups())
+                break
+        else:
+            skeleton = _cut_text(row, text, known)
+            if len(skeleton.rows) % _OFTEN == 0:
+                _activate(skeleton, active)
+    return list(known.values())
+
+
+def _cut_text(row: int, text: str, known: dict[tuple[str, ...], Skeleton]) -> Skeleton:
+    parts = _CUT.split(text)
+    literals = [part for part in parts[1::2] if not part.startswith('"')]
+    skeleton = known.setdefault(tuple(_key(parts)), Skeleton(parts, len(literals)))
+    skeleton.add(row, literals)
+    return skeleton
+
+
+def _activate(skeleton: Skeleton, active: dict[Skeleton, Recognise]) -> None:
+    """Recognise a skeleton that comes often by its own pattern, in place of the one that comes least."""
+    if len(active) == _ACTIVE:
+        weakest = min(active, key=lambda each: len(each.rows))
+        if len(weakest.rows) >= len(skeleton.rows):
+            return
+        del active[weakest]
+    active[skeleton] = re.compile(_own_pattern(skeleton.parts)).fullmatch
+
+
+def _key(parts: Sequence[str]) -> Iterable[str]:
+    """The skeleton itself: literals are only their sort, names in double quotes are themselves."""
+    for place, part in enumerate(parts):
+        yield part if place % 2 == 0 or part[0] == '"' else ("'" if part[0] == "'" else "0")
+
+
+def _own_pattern(parts: Sequence[str]) -> str:
+    def pattern(place: int, part: str) -> str:
+        if place % 2 == 0 or part[0] == '"':
+            return re.escape(part)
+        return f"({_STRING})" if part[0] == "'" else rf"([0-9\-]{_PLAIN})"
+
+    return "".join(pattern(place, part) for place, part in enumerate(parts))
+
+
+def literal_ends(text: str) -> list[int]:
+    """Where the literals of a text end."""
+    return [found.end() for found in _CUT.finditer(text) if found[0][0] != '"']
