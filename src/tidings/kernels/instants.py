@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from tidings.kernels.compiled import inlined, reading
 
 NO_INSTANT = -(1 << 63)
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+@inlined
 def _digits(text: Any, at: int, count: int) -> int:
     """A number of exactly `count` digits, or -1."""
     value = 0
@@ -21,7 +21,7 @@ def _digits(text: Any, at: int, count: int) -> int:
     return value
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+@inlined
 def _days(year: int, month: int, day: int) -> int:
     """Days from 1970-01-01 in the proleptic Gregorian calendar."""
     y = year - (1 if month <= 2 else 0)
@@ -32,14 +32,14 @@ def _days(year: int, month: int, day: int) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+@inlined
 def _month_length(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month in (4, 6, 9, 11) else 31
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@reading
 def read_instant(text: Any, start: int, length: int) -> int:
     """Microseconds since 1970-01-01T00:00:00Z, or NO_INSTANT."""
     if length < 10 or length > 35 or text[start + 4] != 45 or text[start + 7] != 45:

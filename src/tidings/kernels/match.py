@@ -11,13 +11,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from tidings.kernels.compiled import inlined, reading
+from tidings.kernels.encode import Coded
 
 NO_KEY, DIRECT_KEY, SPARSE_KEY = 0, 1, 2
 NO_CUT, AT_LEAST, AT_MOST, EQUAL, WITHIN = 0, 1, 2, 3, 4
 INSIDE, OUTSIDE, MEMBER = 0, 1, 2
 NEGATED = 4
 TILE = 512
+SPARE = 8
+"""Reading a mask out writes up to eight places past the last row that passed."""
+LAST, REPEATED = -1, -2
 
 
 class Clusters(NamedTuple):
@@ -72,7 +77,10 @@ class Clusters(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """One publication's codes by column: the first, and a chain of further ones for columns with several."""
+    """One publication's codes by column: the first, and a chain of further ones for columns with several.
+
+    chain[a] is the next atom of the same column, LAST at the end of the chain, REPEATED for a code that is in it.
+    """
 
     stamp: Any
     code: Any
@@ -91,260 +99,378 @@ class Found(NamedTuple):
     subscription: Any
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def match(
-    starts: Any, columns: Any, codes: Any, clusters: Clusters, scratch: Scratch, out: Found, begin: int
-) -> Any:
-    """Match publications from `begin` on: the first that did not fit into `out`, and how many pairs were found.
+class Between(NamedTuple):
+    """One row's test in a uniform cluster: operation, the codes it is open to, where its bounds stand."""
 
-    Each array is taken out of its group once, up here: taking one out counts a reference, which costs more than
-    comparing a whole tile.
+    op: Any
+    floor: Any
+    ceiling: Any
+    low: Any
+    high: Any
+
+
+class Visit(NamedTuple):
+    """What is being matched: a publication's row, the atom that led to a cluster (-1 for none), and the cluster."""
+
+    row: Any
+    atom: Any
+    cluster: Any
+
+
+@reading
+def match(batch: Coded, order: Any, clusters: Clusters, scratch: Scratch, out: Found, begin: int) -> Any:
+    """Match publications in this order, from place `begin` on.
+
+    The answer is the place of the first that did not fit into `out`, and how many pairs were found.
     """
-    visit_start, visit, always = clusters.visit_start, clusters.visit, clusters.always
-    key_mode, key_base, key_start, key_count = (
-        clusters.key_mode,
-        clusters.key_base,
-        clusters.key_start,
-        clusters.key_count,
-    )
-    bucket, sparse_start, sparse_key = clusters.bucket, clusters.sparse_start, clusters.sparse_key
-    cut_column, cut_op, cut_floor, cut_ceiling = (
-        clusters.cut_column,
-        clusters.cut_op,
-        clusters.cut_floor,
-        clusters.cut_ceiling,
-    )
-    cut_low, cut_high = clusters.cut_low, clusters.cut_high
-    test_start, test_column, test_op = clusters.test_start, clusters.test_column, clusters.test_op
-    test_floor, test_ceiling = clusters.test_floor, clusters.test_ceiling
-    test_low, test_high, bound = clusters.test_low, clusters.test_high, clusters.bound
-    row_start, list_start, row_test = clusters.row_start, clusters.list_start, clusters.row_test
-    item_column, item_op, item_low, item_high = (
-        clusters.item_column,
-        clusters.item_op,
-        clusters.item_low,
-        clusters.item_high,
-    )
-    set_start, set_code = clusters.set_start, clusters.set_code
-    subscription, several = clusters.subscription, clusters.several
-    stamp, value_of, head, chain, many = (
-        scratch.stamp,
-        scratch.code,
-        scratch.head,
-        scratch.chain,
-        scratch.many,
-    )
-    mask, words, seen = scratch.mask, scratch.words, scratch.seen
-    out_publication, out_subscription = out.publication, out.subscription
-    room = len(out_publication) - 8
+    starts, columns, chain = batch.starts, batch.column, scratch.chain
     found = 0
-    for row in range(begin, len(starts) - 1):
-        before = found
-        first, last = starts[row], starts[row + 1]
-        _scatter(columns, codes, first, last, row, stamp, value_of, head, chain, many)
-        visits = last - first + 1
-        for visited in range(visits):
-            # The last round is for the clusters that are looked at in any case.
-            a = first + visited
-            anyway = a == last
-            if anyway:
-                from_visit, to_visit = 0, len(always)
-            elif chain[a] == -2:
+    for place in range(begin, len(order)):
+        before, row = found, order[place]
+        _scatter(batch, scratch, row)
+        for atom in range(starts[row], starts[row + 1]):
+            if chain[atom] == REPEATED:
                 continue
-            else:
-                from_visit, to_visit = visit_start[columns[a]], visit_start[columns[a] + 1]
-            for v in range(from_visit, to_visit):
-                cluster = always[v] if anyway else visit[v]
-                base = row_start[cluster]
-                low, high = base, row_start[cluster + 1]
-                mode = key_mode[cluster]
-                if mode == DIRECT_KEY:
-                    place = codes[a] - key_base[cluster]
-                    if place < 0 or place & 1 or (place >> 1) >= key_count[cluster]:
-                        continue
-                    number = key_start[cluster] + (place >> 1)
-                    low, high = np.int64(bucket[number]), np.int64(bucket[number + 1])
-                elif mode == SPARSE_KEY:
-                    start = sparse_start[cluster]
-                    stop = start + key_count[cluster]
-                    place = _lower_bound(sparse_key, codes[a], start, stop)
-                    if place == stop or sparse_key[place] != codes[a]:
-                        continue
-                    number = key_start[cluster] + place - start
-                    low, high = np.int64(bucket[number]), np.int64(bucket[number + 1])
-                elif not anyway and chain[a] != -1:
-                    continue  # reached through a column with several codes: once is enough
-                if low == high:
-                    continue
-                cut, simple = cut_op[cluster], True
-                if cut != NO_CUT:
-                    column = cut_column[cluster]
-                    if stamp[column] != row:
-                        continue
-                    if many[column]:
-                        simple = False
-                    else:
-                        value = value_of[column]
-                        if value < cut_floor[cluster] or value > cut_ceiling[cluster]:
-                            continue
-                        shift = cut_low[cluster] - base
-                        if cut == AT_MOST:
-                            low = _lower_bound(bound, value, shift + low, shift + high) - shift
-                        else:
-                            after = _upper_bound(bound, value, shift + low, shift + high) - shift
-                            if cut == EQUAL:
-                                low = _lower_bound(bound, value, shift + low, shift + after) - shift
-                            high = after
-                        if low >= high:
-                            continue
-                if room - found < high - low:  # reading a mask out writes up to eight places past the end
-                    return row, before
-                if list_start[cluster] >= 0:
-                    lists = list_start[cluster] - base
-                    for line in range(low, high):
-                        holds = True
-                        for item in range(row_test[lists + line], row_test[lists + line + 1]):
-                            op = item_op[item]
-                            some = False
-                            if stamp[item_column[item]] == row:
-                                some = _some_item(
-                                    op & 3,
-                                    item_low[item],
-                                    item_high[item],
-                                    head[item_column[item]],
-                                    chain,
-                                    codes,
-                                    set_start,
-                                    set_code,
-                                )
-                            if some == (op >= NEGATED):
-                                holds = False
-                                break
-                        if holds:
-                            out_subscription[found] = line
-                            found += 1
-                    continue
-                tests, past = test_start[cluster], test_start[cluster + 1]
-                possible = True
-                for t in range(tests, past):
-                    column = test_column[t]
-                    if stamp[column] != row:
-                        possible = False
-                        break
-                    if many[column]:
-                        simple = False
-                    elif value_of[column] < test_floor[t] or value_of[column] > test_ceiling[t]:
-                        possible = False
-                        break
-                if not possible:
-                    continue
-                if not simple:
-                    for line in range(low, high):
-                        holds = True
-                        if cut != NO_CUT:
-                            holds = _some(
-                                bound,
-                                cut,
-                                cut_floor[cluster],
-                                cut_ceiling[cluster],
-                                cut_low[cluster] - base + line,
-                                cut_high[cluster] - base + line,
-                                head[cut_column[cluster]],
-                                chain,
-                                codes,
-                            )
-                        for t in range(tests, past):
-                            if not holds:
-                                break
-                            holds = _some(
-                                bound,
-                                test_op[t],
-                                test_floor[t],
-                                test_ceiling[t],
-                                test_low[t] - base + line,
-                                test_high[t] - base + line,
-                                head[test_column[t]],
-                                chain,
-                                codes,
-                            )
-                        if holds:
-                            out_subscription[found] = line
-                            found += 1
-                    continue
-                if tests == past and cut != WITHIN:
-                    for line in range(low, high):
-                        out_subscription[found] = line
-                        found += 1
-                    continue
-                for tile in range(low, high, TILE):
-                    size = min(TILE, high - tile)
-                    for k in range(size):
-                        mask[k] = 1
-                    for k in range(size, (size + 7) & ~7):
-                        mask[k] = 0
-                    if cut == WITHIN:
-                        value = value_of[cut_column[cluster]]
-                        _keep_at_most(mask, bound, cut_high[cluster] - base + tile, size, value)
-                    for t in range(tests, past):
-                        value = value_of[test_column[t]]
-                        op, at = test_op[t], test_low[t] - base + tile
-                        if op == AT_LEAST:
-                            _keep_at_least(mask, bound, at, size, value)
-                        elif op == AT_MOST:
-                            _keep_at_most(mask, bound, at, size, value)
-                        elif op == EQUAL:
-                            _keep_equal(mask, bound, at, size, value)
-                        else:
-                            _keep_at_least(mask, bound, at, size, value)
-                            _keep_at_most(mask, bound, test_high[t] - base + tile, size, value)
-                    for w in range((size + 7) >> 3):
-                        if words[w] == 0:
-                            continue
-                        for k in range(8 * w, 8 * w + 8):
-                            out_subscription[found] = tile + k
-                            found += mask[k]
-        found = _settle(row, before, found, subscription, several, seen, out_publication, out_subscription)
-    return len(starts) - 1, found
+            column = columns[atom]
+            for v in range(clusters.visit_start[column], clusters.visit_start[column + 1]):
+                found = _visit(batch, clusters, scratch, Visit(row, atom, clusters.visit[v]), out, found)
+                if found < 0:
+                    return place, before
+        for v in range(len(clusters.always)):
+            found = _visit(batch, clusters, scratch, Visit(row, -1, clusters.always[v]), out, found)
+            if found < 0:
+                return place, before
+        found = _settle(clusters, scratch, out, row, before, found)
+    return len(order), found
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def _scatter(
-    columns: Any,
-    codes: Any,
-    first: int,
-    last: int,
-    row: int,
-    stamp: Any,
-    value_of: Any,
-    head: Any,
-    chain: Any,
-    many: Any,
-) -> None:
-    """Put a publication's codes where their columns are looked up.
+@reading
+def fill_codes(batch: Coded, column: int, found: Any) -> None:
+    """Each publication's first code in a column; what has none keeps what stands in `found`."""
+    for row in range(len(found)):
+        for atom in range(batch.starts[row], batch.starts[row + 1]):
+            if batch.column[atom] == column:
+                found[row] = batch.code[atom]
+                break
 
-    chain[a] is the next atom of the same column, -1 at the end of the chain, -2 for a code that was there already.
-    """
-    for a in range(first, last):
-        column, code = columns[a], codes[a]
-        if stamp[column] != row:
-            stamp[column] = row
-            value_of[column] = code
-            head[column] = a
-            chain[a] = -1
-            many[column] = 0
+
+@inlined
+def _scatter(batch: Coded, scratch: Scratch, row: int) -> None:
+    """Put a publication's codes where their columns are looked up."""
+    columns, codes, chain = batch.column, batch.code, scratch.chain
+    for atom in range(batch.starts[row], batch.starts[row + 1]):
+        column, code = columns[atom], codes[atom]
+        if scratch.stamp[column] != row:
+            scratch.stamp[column] = row
+            scratch.code[column] = code
+            scratch.head[column] = atom
+            scratch.many[column] = 0
+            chain[atom] = LAST
             continue
-        other = head[column]
+        other = scratch.head[column]
         while other >= 0 and codes[other] != code:
             other = chain[other]
         if other >= 0:
-            chain[a] = -2
+            chain[atom] = REPEATED
         else:
-            chain[a] = head[column]
-            head[column] = a
-            many[column] = 1
+            chain[atom] = scratch.head[column]
+            scratch.head[column] = atom
+            scratch.many[column] = 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+@inlined
+def _visit(batch: Coded, clusters: Clusters, scratch: Scratch, visit: Visit, out: Found, found: int) -> int:
+    """Add the rows of one cluster that a publication satisfies; -1 if they do not fit."""
+    low, high = _bucket(batch, clusters, scratch, visit)
+    if low >= high:
+        return found
+    simple = True
+    cluster, cut = visit.cluster, clusters.cut_op[visit.cluster]
+    if cut != NO_CUT:
+        column = clusters.cut_column[cluster]
+        if scratch.stamp[column] != visit.row:
+            return found
+        if scratch.many[column]:
+            simple = False
+        else:
+            low, high = _cut(clusters, cluster, scratch.code[column], low, high)
+            if low >= high:
+                return found
+    if len(out.publication) - SPARE - found < high - low:
+        return -1
+    if clusters.list_start[cluster] >= 0:
+        return _general(batch, clusters, scratch, visit, low, high, out, found)
+    for t in range(clusters.test_start[cluster], clusters.test_start[cluster + 1]):
+        column = clusters.test_column[t]
+        if scratch.stamp[column] != visit.row:
+            return found
+        code = scratch.code[column]
+        if scratch.many[column]:
+            simple = False
+        elif code < clusters.test_floor[t] or code > clusters.test_ceiling[t]:
+            return found
+    if simple:
+        return _tiles(clusters, cluster, scratch, low, high, out, found)
+    return _chained(batch, clusters, scratch, visit, low, high, out, found)
+
+
+@inlined
+def _bucket(batch: Coded, clusters: Clusters, scratch: Scratch, visit: Visit) -> Any:
+    """The rows to look at: those of the key's bucket, or all of a cluster without a key."""
+    cluster, mode = visit.cluster, clusters.key_mode[visit.cluster]
+    if mode == NO_KEY:
+        if visit.atom >= 0 and scratch.chain[visit.atom] != LAST:
+            return 0, 0  # reached through a column with several codes: once is enough
+        return clusters.row_start[cluster], clusters.row_start[cluster + 1]
+    code = batch.code[visit.atom]
+    if mode == DIRECT_KEY:
+        place = code - clusters.key_base[cluster]
+        if place < 0 or place & 1 or (place >> 1) >= clusters.key_count[cluster]:
+            return 0, 0
+        number = clusters.key_start[cluster] + (place >> 1)
+    else:
+        start = clusters.sparse_start[cluster]
+        stop = start + clusters.key_count[cluster]
+        at = _lower_bound(clusters.sparse_key, code, start, stop)
+        if at == stop or clusters.sparse_key[at] != code:
+            return 0, 0
+        number = clusters.key_start[cluster] + at - start
+    return np.int64(clusters.bucket[number]), np.int64(clusters.bucket[number + 1])
+
+
+@inlined
+def _cut(clusters: Clusters, cluster: int, code: int, low: int, high: int) -> Any:
+    """Of rows sorted by their cut's bound, those whose cut holds (for WITHIN: whose lower bound does)."""
+    if code < clusters.cut_floor[cluster] or code > clusters.cut_ceiling[cluster]:
+        return 0, 0
+    bound, cut = clusters.bound, clusters.cut_op[cluster]
+    shift = clusters.cut_low[cluster] - clusters.row_start[cluster]
+    if cut == AT_MOST:
+        return _lower_bound(bound, code, shift + low, shift + high) - shift, high
+    after = _upper_bound(bound, code, shift + low, shift + high) - shift
+    if cut == EQUAL:
+        low = _lower_bound(bound, code, shift + low, shift + after) - shift
+    return low, after
+
+
+@inlined
+def _tiles(
+    clusters: Clusters, cluster: int, scratch: Scratch, low: int, high: int, out: Found, found: int
+) -> int:
+    """The fast path: every column has one code, so a test is a comparison with a column of bounds."""
+    tests, past = clusters.test_start[cluster], clusters.test_start[cluster + 1]
+    within = clusters.cut_op[cluster] == WITHIN
+    lines = out.subscription
+    if tests == past and not within:
+        for line in range(low, high):
+            lines[found + line - low] = line
+        return found + high - low
+    mask, words, bound, base = scratch.mask, scratch.words, clusters.bound, clusters.row_start[cluster]
+    for tile in range(low, high, TILE):
+        size = min(TILE, high - tile)
+        _open(mask, size)
+        shift = tile - base
+        if within:
+            code = scratch.code[clusters.cut_column[cluster]]
+            _keep_at_most(mask, bound, clusters.cut_high[cluster] + shift, size, code)
+        for t in range(tests, past):
+            code, op = scratch.code[clusters.test_column[t]], clusters.test_op[t]
+            at = clusters.test_low[t] + shift
+            if op == AT_LEAST:
+                _keep_at_least(mask, bound, at, size, code)
+            elif op == AT_MOST:
+                _keep_at_most(mask, bound, at, size, code)
+            elif op == EQUAL:
+                _keep_equal(mask, bound, at, size, code)
+            else:
+                _keep_at_least(mask, bound, at, size, code)
+                _keep_at_most(mask, bound, clusters.test_high[t] + shift, size, code)
+        for w in range((size + 7) >> 3):
+            if words[w] != 0:
+                for k in range(8 * w, 8 * w + 8):
+                    lines[found] = tile + k
+                    found += mask[k]
+    return found
+
+
+@inlined
+def _open(mask: Any, size: int) -> None:
+    """Let every row of a tile pass, and none of the few behind it that are read out with it."""
+    for k in range(size):
+        mask[k] = 1
+    for k in range(size, (size + 7) & ~7):
+        mask[k] = 0
+
+
+@inlined
+def _keep_at_least(mask: Any, bound: Any, at: int, size: int, code: int) -> None:
+    window = bound[at : at + size]
+    for k in range(size):
+        mask[k] &= window[k] <= code
+
+
+@inlined
+def _keep_at_most(mask: Any, bound: Any, at: int, size: int, code: int) -> None:
+    window = bound[at : at + size]
+    for k in range(size):
+        mask[k] &= window[k] >= code
+
+
+@inlined
+def _keep_equal(mask: Any, bound: Any, at: int, size: int, code: int) -> None:
+    window = bound[at : at + size]
+    for k in range(size):
+        mask[k] &= window[k] == code
+
+
+@inlined
+def _chained(
+    batch: Coded,
+    clusters: Clusters,
+    scratch: Scratch,
+    visit: Visit,
+    low: int,
+    high: int,
+    out: Found,
+    found: int,
+) -> int:
+    """Some column has several codes: each test of a row asks whether one of them satisfies it."""
+    cluster = visit.cluster
+    cut = clusters.cut_op[cluster]
+    for line in range(low, high):
+        shift = line - clusters.row_start[cluster]
+        holds = True
+        if cut != NO_CUT:
+            holds = _some(
+                batch,
+                clusters.bound,
+                Between(
+                    cut,
+                    clusters.cut_floor[cluster],
+                    clusters.cut_ceiling[cluster],
+                    clusters.cut_low[cluster] + shift,
+                    clusters.cut_high[cluster] + shift,
+                ),
+                scratch,
+                clusters.cut_column[cluster],
+            )
+        for t in range(clusters.test_start[cluster], clusters.test_start[cluster + 1]):
+            if not holds:
+                break
+            holds = _some(
+                batch,
+                clusters.bound,
+                Between(
+                    clusters.test_op[t],
+                    clusters.test_floor[t],
+                    clusters.test_ceiling[t],
+                    clusters.test_low[t] + shift,
+                    clusters.test_high[t] + shift,
+                ),
+                scratch,
+                clusters.test_column[t],
+            )
+        if holds:
+            out.subscription[found] = line
+            found += 1
+    return found
+
+
+@inlined
+def _some(batch: Coded, bound: Any, test: Between, scratch: Scratch, column: int) -> bool:
+    """Whether some code of a column satisfies a uniform cluster's test."""
+    atom = scratch.head[column]
+    while atom >= 0:
+        code = batch.code[atom]
+        if test.floor <= code <= test.ceiling:
+            if test.op == AT_LEAST:
+                holds = bound[test.low] <= code
+            elif test.op == AT_MOST:
+                holds = bound[test.low] >= code
+            elif test.op == EQUAL:
+                holds = bound[test.low] == code
+            else:
+                holds = bound[test.low] <= code and bound[test.high] >= code
+            if holds:
+                return True
+        atom = scratch.chain[atom]
+    return False
+
+
+@inlined
+def _general(
+    batch: Coded,
+    clusters: Clusters,
+    scratch: Scratch,
+    visit: Visit,
+    low: int,
+    high: int,
+    out: Found,
+    found: int,
+) -> int:
+    """Rows with lists of tests of their own, most selective first."""
+    lists = clusters.list_start[visit.cluster] - clusters.row_start[visit.cluster]
+    row_test, item_op, item_column, stamp = (
+        clusters.row_test,
+        clusters.item_op,
+        clusters.item_column,
+        scratch.stamp,
+    )
+    for line in range(low, high):
+        holds = True
+        for item in range(row_test[lists + line], row_test[lists + line + 1]):
+            some = stamp[item_column[item]] == visit.row and _some_item(batch, clusters, scratch, item)
+            if some == (item_op[item] >= NEGATED):
+                holds = False
+                break
+        if holds:
+            out.subscription[found] = line
+            found += 1
+    return found
+
+
+@inlined
+def _some_item(batch: Coded, clusters: Clusters, scratch: Scratch, item: int) -> bool:
+    """Whether some code of a column stands as a general cluster's item asks."""
+    op, low, high = clusters.item_op[item] & 3, clusters.item_low[item], clusters.item_high[item]
+    atom = scratch.head[clusters.item_column[item]]
+    while atom >= 0:
+        code = batch.code[atom]
+        if op == INSIDE:
+            holds = low <= code <= high
+        elif op == OUTSIDE:
+            holds = code < low or code > high
+        else:
+            stop = clusters.set_start[low + 1]
+            place = _lower_bound(clusters.set_code, code, clusters.set_start[low], stop)
+            holds = place < stop and clusters.set_code[place] == code
+        if holds:
+            return True
+        atom = scratch.chain[atom]
+    return False
+
+
+@inlined
+def _settle(clusters: Clusters, scratch: Scratch, out: Found, row: int, before: int, found: int) -> int:
+    """Turn the rows found for a publication into its subscriptions, each once."""
+    subscription, several, seen = clusters.subscription, clusters.several, scratch.seen
+    publications, subscriptions = out.publication, out.subscription
+    kept = before
+    for i in range(before, found):
+        line = subscriptions[i]
+        if len(several):
+            number = several[line]
+            if number >= 0:
+                if seen[number] == row:
+                    continue
+                seen[number] = row
+        publications[kept] = row
+        subscriptions[kept] = subscription[line]
+        kept += 1
+    return kept
+
+
+@inlined
 def _lower_bound(values: Any, value: int, low: int, high: int) -> int:
     """The first place whose value is not less."""
     while low < high:
@@ -356,7 +482,7 @@ def _lower_bound(values: Any, value: int, low: int, high: int) -> int:
     return low
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
+@inlined
 def _upper_bound(values: Any, value: int, low: int, high: int) -> int:
     """The first place whose value is greater."""
     while low < high:
@@ -366,95 +492,3 @@ def _upper_bound(values: Any, value: int, low: int, high: int) -> int:
         else:
             high = middle
     return low
-
-
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def _keep_at_least(mask: Any, bound: Any, at: int, size: int, value: int) -> None:
-    window = bound[at : at + size]
-    for k in range(size):
-        mask[k] &= window[k] <= value
-
-
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def _keep_at_most(mask: Any, bound: Any, at: int, size: int, value: int) -> None:
-    window = bound[at : at + size]
-    for k in range(size):
-        mask[k] &= window[k] >= value
-
-
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def _keep_equal(mask: Any, bound: Any, at: int, size: int, value: int) -> None:
-    window = bound[at : at + size]
-    for k in range(size):
-        mask[k] &= window[k] == value
-
-
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def _settle(
-    row: int,
-    before: int,
-    found: int,
-    subscription: Any,
-    several: Any,
-    seen: Any,
-    out_publication: Any,
-    out_subscription: Any,
-) -> int:
-    """Turn the rows found for a publication into its subscriptions, each once."""
-    kept = before
-    for i in range(before, found):
-        line = out_subscription[i]
-        if len(several):
-            number = several[line]
-            if number >= 0:
-                if seen[number] == row:
-                    continue
-                seen[number] = row
-        out_publication[kept] = row
-        out_subscription[kept] = subscription[line]
-        kept += 1
-    return kept
-
-
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def _some(
-    bound: Any, op: int, floor: int, ceiling: int, low: int, high: int, atom: int, chain: Any, codes: Any
-) -> bool:
-    """Whether some code of a column satisfies a uniform cluster's test."""
-    while atom >= 0:
-        code = codes[atom]
-        if floor <= code <= ceiling:
-            if op == AT_LEAST:
-                if bound[low] <= code:
-                    return True
-            elif op == AT_MOST:
-                if bound[low] >= code:
-                    return True
-            elif op == EQUAL:
-                if bound[low] == code:
-                    return True
-            elif bound[low] <= code <= bound[high]:
-                return True
-        atom = chain[atom]
-    return False
-
-
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def _some_item(
-    op: int, low: int, high: int, atom: int, chain: Any, codes: Any, set_start: Any, set_code: Any
-) -> bool:
-    """Whether some code of a column stands as a general cluster's item asks."""
-    while atom >= 0:
-        code = codes[atom]
-        if op == INSIDE:
-            if low <= code <= high:
-                return True
-        elif op == OUTSIDE:
-            if code < low or code > high:
-                return True
-        else:
-            place = _lower_bound(set_code, code, set_start[low], set_start[low + 1])
-            if place < set_start[low + 1] and set_code[place] == code:
-                return True
-        atom = chain[atom]
-    return False

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from tidings.kernels.compiled import inlined
+
 
 class Trie(NamedTuple):
     """Nodes level by level, the root first. The children of node i are first[i] to first[i + 1].
@@ -62,40 +64,37 @@ def build(offsets: Any, data: Any) -> Any:
     return trie
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def child(first: Any, byte: Any, base: int, node: int, key: int) -> int:
+@inlined
+def child(trie: Trie, base: int, node: int, key: int) -> int:
     """The child of `node` by `key`, or -1; `base` is where this trie's nodes begin."""
-    low, high = first[base + node], first[base + node + 1]
-    last = high
+    low, high = trie.first[base + node], trie.first[base + node + 1]
     while low < high:
         middle = (low + high) >> 1
-        if byte[base + middle] < key:
+        if trie.byte[base + middle] < key:
             low = middle + 1
         else:
             high = middle
-    if low < last and byte[base + low] == key:
+    if low < trie.first[base + node + 1] and trie.byte[base + low] == key:
         return int(low)
     return -1
 
 
-@njit(cache=True, nogil=True, forceinline=True)  # type: ignore[untyped-decorator]
-def step(first: Any, byte: Any, fail: Any, base: int, node: int, key: int) -> int:
+@inlined
+def step(trie: Trie, base: int, node: int, key: int) -> int:
     """Where the automaton goes from `node` on reading `key`."""
     while True:
-        found = child(first, byte, base, node, key)
+        found = child(trie, base, node, key)
         if found >= 0:
             return found
         if node == 0:
             return 0
-        node = fail[base + node]
+        node = trie.fail[base + node]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@inlined
 def _link(trie: Trie, nodes: int) -> None:
     for node in range(nodes):
         for next_node in range(trie.first[node], trie.first[node + 1]):
-            fail = 0
-            if node > 0:
-                fail = step(trie.first, trie.byte, trie.fail, 0, trie.fail[node], trie.byte[next_node])
+            fail = 0 if node == 0 else step(trie, 0, trie.fail[node], trie.byte[next_node])
             trie.fail[next_node] = fail
             trie.link[next_node] = fail if fail > 0 and trie.pattern[fail] >= 0 else trie.link[fail]
