@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import strategies as generated
 from tests.matching.indexed import Indexed, compiled_of
 from tests.matching.plans import a_test, events, plans
+from tests.strategies import SCHEMA, schema_texts, texts
 
 from tidings.atoms import Aspect, Column, Event
+from tidings.compiler.pipeline import compile_text, understand
 from tidings.compiler.plan import Plan, Relation
+from tidings.errors import SubscriptionError
+from tidings.languages.tree import Tree
 from tidings.matching.algorithms.catalogue import ALGORITHMS
 from tidings.matching.algorithms.protocol import Algorithm
 from tidings.matching.algorithms.truth import satisfies
 from tidings.matching.index import Index
+from tidings.matching.naive import matches
+from tidings.schema.event_schema import EventSchema
 
 Make = Callable[[], Algorithm]
+
+FEWER = settings(max_examples=max(10, settings.default.max_examples // 3))
+"""Nine implementations share these tests; each is given a third of the usual examples."""
 
 EVERYTHING: dict[str, Make] = {**ALGORITHMS, "index": Indexed}
 
@@ -130,6 +140,7 @@ def histories(draw: st.DrawFn) -> list[tuple[str, Plan | None]]:
     return draw(st.lists(st.tuples(ids, st.one_of(plans, plans, st.none())), max_size=12))
 
 
+@FEWER
 @given(history=histories(), published=st.lists(events, min_size=1, max_size=5))
 def test_same_answers_as_the_definition(
     make: Make, history: list[tuple[str, Plan | None]], published: list[Event]
@@ -148,6 +159,39 @@ def test_same_answers_as_the_definition(
         assert found.match(event) == {id for id, each in held.items() if satisfies(each, event)}
 
 
+@FEWER
+@given(history=st.lists(st.tuples(st.integers(0, 5), texts()), max_size=8), event=generated.events())
+def test_same_answers_as_the_definition_for_texts(
+    make: Make, history: list[tuple[int, str]], event: Event
+) -> None:
+    found, held = make(), dict[str, Tree]()
+    for number, text in history:
+        take(found, held, f"s{number}", text, None)
+    assert found.match(event) == {id for id, tree in held.items() if matches(tree, event)}
+
+
+@FEWER
+@given(history=st.lists(schema_texts(), max_size=6), event=generated.schema_events())
+def test_same_answers_as_the_definition_where_domains_have_orders(
+    make: Make, history: list[str], event: Event
+) -> None:
+    found, held = make(), dict[str, Tree]()
+    for number, text in enumerate(history):
+        take(found, held, f"s{number}", text, SCHEMA)
+    assert found.match(event) == {id for id, tree in held.items() if matches(tree, event)}
+
+
+def take(found: Algorithm, held: dict[str, Tree], id: str, text: str, schema: EventSchema | None) -> None:
+    """Add a text to an algorithm, and its tree to what the definition is asked about; neither if it is refused."""
+    try:
+        compiled = compile_text(text, schema)
+    except SubscriptionError:
+        return
+    found.add(id, compiled)
+    held[id] = understand(text, schema)
+
+
+@FEWER
 @given(held=st.lists(plans, min_size=1, max_size=12), published=st.lists(events, max_size=8))
 def test_the_index_answers_the_same_for_a_segment_of_many_and_a_batch(
     held: list[Plan], published: list[Event]
