@@ -18,9 +18,9 @@ import pyarrow as pa
 from tidings.compiler.blocks import join_literals, literal_column, merge, pack
 from tidings.compiler.columns import Mask, Sort, Written
 from tidings.compiler.context import Context
-from tidings.compiler.lower import comparison_of, domains_of, lower, shape_of
+from tidings.compiler.lower import domains_of, lower, shape_of
 from tidings.compiler.plan import ClauseBlock, Literals, Numbers, Operands, Plan, Relation
-from tidings.compiler.rewrites import clauses_of
+from tidings.compiler.rewrites import clauses_of, comparison_of
 from tidings.compiler.skeletons import Skeleton, group_texts, literal_ends
 from tidings.compiler.suspects import suspects
 from tidings.errors import SubscriptionError

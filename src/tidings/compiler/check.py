@@ -160,8 +160,8 @@ def settle_order(comparison: Comparison, domain: Domain | None, context: Context
     """On a listed domain, order is the domain's own order; without one, order comparisons are refused."""
     operator, path = comparison.operator, comparison.path
     if operator is IS_A and (domain is None or domain.kind is not DomainKind.HIERARCHICAL):
-        found = "has no domain: there is no schema" if domain is None else f"is {domain.kind}"
-        what = f"'is a' needs an attribute with a hierarchical domain, and {path} {found}"
+        found = "no schema gives it one" if domain is None else f"{path} is {domain.kind}"
+        what = f"'is a' needs an attribute with a hierarchical domain, and {found}"
         raise context.problem(what, comparison.spans.operator)
     if domain is None or domain.kind not in LISTED or not (operator.ordered or operator is BETWEEN):
         return comparison

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidings.compiler.context import Context
-from tidings.compiler.rewrites import clauses_of
+from tidings.compiler.rewrites import clauses_of, comparison_of
 from tidings.languages.tree import Comparison, Not, Slots, Span, Tree, both, either, show_test, show_tree
 from tidings.operators import BETWEEN, EQ, EXISTS, GE, GT, IN, LE, LT
 from tidings.schema.domains import LISTED, Domain, DomainKind
@@ -42,28 +42,28 @@ def refuse_impossible(tree: Tree, context: Context) -> Tree:
         return tree
     found = [_impossible(clause, schema) for clause in clauses_of(tree)]
     if all(found):
-        said = found[0]
-        assert said
-        spans = [comparison.spans.whole for comparison in said]
-        shown = " and ".join(show_test(comparison) for comparison in said)
+        spans = [comparison_of(part).spans.whole for part in found[0]]
+        shown = " and ".join(_shown(part) for part in found[0])
         raise context.problem(
-            f"no {said[0].path} is {shown}",
+            f"no {comparison_of(found[0][0]).path} satisfies {shown}",
             Span(min(span.start for span in spans), max(span.end for span in spans)),
         )
     return tree
 
 
-def _impossible(clause: Sequence[Tree], schema: EventSchema) -> list[Comparison]:
-    """The predicates of a clause that no one value can satisfy together; none if it is possible."""
-    by_path: dict[str, list[tuple[Comparison, bool]]] = {}
+def _shown(part: Tree) -> str:
+    return ("not " if isinstance(part, Not) else "") + show_test(comparison_of(part))
+
+
+def _impossible(clause: Sequence[Tree], schema: EventSchema) -> list[Tree]:
+    """The parts of a clause that no one value can satisfy together; none if the clause is possible."""
+    by_path: dict[str, list[Tree]] = {}
     for part in clause:
-        comparison, wanted = (part.part, False) if isinstance(part, Not) else (part, True)
-        assert isinstance(comparison, Comparison), "a tree in clauses has predicates at its leaves"
-        by_path.setdefault(comparison.path, []).append((comparison, wanted))
-    for path, tests in by_path.items():
+        by_path.setdefault(comparison_of(part).path, []).append(part)
+    for path, parts in by_path.items():
         domain = schema.domain_of(path)
-        if domain is not None and is_single(path, schema) and not _possible(tests, domain):
-            return [each for each, wanted in tests if wanted and each.operator is not EXISTS]
+        if domain is not None and is_single(path, schema) and not _possible(parts, domain):
+            return [part for part in parts if comparison_of(part).operator is not EXISTS]
     return []
 
 
@@ -75,15 +75,20 @@ def is_single(path: str, schema: EventSchema) -> bool:
     return not any(member.multiple for member in members)
 
 
-def _possible(tests: list[tuple[Comparison, bool]], domain: Domain) -> bool:
+def _possible(parts: Sequence[Tree], domain: Domain) -> bool:
     """Whether some one value satisfies what is wanted and nothing of what is not."""
-    wanted = [comparison for comparison, is_wanted in tests if is_wanted]
-    if not wanted or any(isinstance(comparison.operand, Slots) for comparison, _ in tests):
+    wanted = [part for part in parts if isinstance(part, Comparison)]
+    if not wanted or any(isinstance(comparison_of(part).operand, Slots) for part in parts):
         return True
     candidates = _candidates(wanted, domain)
     if candidates is None:
         return _bounds_meet(wanted, domain)
-    return any(all(test.holds(value) is want for test, want in tests) for value in candidates)
+    return any(all(matches_one(part, value) for part in parts) for value in candidates)
+
+
+def matches_one(part: Tree, value: Scalar) -> bool:
+    """Whether a part of a clause holds where this is the only value."""
+    return comparison_of(part).holds(value) is not isinstance(part, Not)
 
 
 def _candidates(wanted: list[Comparison], domain: Domain) -> list[Scalar] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidings.atoms import Aspect, Column
 from tidings.compiler.plan import Clause, Plan, Test, TestShape
-from tidings.compiler.rewrites import clauses_of
+from tidings.compiler.rewrites import clauses_of, comparison_of
 from tidings.languages.tree import Comparison, Not, Tree, comparisons
 from tidings.operators import Relation
 from tidings.schema.domains import Domain
@@ -28,13 +28,6 @@ def _clause(parts: tuple[Tree, ...]) -> Clause:
 
 def _test(part: Tree) -> Test:
     return Test(shape_of(part), comparison_of(part).given)
-
-
-def comparison_of(part: Tree) -> Comparison:
-    """The predicate of a part of a clause, negated or not."""
-    found = part.part if isinstance(part, Not) else part
-    assert isinstance(found, Comparison), "a tree in clauses has predicates at its leaves"
-    return found
 
 
 def shape_of(part: Tree) -> TestShape:

@@ -23,6 +23,13 @@ def clauses_of(tree: Tree) -> Clauses:
     return tuple(part.parts if isinstance(part, And) else (part,) for part in alternatives)
 
 
+def comparison_of(part: Tree) -> Comparison:
+    """The predicate of a part of a clause, negated or not."""
+    found = part.part if isinstance(part, Not) else part
+    assert isinstance(found, Comparison), "a tree in clauses has predicates at its leaves"
+    return found
+
+
 def _tree_of(clauses: Clauses) -> Tree:
     return either(tuple(both(clause) for clause in clauses))
 

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from tidings.compiler.columns import Mask, equal, rising
 from tidings.compiler.contradictions import is_single
-from tidings.compiler.lower import comparison_of
 from tidings.compiler.plan import Literals
-from tidings.compiler.rewrites import clauses_of
+from tidings.compiler.rewrites import clauses_of, comparison_of
 from tidings.languages.tree import Comparison, Not, Slots, Tree, comparisons
 from tidings.operators import BETWEEN, EQ, GE, GT, IN, IS_A, LE, LT
 from tidings.schema.domains import LISTED, Domain

@@ -152,6 +152,20 @@ def bare_string(stop: Stop) -> SyntaxProblem | None:
     return stop.problem(f"strings are written in single quotes: '{found[0]}'", len(found[0]))
 
 
+def quote_inside(stop: Stop) -> SyntaxProblem | None:
+    """`'O'Hara'`: a string that ends too early, with more of it right behind."""
+    found = re.match(r"\w+", stop.rest)
+    if (
+        not found
+        or not stop.tokens
+        or stop.tokens[-1].type != "STRING"
+        or stop.tokens[-1].end_pos != stop.start
+    ):
+        return None
+    hint = "a quote inside a string is written ''"
+    return stop.problem(f"expected {_wanted(stop)}{_after(stop)}", len(found[0]), hint=hint)
+
+
 def closes_nothing(stop: Stop) -> SyntaxProblem | None:
     if not stop.rest.startswith(")") or "$END" not in stop.accepts:
         return None
@@ -254,6 +268,7 @@ SLIPS: tuple[Callable[[Stop], SyntaxProblem | None], ...] = (
     unclosed_quote,
     double_quoted_value,
     bare_string,
+    quote_inside,
     closes_nothing,
     never_closed,
     value_first,

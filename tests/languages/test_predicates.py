@@ -1,0 +1,118 @@
+"""The language of predicates: text pairs, the way back from trees to texts, and texts that want to break it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.pairs import Pair, outcome, read_pairs
+from tests.strategies import texts, trees, untidy
+
+from tidings.errors import SyntaxProblem
+from tidings.languages.predicates import MAX_DEPTH, MAX_LENGTH, parse
+from tidings.languages.tree import Comparison, Span, Tree, show_tree
+from tidings.operators import BY_SPELLING, OPERATORS
+
+PAIRS = read_pairs(Path(__file__).with_name("predicates.txt"))
+
+
+def parsed(text: str) -> str:
+    try:
+        return outcome(show_tree(parse(text)))
+    except SyntaxProblem as problem:
+        return outcome(problem)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_pairs(pair: Pair) -> None:
+    assert parsed(pair.given) == pair.expected
+
+
+@given(trees())
+def test_a_tree_shown_reads_back(tree: Tree) -> None:
+    assert parse(show_tree(tree)) == tree
+
+
+@given(texts(), st.integers(0, 11))
+def test_spaces_and_capitals_mean_nothing(text: str, seed: int) -> None:
+    assert parse(untidy(text, seed)) == parse(text)
+
+
+WORDS = [
+    *("a", "and", "or", "not", "in", "(", ")", ",", "=", "!=", "<", "between", "exists", "is a", "contains"),
+    *("'x'", "5", "2004-05-31", "true", "'", '"', "==", "&&", "é", "\\", ".", "-", "\n"),
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["", " "]))
+def test_any_words_give_a_tree_or_a_place(words: list[str], space: str) -> None:
+    """Whatever the text, there is a tree or a problem with a place inside it, and nothing else."""
+    text = space.join(words)
+    try:
+        parse(text)
+    except SyntaxProblem as problem:
+        assert problem.place is not None
+        lines = text.split("\n")
+        assert problem.place.column <= len(lines[problem.place.line - 1]) + 1
+
+
+@given(st.text(max_size=30))
+def test_any_text_gives_a_tree_or_a_problem(text: str) -> None:
+    try:
+        parse(text)
+    except SyntaxProblem as problem:
+        assert problem.what
+
+
+def test_spans_underline_what_they_name() -> None:
+    text = "  price   between 10  and 20"
+    tree = parse(text)
+    assert isinstance(tree, Comparison)
+    assert _at(text, tree.spans.path) == "price"
+    assert _at(text, tree.spans.operator) == "between"
+    assert [_at(text, span) for span in tree.spans.literals] == ["10", "20"]
+    assert _at(text, tree.spans.whole) == "price   between 10  and 20"
+
+
+def _at(text: str, span: Span) -> str:
+    return text[span.start : span.end]
+
+
+def test_long_texts_are_refused() -> None:
+    long = " or ".join(["a = 1"] * 1200)
+    assert parse(long[: MAX_LENGTH - 100].rpartition(" or ")[0])
+    with pytest.raises(
+        SyntaxProblem, match=r"too long; received 10,796 characters; accepted: at most 10,000"
+    ):
+        parse(long)
+
+
+@pytest.mark.parametrize("opening", ["not ", "not (", "a = 1 and (b = 2 or ("])
+def test_deep_texts_are_refused(opening: str) -> None:
+    def nested(times: int) -> str:
+        return opening * times + "c = 3" + ")" * (opening.count("(") * times)
+
+    levels = 1 if opening.startswith("not") else 2
+    assert parse(nested((MAX_DEPTH - 1) // levels))
+    times = MAX_LENGTH // (2 * len(opening))
+    with pytest.raises(SyntaxProblem, match="nested too deeply"):
+        parse(nested(times))
+
+
+def test_parentheses_alone_are_not_depth() -> None:
+    assert parse("(" * 4000 + "a = 1" + ")" * 4000) == parse("a = 1")
+    with pytest.raises(SyntaxProblem, match="never closed"):
+        parse("(" * 9000 + "a = 1")
+
+
+def test_half_characters_are_refused() -> None:
+    with pytest.raises(SyntaxProblem, match=r"half a character \(column 6\); received U\+D800"):
+        parse("a = '\ud800'")
+
+
+def test_every_operator_is_declared_once() -> None:
+    assert len(BY_SPELLING) == len(OPERATORS)
+    assert {"=", "!=", "<", "<=", ">", ">=", "in", "is a"} < set(BY_SPELLING)
+    assert all(operator.meaning.endswith(".") for operator in OPERATORS)
