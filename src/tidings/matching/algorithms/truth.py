@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tidings.atoms import Aspect, Column, Event
 from tidings.compiler.plan import Plan, Relation, Test
+from tidings.operators import compare, literals_of
 from tidings.schema.domains import Domain
-from tidings.values import Scalar, kind_of, parse_instant
+from tidings.values import Literal, Scalar
 
 Domains = Mapping[str, Domain]
 
-_COMPARE: dict[Relation, Callable[[Any, Any], bool]] = {
-    Relation.LT: operator.lt,
-    Relation.LE: operator.le,
-    Relation.GT: operator.gt,
-    Relation.GE: operator.ge,
+_ACCEPTED: dict[Relation, frozenset[int]] = {
+    Relation.LT: frozenset({-1}),
+    Relation.LE: frozenset({-1, 0}),
+    Relation.GT: frozenset({1}),
+    Relation.GE: frozenset({0, 1}),
+}
+"""How a value may compare with the operand."""
+
+_TEXTS: dict[Aspect, Callable[[str, str], bool]] = {
+    Aspect.PREFIX: str.startswith,
+    Aspect.SUFFIX: str.endswith,
+    Aspect.SUBSTRING: str.__contains__,
 }
 
 
@@ -33,54 +39,37 @@ def test_holds(test: Test, event: Event, domains: Domains) -> bool:
     return some is not test.shape.negated
 
 
-test_holds.__test__ = False  # type: ignore[attr-defined]
+test_holds.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for a test of its own
 
 
 def _stands(value: Scalar, test: Test, domains: Domains) -> bool:
-    column, relation, operand = test.shape.column, test.shape.relation, test.operand
+    column, relation, literals = test.shape.column, test.shape.relation, literals_of(test.operand)
     if relation is Relation.EXISTS:
         return True
     if relation is Relation.NE:
-        return not _equals(value, column, operand, domains)
-    if relation is Relation.IN and isinstance(operand, tuple):
-        return any(_equals(value, column, one, domains) for one in operand)
-    if relation is Relation.EQ:
-        return _equals(value, column, operand, domains)
-    return _compares(_read(value, column), relation, operand)
-
-
-def _read(value: Scalar, column: Column) -> Any:
-    """The value itself, or the moment it names; None when it names none."""
-    if column.aspect is not Aspect.INSTANT:
-        return value
-    return parse_instant(value) if isinstance(value, str) else None
-
-
-def _compares(value: Any, relation: Relation, operand: Any) -> bool:
+        return not _equals(value, column, literals[0], domains)
+    if relation in (Relation.EQ, Relation.IN):
+        return any(_equals(value, column, literal, domains) for literal in literals)
     if relation is Relation.BETWEEN:
-        low, high = operand
-        return _compares(value, Relation.GE, low) and _compares(value, Relation.LE, high)
-    return value is not None and kind_of(value) is kind_of(operand) and _COMPARE[relation](value, operand)
+        low, high = literals
+        return compare(value, low) in (0, 1) and compare(value, high) in (-1, 0)
+    return compare(value, literals[0]) in _ACCEPTED[relation]
 
 
-def _equals(value: Scalar, column: Column, operand: Any, domains: Domains) -> bool:
+def _equals(value: Scalar, column: Column, literal: Literal, domains: Domains) -> bool:
     """Equality through the aspect: a string "equals" its prefixes, a concept what it is a kind of."""
     if column.aspect in (Aspect.VALUE, Aspect.INSTANT):
-        read = _read(value, column)
-        return read is not None and kind_of(read) is kind_of(operand) and bool(read == operand)
-    return isinstance(value, str) and _ASPECTS[column.aspect](value, operand, domains.get(column.domain))
+        return compare(value, literal) == 0
+    if not (isinstance(value, str) and isinstance(literal, str)):
+        return False
+    if column.aspect in _TEXTS:
+        return _TEXTS[column.aspect](value, literal)
+    return _is_ordered(value, column.aspect, literal, domains[column.domain])
 
 
-_ASPECTS: dict[Aspect, Callable[[str, str, Domain | None], bool]] = {
-    Aspect.PREFIX: lambda value, text, _: value.startswith(text),
-    Aspect.SUFFIX: lambda value, text, _: value.endswith(text),
-    Aspect.SUBSTRING: lambda value, text, _: text in value,
-    Aspect.AT_MOST: lambda value, bound, domain: domain is not None and domain.at_most(value, bound),
-    Aspect.BELOW: lambda value, bound, domain: (
-        domain is not None and value != bound and domain.at_most(value, bound)
-    ),
-    Aspect.AT_LEAST: lambda value, bound, domain: domain is not None and domain.at_most(bound, value),
-    Aspect.ABOVE: lambda value, bound, domain: (
-        domain is not None and value != bound and domain.at_most(bound, value)
-    ),
-}
+def _is_ordered(value: str, aspect: Aspect, literal: str, domain: Domain) -> bool:
+    if aspect in (Aspect.BELOW, Aspect.ABOVE) and value == literal:
+        return False
+    if aspect in (Aspect.AT_MOST, Aspect.BELOW):
+        return domain.at_most(value, literal)
+    return domain.at_most(literal, value)
