@@ -56,7 +56,7 @@ def running_server(binaries: Path) -> Iterator[Server]:
         try:
             yield server
         finally:
-            _control(binaries, folder, "stop", "-m", "fast")
+            _control(binaries, folder, "stop", "-m", "immediate")
     finally:
         shutil.rmtree(folder)
 

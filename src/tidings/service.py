@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from tidings.compiler.pipeline import compile_text
 from tidings.compiler.plan import Plan
-from tidings.errors import IdTaken, InputError, PublicationError, SetupError, TidingsError
+from tidings.errors import InputError, PublicationError, SetupError, TidingsError
 from tidings.matching.access import reached_through
 from tidings.model import Notification, Publication, Reject, Subscription
 from tidings.publications.event import decode, publication_id
@@ -113,7 +113,7 @@ class Tidings:
         data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
         _choose("a media type", media_type, MEDIA_TYPES)(data, self._checked_against())
         [outcome] = self.store.journal.offer([Publication(_given(id), media_type, data)])
-        if isinstance(outcome, IdTaken):
+        if isinstance(outcome, InputError):
             raise outcome
         return outcome
 
@@ -140,7 +140,7 @@ class Tidings:
         outcomes = iter(self.store.journal.offer(good)) if good else iter(())
         for number, one in enumerate(chunk, start=last - len(chunk) + 1):
             outcome = one if isinstance(one, Reject) else next(outcomes)
-            yield _reject(number, outcome) if isinstance(outcome, IdTaken) else outcome
+            yield _reject(number, outcome) if isinstance(outcome, InputError) else outcome
 
     def notifications(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
         """A subscriber's notifications after a sequence number, in order."""

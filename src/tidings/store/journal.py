@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from tidings.errors import IdTaken
+from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
 from tidings.store import bulk, counters, names
 from tidings.store.database import Database
@@ -49,14 +49,14 @@ class Journal:
         def all_or_none(connection: Connection) -> list[int]:
             positions = []
             for outcome in _append(connection, offered):
-                if isinstance(outcome, IdTaken):
+                if isinstance(outcome, InputError):
                     raise outcome
                 positions.append(outcome.position)
             return positions
 
         return self._database.transact(all_or_none)
 
-    def offer(self, publications: Iterable[Publication]) -> list[Appended | IdTaken]:
+    def offer(self, publications: Iterable[Publication]) -> list[Appended | InputError]:
         """Like `append`, but each publication for itself: in the place of a refused one stands the refusal."""
         offered = list(publications)
         return self._database.transact(lambda connection: _append(connection, offered))
@@ -88,30 +88,34 @@ class Journal:
         return Publication(*row) if row else None
 
 
-def _append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | IdTaken]:
+def _append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | InputError]:
     last = counters.lock(connection, "journal")
-    given = {names.check("a publication's id", one.id) for one in offered if one.id}
+    given = {one.id for one in offered}
     ids = [one.id or names.fresh("p") for one in offered]
     known = {id: (media_type, body, at) for id, media_type, body, at in _known(connection, ids)}
-    outcomes: list[Appended | IdTaken] = []
+    outcomes: list[Appended | InputError] = []
     new, time = [], now()
     for one, id in zip(offered, ids, strict=True):
         if not one.id and (id in known or id in given):
             id = names.fresh("p", 16)
         if id in known:
             outcomes.append(_again(one, *known[id]))
-            continue
-        last += 1
-        known[id] = (one.media_type, one.body, last)
-        outcomes.append(Appended(id, last, new=True))
-        new.append((last, id, one.media_type, one.body, time))
+        elif problem := names.problem("a publication's id", id):
+            outcomes.append(problem)
+        else:
+            last += 1
+            known[id] = (one.media_type, one.body, last)
+            new.append((last, id, one.media_type, one.body, time))
+            outcomes.append(Appended(id, last, new=True))
     bulk.insert_rows(connection, journal, new)
     counters.advance(connection, "journal", last)
     return outcomes
 
 
 def _known(connection: Connection, ids: Iterable[str]) -> Iterator[Row[*tuple[Any, ...]]]:
-    return bulk.select_among(connection, select(*_COLUMNS), journal.c.id, set(ids))
+    return bulk.select_among(
+        connection, select(*_COLUMNS), journal.c.id, {id for id in ids if id.isprintable()}
+    )
 
 
 def _again(one: Publication, media_type: str, body: bytes, position: int) -> Appended | IdTaken:

@@ -9,20 +9,22 @@ from tidings.errors import InputError
 LONGEST = 500
 
 
-def check(what: str, name: str) -> str:
-    """The name itself, if every database, terminal and address can carry it."""
+def problem(what: str, name: str) -> InputError | None:
+    """What keeps a name from being carried by every database, terminal and address, if something does."""
     if not 0 < len(name) <= LONGEST:
-        raise InputError(
-            f"{what} must have 1 to {LONGEST} characters", received=f"{len(name)}: {name[:20]!r}"
-        )
-    # A space is printable and a line break is not; half a surrogate pair, which no UTF-8 can hold, is not
-    # either.
+        shown = f"{len(name)} of them, {name[:20]!r} ..."
+        return InputError(f"{what} has 1 to {LONGEST} characters", received=shown)
+    # A space is printable. A line break is not, and neither is half a surrogate pair, which no UTF-8 holds.
     if not name.isprintable():
-        raise InputError(
-            f"{what} has a character that cannot be shown",
-            received=repr(name),
-            accepted="printable characters",
-        )
+        return InputError(f"{what} has only characters that can be shown", received=ascii(name))
+    return None
+
+
+def check(what: str, name: str) -> str:
+    """The name itself, if nothing is wrong with it."""
+    found = problem(what, name)
+    if found is not None:
+        raise found
     return name
 
 

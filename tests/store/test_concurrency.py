@@ -1,0 +1,151 @@
+"""Several processes and threads on one store, and some that are killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.process import BaseProcess
+
+import pytest
+
+from store_writers import BATCH, PEOPLE, notifies, opens, publishes, subscribes, writes_until_killed
+from tidings.model import Publication, Subscription
+from tidings.store import Found, Store, open_store
+
+# Processes of their own, forked from one that has imported the store and nothing else yet.
+OTHERS = multiprocessing.get_context("forkserver")
+OTHERS.set_forkserver_preload(["tidings.store"])
+
+
+def start_together(work: Callable[..., None], url: str, names: list[str], *more: int) -> list[BaseProcess]:
+    """Processes that do the work, once all of them are there; they do not outlive the test run."""
+    start = OTHERS.Barrier(len(names) + 1)
+    processes = [OTHERS.Process(target=work, args=(url, name, start, *more), daemon=True) for name in names]
+    for process in processes:
+        process.start()
+    start.wait(timeout=120)
+    return processes
+
+
+def all_ended_well(processes: list[BaseProcess]) -> bool:
+    for process in processes:
+        process.join()
+    return all(process.exitcode == 0 for process in processes)
+
+
+def test_a_store_may_be_opened_first_by_several_at_once(url: str) -> None:
+    assert all_ended_well(start_together(opens, url, ["a", "b", "c", "d"]))
+    with open_store(url) as store:
+        assert [one.position for one in store.journal.read(0)] == [1, 2, 3, 4]
+
+
+def test_a_reader_that_follows_the_head_misses_nothing(store: Store, url: str) -> None:
+    names, appends = ["a", "b", "c"], 30
+    processes = start_together(publishes, url, names, appends)
+    seen: list[Publication] = []
+    running = True
+    while running:
+        running = any(process.is_alive() for process in processes)
+        seen += store.journal.read(len(seen), store.journal.head())
+        assert not seen or seen[-1].position == len(seen)
+    assert all_ended_well(processes)
+    assert [one.position for one in seen] == list(range(1, len(seen) + 1))
+    assert max(Counter(one.id for one in seen).values()) == 1
+    shared = [one.id for one in seen if one.id.startswith("shared")]
+    assert sorted(shared) == sorted(f"shared-{number}" for number in range(0, appends, 3))
+    for name in names:
+        own = [one.id for one in seen if one.id.startswith(f"{name}-")]
+        assert own == sorted(own, key=lambda id: [int(part) for part in id.split("-")[1:]]), (
+            "in the order published"
+        )
+
+
+def test_a_follower_of_subscriptions_misses_nothing(store: Store, url: str) -> None:
+    processes = start_together(subscribes, url, ["a", "b", "c"], 20)
+    known: dict[str, Subscription] = {}
+    version, running = 0, True
+    while running:
+        running = any(process.is_alive() for process in processes)
+        changes = store.subscriptions.changes(version)
+        for id in changes.removed:
+            del known[id]
+        known |= {one.id: one for one in changes.added}
+        version = changes.version
+    assert all_ended_well(processes)
+    assert version == 3 * 30
+    assert sorted(known) == sorted(one.id for one in store.subscriptions.list())
+    assert len(known) == 3 * 10
+
+
+def test_streams_that_share_subscribers_leave_no_gap(store: Store, url: str) -> None:
+    assert all_ended_well(start_together(notifies, url, ["x", "y", "z"], 12))
+    pairs = set()
+    for person in range(40):
+        read = store.notifications.read(f"user-{person}")
+        assert [one.sequence for one in read] == list(range(1, len(read) + 1))
+        assert store.notifications.last_sequence(f"user-{person}") == len(read)
+        pairs |= {(one.publication, one.subscription) for one in read}
+    assert store.notifications.count() == len(pairs)
+    assert len([pair for pair in pairs if not pair[0].startswith("shared")]) == 3 * 12 * 25
+
+
+def test_a_subscription_that_changed_hands_notifies_once(store: Store) -> None:
+    """Two streams may still see it with different owners; whoever is second finds the notification."""
+    with ThreadPoolExecutor(2) as pool:
+        for batch in range(20):
+            work = [
+                pool.submit(store.notifications.commit_batch, who, batch, [Found(f"p-{batch}", "s-1", who)])
+                for who in ("ana", "bo")
+            ]
+            assert sorted(done.result().new for done in work) == [0, 1]
+    counts = [len(store.notifications.read(who)) for who in ("ana", "bo")]
+    assert sum(counts) == 20
+    assert counts == [store.notifications.last_sequence(who) for who in ("ana", "bo")]
+
+
+def test_threads_share_a_store(store: Store) -> None:
+    def publish(number: int) -> list[int]:
+        return store.journal.append([Publication(f"p-{number}", "application/json", b"{}")])
+
+    with ThreadPoolExecutor(8) as pool:
+        positions = [position for found in pool.map(publish, range(80)) for position in found]
+    assert sorted(positions) == list(range(1, 81))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_in_the_middle_leaves_no_gap_and_no_half_batch(store: Store, url: str, seed: int) -> None:
+    choose, batch = random.Random(seed), -1
+    for _ in range(2):
+        batch = run_and_kill(url, batch + 1, after=choose.randint(1, 3))
+    whole = store.journal.head() // BATCH
+    assert store.journal.head() == whole * BATCH
+    assert [one.position for one in store.journal.read(0)] == list(range(1, whole * BATCH + 1))
+    last = store.notifications.last_batch("main")
+    assert last is not None and whole - 1 <= last + 1 <= whole
+    for person in range(PEOPLE):
+        read = store.notifications.read(f"user-{person}", limit=whole * BATCH)
+        assert [one.sequence for one in read] == list(range(1, (last + 1) * BATCH // PEOPLE + 1))
+
+
+def run_and_kill(url: str, first: int, after: int) -> int:
+    """Let a writer commit some batches, kill -9 it while it is at the next one, and finish what it began.
+
+    The last batch that was told is repeated too, as a stream does that was killed before it noted its commit.
+    """
+    ours, theirs = OTHERS.Pipe(duplex=False)
+    writer = OTHERS.Process(target=writes_until_killed, args=(url, theirs, first), daemon=True)
+    writer.start()
+    told = [ours.recv() for _ in range(after)][-1]
+    writer.kill()
+    writer.join()
+    assert writer.exitcode == -9
+    repeater = OTHERS.Process(target=writes_until_killed, args=(url, theirs, told), daemon=True)
+    repeater.start()
+    while ours.recv() <= told:
+        pass
+    repeater.kill()
+    repeater.join()
+    return told + 1

@@ -1,0 +1,111 @@
+"""The journal: gapless positions, one publication for each id."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import pytest
+
+from tidings.errors import IdTaken, InputError
+from tidings.model import Publication
+from tidings.store import Store, journal
+
+
+def publication(id: str, body: bytes = b"{}", media_type: str = "application/json") -> Publication:
+    return Publication(id, media_type, body)
+
+
+def test_positions_count_from_one(store: Store) -> None:
+    assert store.journal.head() == 0
+    assert store.journal.append([publication("a"), publication("b")]) == [1, 2]
+    assert store.journal.append([publication("c")]) == [3]
+    assert store.journal.head() == 3
+
+
+def test_what_is_read_is_what_was_appended(store: Store) -> None:
+    body = bytes(range(256))
+    store.journal.append([publication("a", body, "application/octet-stream"), publication("é ☃", b"")])
+    assert list(store.journal.read(0)) == [
+        Publication("a", "application/octet-stream", body, 1),
+        Publication("é ☃", "application/json", b"", 2),
+    ]
+
+
+def test_reading_between_positions_page_by_page(store: Store) -> None:
+    store.journal.append(publication(f"p{i}") for i in range(1, 26))
+    assert [one.position for one in store.journal.read(3, 21, page=7)] == list(range(4, 22))
+    assert [one.position for one in store.journal.read(20, page=2)] == [21, 22, 23, 24, 25]
+    assert list(store.journal.read(25, 25)) == []
+
+
+def test_the_same_publication_again_is_the_same_position(store: Store) -> None:
+    assert store.journal.append([publication("a"), publication("a"), publication("b")]) == [1, 1, 2]
+    assert store.journal.append([publication("b"), publication("c"), publication("a")]) == [2, 3, 1]
+    assert [one.id for one in store.journal.read(0)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("other", [publication("a", b"[]"), publication("a", b"{}", "text/plain")])
+def test_an_id_stands_for_one_body(store: Store, other: Publication) -> None:
+    store.journal.append([publication("a")])
+    with pytest.raises(IdTaken, match=r"the id 'a' was already used for another publication \(position 1\)"):
+        store.journal.append([publication("b"), other])
+    assert store.journal.head() == 1, "all or none"
+    with pytest.raises(IdTaken):
+        store.journal.append([publication("c"), publication("c", b"[]")])
+    assert store.journal.append([publication("d")]) == [2], "a refusal leaves no gap"
+
+
+def test_offered_publications_stand_for_themselves(store: Store) -> None:
+    store.journal.append([publication("a")])
+    offered = [
+        publication("b"),
+        publication("a", b"[]"),
+        publication("a"),
+        publication("x\n"),
+        publication("c"),
+    ]
+    b, taken, again, unprintable, c = store.journal.offer(offered)
+    assert (b, again, c) == (
+        journal.Appended("b", 2, new=True),
+        journal.Appended("a", 1, new=False),
+        journal.Appended("c", 3, new=True),
+    )
+    assert isinstance(taken, IdTaken) and isinstance(unprintable, InputError)
+
+
+@pytest.mark.parametrize("id", ["a\x00b", "line\nbreak", "\ud800", "x" * 501])
+def test_an_id_that_no_database_keeps_is_refused(store: Store, id: str) -> None:
+    with pytest.raises(InputError, match="a publication's id has"):
+        store.journal.append([publication(id)])
+    assert store.journal.head() == 0
+
+
+def test_publications_without_an_id_get_their_own(store: Store) -> None:
+    outcomes = store.journal.offer(publication("") for _ in range(3000))
+    assert all(isinstance(one, journal.Appended) and one.new for one in outcomes)
+    ids = [one.id for one in store.journal.read(0)]
+    assert len(set(ids)) == 3000
+    assert all(id.startswith("p-") for id in ids)
+
+
+def test_an_id_that_was_made_is_never_one_that_is_taken(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two random ids in the world, equal bodies still become publications of their own."""
+    turns = cycle("01")
+    monkeypatch.setattr("secrets.token_hex", lambda size: next(turns) * size)
+    store.journal.append([publication("p-0000")])
+    outcomes = store.journal.offer([publication(""), publication(""), publication("p-1111")])
+    assert [one.position for one in outcomes if isinstance(one, journal.Appended)] == [2, 3, 4]
+
+
+def test_finding_by_id(store: Store) -> None:
+    store.journal.append([publication("a"), publication("b", b"[]")])
+    assert store.journal.find("b") == Publication("b", "application/json", b"[]", 2)
+    assert store.journal.find("c") is None
+
+
+def test_many_at_once(store: Store) -> None:
+    count = 12_000
+    assert store.journal.append(publication(f"p{i}") for i in range(count)) == list(range(1, count + 1))
+    assert sum(1 for _ in store.journal.read(0)) == count

@@ -1,0 +1,134 @@
+"""Batches are committed once, and subscribers count without gaps."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tidings.model import Notification, Reason, notification_id
+from tidings.store import Committed, DeadLetter, Found, Store
+from tidings.store.encoding import because_text
+
+BECAUSE = (Reason("price < 200", 180, "/price"), Reason("not sold", None, ""), Reason("new", True, "/new"))
+
+
+def found(publication: str, subscription: str, subscriber: str = "ana") -> Found:
+    return Found(publication, subscription, subscriber, BECAUSE)
+
+
+def sequence(store: Store, subscriber: str = "ana") -> list[tuple[int, str, str]]:
+    read = store.notifications.read(subscriber)
+    return [(one.sequence, one.publication, one.subscription) for one in read]
+
+
+def test_a_notification_comes_back_as_it_was_found(store: Store) -> None:
+    bindings = {"?page": "http://example.org/é", "odd": "a\x00\ud800"}
+    store.notifications.commit_batch("main", 0, [Found("p-1", "s-1", "ana", BECAUSE, bindings, "entered")])
+    [read] = store.notifications.read("ana")
+    assert read == Notification(
+        notification_id("p-1", "s-1"), "ana", 1, "s-1", "p-1", BECAUSE, read.time, "entered", bindings
+    )
+    assert read.time.endswith("Z")
+
+
+def test_reasons_may_come_as_text(store: Store) -> None:
+    store.notifications.commit_batch("main", 0, [Found("p-1", "s-1", "ana", because_text(BECAUSE))])
+    assert store.notifications.read("ana")[0].because == BECAUSE
+
+
+def test_sequences_follow_the_publications_given_and_the_subscription_ids(store: Store) -> None:
+    store.notifications.commit_batch(
+        "main", 0, [found("p-9", "s-2"), found("p-1", "s-1"), found("p-9", "s-1"), found("p-1", "s-0", "bo")]
+    )
+    assert sequence(store) == [(1, "p-9", "s-1"), (2, "p-9", "s-2"), (3, "p-1", "s-1")]
+    assert sequence(store, "bo") == [(1, "p-1", "s-0")]
+    store.notifications.commit_batch("main", 1, [found("p-2", "s-1")])
+    assert sequence(store)[-1] == (4, "p-2", "s-1")
+    assert store.notifications.last_sequence("ana") == 4
+    assert store.notifications.last_sequence("nobody") == 0
+    assert store.notifications.count() == 5
+
+
+def test_a_batch_is_committed_once(store: Store) -> None:
+    assert store.notifications.commit_batch("main", 7, [found("p-1", "s-1")]) == Committed(1, 0)
+    again = store.notifications.commit_batch("main", 7, [found("p-2", "s-1")], [DeadLetter("p-3", "bad", {})])
+    assert again == Committed(0, 0, skipped=True)
+    assert sequence(store) == [(1, "p-1", "s-1")]
+    assert store.dead_letters.read() == []
+    assert (store.notifications.last_batch("main"), store.notifications.last_batch("other")) == (7, None)
+
+
+def test_a_match_in_another_batch_or_stream_is_no_new_notification(store: Store) -> None:
+    store.notifications.commit_batch("main", 0, [found("p-1", "s-1")])
+    twice = [found("p-1", "s-1"), found("p-2", "s-1"), found("p-2", "s-1")]
+    assert store.notifications.commit_batch("other", 0, twice) == Committed(1, 2)
+    assert sequence(store) == [(1, "p-1", "s-1"), (2, "p-2", "s-1")]
+
+
+def test_an_empty_batch_is_committed_too(store: Store) -> None:
+    assert store.notifications.commit_batch("main", 0, []) == Committed(0, 0)
+    assert store.notifications.commit_batch("main", 0, []).skipped
+
+
+def test_marks_of_long_ago_are_dropped_and_ids_still_protect(store: Store) -> None:
+    for batch in range(150):
+        store.notifications.commit_batch("main", batch, [found(f"p-{batch}", "s-1")])
+    assert store.notifications.commit_batch("main", 149, []).skipped
+    assert store.notifications.commit_batch("main", 0, [found("p-0", "s-1")]) == Committed(0, 1)
+    assert len(sequence(store)) == 150
+
+
+def test_a_batch_that_fails_leaves_nothing(store: Store) -> None:
+    store.notifications.commit_batch("main", 0, [found("p-1", "s-1")])
+    unserialisable = DeadLetter("p-9", "bad", {("a", "key"): 1})  # type: ignore[dict-item]
+    with pytest.raises(TypeError):
+        store.notifications.commit_batch("main", 1, [found("p-2", "s-1")], [unserialisable])
+    assert len(sequence(store)) == 1
+    assert store.notifications.commit_batch("main", 1, [found("p-2", "s-1")]) == Committed(1, 0)
+    assert sequence(store)[-1] == (2, "p-2", "s-1")
+
+
+def test_reading_by_cursor(store: Store) -> None:
+    store.notifications.commit_batch("main", 0, [found(f"p-{i}", "s-1") for i in range(10)])
+    assert [one.sequence for one in store.notifications.read("ana", after=3, limit=4)] == [4, 5, 6, 7]
+    assert store.notifications.read("ana", after=10) == []
+
+
+def test_following_gives_what_is_there_and_what_comes(store: Store) -> None:
+    store.notifications.commit_batch("main", 0, [found("p-0", "s-1"), found("p-1", "s-1")])
+    stop = threading.Event()
+    following = store.notifications.follow("ana", after=1, stop=stop, poll=0.01)
+    assert next(following).sequence == 2
+    later = threading.Thread(
+        target=store.notifications.commit_batch, args=("main", 1, [found("p-2", "s-1"), found("p-3", "s-1")])
+    )
+    later.start()
+    assert [next(following).sequence, next(following).sequence] == [3, 4]
+    later.join()
+    stop.set()
+    assert list(following) == []
+
+
+def test_many_at_once(store: Store) -> None:
+    matches = [found(f"p-{i // 7}", f"s-{i}", f"user-{i % 700}") for i in range(14_000)]
+    assert store.notifications.commit_batch("main", 0, matches) == Committed(14_000, 0)
+    assert store.notifications.commit_batch("main", 1, matches) == Committed(0, 14_000)
+    assert [one.sequence for one in store.notifications.read("user-3")] == list(range(1, 21))
+
+
+def test_dead_letters_are_kept_once_for_each_source(store: Store) -> None:
+    bad = DeadLetter("p-1", "not JSON (column 1)", {"where": "column 1"}, position=4, body=b"\x00\xff")
+    other = DeadLetter("events/a.jsonl:3", "odd \x00 \ud800", {"received": "\x00\ud800"})
+    store.notifications.commit_batch("main", 0, [], [bad, other])
+    store.notifications.commit_batch("main", 1, [], [other, bad])
+    assert store.dead_letters.add("folder", [other]) == 1
+    assert store.dead_letters.add("folder", [other]) == 0
+    first, second, third = store.dead_letters.read()
+    assert (first.publication, first.reason, first.facts) == (bad.publication, bad.reason, bad.facts)
+    assert (first.position, first.body, first.source, first.number) == (4, b"\x00\xff", "main", 1)
+    assert second.reason == r"odd \x00 \ud800" and second.facts == other.facts
+    assert (third.source, third.number) == ("folder", 3)
+    assert store.dead_letters.read(after=1, limit=1) == [second]
+    assert store.dead_letters.read(source="folder") == [third]
+    assert store.dead_letters.count() == 3

@@ -1,0 +1,122 @@
+"""Subscriptions and their versions, against the plainest model of them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings.errors import IdTaken, InputError, StoreError
+from tidings.model import Subscription
+from tidings.store import Changes, Store, open_store, sqlite_url
+
+
+def wants(id: str, text: str = "price < 200", subscriber: str = "ana") -> Subscription:
+    return Subscription(id, subscriber, "predicates", text)
+
+
+def test_adding_and_listing(store: Store) -> None:
+    store.subscriptions.add(wants("s-2"))
+    store.subscriptions.add(wants("s-1", "título = 'é ☃'", "bo"))
+    assert store.subscriptions.list() == [wants("s-2"), wants("s-1", "título = 'é ☃'", "bo")]
+    assert store.subscriptions.list("bo") == [wants("s-1", "título = 'é ☃'", "bo")]
+    assert store.subscriptions.list(limit=1) == [wants("s-2")]
+    assert store.subscriptions.find("s-2") == wants("s-2")
+    assert (
+        store.subscriptions.count(),
+        store.subscriptions.count("ana"),
+        store.subscriptions.count("cy"),
+    ) == (2, 1, 0)
+
+
+def test_an_id_is_made_when_none_is_given(store: Store) -> None:
+    first, second = store.subscriptions.add(wants("")), store.subscriptions.add(wants(""))
+    assert first != second
+    assert first.startswith("s-") and len(first) == 10
+    assert store.subscriptions.find(first) == wants(first)
+
+
+def test_the_same_subscription_again_changes_nothing(store: Store) -> None:
+    store.subscriptions.add(wants("s-1"))
+    assert store.subscriptions.add_many([wants("s-1"), wants("s-1")]) == ["s-1", "s-1"]
+    assert store.subscriptions.version() == 1
+    with pytest.raises(IdTaken, match="the id 's-1' is already used for another subscription"):
+        store.subscriptions.add_many([wants("s-2"), wants("s-1", "price > 5")])
+    assert store.subscriptions.list() == [wants("s-1")]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [wants("s\n"), wants("s-1", subscriber=""), wants("s-1", "a = '\x00'"), wants("s-1", "a = '\ud800'")],
+)
+def test_what_no_database_keeps_is_refused(store: Store, bad: Subscription) -> None:
+    with pytest.raises(InputError):
+        store.subscriptions.add_many([wants("s-0"), bad])
+    assert store.subscriptions.list() == []
+
+
+def test_removing_gives_what_was_there(store: Store) -> None:
+    store.subscriptions.add_many([wants("s-1"), wants("s-2"), wants("s-3", subscriber="bo")])
+    assert store.subscriptions.remove(["s-2", "s-9", "s-2", "no\x00id"]) == ["s-2"]
+    assert store.subscriptions.remove(["s-2"]) == []
+    assert store.subscriptions.remove(["s-3", "s-1"], subscriber="ana") == ["s-1"]
+    assert store.subscriptions.list() == [wants("s-3", subscriber="bo")]
+    assert store.subscriptions.version() == 3, "what removes nothing is no change"
+
+
+def test_changes_are_net(store: Store) -> None:
+    store.subscriptions.add_many([wants("s-1"), wants("s-2")])
+    seen = store.subscriptions.changes(0)
+    assert seen == Changes(1, [wants("s-1"), wants("s-2")], [])
+    store.subscriptions.add(wants("s-3"))
+    store.subscriptions.remove(["s-3", "s-1"])
+    store.subscriptions.add(wants("s-1", "price > 5"))
+    assert store.subscriptions.changes(seen.version) == Changes(4, [wants("s-1", "price > 5")], ["s-1"])
+    assert store.subscriptions.changes(0) == Changes(4, [wants("s-2"), wants("s-1", "price > 5")], [])
+    assert store.subscriptions.changes(4) == Changes(4, [], [])
+
+
+def test_a_version_from_the_future_is_refused(store: Store) -> None:
+    with pytest.raises(StoreError, match="remove the segments folder"):
+        store.subscriptions.changes(1)
+
+
+def test_many_at_once(store: Store) -> None:
+    many = [wants(f"s-{i:05}", f"price < {i}") for i in range(11_000)]
+    store.subscriptions.add_many(many)
+    assert store.subscriptions.changes(0) == Changes(1, many, [])
+    gone = [one.id for one in many[::2]]
+    assert store.subscriptions.remove(gone) == gone
+    assert store.subscriptions.changes(1) == Changes(2, [], gone)
+
+
+@settings(max_examples=10)
+@given(st.randoms(use_true_random=False))
+def test_a_follower_that_applies_changes_has_what_is_listed(
+    tmp_path_factory: pytest.TempPathFactory, choose: random.Random
+) -> None:
+    """Whenever it looks, and however much happened in between."""
+    ids = [f"s-{i}" for i in range(5)]
+    with open_store(sqlite_url(tmp_path_factory.mktemp("follower") / "store.db")) as store:
+        known: dict[str, Subscription] = {}
+        version = 0
+        for step in range(25):
+            live = {one.id for one in store.subscriptions.list()}
+            free = [id for id in ids if id not in live]
+            if choose.random() < 0.5 and free:
+                store.subscriptions.add_many(
+                    wants(id, f"step = {step}") for id in choose.sample(free, choose.randint(1, len(free)))
+                )
+            else:
+                store.subscriptions.remove(choose.sample(ids, choose.randint(1, 3)))
+            if choose.random() < 0.3:
+                changes = store.subscriptions.changes(version)
+                for id in changes.removed:
+                    del known[id]
+                assert not known.keys() & {one.id for one in changes.added}
+                known |= {one.id: one for one in changes.added}
+                version = changes.version
+                assert sorted(known) == sorted(one.id for one in store.subscriptions.list())
+                assert set(known.values()) == set(store.subscriptions.list())

@@ -1,0 +1,71 @@
+"""What other processes do to a store while a test looks at it."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
+
+from tidings.model import Publication, Subscription
+from tidings.store import Found, open_store
+
+
+def opens(url: str, name: str, start: Barrier) -> None:
+    """Open the store at the same moment as others, and use it at once."""
+    start.wait()
+    with open_store(url) as store:
+        store.journal.append([Publication(name, "application/json", b"{}")])
+
+
+def publishes(url: str, name: str, start: Barrier, appends: int) -> None:
+    """Append publications, a few at a time; every third time also one that everybody else appends."""
+    choose = random.Random(name)
+    with open_store(url) as store:
+        start.wait()
+        for number in range(appends):
+            some = [
+                Publication(f"{name}-{number}-{i}", "application/json", b"{}")
+                for i in range(choose.randint(1, 6))
+            ]
+            shared = [Publication(f"shared-{number}", "application/json", b"{}")] if number % 3 == 0 else []
+            store.journal.append(some + shared)
+
+
+def subscribes(url: str, name: str, start: Barrier, times: int) -> None:
+    """Add subscriptions, and remove every second one again."""
+    with open_store(url) as store:
+        start.wait()
+        for number in range(times):
+            id = store.subscriptions.add(
+                Subscription(f"{name}-{number}", name, "predicates", f"a = {number}")
+            )
+            if number % 2:
+                store.subscriptions.remove([id])
+
+
+def notifies(url: str, stream: str, start: Barrier, batches: int) -> None:
+    """Commit batches of which others commit a part too, for subscribers in no particular order."""
+    choose = random.Random(stream)
+    with open_store(url) as store:
+        start.wait()
+        for batch in range(batches):
+            people = choose.sample(range(40), 25)
+            own = [Found(f"{stream}-{batch}", f"s-{person}", f"user-{person}") for person in people]
+            shared = [Found(f"shared-{batch}", f"s-{person}", f"user-{person}") for person in people]
+            store.notifications.commit_batch(stream, batch, own + shared)
+
+
+BATCH = 1_500
+PEOPLE = 20
+
+
+def writes_until_killed(url: str, progress: Connection, first: int) -> None:
+    """Append and commit large batches, one after the other, and tell after each."""
+    with open_store(url) as store:
+        for batch in count(first):
+            ids = [f"p-{batch}-{i}" for i in range(BATCH)]
+            store.journal.append(Publication(id, "application/json", b"{}") for id in ids)
+            found = [Found(id, f"s-{i % PEOPLE}", f"user-{i % PEOPLE}") for i, id in enumerate(ids)]
+            store.notifications.commit_batch("main", batch, found)
+            progress.send(batch)
