@@ -1,13 +1,14 @@
 """The docs are true: examples run and print what they say, links lead somewhere, nothing public is left out.
 
-A fenced block marked `console` is run. Lines with `$ ` are commands, the lines below are what they print; ids may
-differ, but the same id must be the same everywhere on the page, and `...` stands for anything. A page's commands run in
-order, in one empty folder with `examples/` beside it.
+A fenced block marked `console` is run, and one marked `python` if it has prompts. In a console, lines with `$ ` are
+commands and the lines below are what they print; ids may differ, but the same id must be the same everywhere on the
+page, and `...` stands for anything. A page's commands run in order, in one empty folder with `examples/` beside it.
 """
 
 from __future__ import annotations
 
 import ast
+import doctest
 import os
 import re
 import shlex
@@ -113,6 +114,11 @@ class Page:
         self.real.update(zip(told, real, strict=False))
 
 
+def prompts(page: Path) -> str:
+    """The page's Python blocks that have prompts, as one session."""
+    return "\n".join(block[2] for block in FENCED.finditer(page.read_text()) if ">>> " in block[2])
+
+
 RUNNABLE = [page for page in PAGES if any(True for _ in examples(page))]
 
 
@@ -123,6 +129,16 @@ def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     here = Page(tmp_path)
     for example in examples(page):
         here.run(example)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if prompts(page)], ids=name)
+def test_python(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    session = doctest.DocTestParser().get_doctest(prompts(page), {}, name(page), str(page), 0)
+    told: list[str] = []
+    outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=told.append)
+    assert outcome.failed == 0, "".join(told)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -42,7 +42,7 @@ def demo(
         int | None,
         typer.Option(min=1, metavar="N", help="End after N events, instead of going on until Ctrl-C."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Which auctions: the same seed gives the same ones.")] = 4,
+    seed: Annotated[int, typer.Option(help="Which auctions: the same seed gives the same ones.")] = 7,
     master: Master = None,
 ) -> None:
     """Show Tidings at work: auctions, people, a stream, notifications.
@@ -63,21 +63,23 @@ def demo(
 
 
 def _set_the_scene(tidings: Tidings) -> None:
-    _title("Two publishers say what their auctions look like")
-    for name in auctions.SCHEMAS:
-        _typed("schema", "extend", name)
-        output.line(_summary(tidings, auctions.schema_text(name)))
+    _title("A publisher says what its auctions look like")
+    _extend(tidings, auctions.FURNITURE)
     _title("People say what they want to know about")
     for wish in auctions.WISHES:
         _subscribe(tidings, wish)
     _title("Somebody mistypes")
     _subscribe(tidings, auctions.WRONG_WISH)
+    _title("A second publisher joins, with things nobody could foresee")
+    _extend(tidings, auctions.CURIOSITIES)
+    _subscribe(tidings, auctions.LATER_WISH)
 
 
-def _summary(tidings: Tidings, schema: str) -> str:
+def _extend(tidings: Tidings, name: str) -> None:
     from tidings.schema.summary import summary
 
-    return summary(tidings.extend_schema(schema).schema)
+    _typed("schema", "extend", name)
+    output.line(summary(tidings.extend_schema(auctions.schema_text(name)).schema))
 
 
 def _subscribe(tidings: Tidings, wish: auctions.Wish) -> None:

@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 failed; 2 the input or the command line was refused; 3 don
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ from tidings.interfaces.cli import (
     schema,
     subscriptions,
 )
+from tidings.interfaces.cli.options import prose
 
 
 class Commands(TyperGroup):
@@ -55,7 +57,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def tidings(
     version: Annotated[
         bool,
@@ -72,19 +73,25 @@ def tidings(
     """
 
 
+app.callback(help=prose(tidings))(tidings)
+
 DAILY, STREAM, SETTING_UP = "Subscribe and publish", "On Spark", "Set up and look around"
 
-app.command("subscribe", rich_help_panel=DAILY)(subscriptions.subscribe)
-app.command("unsubscribe", rich_help_panel=DAILY)(subscriptions.unsubscribe)
-app.command("subscriptions", rich_help_panel=DAILY)(subscriptions.subscriptions)
-app.command("publish", rich_help_panel=DAILY)(publish.publish)
-app.command("notifications", rich_help_panel=DAILY)(notifications.notifications)
-app.command("rejects", rich_help_panel=DAILY)(rejects.rejects)
-app.command("run", rich_help_panel=STREAM)(run.run)
-app.command("match", rich_help_panel=STREAM)(match.match)
+COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
+    (DAILY, subscriptions.subscribe),
+    (DAILY, subscriptions.unsubscribe),
+    (DAILY, subscriptions.subscriptions),
+    (DAILY, publish.publish),
+    (DAILY, notifications.notifications),
+    (DAILY, rejects.rejects),
+    (STREAM, run.run),
+    (STREAM, match.match),
+    (SETTING_UP, demo.demo),
+    (SETTING_UP, doctor.doctor),
+)
+for panel, command in COMMANDS:
+    app.command(help=prose(command), rich_help_panel=panel)(command)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
-app.command("demo", rich_help_panel=SETTING_UP)(demo.demo)
-app.command("doctor", rich_help_panel=SETTING_UP)(doctor.doctor)
 
 
 def main() -> None:

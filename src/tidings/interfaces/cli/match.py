@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,7 +36,10 @@ def match(
         str, typer.Option("--id", metavar="FIELD", help="The field that holds an event's id.")
     ] = "id",
     schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Check both sides against this event schema.")
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Check both sides against this event schema; several extend it in turn."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a result that is there.")] = False,
     master: Master = None,
@@ -52,7 +56,7 @@ def match(
     """
     from tidings.spark import batch
 
-    request = batch.Request(subscriptions, publications, out, rejects, id, _schema(schema), force)
+    request = batch.Request(subscriptions, publications, out, rejects, id, _schema(schema or ()), force)
     session = open_spark(master)
     try:
         with Bar(as_json) as bar:
@@ -64,10 +68,16 @@ def match(
         raise typer.Exit(output.WITH_REJECTS)
 
 
-def _schema(file: Path | None) -> EventSchema | None:
-    from tidings.schema.files import load
+def _schema(paths: Sequence[Path]) -> EventSchema | None:
+    """The schema that the files make together; none without files."""
+    from tidings.schema.event_schema import EventSchema
+    from tidings.schema.extension import extend
+    from tidings.schema.files import load_parts
 
-    return load(file) if file else None
+    schema = EventSchema()
+    for path in paths:
+        schema = extend(schema, load_parts(path)).schema
+    return schema if paths else None
 
 
 class Bar:

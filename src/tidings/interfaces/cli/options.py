@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,8 +58,14 @@ Master = Annotated[
 ]
 
 
-def open_spark(master: str | None, log: Path | None = None) -> Any:
-    """A session where the user wants it; `sc://` is Spark Connect."""
+def prose(command: Callable[..., None]) -> str:
+    """A command's help from its docstring: paragraphs flow with the terminal's width, examples stay as written."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(each if each.startswith("[dim]") else each.replace("\n", " ") for each in paragraphs)
+
+
+def open_spark(master: str | None, log: Path = Path(os.devnull)) -> Any:
+    """A session where the user wants it (`sc://` is Spark Connect); what the JVM chatters goes to `log`."""
     from tidings.spark.session import open_session
 
     if master and master.startswith("sc://"):

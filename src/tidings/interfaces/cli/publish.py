@@ -43,7 +43,7 @@ def publish(
     the good ones are published and the others listed (exit code 3).
 
     [dim]Examples[/]
-      tidings publish '{"event_type": "furniture", "price": 180, "quantity": 2, "furniture_category": "table"}'
+      tidings publish '{"title": "cuckoo clock", "price": 180}'
       tidings publish sold.json --id lot-4711
       tidings publish events.jsonl --id-field lot
       tail -f auctions.log | tidings publish -

@@ -10,7 +10,7 @@ import typer
 
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings, prose
 
 if TYPE_CHECKING:
     from tidings.schema.event_schema import EventSchema
@@ -23,7 +23,6 @@ app = typer.Typer(
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A schema as YAML.", show_default=False)]
 
 
-@app.command()
 def show(home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
     """Print the schema in use, as the YAML that would make it.
 
@@ -42,7 +41,6 @@ def show(home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False
         typer.echo(dump(schema), nl=False)
 
 
-@app.command()
 def check(file: File, as_json: AsJson = False) -> None:
     """Read a schema file and say what is wrong with it, or what is in it.
 
@@ -59,7 +57,6 @@ def check(file: File, as_json: AsJson = False) -> None:
         output.line(summary(schema))
 
 
-@app.command()
 def extend(file: File, home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
     """Add a file's domains, attributes and event types to the schema in use.
 
@@ -94,3 +91,7 @@ def _json_rows(schema: EventSchema) -> None:
 
     for row in to_rows(schema):
         output.json_line(asdict(row))
+
+
+for command in (show, check, extend):
+    app.command(help=prose(command))(command)

@@ -1,0 +1,48 @@
+"""`schema show`, `schema check`, `schema extend`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.interfaces.calling import EXAMPLES, Tidings
+
+FURNITURE = str(EXAMPLES / "furniture.yaml")
+SUMMARY = "2 event types, 5 attributes, 3 domains (furniture_category: 14 concepts)\n"
+
+
+def test_extend_says_what_there_is_now(tidings: Tidings) -> None:
+    assert tidings("schema", "extend", FURNITURE).stdout == SUMMARY
+    assert tidings("schema", "extend", FURNITURE).stdout == f"nothing new: {SUMMARY}"
+
+
+def test_check_reads_a_file_and_keeps_nothing(tidings: Tidings) -> None:
+    assert tidings("schema", "check", FURNITURE).stdout == SUMMARY
+    assert tidings("schema", "show").stdout == ""
+
+
+def test_what_show_prints_makes_the_same_schema(furniture: Tidings) -> None:
+    Path("again.yaml").write_text(furniture("schema", "show").stdout)
+    assert furniture("schema", "extend", "again.yaml").stdout == f"nothing new: {SUMMARY}"
+    rows = [json.loads(row) for row in furniture("schema", "show", "--json").stdout.splitlines()]
+    assert {"event_type", "attribute", "domain"} <= {row["section"] for row in rows}
+
+
+def test_a_mistake_in_a_file_is_underlined(tidings: Tidings) -> None:
+    Path("wrong.yaml").write_text("attributes:\n  price: numbers\n")
+    done = tidings("schema", "check", "wrong.yaml")
+    assert done.exit_code == 2
+    assert "line 2" in done.stderr and "^" in done.stderr
+
+
+def test_what_is_no_extension_is_refused(furniture: Tidings) -> None:
+    Path("other.yaml").write_text("attributes:\n  price: string\n")
+    done = furniture("schema", "extend", "other.yaml")
+    assert done.exit_code == 2
+    assert "price" in done.stderr
+
+
+def test_a_file_that_is_not_there(tidings: Tidings) -> None:
+    done = tidings("schema", "extend", "nowhere.yaml")
+    assert done.exit_code == 2
+    assert done.stderr == "error: no file 'nowhere.yaml'; accepted: a schema as YAML\n"

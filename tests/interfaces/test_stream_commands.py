@@ -1,0 +1,139 @@
+"""The commands that need Spark, as processes of their own: run, match, demo, doctor."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+from tests.interfaces.calling import EXAMPLES, Tidings, start
+
+pytestmark = pytest.mark.spark
+TABLE = '{"event_type":["antiques","furniture"],"price":180,"quantity":2,"period":"XVI","furniture_category":"table"}'
+CHEAP = '{"event_type":"furniture","price":20,"quantity":1,"furniture_category":"bed"}'
+
+
+def call(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tidings", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def stream(furniture: Tidings, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`tidings run` in a second terminal, from the moment it says that it reads."""
+    running = start("run", "--master", "local[2]", cwd=tmp_path)
+    assert running.stderr
+    said = running.stderr.readline()
+    assert said.startswith("stream"), said + running.stderr.read()
+    yield running
+    running.kill()
+    running.communicate()
+
+
+def test_run_notifies_within_moments_and_ends_on_ctrl_c(
+    furniture: Tidings, stream: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    """The tour's first scene: subscribe, publish, be told; then subscribe again while the stream runs."""
+    subscription = furniture(
+        "subscribe", "--as", "ana", "furniture_category is a 'dining room' and price < 200", "--json"
+    )
+    first = json.loads(subscription.stdout)["id"]
+    publication = furniture("publish", TABLE).stdout.split()[0]
+    follower = start("notifications", "--as", "ana", "--follow", cwd=tmp_path)
+    assert follower.stdout
+    told = follower.stdout.readline()
+    assert told == (
+        f"#1  {first}  {publication}  furniture_category 'table' is a 'dining room'; price 180 < 200\n"
+    )
+    furniture("subscribe", "--as", "ana", "price < 50", "--id", "cheap")
+    furniture("publish", CHEAP, "--id", "bed")
+    assert follower.stdout.readline() == "#2  cheap  bed  price 20 < 50\n"
+    follower.send_signal(signal.SIGINT)
+    assert follower.communicate()[1] == "" and follower.returncode == 130
+    stream.send_signal(signal.SIGINT)
+    printed, complained = stream.communicate()
+    assert stream.returncode == 130, complained
+    assert printed.splitlines()[-1] == "2 events, 2 notifications"
+    assert complained == ""
+
+
+def test_notifications_page_by_number(furniture: Tidings, tmp_path: Path) -> None:
+    furniture("subscribe", "--as", "ana", "price > 0", "--id", "all")
+    for number in range(3):
+        furniture("publish", CHEAP, "--id", f"p{number}")
+    done = call("run", "--once", "--master", "local[2]", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["total_notifications"] == 3
+    page = furniture("notifications", "--as", "ana", "--after", "1", "--limit", "1", "--json")
+    [notification] = [json.loads(line) for line in page.stdout.splitlines()]
+    assert (notification["sequence"], notification["publication"]) == (2, "p1")
+    assert notification["because"] == [{"predicate": "price > 0", "value": 20, "at": "/price"}]
+    nothing = furniture("notifications", "--as", "bo")
+    assert nothing.stdout == "" and "tidings run" in nothing.stderr
+
+
+def test_match_is_a_job_with_a_summary(tmp_path: Path) -> None:
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events/a.jsonl").write_text('{"id": "x", "price": 1}\n{"id": "y", "price": 9}\nnonsense\n')
+    subscriptions = [
+        {"id": "s1", "subscriber": "ana", "language": "predicates", "text": "price < 5"},
+        {"id": "s2", "subscriber": "bo", "language": "predicates", "text": "price <"},
+    ]
+    (tmp_path / "subs.jsonl").write_text("\n".join(json.dumps(one) for one in subscriptions))
+    words = ("match", "--subscriptions", "subs.jsonl", "--publications", "events", "--out", "out.parquet")
+    done = call(*words, "--rejects", "bad.jsonl", "--master", "local[2]", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert re.fullmatch(r"events █+ 2  [\d,]+/s   1 match   2 rejects\n", done.stdout)
+    assert "1 subscription -> 1 segment in" in done.stderr and "bad.jsonl" in done.stderr
+    assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == [
+        {"publication": "x", "subscription": "s1"}
+    ]
+    rejects = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
+    assert [(one["what"], one["id"]) for one in rejects] == [
+        ("subscription", "s2"),
+        ("publication", "a.jsonl:3"),
+    ]
+    again = call(*words, cwd=tmp_path)
+    assert again.returncode == 2 and "--force" in again.stderr
+
+
+def test_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path) -> None:
+    done = call("demo", "--events", "6", "--master", "local[2]", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "did you mean 'price'?" in done.stdout
+    assert "refused: furniture_category is mandatory for furniture (rule R2)" in done.stdout
+    counts = re.search(r"^(\d+) notifications: (.*)$", done.stdout, re.MULTILINE)
+    assert counts and int(counts[1]) > 3
+    assert done.stdout.rstrip().endswith("docs/getting-started.md goes on from here")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_finds_this_machine_well(tmp_path: Path) -> None:
+    done = call("doctor", "--json", "--master", "local[1]", cwd=tmp_path)
+    findings = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, findings
+    assert [one["check"] for one in findings] == ["python", "home", "store", "kernels", "java", "spark"]
+
+
+def test_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    (tmp_path / "file").write_text("")
+    done = call("doctor", "--home", "file", cwd=tmp_path)
+    assert done.returncode == 4
+    wrong = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("wrong")]
+    assert wrong == ["home", "java", "spark"]
+    assert "choose another with --home" in done.stdout
+
+
+def test_examples_are_a_runnable_job() -> None:
+    """The files the docs speak of fit each other."""
+    subscriptions = [json.loads(line) for line in (EXAMPLES / "subscriptions.jsonl").open()]
+    assert {one["language"] for one in subscriptions} == {"predicates"}
+    assert all(json.loads(line)["event_type"] for line in (EXAMPLES / "auctions.jsonl").open())
