@@ -1,0 +1,141 @@
+"""Addresses, versions, and what is said when a store cannot be used."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, insert, make_url, select, text
+
+from postgres import Server
+from tidings.errors import StoreError
+from tidings.store import Store, migrations, open_store, sqlite_url, tables
+from tidings.store.database import open_database
+from tidings.store.migrations import MIGRATIONS, Migration, migrate
+
+
+def test_a_store_keeps_what_it_has_when_it_is_opened_again(store: Store, url: str) -> None:
+    store.database.transact(lambda c: c.execute(insert(tables.counters), {"name": "mine", "value": 7}))
+    with open_store(url) as again, again.database.read() as connection:
+        names = [row.name for row in connection.execute(select(tables.migrations.c.name).order_by("version"))]
+    assert names == [migration.name for migration in MIGRATIONS]
+
+
+def test_a_store_of_an_older_version_is_brought_up_to_date(url: str) -> None:
+    database = open_database(url)
+    assert migrate(database, MIGRATIONS[:2]) == 2
+    assert migrate(database) == MIGRATIONS[-1].version
+    with open_store(url) as store:
+        assert (store.journal.head(), store.notifications.count(), store.schemas.version()) == (0, 0, 0)
+    database.close()
+
+
+def test_a_store_of_a_newer_version_is_refused(store: Store, url: str) -> None:
+    newer = MIGRATIONS[-1].version + 1
+    migrate(store.database, (*MIGRATIONS, Migration(newer, "of next year", ())))
+    with pytest.raises(
+        StoreError, match=f"the store is of version {newer}, .* use the newer Tidings"
+    ) as refused:
+        open_store(url)
+    password = make_url(url).password
+    assert password is None or password not in str(refused.value)
+
+
+def test_a_migration_that_fails_leaves_nothing(store: Store, url: str) -> None:
+    def breaks(connection: Connection) -> None:
+        connection.execute(text("CREATE TABLE half_done (x INTEGER)"))
+        raise RuntimeError("no")
+
+    newer = (*MIGRATIONS, Migration(MIGRATIONS[-1].version + 1, "breaks", (breaks,)))
+    with pytest.raises(RuntimeError):
+        migrate(store.database, newer)
+    with open_store(url) as again, again.database.read() as connection:
+        assert not migrations.inspect(connection).has_table("half_done")
+
+
+def test_what_raises_inside_a_transaction_undoes_it(store: Store) -> None:
+    def work(connection: Connection) -> None:
+        connection.execute(insert(tables.counters), {"name": "half", "value": 1})
+        raise ValueError("no")
+
+    with pytest.raises(ValueError):
+        store.database.transact(work)
+    with store.database.read() as connection:
+        assert connection.execute(select(tables.counters).where(tables.counters.c.name == "half")).all() == []
+
+
+def test_a_lost_race_is_run_again(store: Store) -> None:
+    """On PostgreSQL two transactions may insert the same key; on SQLite they cannot meet."""
+    tries = 0
+
+    def work(connection: Connection) -> None:
+        nonlocal tries
+        tries += 1
+        found = connection.execute(select(tables.counters).where(tables.counters.c.name == "raced")).all()
+        if tries == 1 and not store.database.is_sqlite:
+            store.database.transact(work)
+        if not found:
+            connection.execute(insert(tables.counters), {"name": "raced", "value": tries})
+
+    store.database.transact(work)
+    assert tries == (1 if store.database.is_sqlite else 3)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("nonsense", "this is no store address"),
+        ("ana:secret@nowhere", "this is no store address"),
+        ("mysql://ana:secret@host/db", "no store can live at this address"),
+        ("sqlite://", "no store can live at this address"),
+        ("sqlite:///:memory:", "no store can live at this address"),
+        ("postgresql://ana:secret@127.0.0.1:1/db", "is the server running"),
+        ("postgresql://ana:secret@no-such-host.invalid/db", "is the host's name right"),
+    ],
+)
+def test_a_wrong_address_is_refused_without_its_password(url: str, said: str) -> None:
+    with pytest.raises(StoreError, match=said) as refused:
+        open_store(url)
+    assert "secret" not in str(refused.value)
+    assert "secret" not in str(refused.value.facts())
+
+
+def test_a_wrong_password_or_database_is_said(postgres_server: Server) -> None:
+    with pytest.raises(StoreError, match="are user and password right"):
+        open_store(postgres_server.url("postgres").replace(postgres_server.password, "wrong"))
+    with pytest.raises(StoreError, match="create the database first") as refused:
+        open_store(postgres_server.url("no_such_database"))
+    assert postgres_server.password not in str(refused.value)
+
+
+def test_without_the_driver_the_hint_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StoreError, match=r"pip install 'tidings\[postgresql\]'"):
+        open_store("postgresql://ana:secret@127.0.0.1:1/db")
+
+
+def test_a_file_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="does the folder exist"):
+        open_store(sqlite_url(tmp_path / "missing" / "store.db"))
+    (tmp_path / "letter.txt").write_text("dear store, " * 100)
+    with pytest.raises(StoreError, match="the file is something else"):
+        open_store(sqlite_url(tmp_path / "letter.txt"))
+    with pytest.raises(StoreError, match="question mark"):
+        sqlite_url(tmp_path / "what?" / "store.db")
+
+
+def test_sqlite_waits_for_the_disk_and_lets_readers_read(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path / "a store.db")
+    with open_store(url) as store, store.database.read() as connection:
+        settings = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in SETTINGS}
+        assert settings == SETTINGS
+        writer = sqlite3.connect(tmp_path / "a store.db", isolation_level=None)
+        writer.execute("BEGIN IMMEDIATE")
+        assert store.journal.head() == 0
+        writer.execute("ROLLBACK")
+        writer.close()
+
+
+SETTINGS = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 60_000}
