@@ -40,8 +40,13 @@ class Built:
 
 def build(compiled: Compiled) -> Built:
     """Lay compiled subscriptions out as a segment."""
-    columns = collect_constants(compiled)
-    blocks = [lower(block, columns) for block in compiled.blocks if len(block.rows)]
+    constants = collect_constants(compiled)
+    columns = constants.columns
+    blocks = [
+        lower(block, lots, constants)
+        for block, lots in zip(compiled.blocks, constants.lots, strict=True)
+        if len(block.rows)
+    ]
     codecs = build_codecs(list(columns.values()), {d.name: d for d in compiled.domains})
     layout = Layout(len(columns))
     for uniform in _uniform_groups(blocks):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.atoms import Aspect, Column
-from tidings.compiler.plan import Literals, Numbers, Relation
+from tidings.compiler.plan import Literals, Relation
 from tidings.kernels import codes as code
 from tidings.kernels import tries
 from tidings.kernels.encode import Codecs
@@ -22,6 +22,9 @@ from tidings.values import Kind
 Codes = npt.NDArray[np.int32]
 _DENSE_LIMIT = 1 << 28
 _GRID_LIMIT = 1 << 22
+
+Lot = tuple[Kind, int]
+"""A lot of a column's constants: of which kind, and which of them."""
 
 BOUNDS = {
     Kind.NUMBER: (code.NUMBER_CODES, code.STRING_CODES - 1),
@@ -39,95 +42,101 @@ def code_bounds(column: Column, kind: Kind | None) -> tuple[int, int]:
 
 @dataclass
 class ColumnConstants:
-    """Collects a column's constants, then says their codes."""
+    """Collects a column's constants, sorts them all at once, then says the codes of each lot."""
 
     column: Column
     ordered: bool = False
     keyed: bool = False
-    numbers: list[Numbers] = field(default_factory=list)
-    strings: list[pa.Array] = field(default_factory=list)
-    instants: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    lots: dict[Kind, list[Literals]] = field(default_factory=lambda: {kind: [] for kind in Kind})
     dense_low: int | None = None
     dense_count: int = 0
     dense_distinct: int = 0
     nearest: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     rest: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    sorted_strings: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
-    sorted_instants: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    strings: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
+    instants: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    _codes: dict[Kind, Codes] = field(default_factory=dict)
+    _starts: dict[Kind, npt.NDArray[np.int64]] = field(default_factory=dict)
 
-    def add(self, literals: Literals, kind: Kind, relation: Relation) -> None:
+    def add(self, literals: Literals, kind: Kind, relation: Relation) -> Lot:
+        """Take a lot of constants; its codes can be asked for when all are there."""
         self.ordered |= kind == Kind.STRING and relation not in (Relation.EQ, Relation.NE, Relation.IN)
         self.keyed |= relation in (Relation.EQ, Relation.IN)
-        if isinstance(literals, Numbers):
-            self.numbers.append(literals)
-        elif kind == Kind.STRING:
-            self.strings.append(literals)
-        elif kind == Kind.INSTANT:
-            self.instants.append(np.asarray(literals, np.int64))
+        self.lots[kind].append(literals)
+        return kind, len(self.lots[kind]) - 1
 
     def finish(self) -> None:
-        """Sort what was collected; `codes` can be asked afterwards."""
-        self._sort_numbers()
-        if self.strings:
-            found = pc.unique(pa.chunked_array([s.cast(pa.binary()) for s in self.strings]))
-            self.sorted_strings = found.take(pc.sort_indices(found))
-        if self.instants:
-            self.sorted_instants = np.unique(np.concatenate(self.instants))
-        self.strings, self.instants = [], []
+        """Sort what was collected and code it: once for the column, however many lots there are."""
+        code_all = {
+            Kind.NUMBER: self._code_numbers,
+            Kind.STRING: self._code_strings,
+            Kind.BOOLEAN: self._code_booleans,
+            Kind.INSTANT: self._code_instants,
+        }
+        for kind, lots in self.lots.items():
+            if lots:
+                self._starts[kind] = _starts([len(lot) for lot in lots])
+                self._codes[kind] = code_all[kind](lots)
+        self.lots.clear()
 
-    def _sort_numbers(self) -> None:
-        if not self.numbers:
-            return
+    def codes(self, lot: Lot) -> Codes:
+        """The codes of a lot."""
+        kind, number = lot
+        return self._codes[kind][self._starts[kind][number] : self._starts[kind][number + 1]]
+
+    @property
+    def distinct(self) -> int:
+        """How many different constants there are: the statistics behind the choice of keys."""
+        return self.dense_distinct + len(self.nearest) + len(self.strings) + len(self.instants)
+
+    def span(self, kind: Kind | None) -> int:
+        """How many codes the constants of a kind are spread over."""
+        counts = {
+            Kind.NUMBER: self.dense_count + len(self.nearest),
+            Kind.STRING: len(self.strings),
+            Kind.INSTANT: len(self.instants),
+        }
+        return 2 * max(1, counts.get(kind, 1) if kind is not None else 1)
+
+    def _code_numbers(self, lots: Sequence[Any]) -> Codes:
         # Adding zero turns -0.0 into 0.0: they are one number, and must have one code.
-        nearest = np.concatenate([n.nearest for n in self.numbers]) + 0.0
-        rest = np.concatenate([n.rest for n in self.numbers])
-        self.numbers = []
+        nearest = np.concatenate([lot.nearest for lot in lots]) + 0.0
+        rest = np.concatenate([lot.rest for lot in lots])
         if not rest.any():
             low, high = nearest.min(), nearest.max()
             if high - low < _DENSE_LIMIT and max(-low, high) < 2**53 and not (nearest % 1).any():
                 self.dense_low, self.dense_count = int(low), int(high - low) + 1
                 self.dense_distinct = len(np.unique(nearest)) if self.keyed else self.dense_count
-                return
-            self.nearest = np.unique(nearest)
+                return _odd(nearest.astype(np.int64) - self.dense_low)
+            self.nearest, place = np.unique(nearest, return_inverse=True)
             self.rest = np.zeros(len(self.nearest), np.int64)
-            return
+            return _odd(place)
         order = np.lexsort((rest, nearest))
-        nearest, rest = nearest[order], rest[order]
-        new = np.ones(len(order), bool)
-        new[1:] = (nearest[1:] != nearest[:-1]) | (rest[1:] != rest[:-1])
-        self.nearest, self.rest = nearest[new], rest[new]
+        near, left = nearest[order], rest[order]
+        new = np.concatenate(([True], (near[1:] != near[:-1]) | (left[1:] != left[:-1])))
+        self.nearest, self.rest = near[new], left[new]
+        place = np.empty(len(order), np.int64)
+        place[order] = np.cumsum(new) - 1
+        return _odd(place)
 
-    @property
-    def distinct(self) -> int:
-        """How many different constants there are: the statistics behind the choice of keys."""
-        return self.dense_distinct + len(self.nearest) + len(self.sorted_strings) + len(self.sorted_instants)
+    def _code_strings(self, lots: Sequence[Any]) -> Codes:
+        values = pa.chunked_array([pa.array(lot, pa.binary()) for lot in lots])
+        found = pc.unique(values)
+        self.strings = found.take(pc.sort_indices(found))
+        place = np.asarray(pc.index_in(values, value_set=self.strings)).astype(np.int64)
+        return _odd(place, code.STRING_CODES if self.column.aspect == Aspect.VALUE else 0)
 
-    def codes(self, literals: Literals, kind: Kind) -> Codes:
-        """The codes of constants that were collected."""
-        if isinstance(literals, Numbers):
-            return self._number_codes(literals)
-        if kind == Kind.BOOLEAN:
-            return (code.BOOLEAN_CODES + 2 * np.asarray(literals, np.int32) + 1).astype(np.int32)
-        if kind == Kind.INSTANT:
-            place = np.searchsorted(self.sorted_instants, np.asarray(literals, np.int64))
-            return (code.INSTANT_CODES + 2 * place + 1).astype(np.int32)
-        strings = pa.array(literals, pa.binary())
-        place = np.asarray(pc.index_in(strings, value_set=self.sorted_strings))
-        base = code.STRING_CODES if self.column.aspect == Aspect.VALUE else 0
-        return (base + 2 * place.astype(np.int64) + 1).astype(np.int32)
+    def _code_booleans(self, lots: Sequence[Any]) -> Codes:
+        return _odd(np.concatenate(lots).astype(np.int64), code.BOOLEAN_CODES)
 
-    def _number_codes(self, numbers: Numbers) -> Codes:
-        if self.dense_low is not None:
-            return (2 * (numbers.nearest - self.dense_low).astype(np.int64) + 1).astype(np.int32)
-        nearest = numbers.nearest + 0.0
-        place = np.searchsorted(self.nearest, nearest)
-        if self.rest.any():
-            # Constants that share a double stand together: walk on to the one with the same rest.
-            behind = self.rest[place] != numbers.rest
-            while behind.any():
-                place[behind] += 1
-                behind = self.rest[place] != numbers.rest
-        return (2 * place + 1).astype(np.int32)
+    def _code_instants(self, lots: Sequence[Any]) -> Codes:
+        self.instants, place = np.unique(np.concatenate(lots).astype(np.int64), return_inverse=True)
+        return _odd(place, code.INSTANT_CODES)
+
+
+def _odd(place: npt.NDArray[np.int64], base: int = 0) -> Codes:
+    """The codes of constants by their places in the order."""
+    return (base + 2 * place + 1).astype(np.int32)
 
 
 def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domain]) -> Codecs:
@@ -140,9 +149,9 @@ def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domai
         numbers=_number_codec(columns),
         strings=_string_codec(columns, named),
         instants=code.InstantCodec(
-            start=_starts([len(c.sorted_instants) for c in columns])[:-1],
-            count=np.array([len(c.sorted_instants) for c in columns], np.int64),
-            micros=_join([c.sorted_instants for c in columns], np.int64),
+            start=_starts([len(c.instants) for c in columns])[:-1],
+            count=np.array([len(c.instants) for c in columns], np.int64),
+            micros=_join([c.instants for c in columns], np.int64),
         ),
         trie_start=trie_start,
         trie=trie,
@@ -199,7 +208,7 @@ def _named_strings(column: ColumnConstants, domains: Mapping[str, Domain]) -> pa
         names = sorted(value.encode() for value in domains[column.column.domain].values)
         return pa.array(names, pa.binary())
     if column.column.aspect == Aspect.VALUE:
-        return column.sorted_strings
+        return column.strings
     return pa.array([], pa.binary())
 
 
@@ -238,7 +247,7 @@ def _tries(columns: Sequence[ColumnConstants]) -> tuple[npt.NDArray[np.int64], t
 
 def _trie(column: ColumnConstants) -> tries.Trie:
     """A column's patterns as a trie; those of SUFFIX columns are read backwards, and keep their numbers."""
-    patterns = column.sorted_strings
+    patterns = column.strings
     if column.column.aspect != Aspect.SUFFIX:
         built: tries.Trie = tries.build(*_packed(patterns))
         return built
@@ -259,7 +268,7 @@ def _relations(
         if column.column.aspect < Aspect.AT_MOST:
             continue
         domain = domains[column.column.domain]
-        constants = {c.decode(): 2 * i + 1 for i, c in enumerate(column.sorted_strings.to_pylist())}
+        constants = {c.decode(): 2 * i + 1 for i, c in enumerate(column.strings.to_pylist())}
         for value in values.to_pylist():
             related.extend(_related(column.column.aspect, domain, value.decode(), constants))
             offsets.append(len(related))

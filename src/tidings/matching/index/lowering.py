@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tidings.atoms import Column
-from tidings.compiler.plan import ClauseBlock, Compiled, Operands, Relation, TestShape
+from tidings.compiler.plan import ClauseBlock, Compiled, Relation, TestShape
 from tidings.kernels import match as kernel
 from tidings.matching import access
-from tidings.matching.index.codecs import Codes, ColumnConstants, code_bounds
-from tidings.values import Kind
+from tidings.matching.index.codecs import Codes, ColumnConstants, Lot, code_bounds
 
+Offsets = npt.NDArray[np.int64]
+Lots = tuple[Lot, ...]
 _INT32 = np.iinfo(np.int32)
 _UNIFORM = {
     Relation.EQ: kernel.EQUAL,
@@ -79,34 +80,53 @@ class LoweredBlock:
     rows: npt.NDArray[np.int32]
 
 
-def collect_constants(compiled: Compiled) -> dict[Column, ColumnConstants]:
-    """The constants of every column that some clause looks at, sorted and ready to be asked for codes."""
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The columns some clause looks at, in order, and for each test of each block the lots of its operands."""
+
+    columns: Mapping[Column, ColumnConstants]
+    numbers: Mapping[Column, int]
+    distinct: Mapping[Column, int]
+    lots: Sequence[Sequence[Lots]]
+
+
+def collect_constants(compiled: Compiled) -> Constants:
+    """Bring the constants of all blocks together by column, and number them."""
     columns: dict[Column, ColumnConstants] = {}
+    lots: list[list[Lots]] = []
     for block in compiled.blocks:
+        lots.append([])
         for test, operands in zip(block.shape, block.operands, strict=True):
-            constants = columns.setdefault(test.column, ColumnConstants(test.column))
-            for literals in (operands.values, operands.upper):
-                if literals is not None and test.kind is not None:
+            if test.column not in columns:
+                columns[test.column] = ColumnConstants(test.column)
+            constants = columns[test.column]
+            kept = (operands.values, operands.upper)
+            lots[-1].append(
+                tuple(
                     constants.add(literals, test.kind, test.relation)
+                    for literals in kept
+                    if literals is not None and test.kind is not None
+                )
+            )
     for constants in columns.values():
         constants.finish()
-    return dict(sorted(columns.items()))
+    ordered = dict(sorted(columns.items()))
+    numbers = {column: number for number, column in enumerate(ordered)}
+    return Constants(ordered, numbers, {c: each.distinct for c, each in ordered.items()}, lots)
 
 
-def lower(block: ClauseBlock, columns: Mapping[Column, ColumnConstants]) -> LoweredBlock:
+def lower(block: ClauseBlock, lots: Sequence[Lots], constants: Constants) -> LoweredBlock:
     """A block in codes, with its key chosen."""
-    numbers = {column: i for i, column in enumerate(columns)}
     tests = [
-        _lower_test(test, operands, columns[test.column], numbers[test.column], len(block.rows))
-        for test, operands in zip(block.shape, block.operands, strict=True)
+        _lower_test(test, operands.offsets, lot, constants, len(block.rows))
+        for test, operands, lot in zip(block.shape, block.operands, lots, strict=True)
     ]
-    distinct = {column: constants.distinct for column, constants in columns.items()}
     members = {
         i: len(test.members) / max(1, len(block.rows))
         for i, test in enumerate(tests)
         if test.members is not None
     }
-    key = access.key_of(block.shape, distinct, members)
+    key = access.key_of(block.shape, constants.distinct, members)
     if key is None:
         return LoweredBlock(tuple(tests), -1, np.empty(0, np.int32), block.rows)
     chosen = tests.pop(key)
@@ -119,60 +139,64 @@ def lower(block: ClauseBlock, columns: Mapping[Column, ColumnConstants]) -> Lowe
 
 
 def _lower_test(
-    test: TestShape, operands: Operands, constants: ColumnConstants, column: int, rows: int
+    test: TestShape, offsets: Offsets | None, lots: Lots, constants: Constants, rows: int
 ) -> LoweredTest:
+    column = constants.columns[test.column]
     floor, ceiling = code_bounds(test.column, test.kind)
-    op = _UNIFORM.get(test.relation, kernel.NO_CUT)
-    item = _ITEMS.get(test.relation, kernel.INSIDE)
-    low, high = np.full(rows, floor, np.int32), np.full(rows, ceiling, np.int32)
-    members = offsets = None
-    if test.relation == Relation.EXISTS:
-        low, high = np.full(rows, _INT32.min, np.int32), np.full(rows, _INT32.max, np.int32)
-    elif test.relation == Relation.IN:
-        members, offsets = _member_lists(operands, constants, test.kind)
-    else:
-        low, high = _interval(test, operands, constants, low, high)
-    span = max(1.0, 2.0 * constants.distinct)
-    width = 1.0 / max(1, constants.distinct)
-    if test.relation not in (Relation.EQ, Relation.IN) and rows:
-        wide = np.minimum(high.astype(np.float64), floor + span) - np.maximum(low, floor)
-        width = float(np.clip(wide.mean() / span, 0.0, 1.0))
-    plain = access.is_plain(test)
+    codes = [column.codes(lot) for lot in lots]
+    members: Codes | None = None
+    if offsets is not None:
+        members, offsets = _member_lists(codes[0], offsets)
+    low, high = _interval(test.relation, codes, rows, (floor, ceiling))
     return LoweredTest(
-        column, plain, op, item, test.negated, floor, ceiling, low, high, width, members, offsets
+        column=constants.numbers[test.column],
+        plain=access.is_plain(test),
+        op=_UNIFORM.get(test.relation, kernel.NO_CUT),
+        item=_ITEMS.get(test.relation, kernel.INSIDE),
+        negated=test.negated,
+        floor=floor,
+        ceiling=ceiling,
+        low=low,
+        high=high,
+        selectivity=_selectivity(test, column, low, high, floor),
+        members=members,
+        offsets=offsets,
     )
 
 
 def _interval(
-    test: TestShape, operands: Operands, constants: ColumnConstants, low: Codes, high: Codes
+    relation: Relation, codes: Sequence[Codes], rows: int, ends: tuple[int, int]
 ) -> tuple[Codes, Codes]:
-    if test.kind is None or operands.values is None:
-        raise ValueError(f"a test with {test.relation.name} needs an operand")
-    codes = constants.codes(operands.values, test.kind)
-    if test.relation in (Relation.EQ, Relation.NE):
-        return codes, codes
-    if test.relation in (Relation.LT, Relation.LE):
-        return low, codes - np.int32(test.relation == Relation.LT)
-    if test.relation in (Relation.GT, Relation.GE):
-        return codes + np.int32(test.relation == Relation.GT), high
-    if operands.upper is None:
-        raise ValueError("BETWEEN needs an upper operand")
-    return codes, constants.codes(operands.upper, test.kind)
+    """Between which codes a value satisfies each row; for `in`, whose codes are members, it says nothing."""
+    if relation == Relation.EXISTS:
+        ends = _INT32.min, _INT32.max
+    if relation in (Relation.EXISTS, Relation.IN):
+        return np.full(rows, ends[0], np.int32), np.full(rows, ends[1], np.int32)
+    if relation in (Relation.LT, Relation.LE):
+        return np.full(rows, ends[0], np.int32), codes[0] - np.int32(relation == Relation.LT)
+    if relation in (Relation.GT, Relation.GE):
+        return codes[0] + np.int32(relation == Relation.GT), np.full(rows, ends[1], np.int32)
+    return codes[0], codes[-1]
 
 
-def _member_lists(
-    operands: Operands, constants: ColumnConstants, kind: Kind | None
-) -> tuple[Codes, npt.NDArray[np.int64]]:
+def _selectivity(test: TestShape, column: ColumnConstants, low: Codes, high: Codes, floor: int) -> float:
+    """How often the test holds, if values are spread over the codes as evenly as the constants are."""
+    if test.relation in (Relation.EQ, Relation.IN) or not len(low):
+        return 1.0 / max(1, column.distinct)
+    span = column.span(test.kind)
+    wide = min(float(high.sum(dtype=np.int64)) / len(high), floor + span)
+    wide -= max(float(low.sum(dtype=np.int64)) / len(low), floor)
+    return min(1.0, max(0.0, wide / span))
+
+
+def _member_lists(codes: Codes, offsets: Offsets) -> tuple[Codes, Offsets]:
     """Each row's members as sorted codes, without repetition."""
-    if operands.offsets is None or operands.values is None or kind is None:
-        raise ValueError("IN needs lists of operands")
-    codes = constants.codes(operands.values, kind)
-    owner = np.repeat(np.arange(len(operands.offsets) - 1), np.diff(operands.offsets))
+    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((codes, owner))
     codes, owner = codes[order], owner[order]
     new = np.ones(len(codes), bool)
     new[1:] = (codes[1:] != codes[:-1]) | (owner[1:] != owner[:-1])
-    counts = np.bincount(owner[new], minlength=len(operands.offsets) - 1)
+    counts = np.bincount(owner[new], minlength=len(offsets) - 1)
     return codes[new], np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
