@@ -61,17 +61,22 @@ def publication_id(body_or_object: bytes | Mapping[str, Any], field: str = "id")
     return str(values[0]) or None
 
 
+_CONTAINERS = (dict, list, tuple, Mapping)
+
+
 def _gather(path: str, value: Any, found: dict[str, list[Scalar]], depth: int) -> None:
-    if isinstance(value, Mapping | list | tuple) and depth > MAX_DEPTH:
+    if value is None:
+        return
+    if not isinstance(value, _CONTAINERS):
+        found.setdefault(path, []).append(_scalar(path, value))
+    elif depth > MAX_DEPTH:
         raise DecodeProblem("nested too deeply", where=safe(path), accepted=f"at most {MAX_DEPTH} levels")
-    if isinstance(value, Mapping):
+    elif isinstance(value, Mapping):
         for key, inner in value.items():
             _gather(f"{path}.{_key(key)}", inner, found, depth + 1)
-    elif isinstance(value, list | tuple):
+    else:
         for inner in value:
             _gather(path, inner, found, depth + 1)
-    elif value is not None:
-        found.setdefault(path, []).append(_scalar(path, value))
 
 
 def _key(key: object) -> str:
@@ -81,11 +86,11 @@ def _key(key: object) -> str:
 
 
 def _scalar(path: str, value: object) -> Scalar:
-    if isinstance(value, bool | str):
+    if isinstance(value, (str, bool)):
         return value
     if isinstance(value, int) and INT64_MIN <= value <= INT64_MAX:
         return value
-    if isinstance(value, int | float):
+    if isinstance(value, (int, float)):
         return _double(path, value)
     accepted = "numbers, strings, booleans, objects, arrays and null"
     raise DecodeProblem(

@@ -63,8 +63,8 @@ def _rule_2(event: Event, schema: EventSchema, view: View, member: Member) -> It
             f"{name} {safe(show(refused))} is not in the domain {domain.name}, for {_who(schema, view, name)}"
         )
         yield ConsistencyProblem("R2", what, accepted=accepted(domain), hint=_hint(domain, refused))
-    if not member.multiple and _distinct(values) > 1:
-        shown = some((safe(show(value)) for value in values), 4)
+    if not member.multiple and len(values) > 1 and _distinct(values) > 1:
+        shown = some([safe(show(value)) for value in values], 4)
         yield ConsistencyProblem("R2", f"{name} is unique for {_who(schema, view, name)}", received=shown)
 
 
@@ -93,7 +93,7 @@ def _distinct(values: Sequence[Scalar]) -> int:
 def accepted(domain: Domain) -> str:
     """In words, what a value of the domain looks like."""
     if domain.kind in LISTED:
-        return some(show(value) for value in domain.values)
+        return some(domain.below, shown=show)
     if domain.kind is DomainKind.NUMERIC:
         low = "" if domain.minimum is None else f" from {domain.minimum}"
         return f"a number{low}" + ("" if domain.maximum is None else f" up to {domain.maximum}")
@@ -109,6 +109,6 @@ _ACCEPTED = {
 
 def _hint(domain: Domain, value: Scalar) -> str | None:
     if isinstance(value, str):
-        return did_you_mean(value, domain.values)
+        return did_you_mean(value, domain.below)
     same = show(str(value))
     return f"{show(value)} is not the string {same}" if domain.accepts(str(value)) else None

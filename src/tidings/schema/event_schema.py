@@ -15,6 +15,9 @@ from tidings.errors import ConsistencyProblem, Place, SchemaError
 from tidings.schema.domains import BUILT_IN, Domain, DomainKind
 from tidings.schema.names import EVENT_TYPE, did_you_mean, is_name, safe, some
 
+MOST_VIEWS = 256
+"""How many views a schema remembers: publishers use few, and could make up many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
@@ -131,12 +134,25 @@ class EventSchema(SchemaParts):
 
     def view(self, types: Iterable[str]) -> View:
         """What the event types say together; a type that does not exist breaks rule R1."""
-        chosen = [self._event_type(name) for name in dict.fromkeys(types)]
+        names = tuple(dict.fromkeys(types))
+        known = self._views.get(names)
+        if known is None:
+            if len(self._views) >= MOST_VIEWS:
+                self._views.clear()
+            known = self._views[names] = self._merged(names)
+        return known
+
+    @cached_property
+    def _views(self) -> dict[tuple[str, ...], View]:
+        return {}
+
+    def _merged(self, names: tuple[str, ...]) -> View:
+        chosen = [self._event_type(name) for name in names]
         members: dict[str, Member] = {}
         for event_type in chosen:
             for member in event_type.members:
                 members[member.attribute] = member.merged(members.get(member.attribute, member))
-        return View(tuple(each.name for each in chosen), members, any(each.open for each in chosen))
+        return View(names, members, any(each.open for each in chosen))
 
     def _event_type(self, name: str) -> EventType:
         found = self.event_types.get(name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
+from itertools import islice
 
 EVENT_TYPE = "event_type"
 """The distinguished attribute: which event types an event has (paper 004, section 2.1)."""
@@ -19,8 +20,14 @@ def is_name(text: object) -> bool:
     return isinstance(text, str) and text != "" and _UNWRITABLE.search(text) is None
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+MOST_COMPARED = 1000
+"""Among more names than this nothing near is looked for: a stream of wrong events must not cost a second each."""
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str | None:
     """A hint with the known name nearest to a mistyped one, if one is near."""
+    if len(known) > MOST_COMPARED:
+        return None
     near = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean '{near[0]}'?" if near else None
 
@@ -37,8 +44,7 @@ def safe(text: str, limit: int = 80) -> str:
     return short if short.isprintable() else short.encode("unicode_escape").decode()
 
 
-def some(words: Iterable[str], limit: int = 12) -> str:
+def some(words: Collection[str], limit: int = 12, shown: Callable[[str], str] = str) -> str:
     """The first words of a long list and how many more there are."""
-    all_words = list(words)
-    more = len(all_words) - limit
-    return ", ".join(all_words[:limit]) + (f" and {more} more" if more > 0 else "")
+    more = len(words) - limit
+    return ", ".join(map(shown, islice(words, limit))) + (f" and {more:,} more" if more > 0 else "")
