@@ -24,16 +24,15 @@ import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from tidings.compiler.pipeline import compile_many
 from tidings.errors import InputError
 from tidings.matching.index import Index
 from tidings.model import Reject
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
-from tidings.spark.batch_task import REPORT, Job, Report, stage
+from tidings.spark.batch_task import REPORT, Job, Report, idle, stage
 from tidings.spark.chunks import Chunk, Location, plan
 from tidings.spark.results import check_free, names, publish, working_folder, write_rejects
-from tidings.spark.subscription_file import read_subscriptions
+from tidings.spark.subscription_file import compile_table, read_subscriptions
 
 POLL_SECONDS = 0.2
 
@@ -111,8 +110,11 @@ def match(session: SparkSession, request: Request, listener: Listener | None = N
     check_free(out, request.out, request.force)
     chunks = plan(request.publications)
     with working_folder(out) as work, _segments_folder(request, out) as segments:
-        index, built, rejects = _build(request, segments)
-        tell(listener, built)
+        with ThreadPoolExecutor(1) as pool:
+            warm = pool.submit(_warm_up, session)
+            index, built, rejects = _build(request, segments)
+            tell(listener, built)
+            warm.result()
         reports = _run(session, request, index, work, chunks, listener)
         seconds = perf_counter() - began
         examples = write_rejects(request.rejects, rejects, work, reports)
@@ -149,12 +151,17 @@ def _build(request: Request, folder: Path) -> tuple[Index, Built, list[Reject]]:
     """The index of the subscriptions in a file, and what was refused of them."""
     began = perf_counter()
     given = read_subscriptions(request.subscriptions)
-    compiled = compile_many(given, request.schema)
+    compiled = compile_table(given.subscriptions, request.schema)
     index = Index.create(folder)
     index.add(compiled)
     each = index.nbytes / index.size if index.size else 0.0
     built = Built(index.size, len(index.describe()), each, perf_counter() - began)
     return index, built, [*given.rejects, *compiled.rejects]
+
+
+def _warm_up(session: SparkSession) -> None:
+    """Start the Python workers, a matter of seconds, while the driver compiles."""
+    session.range(1_000).mapInArrow(idle, "report string").collect()
 
 
 def _run(

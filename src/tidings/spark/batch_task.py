@@ -74,6 +74,12 @@ def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
     return run
 
 
+def idle(batches: Iterable[Any]) -> Iterator[Any]:
+    """Does nothing, in a worker that has this module and all it needs in memory afterwards."""
+    for _ in batches:
+        yield from ()
+
+
 def match_chunk(job: Job, number: int, chunk: Chunk) -> Report:
     """Match one chunk, write its files, and leave a copy of the report where the driver looks for progress."""
     source, results = Location(job.publications), Location(job.results)

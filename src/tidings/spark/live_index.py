@@ -24,6 +24,7 @@ from tidings.model import Subscription
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
 from tidings.spark.checkpoint import write_whole
+from tidings.spark.subscription_file import compile_table
 from tidings.store import Store
 
 MOST_SEGMENTS = 12
@@ -116,4 +117,4 @@ class LiveIndex:
         return compile_many(subscriptions, self._schema)
 
     def _recompile(self, table: Any) -> Compiled:
-        return self._compile([Subscription(**row) for row in table.to_pylist()])
+        return compile_table(table, self._schema)

@@ -95,7 +95,7 @@ def _reject_file(path: Path | None) -> Iterator[Callable[[bytes], object]]:
 
 
 def _reject_line(reject: Reject) -> bytes:
-    place = {name: reject.facts[name] for name in ("file", "line") if name in reject.facts}
+    place: dict[str, object] = {name: reject.facts[name] for name in ("file", "line") if name in reject.facts}
     line = {"what": reject.what, "id": reject.id, **place, "reason": reject.reason, "facts": reject.facts}
     return json.dumps(line).encode() + b"\n"
 

@@ -4,7 +4,7 @@ An offset is a position, so a batch is a range of positions: asked for again aft
 publications. Tasks read their part of the range from the store themselves; nothing passes through the driver.
 
     option             meaning
-    store              the store's address
+    store_url          the store's address (Spark hides the values of options with `url` in their names)
     publications       how many a batch may have at most
     lock               a file the source locks while its JVM lives (see `checkpoint`)
 """
@@ -108,13 +108,13 @@ class JournalReader(PositionReader):
 
     def __init__(self, options: Any) -> None:
         super().__init__(options)
-        self._store = options["store"]
+        self._url = options["store_url"]
 
     def head(self) -> int:
-        return opened(self._store).journal.head()
+        return opened(self._url).journal.head()
 
     def rows(self, after: int, upto: int) -> Iterator[Row]:
-        for one in opened(self._store).journal.read(after, upto):
+        for one in opened(self._url).journal.read(after, upto):
             assert one.position is not None
             yield one.position, one.id, one.id, one.body
 

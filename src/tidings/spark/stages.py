@@ -19,6 +19,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
+from tidings.atoms import Event
 from tidings.compiler.pipeline import understand
 from tidings.errors import DecodeProblem, PublicationError
 from tidings.languages.tree import Tree
@@ -111,7 +112,8 @@ def _match(job: Job, batch: Any, output: Output) -> None:
     matches = index.match(decoded.atoms)
     order = np.argsort(matches.publication, kind="stable")
     table = matches.table().take(pa.array(order))
-    event, at = None, -1
+    event: Event = {}
+    at = -1
     for i, row in zip(matches.publication[order].tolist(), table.to_pylist(), strict=True):
         if i != at:
             event, at = decoder.event(bodies[i].as_py()), i

@@ -119,7 +119,7 @@ def run(
     """Run the stream until `stop` is set; with `once`, until everything that is there now is done."""
     home = Path(home).absolute()
     source = None if folder is None else str(folder) if "://" in str(folder) else str(Path(folder).absolute())
-    stream = Stream(home, store_url, source, id_field, most_publications)
+    stream = Stream(home, _absolute(store_url), source, id_field, most_publications)
     tell = listener or (lambda news: None)
     with checkpoint.running(home):
         for what in checkpoint.repair(stream.checkpoint):
@@ -130,12 +130,17 @@ def run(
         return _follow(query, stream, stop or Event(), tell)
 
 
+def _absolute(store_url: str) -> str:
+    """The same address for a process that works in another folder; a store that cannot be used is refused."""
+    with open_store(store_url) as store:
+        return store.database.engine.url.render_as_string(hide_password=False)
+
+
 def _prepare(stream: Stream) -> None:
     """The folders the stream needs, without what an earlier run left half done."""
     checkpoint.stream_id(stream.checkpoint)
     shutil.rmtree(stream.home / "batches", ignore_errors=True)
     (stream.home / "segments").mkdir(parents=True, exist_ok=True)
-    open_store(stream.store).close()
     stream.status.unlink(missing_ok=True)
     _live.cache_clear()
 
@@ -147,7 +152,7 @@ def _start(session: SparkSession, stream: Stream, once: bool) -> StreamingQuery:
     if stream.folder:
         format, more = FolderSource.name(), {"folder": stream.folder, "list": str(stream.file_list)}
     else:
-        format, more = JournalSource.name(), {"store": stream.store}
+        format, more = JournalSource.name(), {"store_url": stream.store}
     publications = session.readStream.format(format).options(**options, **more).load()
     writer = publications.writeStream.foreachBatch(_processor(stream)).queryName("tidings")
     writer = writer.option("checkpointLocation", stream.checkpoint.as_uri())

@@ -9,7 +9,6 @@ refused with its number and its reason and the rest is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from tidings.compiler.pipeline import compile_columns
+from tidings.compiler.plan import Compiled
 from tidings.errors import InputError
-from tidings.model import Reject, Subscription
+from tidings.model import Reject
+from tidings.schema.event_schema import EventSchema
 from tidings.spark.chunks import Location
 
 FIELDS = ("id", "subscriber", "language", "text")
@@ -34,17 +36,18 @@ class SubscriptionFile:
     subscriptions: Any
     rejects: tuple[Reject, ...] = ()
 
-    def __iter__(self) -> Iterator[Subscription]:
-        for batch in self.subscriptions.to_batches(10_000):
-            columns = [column.to_pylist() for column in batch.columns]
-            yield from map(Subscription, *columns)
-
 
 def read_subscriptions(place: str | Path) -> SubscriptionFile:
     """The subscriptions of a file."""
     data = _bytes(place)
     table = _in_columns(data)
     return SubscriptionFile(table) if table is not None else _line_by_line(data, Path(str(place)).name)
+
+
+def compile_table(table: Any, schema: EventSchema | None) -> Compiled:
+    """Compile a table of subscriptions without making an object of each."""
+    ids, subscribers, languages, texts = (table[name].combine_chunks() for name in FIELDS)
+    return compile_columns(ids, subscribers, languages, texts, schema)
 
 
 def _bytes(place: str | Path) -> Any:
@@ -64,8 +67,13 @@ def _in_columns(data: Any) -> Any | None:
         return None
     for name, value in DEFAULTS.items():
         table = table.set_column(FIELDS.index(name), name, pc.fill_null(table[name], value))
-    whole = not any(column.null_count for column in table.columns)
-    return table if whole and pc.count_distinct(table["id"]).as_py() == table.num_rows else None
+    if any(_has_gaps(column) for column in table.columns):
+        return None
+    return table if pc.count_distinct(table["id"]).as_py() == table.num_rows else None
+
+
+def _has_gaps(column: Any) -> bool:
+    return bool(column.null_count or pc.any(pc.equal(pc.binary_length(column), 0)).as_py())
 
 
 def _line_by_line(data: Any, name: str) -> SubscriptionFile:
@@ -100,8 +108,10 @@ def _fields(line: bytes) -> tuple[tuple[str, ...], str]:
     for name, value in zip(FIELDS, values, strict=True):
         if value is None:
             return (id,), f"the field '{name}' is missing"
-        if not isinstance(value, str) or not _encodable(value) or not value:
+        if not isinstance(value, str) or not _encodable(value):
             return (id,), f"the field '{name}' is not a text"
+        if not value:
+            return (id,), f"the field '{name}' is empty"
     return tuple(str(value) for value in values), ""
 
 

@@ -1,0 +1,74 @@
+"""A stream in a thread, for tests, and the means to wait for what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Condition, Event, Thread
+from time import monotonic
+from typing import Any
+
+from tidings.spark.stream import run
+
+PATIENCE = 120.0
+
+
+class Running:
+    """A stream that runs: `until` waits for a condition, which is looked at after each piece of news."""
+
+    def __init__(self) -> None:
+        self.news: list[Any] = []
+        self.failure: BaseException | None = None
+        self.stop = Event()
+        self._changed = Condition()
+
+    def hear(self, news: Any) -> None:
+        with self._changed:
+            self.news.append(news)
+            self._changed.notify_all()
+
+    def until(self, condition: Callable[[], Any]) -> Any:
+        deadline = monotonic() + PATIENCE
+        with self._changed:
+            while not (found := condition()):
+                assert self.failure is None, self.failure
+                assert monotonic() < deadline, f"waited in vain; heard {self.news[-3:]}"
+                self._changed.wait(0.1)
+        return found
+
+
+@contextmanager
+def running(session: Any, home: Any, store_url: str, **options: Any) -> Iterator[Running]:
+    """A stream in a thread, stopped at the end; what went wrong in it is raised here."""
+    state = Running()
+
+    def work() -> None:
+        try:
+            run(session, home, store_url, stop=state.stop, listener=state.hear, **options)
+        except BaseException as failure:  # noqa: BLE001 - it is raised again, in the thread of the test
+            state.failure = failure
+
+    thread = Thread(target=work)
+    thread.start()
+    try:
+        yield state
+    finally:
+        state.stop.set()
+        thread.join()
+    if state.failure is not None:
+        raise state.failure
+
+
+def told(store: Any, *subscribers: str) -> dict[str, list[tuple[int, str, str]]]:
+    """Sequence, publication and subscription of all notifications, by subscriber."""
+    return {
+        name: [(one.sequence, one.publication, one.subscription) for one in store.notifications.read(name)]
+        for name in subscribers
+    }
+
+
+def check_gapless(store: Any, *subscribers: str) -> None:
+    """Sequences begin with one and have no gap; no pair comes twice."""
+    for rows in told(store, *subscribers).values():
+        assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
+        assert len({row[1:] for row in rows}) == len(rows)

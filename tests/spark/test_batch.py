@@ -1,0 +1,119 @@
+"""The batch job: what the definition finds, from files of all sorts, with everything bad set aside."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from tests.spark import workload
+
+from strategies import SCHEMA
+from tidings.errors import InputError
+from tidings.model import Subscription
+from tidings.spark import chunks
+from tidings.spark.batch import Built, Progress, Request, match
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def subscribed(tmp_path):
+    wanted = workload.subscriptions(60)
+    (tmp_path / "subs.jsonl").write_text(workload.as_lines(wanted))
+    return wanted
+
+
+def pairs(folder):
+    rows = pq.read_table(folder).to_pylist()
+    found = {(row["publication"], row["subscription"]) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def test_files_of_all_sorts(session, tmp_path, subscribed, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2_000)
+    bodies = workload.events(150)
+    (tmp_path / "events" / "deep").mkdir(parents=True)
+    (tmp_path / "events" / "a.jsonl").write_bytes(b"\n".join(bodies[:100]))
+    (tmp_path / "events" / "deep" / "b.ndjson").write_bytes(b"\r\n".join(bodies[100:140]) + b"\r\n")
+    named = {}
+    for i, body in enumerate(bodies[:140]):
+        file = f"a.jsonl:{i + 1}" if i < 100 else f"deep/b.ndjson:{i - 99}"
+        named[json.loads(body).get("id", file)] = body
+    for i, body in enumerate(bodies[140:]):
+        (tmp_path / "events" / f"{i}.json").write_bytes(body)
+        named[json.loads(body).get("id", f"{i}.json")] = body
+    heard = []
+    out = tmp_path / "matches.parquet"
+    summary = match(session, Request(tmp_path / "subs.jsonl", tmp_path / "events", out), heard.append)
+    assert pairs(out) == workload.expected(named, subscribed)
+    assert session.read.parquet(str(out)).count() == summary.matches > 0
+    assert (summary.events, summary.rejects) == (150, 0)
+    assert isinstance(heard[0], Built) and heard[0].subscriptions == 60
+    assert isinstance(heard[-1], Progress) and heard[-1].bytes_done == heard[-1].bytes_total
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["events", "matches.parquet", "subs.jsonl"]
+    assert (out / "_SUCCESS").exists()
+
+
+def test_what_is_refused_is_listed_and_the_rest_is_done(session, tmp_path, subscribed):
+    with (tmp_path / "subs.jsonl").open("a") as file:
+        file.write('{"id": "bad", "subscriber": "u0", "text": "price < "}\n{"id": "s000"}\n')
+    good = workload.events(3)
+    (tmp_path / "e.jsonl").write_bytes(b'{"a": 1,}\n' + good[0] + b"\n\n[]\n" + b"\n".join(good[1:]))
+    out, rejects = tmp_path / "out", tmp_path / "rejects.jsonl"
+    summary = match(session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, rejects))
+    assert (summary.rejected_subscriptions, summary.rejected_publications, summary.events) == (2, 2, 5)
+    assert summary.built.subscriptions == 60
+    lines = [json.loads(line) for line in rejects.read_text().splitlines()]
+    told = [(line["what"], line["id"], line.get("file"), line.get("line")) for line in lines]
+    assert sorted(told, key=str) == [
+        ("publication", "e.jsonl:1", "e.jsonl", 1),
+        ("publication", "e.jsonl:4", "e.jsonl", 4),
+        ("subscription", "bad", None, None),
+        ("subscription", "s000", "subs.jsonl", 62),
+    ]
+    assert all(line["reason"] for line in lines)
+    assert [one.id for one in summary.examples] == [line["id"] for line in lines]
+    named = {"e.jsonl:2": good[0], "e1": good[1], "e2": good[2]}
+    assert pairs(out) == workload.expected(named, subscribed)
+
+
+def test_both_sides_are_checked_against_a_schema(session, tmp_path):
+    wanted = [Subscription("s1", "ana", "predicates", "category is a 'dining room' and price < 5")]
+    unknown = Subscription("s2", "ana", "predicates", "prise < 5")
+    (tmp_path / "subs.jsonl").write_text(workload.as_lines([*wanted, unknown]))
+    good = b'{"event_type": "furniture", "category": "table", "price": 3, "title": "l1"}'
+    (tmp_path / "e.jsonl").write_bytes(good + b'\n{"event_type": "furniture", "price": 3}')
+    out = tmp_path / "out"
+    summary = match(
+        session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, None, "title", SCHEMA)
+    )
+    assert [(one.what, one.id) for one in summary.examples] == [
+        ("subscription", "s2"),
+        ("publication", "e.jsonl:2"),
+    ]
+    assert "rule R2" in summary.examples[1].reason
+    assert pairs(out) == workload.expected({"l1": good}, wanted, SCHEMA) == {("l1", "s1")}
+
+
+def test_an_earlier_result_is_kept_unless_forced(session, tmp_path, subscribed):
+    (tmp_path / "e.jsonl").write_bytes(b'{"symbol": "nobody asked"}')
+    out = tmp_path / "out"
+    request = Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out)
+    assert match(session, request).matches == 0
+    assert pairs(out) == set()
+    with pytest.raises(InputError, match="overwrite"):
+        match(session, request)
+    bodies = workload.events(1, first=1)
+    (tmp_path / "e.jsonl").write_bytes(bodies[0])
+    match(session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, force=True))
+    assert pairs(out) == workload.expected({"e1": bodies[0]}, subscribed)
+
+
+def test_a_file_in_the_way_is_never_replaced(session, tmp_path, subscribed):
+    (tmp_path / "e.jsonl").write_bytes(b"{}")
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(InputError, match="it is a file"):
+        match(session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out", force=True))
+    assert (tmp_path / "out").read_text() == "mine"

@@ -1,0 +1,101 @@
+"""The checkpoint's surroundings: one stream at a time, torn files, and names for streams."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tidings.errors import SetupError
+from tidings.spark import checkpoint
+
+HOLD = """
+import sys, pathlib
+from tidings.spark.checkpoint import acquire
+assert acquire(pathlib.Path(sys.argv[1])) is not None
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Starts processes that hold a lock of the home folder until they are told to end."""
+    started = []
+
+    def hold(name):
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(tmp_path / name)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert process.stdout.readline() == b"held\n"
+        started.append(process)
+        return process
+
+    yield hold
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_second_stream_is_refused(tmp_path):
+    refused = pytest.raises(SetupError, match=f"process {os.getpid()}")
+    with checkpoint.running(tmp_path), refused, checkpoint.running(tmp_path):
+        pass
+    with checkpoint.running(tmp_path):
+        pass
+
+
+def test_a_dead_driver_holds_no_lock(tmp_path, holder):
+    process = holder(checkpoint.RUN_LOCK)
+    with pytest.raises(SetupError, match="another stream"), checkpoint.running(tmp_path):
+        pass
+    process.kill()
+    process.wait()
+    with checkpoint.running(tmp_path):
+        pass
+
+
+def test_a_surviving_jvm_is_waited_for(tmp_path, holder, monkeypatch):
+    process = holder(checkpoint.STREAM_LOCK)
+    monkeypatch.setattr(checkpoint, "SURVIVAL_SECONDS", 0.0)
+    with pytest.raises(SetupError, match="earlier run"), checkpoint.running(tmp_path):
+        pass
+    monkeypatch.setattr(checkpoint, "SURVIVAL_SECONDS", 60.0)
+    process.stdin.close()
+    with checkpoint.running(tmp_path):
+        assert process.wait() == 0
+
+
+def test_a_stream_keeps_its_name(tmp_path):
+    name = checkpoint.stream_id(tmp_path)
+    assert checkpoint.stream_id(tmp_path) == name
+    (tmp_path / checkpoint.STREAM_ID).write_text("")
+    assert checkpoint.stream_id(tmp_path) != name
+
+
+WHOLE = 'v1\n{"batchWatermarkMs":0}\n{"position":42}'
+
+
+@pytest.mark.parametrize("left", ["", "v1\n", 'v1\n{"batchWatermarkMs":0', "\x00" * 30])
+@pytest.mark.parametrize("log", ["offsets", "commits"])
+def test_a_torn_last_file_is_removed(tmp_path, log, left):
+    name = checkpoint.stream_id(tmp_path)
+    for batch in ("9", "10"):
+        (tmp_path / log).mkdir(exist_ok=True)
+        (tmp_path / log / batch).write_text(WHOLE)
+        (tmp_path / log / f".{batch}.crc").write_text("sum")
+    assert checkpoint.repair(tmp_path) == []
+    (tmp_path / log / "10").write_text(left)
+    assert checkpoint.repair(tmp_path) == [f"removed the unfinished {log} of batch 10: they are written anew"]
+    assert sorted(path.name for path in (tmp_path / log).iterdir()) == [".9.crc", "9"]
+    # A batch whose offsets are gone may be planned with another end: the store must not take it for the old one.
+    assert (checkpoint.stream_id(tmp_path) == name) == (log == "commits")
+
+
+def test_torn_metadata_is_removed(tmp_path):
+    (tmp_path / "metadata").write_text("")
+    assert len(checkpoint.repair(tmp_path)) == 1
+    assert not (tmp_path / "metadata").exists()

@@ -1,0 +1,165 @@
+"""The stream: subscriptions that come and go, bad events, schemas that grow, folders, and starting again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.spark import workload
+from tests.spark.streams import check_gapless, running, told
+
+from strategies import SCHEMA
+from tidings.errors import SetupError
+from tidings.model import Publication, Subscription
+from tidings.spark.stream import Progress, Repaired, Started, run
+from tidings.store import open_store, sqlite_url
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def url(tmp_path):
+    return sqlite_url(tmp_path / "store.db")
+
+
+@pytest.fixture
+def store(url):
+    with open_store(url) as opened:
+        yield opened
+
+
+def publish(store, *bodies, prefix="p"):
+    first = store.journal.head()
+    named = [Publication(f"{prefix}{first + i}", "application/json", b) for i, b in enumerate(bodies, 1)]
+    store.journal.append(named)
+    return {one.id: one.body for one in named}
+
+
+def pairs(store, *subscribers):
+    return {row[1:] for rows in told(store, *subscribers).values() for row in rows}
+
+
+def test_subscriptions_come_and_go_while_it_runs(session, tmp_path, store, url):
+    store.subscriptions.add(Subscription("s1", "ana", "predicates", "price < 200"))
+    publish(store, b'{"price": 180}')
+    with running(session, tmp_path, url) as stream:
+        stream.until(lambda: told(store, "ana")["ana"])
+        store.subscriptions.add(Subscription("s2", "bo", "predicates", "price > 100 and not sold = true"))
+        publish(store, b'{"price": 150}')
+        stream.until(lambda: told(store, "bo")["bo"])
+        store.subscriptions.remove(["s1"])
+        publish(store, b'{"price": 160}')
+        stream.until(lambda: len(told(store, "bo")["bo"]) == 2)
+    assert told(store, "ana", "bo") == {
+        "ana": [(1, "p1", "s1"), (2, "p2", "s1")],
+        "bo": [(1, "p2", "s2"), (2, "p3", "s2")],
+    }
+    first = store.notifications.read("bo")[0]
+    assert [(one.predicate, one.value, one.at) for one in first.because] == [
+        ("price > 100", 150, "/price"),
+        ("not (sold = true)", None, "/sold"),
+    ]
+    assert isinstance(stream.news[0], Started)
+    assert isinstance(stream.news[-1], Progress) and stream.news[-1].lag == 0
+    assert stream.news[-1].total_events == 3
+
+
+def test_a_bad_event_is_buried_and_the_batch_goes_on(session, tmp_path, store, url):
+    store.subscriptions.add(Subscription("s1", "ana", "predicates", "price < 200"))
+    publish(store, b'{"price": 1}', b'{"price": ', b"\xff", b'{"price": 2}')
+    done = run(session, tmp_path, url, once=True)
+    assert told(store, "ana")["ana"] == [(1, "p1", "s1"), (2, "p4", "s1")]
+    assert [(one.publication, one.position, one.body) for one in store.dead_letters.read()] == [
+        ("p2", 2, b'{"price": '),
+        ("p3", 3, b"\xff"),
+    ]
+    assert all(one.reason and one.source == "journal" for one in store.dead_letters.read())
+    assert (done.total_events, done.total_notifications, done.total_dead_letters) == (4, 2, 2)
+
+
+def test_many_batches_find_what_the_definition_finds(session, tmp_path, store, url):
+    wanted = workload.subscriptions(40)
+    store.subscriptions.add_many(wanted)
+    named = publish(store, *workload.events(95))
+    done = run(session, tmp_path, url, once=True, most_publications=20)
+    assert (done.batch, done.total_events, done.position, done.lag) == (4, 95, 95, 0)
+    everybody = sorted({one.subscriber for one in wanted})
+    assert pairs(store, *everybody) == workload.expected(named, wanted)
+    check_gapless(store, *everybody)
+    order = [int(row[1][1:]) for row in told(store, "u0")["u0"]]
+    assert order == sorted(order)
+    # A new checkpoint reads the journal from the start: whoever was told is not told again.
+    before = told(store, *everybody)
+    named |= publish(store, b'{"symbol": "S1", "price": 9')
+    for path in sorted((tmp_path / "checkpoint").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    done = run(session, tmp_path, url, once=True)
+    assert (done.total_events, done.total_notifications, done.total_dead_letters) == (96, 0, 1)
+    assert told(store, *everybody) == before
+
+
+def test_an_extended_schema_counts_from_the_next_batch_on(session, tmp_path, store, url):
+    store.subscriptions.add(Subscription("s1", "ana", "predicates", "price < 5"))
+    with running(session, tmp_path, url) as stream:
+        publish(store, b'{"event_type": "furniture", "price": 1}')
+        stream.until(lambda: told(store, "ana")["ana"])
+        store.schemas.extend(SCHEMA)
+        store.subscriptions.add(Subscription("s2", "ana", "predicates", "category is a 'furniture'"))
+        publish(store, b'{"event_type": "furniture", "price": 1}')
+        publish(store, b'{"event_type": "furniture", "price": 9, "category": "chair"}')
+        stream.until(lambda: len(told(store, "ana")["ana"]) == 2)
+    assert told(store, "ana")["ana"] == [(1, "p1", "s1"), (2, "p3", "s2")]
+    (letter,) = store.dead_letters.read()
+    assert (letter.publication, letter.facts["rule"]) == ("p2", "R2")
+
+
+def test_a_folder_of_files(session, tmp_path, store, url):
+    store.subscriptions.add(Subscription("s1", "ana", "predicates", "n > 0"))
+    incoming = tmp_path / "in"
+    incoming.mkdir()
+    (incoming / "a.jsonl").write_text('{"n": 1}\n\n{"n": 2, "key": "k2"}\n{"n": }\n')
+    home = tmp_path / "home"
+    with running(session, home, url, folder=incoming, id_field="key", most_publications=2) as stream:
+        stream.until(lambda: len(told(store, "ana")["ana"]) == 2)
+        (tmp_path / "b.json").write_text('{"n": 3}')
+        (tmp_path / "b.json").rename(incoming / "b.json")
+        (tmp_path / "c.jsonl").write_text(json.dumps({"n": 4}))
+        (tmp_path / "c.jsonl").rename(incoming / "c.jsonl")
+        stream.until(lambda: len(told(store, "ana")["ana"]) == 4)
+    assert {row[1] for row in told(store, "ana")["ana"]} == {"a.jsonl:1", "k2", "b.json", "c.jsonl:1"}
+    assert [one.publication for one in store.dead_letters.read()] == ["a.jsonl:4"]
+    assert max(one.events for one in stream.news if isinstance(one, Progress)) <= 2
+    # Started again it goes on behind what it has read; a file that is gone is a dead letter.
+    done = run(session, home, url, folder=incoming, id_field="key", once=True)
+    assert done.total_events == 0
+    check_gapless(store, "ana")
+
+
+def test_a_torn_checkpoint_is_mended(session, tmp_path, store, url):
+    store.subscriptions.add(Subscription("s1", "ana", "predicates", "exists n"))
+    publish(store, b'{"n": 1}', b'{"n": }')
+    run(session, tmp_path, url, once=True)
+    publish(store, b'{"n": 3}', b'{"n": 4}')
+    # The power goes after the store has committed and before the disk has the log: the batch grows meanwhile.
+    (tmp_path / "checkpoint" / "offsets" / "0").write_bytes(b"")
+    (tmp_path / "checkpoint" / "commits" / "0").unlink()
+    heard = []
+    run(session, tmp_path, url, once=True, listener=heard.append)
+    assert isinstance(heard[0], Repaired) and "batch 0" in heard[0].what
+    assert told(store, "ana")["ana"] == [(1, "p1", "s1"), (2, "p3", "s1"), (3, "p4", "s1")]
+    assert [one.publication for one in store.dead_letters.read()] == ["p2"]
+
+
+def test_a_second_stream_is_refused(session, tmp_path, url):
+    with running(session, tmp_path, url) as stream:
+        stream.until(lambda: stream.news)
+        with pytest.raises(SetupError, match="another stream runs"):
+            run(session, tmp_path, url)
+
+
+def test_a_replaced_store_is_named(session, tmp_path, store, url):
+    publish(store, b"{}", b"{}")
+    run(session, tmp_path, url, once=True)
+    refused = pytest.raises(SetupError, match="read up to position 2, but the last one now is 0")
+    with refused, running(session, tmp_path, sqlite_url(tmp_path / "other.db")) as stream:
+        stream.until(lambda: stream.failure)

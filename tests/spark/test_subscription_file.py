@@ -1,0 +1,63 @@
+"""Subscription files: good lines are used, bad ones are refused with their number and reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidings.errors import InputError
+from tidings.spark.subscription_file import read_subscriptions
+
+
+def written(tmp_path, *lines):
+    path = tmp_path / "subs.jsonl"
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return path
+
+
+GOOD = {"id": "s1", "subscriber": "ana", "text": "price < 200"}
+
+
+def test_a_file_of_good_lines(tmp_path):
+    path = written(tmp_path, GOOD, "", {**GOOD, "id": "s2", "language": "xpath", "more": [1]})
+    file = read_subscriptions(path)
+    assert [tuple(row.values()) for row in file.subscriptions.to_pylist()] == [
+        ("s1", "ana", "predicates", "price < 200"),
+        ("s2", "ana", "xpath", "price < 200"),
+    ]
+    assert file.rejects == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "id", "reason"),
+    [
+        ("{", "subs.jsonl:2", "not JSON"),
+        ("[]", "subs.jsonl:2", "not a JSON object"),
+        ({**GOOD, "id": "s2", "text": None}, "s2", "the field 'text' is missing"),
+        ({**GOOD, "id": 7}, "subs.jsonl:2", "the field 'id' is not a text"),
+        ({**GOOD, "id": ""}, "subs.jsonl:2", "the field 'id' is empty"),
+        (
+            '{"id": "s2", "subscriber": "a\\ud800", "text": "a = 1"}',
+            "s2",
+            "the field 'subscriber' is not a text",
+        ),
+        (GOOD, "s1", "the id 's1' is on an earlier line already"),
+    ],
+)
+def test_a_bad_line_is_refused_and_the_rest_is_used(tmp_path, line, id, reason):
+    file = read_subscriptions(written(tmp_path, GOOD, line, {**GOOD, "id": "s3"}))
+    assert file.subscriptions["id"].to_pylist() == ["s1", "s3"]
+    (reject,) = file.rejects
+    assert (reject.what, reject.id) == ("subscription", id)
+    assert reject.reason.startswith(reason)
+    assert reject.facts == {"file": "subs.jsonl", "line": 2}
+
+
+def test_an_empty_file_has_no_subscriptions(tmp_path):
+    assert read_subscriptions(written(tmp_path)).subscriptions.num_rows == 0
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="there is no such file"):
+        read_subscriptions(tmp_path / "subs.jsonl")

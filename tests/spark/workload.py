@@ -1,0 +1,60 @@
+"""Subscriptions and events for the tests, and what the definition says they match."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from tidings.compiler.pipeline import understand
+from tidings.matching.naive import matches
+from tidings.model import Subscription
+from tidings.publications.event import decode
+
+SEED = 4
+
+
+def subscriptions(count: int, subscribers: int = 5) -> list[Subscription]:
+    """Texts of several shapes over a few attributes, so that each event matches some of them."""
+    dice = random.Random(SEED)
+    shapes = (
+        "symbol = 'S{a}' and price > {b}",
+        "symbol in ('S{a}', 'S{b}') or price between {a} and {b}",
+        "price >= {b} and not symbol = 'S{a}'",
+        "seller.city starts with 'O' and price < {b}",
+        "tags contains 'oak' and exists seller.city",
+    )
+    found = []
+    for i in range(count):
+        a, b = sorted((dice.randrange(10), dice.randrange(10)))
+        text = dice.choice(shapes).format(a=a, b=b)
+        found.append(Subscription(f"s{i:03d}", f"u{i % subscribers}", "predicates", text))
+    return found
+
+
+def events(count: int, first: int = 0) -> list[bytes]:
+    """JSON events; every third has no id."""
+    dice = random.Random(SEED + first)
+    found = []
+    for i in range(first, first + count):
+        event = {"symbol": f"S{dice.randrange(10)}", "price": dice.randrange(10)}
+        if i % 3:
+            event["id"] = f"e{i}"
+        if dice.random() < 0.5:
+            event["seller"] = {"city": dice.choice(["Oslo", "Rome", "日本"])}
+        if dice.random() < 0.5:
+            event["tags"] = dice.sample(["oak", "round", "old"], 2)
+        found.append(json.dumps(event).encode())
+    return found
+
+
+def expected(named: dict[str, bytes], wanted: list[Subscription], schema=None) -> set[tuple[str, str]]:
+    """The pairs of publication and subscription that the definition gives."""
+    trees = [(one.id, understand(one.text, schema)) for one in wanted]
+    decoded = [(name, decode(body, schema)) for name, body in named.items()]
+    return {(name, id) for name, event in decoded for id, tree in trees if matches(tree, event)}
+
+
+def as_lines(wanted: list[Subscription]) -> str:
+    """A subscription file."""
+    fields = ("id", "subscriber", "language", "text")
+    return "".join(json.dumps({name: getattr(one, name) for name in fields}) + "\n" for one in wanted)
