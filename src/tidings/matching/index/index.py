@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -178,7 +179,8 @@ class Index:
         ]
 
     def _write(self, compiled: Compiled) -> Part:
-        name = f"segment-{self.version + 1:08d}"
+        # Not the version alone: one that was being written when the process died may have left a folder behind.
+        name = f"segment-{self.version + 1:08d}-{uuid4().hex[:6]}"
         write_segment(self.folder / name, compiled)
         return Part(name, compiled.subscriptions.num_rows)
 
@@ -199,7 +201,7 @@ class Index:
             dead = hit | self._dead_rows(part)
             count = int(dead.sum())
             if count != part.dead:
-                name = f"dead-{part.name}-{self.version + 1:08d}.npy"
+                name = f"dead-{self.version + 1:08d}-{uuid4().hex[:6]}.npy"
                 np.save(self.folder / name, dead)
                 part = Part(part.name, part.subscriptions, name, count)
             parts.append(part)

@@ -1,0 +1,248 @@
+"""The index: its uniform clusters, its versions on disk, and how it grows and shrinks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.matching.indexed import compiled_of
+from tests.matching.plans import a_test, events, plans
+from tests.matching.test_contract import FEWER
+
+from tidings.atoms import Aspect, AtomKind, Atoms, Column, Event
+from tidings.compiler.pipeline import compile_columns, compile_many
+from tidings.compiler.plan import Compiled, Plan, Relation
+from tidings.errors import SetupError
+from tidings.kernels import encode
+from tidings.matching.algorithms.truth import satisfies
+from tidings.matching.index import Index, builder
+from tidings.model import Subscription
+from tidings.values import parse_instant
+
+
+def compiled(**texts: str) -> Compiled:
+    return compile_many([Subscription(id, "ana", "predicates", text) for id, text in texts.items()])
+
+
+def recompiled(table: object) -> Compiled:
+    return compile_columns(*(column.combine_chunks() for column in table.columns))  # type: ignore[attr-defined]
+
+
+def found(index: Index, *published: Event) -> set[tuple[int, str]]:
+    pairs = list(index.match(published).pairs())
+    assert len(pairs) == len(set(pairs)), "a pair was found twice"
+    return set(pairs)
+
+
+@FEWER
+@given(held=st.lists(plans, min_size=1, max_size=20), published=st.lists(events, min_size=1, max_size=8))
+def test_uniform_clusters_answer_as_the_definition(held: list[Plan], published: list[Event]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builder, "UNIFORM_FROM", 1)
+        index = Index.create()
+        index.add(compiled_of({f"s{number}": plan for number, plan in enumerate(held)}))
+    expected = {
+        (place, f"s{number}")
+        for place, event in enumerate(published)
+        for number, plan in enumerate(held)
+        if satisfies(plan, event)
+    }
+    assert found(index, *published) == expected
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_many_clauses_of_one_shape(seed: int) -> None:
+    """Buckets longer than a tile, results longer than the first buffer, batches worth sorting."""
+    rng = np.random.default_rng(seed)
+    rows = 6000
+    symbol, low, high = (rng.integers(0, top, rows) for top in (3, 1000, 1000))
+    index = Index.create()
+    index.add(
+        compiled(
+            **{
+                f"s{i}": f"symbol = 'S{symbol[i]}' and price > {low[i]} and open <= {high[i]}"
+                for i in range(rows)
+            }
+        )
+    )
+    assert [cluster.layout for cluster in index.describe()[0].clusters] == ["uniform"]
+    published = [
+        {
+            "symbol": [f"S{rng.integers(0, 4)}"],
+            "price": [int(rng.integers(0, 1000))],
+            "open": [float(rng.uniform(0, 1000))],
+        }
+        for _ in range(300)
+    ]
+    expected = {
+        (place, f"s{i}")
+        for place, event in enumerate(published)
+        for i in np.flatnonzero(
+            (symbol == int(event["symbol"][0][1:])) & (low < event["price"][0]) & (high >= event["open"][0])
+        )
+    }
+    assert found(index, *published) == expected
+
+
+def test_one_value_may_have_more_codes_than_there_was_room_for() -> None:
+    patterns = [f"{i:b}" for i in range(1, 400)]
+    index = Index.create()
+    index.add(compiled(**{p: f"text contains '{p}'" for p in patterns}))
+    text = "1011011100010010" * 3
+    assert {id for _, id in found(index, {"text": [text]})} == {p for p in patterns if p in text}
+
+
+def test_an_empty_pattern_is_in_every_string() -> None:
+    tests = {
+        aspect.name: a_test(Column("a", aspect), Relation.EQ, "") for aspect in Aspect if 2 <= aspect <= 4
+    }
+    index = Index.create()
+    index.add(compiled_of({name: Plan(((test,),)) for name, test in tests.items()}))
+    assert {id for _, id in found(index, {"a": ["", "xx"]})} == set(tests)
+    assert found(index, {"a": [7]}) == set()
+
+
+def test_an_index_is_opened_again(tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "index")
+    index.add(compiled(cheap="price < 200", toy="kind = 'toy'"))
+    index.remove(["toy"])
+    again = Index.open(tmp_path / "index")
+    assert (again.version, again.size) == (index.version, 1)
+    assert again.paths == ("kind", "price")
+    assert found(again, {"price": [5], "kind": ["toy"]}) == {(0, "cheap")}
+
+
+def test_a_reader_is_not_disturbed_by_a_writer(tmp_path: Path) -> None:
+    writer = Index.create(tmp_path / "index")
+    writer.add(compiled(cheap="price < 200"))
+    reader = Index.open(tmp_path / "index")
+    writer.add(compiled(cheap="price < 100", dear="price > 1000"))
+    writer.compact(recompiled)
+    assert found(reader, {"price": [150]}) == {(0, "cheap")}
+    assert found(Index.open(tmp_path / "index", reader.version), {"price": [150]}) == {(0, "cheap")}
+    assert found(writer, {"price": [150]}) == set()
+    assert found(Index.open(tmp_path / "index"), {"price": [2000]}) == {(0, "dear")}
+
+
+def test_compaction_keeps_the_answers_and_drops_what_is_dead(tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "index")
+    for number in range(10):
+        index.add(compiled(**{f"s{number}": f"price > {number}", f"t{number}": "kind in ('a', 'b')"}))
+    index.remove([f"t{number}" for number in range(9)])
+    before = found(index, {"price": [5], "kind": ["b"]})
+    index.compact(recompiled, most=4)
+    assert len(index.describe()) <= 4
+    assert found(index, {"price": [5], "kind": ["b"]}) == before
+    index.compact(recompiled)
+    assert [(s.subscriptions, s.removed) for s in index.describe()] == [(11, 0)]
+    assert found(index, {"price": [5], "kind": ["b"]}) == before
+
+
+def test_compacting_what_is_compact_changes_nothing(tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "index")
+    assert index.compact(recompiled) == index.version
+    index.add(compiled(cheap="price < 200"))
+    assert index.compact(recompiled) == index.version
+
+
+def test_removing_everything_leaves_an_empty_index(tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "index")
+    index.add(compiled(a="price < 200", b="price > 5"))
+    assert index.remove(["a", "b", "never was"]) == 2
+    assert (index.size, index.paths, found(index, {"price": [7]})) == (0, (), set())
+    assert index.remove(["a"]) == 0
+
+
+def test_collecting_deletes_only_what_no_kept_version_uses(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    index = Index.create(folder)
+    for number in range(4):
+        index.add(compiled(**{f"s{number}": f"price > {number}"}))
+    index.remove(["s0"])
+    index.compact(recompiled)
+    index.collect(keep_versions=1)
+    kept = sorted(path.name.split("-")[0] for path in folder.iterdir())
+    assert kept == ["CURRENT", "manifest", "segment"]
+    assert found(Index.open(folder), {"price": [9]}) == {(0, f"s{number}") for number in (1, 2, 3)}
+    with pytest.raises(SetupError, match="version 2 of the index is gone"):
+        Index.open(folder, 2)
+
+
+def test_what_a_dead_writer_left_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    Index.create(folder).add(compiled(cheap="price < 200"))
+    old = Index.open(folder).version
+    Index.open(folder).add(compiled(dear="price > 1000"))
+    (folder / "segment-half.unfinished").mkdir()
+    index = Index.open(folder, old)
+    index.add(compiled(toy="kind = 'toy'"))
+    assert found(Index.open(folder), {"price": [5, 2000], "kind": ["toy"]}) == {(0, "cheap"), (0, "toy")}
+
+
+def test_folders_that_are_no_place_for_an_index_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="there is no index"):
+        Index.open(tmp_path)
+    Index.create(tmp_path)
+    with pytest.raises(SetupError, match="there is an index already"):
+        Index.create(tmp_path)
+
+
+def test_matches_know_their_subscriptions() -> None:
+    index = Index.create()
+    index.add(compiled(cheap="price < 200"))
+    matches = index.match([{"price": [500]}, {"price": [5]}])
+    assert matches.subscriptions() == [Subscription("cheap", "ana", "predicates", "price < 200")]
+    assert matches.publication.tolist() == [1]
+    empty = Index.create().match([{"price": [5]}])
+    assert (len(empty), empty.subscriptions(), empty.ids().to_pylist()) == (0, [], [])
+
+
+def test_statistics_choose_the_key_not_the_text() -> None:
+    rows = {f"s{i}": f"color = 'c{i % 3}' and symbol = 'S{i}' and price > {i}" for i in range(100)}
+    index = Index.create()
+    index.add(compiled(**rows))
+    assert [(c.layout, c.key) for c in index.describe()[0].clusters] == [("uniform", "symbol")]
+
+
+def test_a_batch_of_no_publications_and_publications_of_no_values() -> None:
+    index = Index.create()
+    index.add(compiled(cheap="price < 200", without="not exists price"))
+    assert found(index) == set()
+    assert found(index, {}, {"other": [1]}) == {(0, "without"), (1, "without")}
+
+
+def test_kernels_count_as_the_vocabulary_does() -> None:
+    aspects = (Aspect.VALUE, Aspect.INSTANT, Aspect.PREFIX, Aspect.SUFFIX, Aspect.SUBSTRING)
+    kinds = (AtomKind.INTEGER, AtomKind.DOUBLE, AtomKind.STRING, AtomKind.BOOLEAN)
+    assert aspects == (encode.VALUE, encode.INSTANT, encode.PREFIX, encode.SUFFIX, encode.SUBSTRING)
+    assert kinds == (encode.INTEGER, encode.DOUBLE, encode.STRING, encode.BOOLEAN)
+
+
+digits = st.text("0123456789-:.TZ+ ", min_size=8, max_size=36)
+moments = st.builds(
+    lambda day, rest: day + rest,
+    st.sampled_from(["2004-02-29", "2005-02-29", "0001-01-01", "0000-01-01", "9999-12-31", "2004-13-01"]),
+    st.sampled_from(
+        ["", "T00:00", "T23:59:59", " 12:30:00.123456789", "T12:30:00.", "T24:00:00", "T1:00"]
+    ).flatmap(
+        lambda time: st.sampled_from(["", "Z", "z", "+02:00", "-0330", "+24:00", "+2:00", "Zx"]).map(
+            time.__add__
+        )
+    ),
+)
+
+
+@given(text=digits | moments)
+def test_the_kernel_reads_instants_as_the_definition_does(text: str) -> None:
+    data = np.frombuffer(text.encode(), np.uint8)
+    read = encode.read_instant(data, 0, len(data))
+    expected = parse_instant(text)
+    assert (None if read == encode.NO_INSTANT else read) == (expected and expected.micros)
+
+
+def test_atoms_of_some_paths_only() -> None:
+    atoms = Atoms.of([{"a": [1, "x"], "b": [2.5]}, {"b": [True]}], paths=("b",))
+    assert (atoms.paths, atoms.count, atoms.starts.tolist()) == (("b",), 2, [0, 1, 2])
