@@ -83,6 +83,7 @@ def _shown(test: object) -> str:
         ("not a < 5", [["not a LT 5"]]),
         ("a = 1 and a = 1", [["a EQ 1"]]),
         ("a = 1 and a = 1.0", [["a EQ 1"]]),
+        ("a = 1 or a = true", [["a EQ 1"], ["a EQ True"]]),
         ("a = 1 or (a = 1 and b = 2)", [["a EQ 1"]]),
         ("a = 1 or b = 2 or a = 1", [["a EQ 1"], ["b EQ 2"]]),
         ("(a = 1 or b = 2) and not a = 1", [["b EQ 2", "not a EQ 1"]]),

@@ -51,7 +51,7 @@ class Spans:
 _NOWHERE = Spans(Span(0, 0), Span(0, 0))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
     """A predicate: some value at the path satisfies the operator.
 
@@ -61,8 +61,21 @@ class Comparison:
     path: str
     operator: Operator
     operand: Operand | Slots = None
-    order: Order | None = field(default=None, compare=False)
-    spans: Spans = field(default=_NOWHERE, compare=False, repr=False)
+    order: Order | None = None
+    spans: Spans = field(default=_NOWHERE, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Comparison) and self._said == other._said
+
+    def __hash__(self) -> int:
+        return hash(self._said)
+
+    @property
+    def _said(self) -> tuple[object, ...]:
+        """What is compared. The kinds are, because to Python 1 and True are equal, and here they are not."""
+        open = isinstance(self.operand, Slots)
+        kinds = None if open else tuple(kind_of(literal) for literal in self.literals)
+        return self.path, self.operator, self.operand, kinds
 
     def holds(self, value: Scalar) -> bool:
         """Whether one value satisfies the predicate."""
