@@ -71,6 +71,13 @@ class Atoms:
     def count(self) -> int:
         return len(self.starts) - 1
 
+    def part(self, first: int, last: int) -> Atoms:
+        """The publications from `first` to before `last`, without copying their atoms."""
+        starts = self.starts[first : last + 1]
+        held = slice(int(starts[0]), int(starts[-1]))
+        columns = (column[held] for column in (self.path, self.kind, self.payload, self.length))
+        return Atoms(self.paths, starts - starts[0], *columns, self.text)
+
     @classmethod
     def of(cls, events: Iterable[Event], paths: Sequence[str] | None = None) -> Atoms:
         """Atoms of events in their readable form; with `paths`, only of those."""

@@ -214,6 +214,18 @@ def test_a_batch_of_no_publications_and_publications_of_no_values() -> None:
     assert found(index, {}, {"other": [1]}) == {(0, "without"), (1, "without")}
 
 
+@pytest.mark.parametrize("most", [1, 700, 10**6])
+def test_parts_of_a_batch_are_the_batch(most: int) -> None:
+    index = Index.create()
+    index.add(compiled(**{f"s{i}": f"price > {i}" for i in range(20)}, without="not exists price"))
+    atoms = Atoms.of([{"price": [i % 30]} if i % 7 else {} for i in range(500)])
+    parts = [
+        (first + place, id) for first, found in index.match_parts(atoms, most) for place, id in found.pairs()
+    ]
+    assert sorted(parts) == sorted(index.match(atoms).pairs())
+    assert len(parts) > 5000
+
+
 def test_kernels_count_as_the_vocabulary_does() -> None:
     aspects = (Aspect.VALUE, Aspect.INSTANT, Aspect.PREFIX, Aspect.SUFFIX, Aspect.SUBSTRING)
     kinds = (AtomKind.INTEGER, AtomKind.DOUBLE, AtomKind.STRING, AtomKind.BOOLEAN)

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -138,6 +138,19 @@ class Index:
                 publication, subscription = publication[alive], subscription[alive]
             found.append((segment, publication, subscription))
         return Matches(found)
+
+    def match_parts(self, atoms: Atoms, most: int = 1_000_000) -> Iterator[tuple[int, Matches]]:
+        """Match a batch part by part, each of about `most` pairs at the most: memory stays bounded.
+
+        A part is the place of its first publication and its matches, whose publications count from there.
+        """
+        first, size = 0, 64
+        while first < atoms.count:
+            last = min(atoms.count, first + size)
+            matches = self.match(atoms.part(first, last))
+            yield first, matches
+            each = max(1.0, len(matches) / (last - first))
+            first, size = last, max(1, min(4 * size, int(most / each)))
 
     def compact(self, recompile: Recompile, most: int = 1) -> int:
         """Merge the smallest segments, and those with dead rows, until at most `most` are left. The new version."""
