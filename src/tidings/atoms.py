@@ -75,8 +75,15 @@ class Atoms:
         """The publications from `first` to before `last`, without copying their atoms."""
         starts = self.starts[first : last + 1]
         held = slice(int(starts[0]), int(starts[-1]))
-        columns = (column[held] for column in (self.path, self.kind, self.payload, self.length))
-        return Atoms(self.paths, starts - starts[0], *columns, self.text)
+        return Atoms(
+            self.paths,
+            starts - starts[0],
+            self.path[held],
+            self.kind[held],
+            self.payload[held],
+            self.length[held],
+            self.text,
+        )
 
     @classmethod
     def of(cls, events: Iterable[Event], paths: Sequence[str] | None = None) -> Atoms:
