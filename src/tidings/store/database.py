@@ -39,7 +39,8 @@ class Database:
     @property
     def name(self) -> str:
         """The address without its password, for messages."""
-        return self.engine.url.render_as_string(hide_password=True)
+        url = self.engine.url
+        return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
     @property
     def is_sqlite(self) -> bool:
