@@ -56,6 +56,7 @@ def test_run_notifies_within_moments_and_ends_on_ctrl_c(
     assert follower.stdout.readline() == "#2  cheap  bed  price 20 < 50\n"
     follower.send_signal(signal.SIGINT)
     assert follower.communicate()[1] == "" and follower.returncode == 130
+    _pages(furniture)
     stream.send_signal(signal.SIGINT)
     printed, complained = stream.communicate()
     assert stream.returncode == 130, complained
@@ -63,17 +64,12 @@ def test_run_notifies_within_moments_and_ends_on_ctrl_c(
     assert complained == ""
 
 
-def test_notifications_page_by_number(furniture: Tidings, tmp_path: Path) -> None:
-    furniture("subscribe", "--as", "ana", "price > 0", "--id", "all")
-    for number in range(3):
-        furniture("publish", CHEAP, "--id", f"p{number}")
-    done = call("run", "--once", "--master", "local[2]", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["total_notifications"] == 3
+def _pages(furniture: Tidings) -> None:
+    """Whoever has seen number 1 continues behind it."""
     page = furniture("notifications", "--as", "ana", "--after", "1", "--limit", "1", "--json")
     [notification] = [json.loads(line) for line in page.stdout.splitlines()]
-    assert (notification["sequence"], notification["publication"]) == (2, "p1")
-    assert notification["because"] == [{"predicate": "price > 0", "value": 20, "at": "/price"}]
+    assert (notification["sequence"], notification["publication"]) == (2, "bed")
+    assert notification["because"] == [{"predicate": "price < 50", "value": 20, "at": "/price"}]
     nothing = furniture("notifications", "--as", "bo")
     assert nothing.stdout == "" and "tidings run" in nothing.stderr
 
@@ -89,7 +85,7 @@ def test_match_is_a_job_with_a_summary(tmp_path: Path) -> None:
     words = ("match", "--subscriptions", "subs.jsonl", "--publications", "events", "--out", "out.parquet")
     done = call(*words, "--rejects", "bad.jsonl", "--master", "local[2]", cwd=tmp_path)
     assert done.returncode == 3, done.stderr
-    assert re.fullmatch(r"events █+ 2  [\d,]+/s   1 match   2 rejects\n", done.stdout)
+    assert re.fullmatch(r"events █+ 3  [\d,]+/s   1 match   2 rejects\n", done.stdout)
     assert "1 subscription -> 1 segment in" in done.stderr and "bad.jsonl" in done.stderr
     assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == [
         {"publication": "x", "subscription": "s1"}
@@ -125,7 +121,7 @@ def test_doctor_finds_this_machine_well(tmp_path: Path) -> None:
 def test_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     (tmp_path / "file").write_text("")
-    done = call("doctor", "--home", "file", cwd=tmp_path)
+    done = call("doctor", "--home", "file/below", cwd=tmp_path)
     assert done.returncode == 4
     wrong = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("wrong")]
     assert wrong == ["home", "java", "spark"]

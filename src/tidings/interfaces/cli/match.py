@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import AsJson, Master, open_spark
 
@@ -57,6 +58,7 @@ def match(
     from tidings.spark import batch
 
     request = batch.Request(subscriptions, publications, out, rejects, id, _schema(schema or ()), force)
+    _refuse_early(request)
     session = open_spark(master)
     try:
         with Bar(as_json) as bar:
@@ -66,6 +68,20 @@ def match(
     _show(summary, rejects, as_json)
     if summary.rejects:
         raise typer.Exit(output.WITH_REJECTS)
+
+
+def _refuse_early(request: batch.Request) -> None:
+    """What is plainly wrong is said before Spark is started, which takes seconds."""
+    from tidings.spark.chunks import Location
+    from tidings.spark.results import check_free
+
+    check_free(Location.of(request.out), request.out, request.force)
+    for option, path in (
+        ("--subscriptions", request.subscriptions),
+        ("--publications", request.publications),
+    ):
+        if "://" not in str(path) and not Path(path).exists():
+            raise InputError(f"{option}: no such file or folder", received=f"'{path}'")
 
 
 def _schema(paths: Sequence[Path]) -> EventSchema | None:
@@ -118,7 +134,9 @@ def _built(built: batch.Built) -> str:
 
 def _told(events: int, seconds: float, matches: int, rejects: int) -> str:
     rate = events / seconds if seconds else 0.0
-    return f"{events:,}  {rate:,.0f}/s   {matches:,} matches   {output.plural(rejects, 'reject')}"
+    return (
+        f"{events:,}  {rate:,.0f}/s   {output.plural(matches, 'match')}   {output.plural(rejects, 'reject')}"
+    )
 
 
 def _show(summary: batch.Summary, rejects: Path | None, as_json: bool) -> None:

@@ -134,5 +134,6 @@ def notification_record(found: Notification) -> dict[str, Any]:
 
 
 def plural(count: int, word: str) -> str:
-    """1 event, 2 events, 1,000,000 events."""
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+    """1 event, 2 events, 3 matches, 1,000,000 notifications."""
+    ending = "" if count == 1 else "es" if word.endswith("ch") else "s"
+    return f"{count:,} {word}{ending}"
