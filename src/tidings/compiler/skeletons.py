@@ -19,10 +19,13 @@ _CUT = re.compile(
     rf"""(["'0-9\-](?:(?<=')[^']*+'(?:'[^']*+')*+|(?<=")[^"]*+"|(?<![A-Za-z0-9_.\-].)(?<=[0-9\-]){_PLAIN}))""",
     re.DOTALL,
 )
-_ACTIVE, _OFTEN = 8, 16
-"""How many skeletons are tried by their own pattern before a text is cut, and when one is worth it."""
+_ACTIVE, _OFTEN, _SHARE = 8, 16, 20
+"""How many skeletons are tried by their own pattern before a text is cut; when one is considered for that, and that
+it must be every twentieth text at least: to try those in vain costs more than cutting."""
 
 Recognise = Callable[[str], "re.Match[str] | None"]
+Key = tuple[tuple[str, ...], tuple[bool, ...]]
+"""A skeleton itself: the text around the literals, and which of them are strings."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,22 +33,21 @@ class Skeleton:
     """The texts of one skeleton: their rows, and their literals one text after the other."""
 
     parts: list[str]
-    width: int
     rows: list[int] = field(default_factory=list)
     literals: list[str] = field(default_factory=list)
+
+    @property
+    def width(self) -> int:
+        return len(self.parts) // 2
 
     def column(self, ordinal: int) -> list[str]:
         """The literals at one place of all texts."""
         return self.literals[ordinal :: self.width]
 
-    def add(self, row: int, literals: Iterable[str]) -> None:
-        self.rows.append(row)
-        self.literals.extend(literals)
-
 
 def group_texts(texts: Iterable[str]) -> list[Skeleton]:
     """The skeletons of texts, each with the rows that have it."""
-    known: dict[tuple[str, ...], Skeleton] = {}
+    known: dict[Key, Skeleton] = {}
     active: dict[Skeleton, Recognise] = {}
     for row, text in enumerate(texts):
         for skeleton, recognise in active.items():
@@ -56,17 +58,34 @@ def group_texts(texts: Iterable[str]) -> list[Skeleton]:
                 break
         else:
             skeleton = _cut_text(row, text, known)
-            if len(skeleton.rows) % _OFTEN == 0:
+            if len(skeleton.rows) % _OFTEN == 0 and len(skeleton.rows) * _SHARE > row:
                 _activate(skeleton, active)
     return list(known.values())
 
 
-def _cut_text(row: int, text: str, known: dict[tuple[str, ...], Skeleton]) -> Skeleton:
+def _cut_text(row: int, text: str, known: dict[Key, Skeleton]) -> Skeleton:
     parts = _CUT.split(text)
-    literals = [part for part in parts[1::2] if not part.startswith('"')]
-    skeleton = known.setdefault(tuple(_key(parts)), Skeleton(parts, len(literals)))
-    skeleton.add(row, literals)
+    if '"' in text:
+        parts = _join_names(parts)
+    literals = parts[1::2]
+    key = tuple(parts[::2]), tuple([literal[0] == "'" for literal in literals])
+    skeleton = known.get(key)
+    if skeleton is None:
+        skeleton = known[key] = Skeleton(parts)
+    skeleton.rows.append(row)
+    skeleton.literals.extend(literals)
     return skeleton
+
+
+def _join_names(parts: list[str]) -> list[str]:
+    """Names in double quotes were cut out too: they belong to the skeleton."""
+    joined = parts[:1]
+    for literal, after in zip(parts[1::2], parts[2::2], strict=True):
+        if literal[0] == '"':
+            joined[-1] += literal + after
+        else:
+            joined += [literal, after]
+    return joined
 
 
 def _activate(skeleton: Skeleton, active: dict[Skeleton, Recognise]) -> None:
@@ -79,15 +98,9 @@ def _activate(skeleton: Skeleton, active: dict[Skeleton, Recognise]) -> None:
     active[skeleton] = re.compile(_own_pattern(skeleton.parts)).fullmatch
 
 
-def _key(parts: Sequence[str]) -> Iterable[str]:
-    """The skeleton itself: literals are only their sort, names in double quotes are themselves."""
-    for place, part in enumerate(parts):
-        yield part if place % 2 == 0 or part[0] == '"' else ("'" if part[0] == "'" else "0")
-
-
 def _own_pattern(parts: Sequence[str]) -> str:
     def pattern(place: int, part: str) -> str:
-        if place % 2 == 0 or part[0] == '"':
+        if place % 2 == 0:
             return re.escape(part)
         return f"({_STRING})" if part[0] == "'" else rf"([0-9\-]{_PLAIN})"
 
