@@ -79,20 +79,32 @@ def test_a_stream_keeps_its_name(tmp_path):
 WHOLE = 'v1\n{"batchWatermarkMs":0}\n{"position":42}'
 
 
-@pytest.mark.parametrize("left", ["", "v1\n", 'v1\n{"batchWatermarkMs":0', "\x00" * 30])
+@pytest.mark.parametrize("left", ["", "v1\n", 'v1\n{"batchWatermarkMs":0', "\x00\x00"])
 @pytest.mark.parametrize("log", ["offsets", "commits"])
 def test_a_torn_last_file_is_removed(tmp_path, log, left):
     name = checkpoint.stream_id(tmp_path)
-    for batch in ("9", "10"):
-        (tmp_path / log).mkdir(exist_ok=True)
-        (tmp_path / log / batch).write_text(WHOLE)
-        (tmp_path / log / f".{batch}.crc").write_text("sum")
+    for folder in ("offsets", log):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for batch in ("9", "10"):
+            (tmp_path / folder / batch).write_text(WHOLE)
+            (tmp_path / folder / f".{batch}.crc").write_text("sum")
     assert checkpoint.repair(tmp_path) == []
     (tmp_path / log / "10").write_text(left)
     assert checkpoint.repair(tmp_path) == [f"removed the unfinished {log} of batch 10: they are written anew"]
     assert sorted(path.name for path in (tmp_path / log).iterdir()) == [".9.crc", "9"]
     # A batch whose offsets are gone may be planned with another end: the store must not take it for the old one.
     assert (checkpoint.stream_id(tmp_path) == name) == (log == "commits")
+
+
+def test_commits_without_offsets_and_sums_without_files_are_removed(tmp_path):
+    for log, left in (("offsets", ""), ("commits", WHOLE)):
+        (tmp_path / log).mkdir()
+        (tmp_path / log / "0").write_text(WHOLE)
+        (tmp_path / log / "1").write_text(left)
+        (tmp_path / log / ".2.crc").write_text("sum")
+    assert len(checkpoint.repair(tmp_path)) == 1
+    for log in ("offsets", "commits"):
+        assert [path.name for path in (tmp_path / log).iterdir()] == ["0"]
 
 
 def test_torn_metadata_is_removed(tmp_path):

@@ -93,26 +93,40 @@ def rename_stream(checkpoint: Path) -> None:
 
 
 def repair(checkpoint: Path) -> list[str]:
-    """Remove a last log file that a crash of the machine left unfinished, and say what was removed.
+    """Remove log files that a crash of the machine left unfinished, and say which.
 
     Spark refuses to start over one. Without its offsets a batch is planned anew and may become longer than the one
     the store has under the same number; so the stream gets a new name, and the store tells by notification ids
     what it has already.
     """
-    said = []
-    for log in ("offsets", "commits"):
-        last = _last(checkpoint / log)
-        if last is not None and _is_torn(last):
-            for path in (last, last.with_name(f".{last.name}.crc")):
-                path.unlink(missing_ok=True)
-            said.append(f"removed the unfinished {log} of batch {last.name}: they are written anew")
-            if log == "offsets":
-                rename_stream(checkpoint)
+    offsets, commits = checkpoint / "offsets", checkpoint / "commits"
+    said = _remove_torn(offsets)
+    if said:
+        rename_stream(checkpoint)
+    said += _remove_torn(commits)
+    planned = _last(offsets)
+    while (committed := _last(commits)) and (planned is None or int(committed.name) > int(planned.name)):
+        _remove(committed)  # of a batch whose offsets are gone
+    for path in [*offsets.glob(".*.crc"), *commits.glob(".*.crc")]:
+        if not path.with_name(path.name[1:-4]).exists():
+            path.unlink()  # a checksum without its file keeps Spark from writing the file
     if (metadata := checkpoint / "metadata").exists() and _is_torn(metadata):
-        metadata.unlink()
-        metadata.with_name(".metadata.crc").unlink(missing_ok=True)
+        _remove(metadata)
         said.append("removed the unfinished metadata of the checkpoint: Spark writes it anew")
     return said
+
+
+def _remove_torn(log: Path) -> list[str]:
+    said = []
+    while (last := _last(log)) and _is_torn(last):
+        _remove(last)
+        said.append(f"removed the unfinished {log.name} of batch {last.name}: they are written anew")
+    return said
+
+
+def _remove(path: Path) -> None:
+    path.unlink()
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
 
 def _last(folder: Path) -> Path | None:
@@ -120,10 +134,14 @@ def _last(folder: Path) -> Path | None:
     return max(batches, key=lambda path: int(path.name), default=None)
 
 
+LINES = {"offsets": 3, "commits": 2}
+"""A version, then JSON: of the batch, and for offsets also of the source."""
+
+
 def _is_torn(path: Path) -> bool:
-    """Whole logs end in JSON (or in the dash for "no source"); a crash leaves nothing, zeros, or a part."""
+    """Whole logs have all their lines and end in JSON; a crash leaves nothing, zeros, or a part."""
     data = path.read_bytes().strip(b"\x00 \n\r")
-    return not data.endswith((b"}", b"-"))
+    return not data.endswith(b"}") or len(data.splitlines()) < LINES.get(path.parent.name, 1)
 
 
 def write_whole(path: Path, text: str) -> None:

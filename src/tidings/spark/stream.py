@@ -187,9 +187,10 @@ def _explained(problem: PySparkException) -> TidingsError:
     """The error of ours that ended the query, if it was one and happened in this process; else what Spark says."""
     if _failures:
         return _failures.pop()
-    lines = [line for line in str(problem).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("tidings.errors.")]
-    return SetupError("the stream ended", where="Spark", hint=(ours or lines or ["no reason given"])[-1])
+    said = str(problem)
+    ours = [line for line in said.splitlines() if line.startswith("tidings.errors.")]
+    first = said.split("\n", 1)[0].rpartition("terminated with exception: ")[2]
+    return SetupError("the stream ended", where="Spark", hint=ours[-1].partition(": ")[2] if ours else first)
 
 
 _failures: list[TidingsError] = []

@@ -1,0 +1,44 @@
+"""What tests run in a process of its own: to kill it, or because Spark has one mode in a process.
+
+python program.py stream URL HOME MASTER [most]     the stream, until somebody kills it; a line of JSON a batch
+python program.py work URL FOLDER MASTER            a batch job and the stream, over what is in the folder
+MASTER is a master, or `connect` for Spark Connect.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from tidings.spark.batch import Request, match
+from tidings.spark.session import open_session
+from tidings.spark.stream import run
+
+
+def say(news: object) -> None:
+    print(json.dumps({type(news).__name__: asdict(news)}), flush=True)  # noqa: T201
+
+
+def session_of(master: str, log: Path):
+    return open_session(remote="local[2]", log=log) if master == "connect" else open_session(master, log=log)
+
+
+def stream(url: str, home: str, master: str, most: str = "10000") -> None:
+    session = session_of(master, Path(home) / "spark.log")
+    run(session, home, url, most_publications=int(most), listener=say)
+
+
+def work(url: str, folder: str, master: str) -> None:
+    place = Path(folder)
+    session = session_of(master, place / "spark.log")
+    request = Request(place / "subs.jsonl", place / "events.jsonl", place / "out", place / "rejects.jsonl")
+    summary = match(session, request)
+    say(summary)
+    say(run(session, place / "home", url, once=True, listener=say, most_publications=40))
+    session.stop()
+
+
+if __name__ == "__main__":
+    {"stream": stream, "work": work}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,50 @@
+"""The same work on a cluster of two executors and through Spark Connect, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.spark import workload
+from tests.spark.streams import check_gapless, told
+
+from tidings.model import Publication
+from tidings.store import open_store, sqlite_url
+
+pytestmark = pytest.mark.spark
+PROGRAM = Path(__file__).with_name("program.py")
+
+
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "connect"])
+def test_batch_and_stream(tmp_path, master):
+    wanted = workload.subscriptions(30)
+    bodies = workload.events(100)
+    named = {json.loads(body).get("id", f"events.jsonl:{i}"): body for i, body in enumerate(bodies, 1)}
+    (tmp_path / "subs.jsonl").write_text(workload.as_lines(wanted))
+    (tmp_path / "events.jsonl").write_bytes(b"\n".join([*bodies, b"{bad"]))
+    url = sqlite_url(tmp_path / "store.db")
+    with open_store(url) as store:
+        store.subscriptions.add_many(wanted)
+        published = [Publication(name, "application/json", body) for name, body in named.items()]
+        store.journal.append([*published, Publication("bad", "application/json", b"{bad")])
+        done = subprocess.run(
+            [sys.executable, str(PROGRAM), "work", url, str(tmp_path), master],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        assert done.returncode == 0, done.stderr + (tmp_path / "spark.log").read_text()
+        everybody = sorted({one.subscriber for one in wanted})
+        expected = workload.expected(named, wanted)
+        rows = pq.read_table(tmp_path / "out").to_pylist()
+        assert {(row["publication"], row["subscription"]) for row in rows} == expected
+        assert json.loads((tmp_path / "rejects.jsonl").read_text())["line"] == 101
+        assert {row[1:] for rows in told(store, *everybody).values() for row in rows} == expected
+        assert [one.publication for one in store.dead_letters.read()] == ["bad"]
+        check_gapless(store, *everybody)
+    assert json.loads(done.stdout.splitlines()[-1])["Progress"]["total_events"] == 101
