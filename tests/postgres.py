@@ -22,20 +22,21 @@ STARTS_WITHIN = 60
 
 @dataclass(frozen=True)
 class Server:
-    """A running server; `create_database` gives the address of a new, empty database."""
+    """A running server; `empty` gives the address of a new place without tables."""
 
     port: int
     password: str
     _numbers: Iterator[int]
 
-    def url(self, database: str) -> str:
+    def url(self, database: str = "postgres") -> str:
         return f"postgresql://tidings:{self.password}@127.0.0.1:{self.port}/{database}"
 
-    def create_database(self) -> str:
+    def empty(self) -> str:
+        """A schema of its own: a database for each test would be hundreds of files to make and to remove."""
         name = f"test_{next(self._numbers)}"
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')
-        return self.url(name)
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{self.url()}?options=-csearch_path%3D{name}"
 
 
 def find_binaries() -> Path | None:

@@ -22,11 +22,11 @@ def postgres_server() -> Iterator[Server]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a new, empty database."""
+    """The address of a new, empty place."""
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "store.db")
     server: Server = request.getfixturevalue("postgres_server")
-    return server.create_database()
+    return server.empty()
 
 
 @pytest.fixture

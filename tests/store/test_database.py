@@ -104,7 +104,7 @@ def test_a_wrong_address_is_refused_without_its_password(url: str, said: str) ->
 
 def test_a_wrong_password_or_database_is_said(postgres_server: Server) -> None:
     with pytest.raises(StoreError, match="are user and password right"):
-        open_store(postgres_server.url("postgres").replace(postgres_server.password, "wrong"))
+        open_store(postgres_server.url().replace(postgres_server.password, "wrong"))
     with pytest.raises(StoreError, match="create the database first") as refused:
         open_store(postgres_server.url("no_such_database"))
     assert postgres_server.password not in str(refused.value)
