@@ -116,3 +116,9 @@ def test_every_operator_is_declared_once() -> None:
     assert len(BY_SPELLING) == len(OPERATORS)
     assert {"=", "!=", "<", "<=", ">", ">=", "in", "is a"} < set(BY_SPELLING)
     assert all(operator.meaning.endswith(".") for operator in OPERATORS)
+
+
+def test_every_operator_is_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "predicates.md").read_text(encoding="utf-8")
+    for operator in OPERATORS:
+        assert f"| `{operator.spelling}` | {operator.meaning} |" in page
