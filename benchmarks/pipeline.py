@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from benchmarks.scale import Scale
 from benchmarks.workloads import Workload, stock
 from tidings.matching.index import Index
 from tidings.publications.json_lines import DecodedLines, PathTable, decode_many, split_lines
-from tidings.spark.batch import Request, match
+from tidings.spark.batch import Request, Summary, match
 from tidings.spark.session import open_session
 
 CORES = 2
@@ -28,19 +29,24 @@ JOB = "stock, JSON to matches"
 def run(bench: Bench, scale: Scale) -> None:
     workload = stock(scale.stock, scale.job_events, name=JOB)
     with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
-        subscriptions, publications = _files(workload, Path(folder))
-        matches = plain_loop(bench, workload, publications.read_bytes())
-        spark_job(bench, workload, subscriptions, publications, matches)
+        files = _files(workload, Path(folder))
+        matches = plain_loop(bench, workload, files.publications.read_bytes())
+        spark_job(bench, workload, files, matches)
 
 
-def _files(workload: Workload, folder: Path) -> tuple[Path, Path]:
-    subscriptions, publications = folder / "subscriptions.jsonl", folder / "events.jsonl"
-    with subscriptions.open("w") as file:
+class Files(NamedTuple):
+    subscriptions: Path
+    publications: Path
+
+
+def _files(workload: Workload, folder: Path) -> Files:
+    files = Files(folder / "subscriptions.jsonl", folder / "events.jsonl")
+    with files.subscriptions.open("w") as file:
         for row, text in enumerate(workload.subscriptions.texts()):
             line = {"id": f"s{row}", "subscriber": "somebody", "language": "predicates", "text": text}
             file.write(json.dumps(line) + "\n")
-    publications.write_bytes(workload.events.json_lines())
-    return subscriptions, publications
+    files.publications.write_bytes(workload.events.json_lines())
+    return files
 
 
 def plain_loop(bench: Bench, workload: Workload, text: bytes) -> int:
@@ -62,31 +68,40 @@ def plain_loop(bench: Bench, workload: Workload, text: bytes) -> int:
     return len(found)
 
 
-def spark_job(
-    bench: Bench, workload: Workload, subscriptions: Path, publications: Path, matches: int
-) -> None:
-    """`tidings match` on local[2]; the first run, which starts the workers, does not count.
+def spark_job(bench: Bench, workload: Workload, files: Files, matches: int) -> None:
+    """`tidings match` on local[2], whole and part by part.
 
     Its CPU seconds are those of the tasks. How many events a second of wall-clock time go through is a column
     of its own: that is what somebody waits for.
     """
-    session = open_session(master=f"local[{CORES}]")
-    outs = [subscriptions.with_name(f"matches-{number}.parquet") for number in range(bench.runs + 1)]
-    summaries = [match(session, Request(subscriptions, publications, out)) for out in outs][1:]
-    session.stop()
+    summaries, count = _runs(files, bench.runs), len(workload.events)
     wrong = [each.matches for each in summaries if each.matches != matches]
     if wrong:
         raise Disagreement(f"the Spark job found {wrong[0]:,} matches, the plain loop {matches:,}")
-    count = len(workload.events)
     parts = {
         part: median(each.task_seconds[part] for each in summaries) for part in summaries[0].task_seconds
     }
     for part, seconds in parts.items():
         bench.keep(_row(workload, f"{part}, Spark's tasks", count / max(seconds, 1e-9), matches))
-    build = median(each.built.seconds for each in summaries)
-    job = _row(workload, f"Spark job, local[{CORES}]", count / sum(parts.values()), matches)
-    wall = median(each.events_a_second for each in summaries)
-    bench.keep(replace(job, build_seconds=build, events_per_second=wall))
+    job = _row(workload, f"Spark job, local[{CORES}]", count / max(sum(parts.values()), 1e-9), matches)
+    bench.keep(
+        replace(
+            job,
+            build_seconds=median(each.built.seconds for each in summaries),
+            bytes_per_subscription=summaries[0].built.bytes_each,
+            events_per_second=median(each.events_a_second for each in summaries),
+        )
+    )
+
+
+def _runs(files: Files, runs: int) -> list[Summary]:
+    """Several runs of the job. One more comes first and does not count: it starts the workers."""
+    outs = [files.subscriptions.with_name(f"matches-{number}.parquet") for number in range(runs + 1)]
+    session = open_session(master=f"local[{CORES}]")
+    try:
+        return [match(session, Request(files.subscriptions, files.publications, out)) for out in outs][1:]
+    finally:
+        session.stop()
 
 
 def _row(workload: Workload, engine: str, rate: float, matches: int) -> Row:

@@ -56,7 +56,7 @@ QUICK = Scale(
     index_events=500,
     stock=1_000_000,
     stock_events=20_000,
-    job_events=500_000,
+    job_events=1_000_000,
 )
 
 FULL = Scale(
@@ -71,5 +71,5 @@ FULL = Scale(
     index_events=1000,
     stock=1_000_000,
     stock_events=100_000,
-    job_events=1_000_000,
+    job_events=4_000_000,
 )

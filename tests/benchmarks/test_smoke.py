@@ -85,6 +85,16 @@ def test_the_plain_loop_of_the_pipeline_finds_what_matching_columns_finds() -> N
     assert pipeline.plain_loop(bench, workload, workload.events.json_lines()) > 0
 
 
+@pytest.mark.spark
+def test_the_job_on_spark_finds_what_the_plain_loop_finds() -> None:
+    bench = Bench(TINY.runs, say=lambda _: None)
+    pipeline.run(bench, TINY)
+    job = bench.rows[-1]
+    assert job.engine == "Spark job, local[2]"
+    assert job.events_per_second is not None and job.events_per_second > 0
+    assert {row.matches_per_event for row in bench.rows} == {job.matches_per_event}
+
+
 def test_engines_that_disagree_are_reported_instead_of_timed() -> None:
     class Forgetful(IndexEngine):
         name = "forgetful"
