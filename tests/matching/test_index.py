@@ -13,12 +13,13 @@ from tests.matching.plans import a_test, events, plans
 from tests.matching.test_contract import FEWER
 
 from tidings.atoms import Aspect, AtomKind, Atoms, Column, Event
-from tidings.compiler.pipeline import compile_columns, compile_many
+from tidings.compiler.pipeline import compile_columns, compile_many, understand
 from tidings.compiler.plan import Compiled, Plan, Relation
 from tidings.errors import SetupError
 from tidings.kernels import encode
 from tidings.matching.algorithms.truth import satisfies
 from tidings.matching.index import Index, builder
+from tidings.matching.naive import matches
 from tidings.model import Subscription
 from tidings.values import parse_instant
 
@@ -42,6 +43,7 @@ def found(index: Index, *published: Event) -> set[tuple[int, str]]:
 def test_uniform_clusters_answer_as_the_definition(held: list[Plan], published: list[Event]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(builder, "UNIFORM_FROM", 1)
+        patch.setattr(builder, "SPARSE_BELOW", 0)
         index = Index.create()
         index.add(compiled_of({f"s{number}": plan for number, plan in enumerate(held)}))
     expected = {
@@ -193,18 +195,48 @@ def test_folders_that_are_no_place_for_an_index_are_refused(tmp_path: Path) -> N
 def test_matches_know_their_subscriptions() -> None:
     index = Index.create()
     index.add(compiled(cheap="price < 200"))
-    matches = index.match([{"price": [500]}, {"price": [5]}])
-    assert matches.subscriptions() == [Subscription("cheap", "ana", "predicates", "price < 200")]
-    assert matches.publication.tolist() == [1]
+    both = index.match([{"price": [500]}, {"price": [5]}])
+    assert both.subscriptions() == [Subscription("cheap", "ana", "predicates", "price < 200")]
+    assert both.publication.tolist() == [1]
     empty = Index.create().match([{"price": [5]}])
     assert (len(empty), empty.subscriptions(), empty.ids().to_pylist()) == (0, [], [])
 
 
 def test_statistics_choose_the_key_not_the_text() -> None:
-    rows = {f"s{i}": f"color = 'c{i % 3}' and symbol = 'S{i}' and price > {i}" for i in range(100)}
+    rows = {f"s{i}": f"color = 'c{i % 3}' and symbol = 'S{i % 10}' and price > {i}" for i in range(1000)}
     index = Index.create()
     index.add(compiled(**rows))
-    assert [(c.layout, c.key) for c in index.describe()[0].clusters] == [("uniform", "symbol")]
+    assert [(c.layout, c.key, c.cut) for c in index.describe()[0].clusters] == [
+        ("uniform", "symbol", "color")
+    ]
+
+
+def test_many_shapes_share_few_clusters() -> None:
+    """Two equalities out of five attributes in any combination, with other tests beside them."""
+    rng = np.random.default_rng(5)
+    rows = {}
+    for i in range(2000):
+        a, b, c = rng.choice(5, 3, replace=False)
+        rows[f"s{i}"] = (
+            f"a{a} = {rng.integers(20)} and a{b} = {rng.integers(20)} and a{c} > {rng.integers(20)}"
+        )
+    compiled_rows = compiled(**rows)
+    index = Index.create()
+    index.add(compiled_rows)
+    assert len(compiled_rows.blocks) > 50
+    clusters = index.describe()[0].clusters
+    assert len(clusters) <= 10
+    assert all(c.key and c.cut for c in clusters)
+    published = [{f"a{k}": [int(rng.integers(20))] for k in range(5)} for _ in range(50)]
+    trees = {id: understand(text) for id, text in rows.items()}
+    expected = {
+        (place, id)
+        for place, event in enumerate(published)
+        for id, tree in trees.items()
+        if matches(tree, event)
+    }
+    assert found(index, *published) == expected
+    assert expected
 
 
 def test_a_batch_of_no_publications_and_publications_of_no_values() -> None:

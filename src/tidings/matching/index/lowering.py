@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -54,20 +54,7 @@ class LoweredTest:
         members, offsets = self.members, self.offsets
         if members is not None and offsets is not None:
             members, offsets = take_lists(members, offsets, rows)
-        return LoweredTest(
-            self.column,
-            self.plain,
-            self.op,
-            self.item,
-            self.negated,
-            self.floor,
-            self.ceiling,
-            self.low[rows],
-            self.high[rows],
-            self.selectivity,
-            members,
-            offsets,
-        )
+        return replace(self, low=self.low[rows], high=self.high[rows], members=members, offsets=offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +62,7 @@ class LoweredBlock:
     """Clauses of one shape: their tests, the key among them taken out, and the subscriptions they belong to."""
 
     tests: tuple[LoweredTest, ...]
-    key_column: int
-    key: Codes
+    key: LoweredTest | None
     rows: npt.NDArray[np.int32]
 
 
@@ -128,14 +114,17 @@ def lower(block: ClauseBlock, lots: Sequence[Lots], constants: Constants) -> Low
     }
     key = access.key_of(block.shape, constants.distinct, members)
     if key is None:
-        return LoweredBlock(tuple(tests), -1, np.empty(0, np.int32), block.rows)
+        return LoweredBlock(tuple(tests), None, block.rows)
     chosen = tests.pop(key)
     if chosen.members is None or chosen.offsets is None:
-        return LoweredBlock(tuple(tests), chosen.column, chosen.low, block.rows)
+        return LoweredBlock(tuple(tests), chosen, block.rows)
     # An `in` as key: a copy of the clause for each member.
     copies = np.repeat(np.arange(len(block.rows)), np.diff(chosen.offsets))
     copied = tuple(test.take(copies) for test in tests)
-    return LoweredBlock(copied, chosen.column, chosen.members, block.rows[copies])
+    member = replace(
+        chosen, plain=True, op=kernel.EQUAL, item=kernel.INSIDE, low=chosen.members, high=chosen.members
+    )
+    return LoweredBlock(copied, replace(member, members=None, offsets=None), block.rows[copies])
 
 
 def _lower_test(
