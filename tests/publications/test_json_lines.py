@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -46,17 +48,17 @@ def arrays(draw: st.DrawFn, inner: st.SearchStrategy[str]) -> str:
 
 
 @st.composite
-def objects(draw: st.DrawFn, inner: st.SearchStrategy[str], unique: bool = True) -> str:
-    names = draw(st.lists(keys, max_size=5, unique=unique))
+def objects(draw: st.DrawFn, inner: st.SearchStrategy[str], names: st.SearchStrategy[list[str]]) -> str:
     members = [
         draw(spaces) + draw(strings(st.just(name))) + draw(spaces) + ":" + draw(spaces) + draw(inner)
-        for name in names
+        for name in draw(names)
     ]
     return "{" + ",".join(members or [draw(spaces)]) + "}"
 
 
-values = st.recursive(scalars, lambda inner: arrays(inner) | objects(inner), max_leaves=12)
-documents = objects(values).map(str.encode)
+some_keys = st.lists(keys, max_size=5, unique=True)
+values = st.recursive(scalars, lambda inner: arrays(inner) | objects(inner, some_keys), max_leaves=12)
+documents = objects(values, some_keys).map(str.encode)
 
 INTERESTING = (
     b'{}[]",:\\.-+eE0192tfnu \n\r\t\x00\x1f\x7f\x80\xbf\xc0\xc3\xa9\xe2\x82\xac\xed\xf0\x9f\x98\x80\xff'
@@ -98,12 +100,27 @@ def test_every_beginning_of_a_document(body: bytes) -> None:
     same_as_definition([body[:i] for i in range(len(body))])
 
 
-@given(st.lists(objects(values, unique=False).map(str.encode), max_size=4))
+plain_keys = st.lists(st.sampled_from(["a", "b", "c", "id", "é"]), max_size=4)
+small_values = st.recursive(st.sampled_from("12"), lambda inner: arrays(inner) | objects(inner, plain_keys))
+
+
+@given(st.lists(objects(small_values, plain_keys).map(str.encode), max_size=4))
 def test_keys_that_occur_twice(bodies: list[bytes]) -> None:
     same_as_definition(bodies)
 
 
-@given(st.lists(numbers | st.floats(allow_nan=False, allow_infinity=False).map(repr), max_size=20))
+@st.composite
+def near_the_middle(draw: st.DrawFn) -> str:
+    """Up to 21 digits of the middle between two doubles: there the last digit decides which one is nearer."""
+    low = draw(st.floats(1e-200, 1e200))
+    middle = (Decimal(low) + Decimal(math.nextafter(low, math.inf))) / 2
+    return f"{middle:.{draw(st.integers(14, 20))}e}"
+
+
+decimals = st.floats(allow_nan=False, allow_infinity=False).map(repr)
+
+
+@given(st.lists(numbers | decimals | near_the_middle(), max_size=20))
 @example(["9223372036854775807", "-9223372036854775808", "9223372036854775808", "18446744073709551616"])
 @example(
     [
@@ -144,6 +161,7 @@ STOCK = b'{"id":"e123","symbol":"S0042","price":12345,"open":12000.5,"high":-1e3
         '{"a":"Zürich 東京 😀","é":"ß"}'.encode(),
         b'{"unwanted":"escapes \\" \\u00e9 \\ud83d\\ude00 are read over","a":1,"unwanted too":123456789012345678901}',
         b'{"a":[{"b":1},{"b":2}],"c":3.141592653589793,"d":-0.0,"e":9223372036854775807}',
+        b'{"a":{"b":{"c":1},"c":2},"b":[{"a":3,"b":4}],"c":5}',
         b"{}",
     ],
 )
@@ -240,6 +258,12 @@ def test_a_path_and_a_path_below_it() -> None:
 def test_any_set_of_paths(names: list[str]) -> None:
     body = json.dumps({name: i for i, name in enumerate(names)}, ensure_ascii=False).encode()
     same_as_definition([body], unwanted=names[::3])
+
+
+def test_paths_that_are_no_plain_keys() -> None:
+    odd = ['a"', 'a":1,"b', "a\\", "a\n", "", ".", "a.", ".a", "a..b"]
+    bodies = [json.dumps({path: 1, "a": 2, "b": 3}).encode() for path in odd]
+    same_as_definition([*bodies, b'{"a":1,"b":2}', b'{"a"":1}', b'{"a\n":1}', *bodies])
 
 
 def test_a_table_serves_many_batches_and_id_fields() -> None:

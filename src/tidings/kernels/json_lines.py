@@ -59,12 +59,17 @@ class Paths(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The objects and arrays the loop is in, by depth, and the hashes of the keys seen in them so far."""
+    """The objects and arrays the loop is in, by depth, and the hashes of the keys seen in them so far.
+
+    `follower` is the node whose key came after that of a node the last time: events of one source mostly have their
+    keys in one order, and comparing a key is cheaper than hashing it.
+    """
 
     node: Any
     is_array: Any
     first_key: Any
     keys: Any
+    follower: Any
 
 
 class Out(NamedTuple):
@@ -124,6 +129,16 @@ def _child(paths: Paths, parent: int, key_hash: Any, text: Any, start: int, leng
 
 
 @reading
+def _expected(paths: Paths, follower: int, parent: int, text: Any, start: int, end: int) -> Any:
+    """The node that is likely to follow, if its key stands in the text, or NOWHERE."""
+    stop = start + np.int64(paths.key_length[follower])
+    likely = follower != ROOT and paths.parent[follower] == parent and stop < end and text[stop] == scan.QUOTE
+    if likely and _is_key(paths, follower, text, start, stop - start):
+        return np.int64(follower)
+    return np.int64(NOWHERE)
+
+
+@reading
 def _seen(keys: Any, first: int, end: int, key_hash: Any) -> bool:
     """Whether the hash is among keys[first:end]. Without an early exit, for then the loop is vectorised."""
     same = 0
@@ -152,12 +167,13 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
     """Decode the documents from `first` on; returns the first that is not done, because the columns were full.
 
     A document is read as keys, values and what follows a value, in turns; leaving the inner loop early declines it.
-    `here` is the node of the object or array around, `node` that of the value to come.
+    `here` is the node of the object or array around, `node` that of the value to come, `last` that of the last key.
     """
     text, room, atoms = documents.text, len(out.path), out.starts[first]
     for i in range(first, len(documents.starts)):
         at, end, begin = documents.starts[i], documents.ends[i], atoms
         depth, top, base, ids, id_start, id_length = 0, 0, 0, 0, 0, -1
+        last = np.int64(ROOT)
         here, node, in_array, state = np.int64(NOWHERE), np.int64(ROOT), False, _VALUE
         at = skip_space(text, at, end)
         if byte_at(text, at, end) != scan.OPEN_OBJECT:
@@ -166,15 +182,22 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
             if state == _KEY:
                 if byte_at(text, at, end) != scan.QUOTE:
                     break
-                stop, key_hash = scan_key(text, at + 1, end)
+                node = _expected(paths, work.follower[last], here, text, at + 1, end)
+                if node >= 0:
+                    stop, key_hash, last = at + 1 + paths.key_length[node], paths.key_hash[node], node
+                else:
+                    stop, key_hash = scan_key(text, at + 1, end)
+                    if stop >= 0 and here >= 0:
+                        node = _child(paths, here, key_hash, text, at + 1, stop - at - 1)
+                    if node >= 0:
+                        work.follower[last] = node
+                        last = node
                 if stop < 0 or top == MOST_KEYS or _seen(work.keys, base, top, key_hash):
                     break
                 if depth == 1 and key_hash == _CLOUD_EVENT:
                     break
                 work.keys[top] = key_hash
                 top += 1
-                if here >= 0:
-                    node = _child(paths, here, key_hash, text, at + 1, stop - at - 1)
                 at = skip_space(text, stop + 1, end)
                 if byte_at(text, at, end) != scan.COLON:
                     break

@@ -99,7 +99,8 @@ def _run(documents: kernel.Documents, paths: PathTable, id_field: str | None) ->
     count = len(documents.starts)
     size = int((documents.ends - documents.starts).sum())
     out = _new_out(count, min(count * len(paths.paths), size // 2) + 64)
-    table, work, first = paths.with_id(id_field), _new_work(), 0
+    table, first = paths.with_id(id_field), 0
+    work = _new_work(len(table.parent))
     while (first := kernel.decode(documents, table, work, out, first)) < count:
         more = _columns(len(out.path))
         out = kernel.Out(*out[:4], *(np.concatenate(pair) for pair in zip(out[4:], more, strict=True)))
@@ -122,10 +123,10 @@ def _filled(out: kernel.Out) -> tuple[Any, Any, Any, Any]:
     return out.path[:size], out.kind[:size], out.payload[:size], out.length[:size]
 
 
-def _new_work() -> kernel.Work:
-    nodes, first_keys = np.empty((2, kernel.MOST_DEPTH), np.int64)
-    keys = np.empty(kernel.MOST_KEYS, np.uint64)
-    return kernel.Work(nodes, np.empty(kernel.MOST_DEPTH, np.bool_), first_keys, keys)
+def _new_work(nodes: int) -> kernel.Work:
+    around, first_keys = np.empty((2, kernel.MOST_DEPTH), np.int64)
+    keys, follower = np.empty(kernel.MOST_KEYS, np.uint64), np.full(nodes, kernel.ROOT, np.int64)
+    return kernel.Work(around, np.empty(kernel.MOST_DEPTH, np.bool_), first_keys, keys, follower)
 
 
 def _ids(text: Bytes, starts: Integers, lengths: npt.NDArray[np.int32]) -> pa.Array[Any]:
