@@ -19,6 +19,7 @@ Each carries the same facts as fields, so that an API can hand them over and the
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 
@@ -43,11 +44,30 @@ class Place:
         return f"line {self.line}, column {self.column}" if several else f"column {self.column}"
 
     def drawn(self, note: str = "") -> str:
-        """The line of the text, with the place underlined and `note` beside the underline."""
+        """The line of the text, with the place underlined and `note` beside the underline.
+
+        Of a long line only the surroundings of the place are shown.
+        """
         lines = self.text.split("\n")
         line = lines[self.line - 1] if self.line <= len(lines) else ""
-        under = " " * (self.column - 1) + "^" * max(1, min(self.length, len(line) - self.column + 1))
-        return f"  {line}\n  {under}" + (f"   {note}" if note else "")
+        first = max(0, self.column - 1 - _SHOWN // 2) if len(line) > _SHOWN else 0
+        shown = line[first : first + _SHOWN]
+        before = ("…" if first else "") + shown[: self.column - 1 - first]
+        after = shown[self.column - 1 - first :]
+        under = "".join("\t" if c == "\t" else " " * _width(c) for c in before)
+        under += "^" * max(1, sum(_width(c) for c in after[: self.length]))
+        more = "…" if first + _SHOWN < len(line) else ""
+        return f"  {before}{after}{more}\n  {under}" + (f"   {note}" if note else "")
+
+
+_SHOWN = 120
+
+
+def _width(character: str) -> int:
+    """How many columns of a terminal a character takes: none for accents put on another, two for wide scripts."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 class TidingsError(Exception):
@@ -68,6 +88,10 @@ class TidingsError(Exception):
         self.what, self.place, self.where = what, place, where
         self.received, self.accepted, self.hint = received, accepted, hint
         super().__init__(self.message())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """An error may travel between processes: Spark's workers report theirs."""
+        return _restored, (type(self), self.__dict__)
 
     def headline(self) -> str:
         where = self.place.describe() if self.place else self.where
@@ -91,6 +115,13 @@ class TidingsError(Exception):
         named = {"place": place, "where": self.where, "received": self.received}
         named |= {"accepted": self.accepted, "hint": self.hint}
         return {"error": type(self).__name__, "what": self.what} | {k: v for k, v in named.items() if v}
+
+
+def _restored(kind: type[TidingsError], facts: dict[str, object]) -> TidingsError:
+    error = kind.__new__(kind)
+    error.__dict__.update(facts)
+    Exception.__init__(error, error.message())
+    return error
 
 
 class InputError(TidingsError):

@@ -1,0 +1,73 @@
+"""Errors: how they are drawn, and that they survive a journey between processes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from tidings.errors import CheckProblem, ConsistencyProblem, InputError, Place, SetupError, TidingsError
+
+
+def drawn(text: str, start: int, end: int, note: str = "") -> list[str]:
+    return Place.at(text, start, end).drawn(note).split("\n")
+
+
+def test_the_place_is_underlined_with_a_note_beside_it() -> None:
+    assert drawn("prise < 200", 0, 5, "did you mean 'price'?") == [
+        "  prise < 200",
+        "  ^^^^^   did you mean 'price'?",
+    ]
+
+
+def test_a_place_in_a_later_line() -> None:
+    text = "price < 200 and\n  prise > 5"
+    place = Place.at(text, 18, 23)
+    assert (place.line, place.column, place.describe()) == (2, 3, "line 2, column 3")
+    assert place.drawn() == "    prise > 5\n    ^^^^^"
+
+
+def test_a_place_at_the_end_is_still_shown() -> None:
+    assert drawn("price < ", 8, 9) == ["  price < ", "          ^"]
+
+
+def test_of_a_long_line_only_the_surroundings_are_shown() -> None:
+    line, under = drawn("x" * 5000 + "HERE" + "y" * 5000, 5000, 5004)
+    assert len(line) < 130
+    assert line.startswith("  …x") and line.endswith("y…")
+    assert line[under.index("^") :][:4] == "HERE"
+    assert under.count("^") == 4
+
+
+def test_wide_characters_take_two_columns_and_tabs_stay_tabs() -> None:
+    assert drawn("日本 = 5", 0, 2) == ["  日本 = 5", "  ^^^^"]
+    assert drawn("\t日 < x", 5, 6) == ["  \t日 < x", "  \t     ^"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConsistencyProblem("R2", "price is mandatory for furniture", hint="give it"),
+        CheckProblem("no such attribute", place=Place.at("prise < 5", 0, 5), hint="did you mean 'price'?"),
+        SetupError("no Java", accepted="Java 17 or newer", received="Java 8", where="PATH"),
+    ],
+)
+def test_errors_travel_between_processes(error: TidingsError) -> None:
+    arrived = pickle.loads(pickle.dumps(error))
+    assert type(arrived) is type(error)
+    assert (str(arrived), arrived.facts()) == (str(error), error.facts())
+
+
+def test_an_error_says_what_where_received_accepted_and_a_hint() -> None:
+    error = InputError(
+        "not a number", where="line 3", received="'x'", accepted="digits", hint="remove the quotes"
+    )
+    assert str(error) == "not a number (line 3); received 'x'; accepted: digits; remove the quotes"
+    assert error.facts() == {
+        "error": "InputError",
+        "what": "not a number",
+        "where": "line 3",
+        "received": "'x'",
+        "accepted": "digits",
+        "hint": "remove the quotes",
+    }
