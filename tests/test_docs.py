@@ -24,6 +24,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from tidings.interfaces.cli.main import app
+from tidings.operators import OPERATORS, Operator
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
@@ -71,15 +72,14 @@ class Page:
 
     def run(self, example: Example) -> None:
         command = MADE_ID.sub(lambda id: self.real.get(id[0], id[0]), example.command)
-        printed = [row.rstrip() for row in self._output(command).splitlines() if row.strip()]
-        told = f"line {example.line}: $ {example.command}\nprinted:\n" + "\n".join(printed)
-        assert len(printed) == len(example.printed) or "..." in example.printed, told
-        for expected, got in zip(example.printed, printed, strict=False):
-            if expected == "...":
-                return
-            found = re.fullmatch(self._pattern(expected), got)
-            assert found, f"{told}\nbut the page says:\n{expected}"
-            self._remember(expected, got)
+        printed = "".join(f"{row.rstrip()}\n" for row in self._output(command).splitlines() if row.strip())
+        expected = "".join(f"{row}\n" for row in example.printed)
+        new: dict[str, str] = {}
+        found = re.fullmatch(self._pattern(expected, new), printed)
+        assert found, (
+            f"line {example.line}: $ {example.command}\nprints\n{printed}\nbut the page says\n{expected}"
+        )
+        self.real |= {id: found[group] for id, group in new.items()}
 
     def _output(self, command: str) -> str:
         if SEPARATE.search(command) or not command.startswith("tidings "):
@@ -97,21 +97,22 @@ class Page:
             return done.stdout
         return CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False).output
 
-    def _pattern(self, expected: str) -> str:
-        parts = re.split(r"(\.\.\.|\b[spn]-[0-9a-f]{8,20}\b)", expected)
-        return "".join(
-            ".*"
-            if part == "..."
-            else MADE_ID.pattern.replace("([spn])", part[0])
-            if MADE_ID.fullmatch(part) and part not in self.real
-            else re.escape(self.real.get(part, part))
-            for part in parts
-        )
+    def _pattern(self, expected: str, new: dict[str, str]) -> str:
+        parts = re.split(r"(^\.\.\.\n|\.\.\.|\b[spn]-[0-9a-f]{8,20}\b)", expected, flags=re.MULTILINE)
+        return "".join(self._part(part, new) for part in parts)
 
-    def _remember(self, expected: str, got: str) -> None:
-        told = [id[0] for id in MADE_ID.finditer(expected)]
-        real = [id[0] for id in MADE_ID.finditer(got)]
-        self.real.update(zip(told, real, strict=False))
+    def _part(self, part: str, new: dict[str, str]) -> str:
+        """A piece of the page as a pattern; an id seen for the first time is any id, and noted in `new`."""
+        if part.startswith("..."):
+            return "(?:.*\n)*" if part.endswith("\n") else ".*"
+        if not MADE_ID.fullmatch(part):
+            return re.escape(part)
+        if part in self.real:
+            return re.escape(self.real[part])
+        if part in new:
+            return f"(?P={new[part]})"
+        new[part] = f"id{len(new)}"
+        return f"(?P<{new[part]}>{part[0]}-[0-9a-f]{{8,20}})"
 
 
 def prompts(page: Path) -> str:
@@ -198,3 +199,10 @@ def options() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("option", sorted({option for _, option in options()} - {"--help"}))
 def test_every_option_has_its_docs(option: str) -> None:
     assert f"`{option}" in (ROOT / "docs/cli.md").read_text()
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.spelling)
+def test_every_operator_has_its_docs(operator: Operator) -> None:
+    """One row of the language's page each, with the sentence that is its declaration's."""
+    said = (ROOT / "docs/predicates.md").read_text()
+    assert f"| `{operator.spelling}` | {operator.meaning} |" in said
