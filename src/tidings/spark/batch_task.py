@@ -104,15 +104,16 @@ def _match_block(index: Index, decoder: Decoder, block: Block, output: Output) -
     start = process_time()
     decoded = decoder.decode(block.buffer, block.starts, block.ends)
     ids = decoded.ids if decoded.ids.null_count == 0 else decoded.ids.fill_null(block.names())
-    decoded_at = process_time()
-    matches = index.match(decoded.atoms)
-    matched_at = process_time()
     output.report.events += decoded.atoms.count
-    output.report.decode_seconds += decoded_at - start
-    output.report.match_seconds += matched_at - decoded_at
+    output.report.decode_seconds += process_time() - start
     output.refuse(block, ids, decoded.rejects)
-    output.write([ids.take(pa.array(matches.publication)), matches.ids()])
-    output.report.write_seconds += process_time() - matched_at
+    start = process_time()
+    for places, matches in decoded.match(index):
+        matched_at = process_time()
+        output.report.match_seconds += matched_at - start
+        output.write([ids.take(pa.array(places)), matches.ids()])
+        start = process_time()
+        output.report.write_seconds += start - matched_at
 
 
 class Output:

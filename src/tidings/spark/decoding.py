@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tidings.atoms import Atoms, Event
 from tidings.errors import PublicationError
+from tidings.matching.index import Index, Matches
 from tidings.publications import event
 from tidings.publications.json_lines import PathTable, decode_many
 from tidings.schema.event_schema import EventSchema
@@ -26,6 +27,19 @@ class Decoded:
     atoms: Atoms
     ids: Any
     rejects: Sequence[tuple[int, PublicationError]]
+
+    def match(self, index: Index) -> Iterator[tuple[Integers, Matches]]:
+        """The matches of the events that were not refused, in parts of bounded size, events in order.
+
+        With them, which event each match is of. A refused event has no atoms, which is just what `not exists price`
+        asks for: it must not get that far.
+        """
+        usable = np.ones(self.atoms.count, bool)
+        usable[[place for place, _ in self.rejects]] = False
+        for first, matches in index.match_parts(self.atoms):
+            if self.rejects:
+                matches = matches.only(usable[first:])
+            yield matches.publication.astype(np.int64) + first, matches
 
 
 class Decoder:

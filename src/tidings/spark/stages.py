@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,7 +21,6 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from tidings.atoms import Event
 from tidings.compiler.pipeline import understand
 from tidings.errors import DecodeProblem, PublicationError
 from tidings.languages.tree import Tree
@@ -109,16 +110,14 @@ def _match(job: Job, batch: Any, output: Output) -> None:
     for i, problem in decoded.rejects:
         position = positions[i] if job.keep_position else None
         output.bury(names[i], _missing(bodies[i], batch["name"][i]) or problem, position, bodies[i].as_py())
-    matches = index.match(decoded.atoms)
-    order = np.argsort(matches.publication, kind="stable")
-    table = matches.table().take(pa.array(order))
-    event: Event = {}
-    at = -1
-    for i, row in zip(matches.publication[order].tolist(), table.to_pylist(), strict=True):
-        if i != at:
-            event, at = decoder.event(bodies[i].as_py()), i
-        because = explain(_understood(row["text"], job.schema), event)
-        output.tell(names[i], row["id"], row["subscriber"], because_text(because))
+    for places, matches in decoded.match(index):
+        order = np.argsort(places, kind="stable")
+        rows = matches.table().take(pa.array(order)).to_pylist()
+        for place, found in groupby(zip(places[order].tolist(), rows, strict=True), itemgetter(0)):
+            event = decoder.event(bodies[place].as_py())
+            for _, row in found:
+                because = explain(_understood(row["text"], job.schema), event)
+                output.tell(names[place], row["id"], row["subscriber"], because_text(because))
 
 
 def _missing(body: Any, name: Any) -> PublicationError | None:

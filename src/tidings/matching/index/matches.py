@@ -29,6 +29,15 @@ class Matches:
         """The publication of each pair."""
         return np.concatenate([p for _, p, _ in self._found] or [np.empty(0, np.int32)])
 
+    def only(self, wanted: npt.NDArray[np.bool_]) -> Matches:
+        """The matches of those publications of the batch that are wanted."""
+        kept = [
+            (segment, wanted[publication], publication, rows) for segment, publication, rows in self._found
+        ]
+        return Matches(
+            [(segment, publication[keep], rows[keep]) for segment, keep, publication, rows in kept]
+        )
+
     def ids(self) -> pa.Array:
         """The subscription's id of each pair."""
         parts = [segment.ids.take(pa.array(rows)) for segment, _, rows in self._found]
