@@ -102,6 +102,7 @@ def test_errors_are_coloured_on_a_terminal_only(tidings: Tidings, tmp_path: Path
         ("category is a 'dining room'", "table", "category 'table' is a 'dining room'"),
         ("\"odd name\" = 'it''s'", "it's", "\"odd name\" 'it''s' = 'it''s'"),
         ("sold", True, "sold"),
+        ("exists maker.city", "Graz", "exists maker.city ('Graz')"),
         ("not (material = 'pine')", None, "not (material = 'pine')"),
     ],
 )

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.status import Status
 
 from tidings.errors import TidingsError
 from tidings.interfaces.cli import auctions, output
@@ -95,10 +94,10 @@ def _subscribe(tidings: Tidings, wish: auctions.Wish) -> None:
 @contextmanager
 def _running_stream(tidings: Tidings, master: str | None) -> Iterator[Running]:
     _title("A stream starts; `tidings run` would start it in a second terminal")
-    with _waiting("starting Spark, ten seconds or so ..."):
+    with output.waiting("starting Spark, ten seconds or so ..."):
         session = open_spark(master, log=tidings.home / "spark.log")
     with Running(session, tidings) as running:
-        with _waiting("starting the stream ..."):
+        with output.waiting("starting the stream ..."):
             running.reached(0)
         output.line("it reads the journal")
         yield running
@@ -156,18 +155,6 @@ def _typed(*words: str) -> None:
 def _quoted(word: str) -> str:
     """As a person would quote it in a shell."""
     return f'"{word}"' if "'" in word and not set(word) & set('"$`\\!') else shlex.quote(word)
-
-
-@contextmanager
-def _waiting(words: str) -> Iterator[None]:
-    """Something turns on a terminal while this is open; elsewhere the words are said once."""
-    console = output.console()
-    if not console.is_terminal:
-        output.line((words, "dim"))
-        yield
-        return
-    with Status(words, console=console):
-        yield
 
 
 def _goodbye() -> None:

@@ -44,7 +44,8 @@ def doctor(
     """
     well = True
     for name, check in CHECKS:
-        finding = examine(name, check, Patient(home, store, master))
+        with output.waiting(f"{name} ..."):
+            finding = examine(name, check, Patient(home, store, master))
         well = well and finding.ok
         if as_json:
             output.json_line(asdict(finding))

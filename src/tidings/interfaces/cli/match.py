@@ -59,7 +59,8 @@ def match(
 
     request = batch.Request(subscriptions, publications, out, rejects, id, _schema(schema or ()), force)
     _refuse_early(request)
-    session = open_spark(master)
+    with output.waiting("starting Spark ..."):
+        session = open_spark(master)
     try:
         with Bar(as_json) as bar:
             summary = batch.match(session, request, bar)
@@ -120,7 +121,7 @@ class Bar:
 
         if isinstance(news, Built):
             if not self.quiet:
-                output.line(_built(news), stderr=True)
+                self.progress.console.print(_built(news), markup=False)
         else:
             told = _told(news.events, news.seconds, news.matches, news.rejects)
             self.progress.update(self.task, completed=news.bytes_done, total=news.bytes_total, told=told)

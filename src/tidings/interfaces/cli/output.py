@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -44,6 +46,17 @@ def line(*cells: str | tuple[str, str], stderr: bool = False) -> None:
 def note(message: str) -> None:
     """Something about the work, not its result."""
     console(stderr=True).print(Text(message, "dim"))
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """Something turns beside the words while this is open, on terminals."""
+    to = console(stderr=True)
+    if not to.is_terminal:
+        yield
+        return
+    with Status(words, console=to):
+        yield
 
 
 def json_line(record: dict[str, Any]) -> None:
@@ -102,6 +115,8 @@ def _because(reason: Reason) -> str:
     path = _SPELLED_PATH.match(reason.predicate)
     if reason.value is None or path is None:
         return reason.predicate
+    if path[1] == "exists":
+        return f"{reason.predicate} ({show(reason.value)})"
     return f"{path[1]} {show(reason.value)} {reason.predicate[path.end() :]}"
 
 

@@ -141,6 +141,8 @@ class Teller:
     def _started(self, news: stream.Started) -> None:
         if self.as_json:
             return
+        if self.status:
+            self.status.stop()
         output.line(("stream", "bold"), f"reading the {news.source}; Ctrl-C ends it", stderr=True)
         self.waits("waiting for events ...")
 
