@@ -266,6 +266,11 @@ def test_paths_that_are_no_plain_keys() -> None:
     same_as_definition([*bodies, b'{"a":1,"b":2}', b'{"a"":1}', b'{"a\n":1}', *bodies])
 
 
+def test_a_path_that_no_document_can_have() -> None:
+    [event] = events_of(decoded([b'{"a":1,"\\n":2}'], ["\ud800", "a", "\n"]).atoms)
+    assert event == {"a": (1,), "\n": (2,)}
+
+
 def test_a_table_serves_many_batches_and_id_fields() -> None:
     table = PathTable(["a", "b", "a"])
     assert table.paths == ("a", "b")

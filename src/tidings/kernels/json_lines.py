@@ -24,13 +24,11 @@ MOST_KEYS = 4096
 MOST_MAGNITUDE = 300
 """A number of so many digits and zeros is finite for sure; a document with a larger one is declined."""
 
-ROOT, NOWHERE = 0, -1
+ROOT, NOWHERE, NO_ID = 0, -1, -2
 _KEY, _VALUE, _AFTER, _DONE, _DECLINED = 0, 1, 2, 3, 4
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _ZERO = np.uint64(0)
 _INT64_MAX = np.uint64((1 << 63) - 1)
-_CLOUD_EVENT = scan.hash_key(np.frombuffer(b"specversion", np.uint8), 0, 11)
-"""The hash of the member that makes a document a CloudEvent, which is taken apart differently."""
 
 
 class Documents(NamedTuple):
@@ -44,8 +42,9 @@ class Documents(NamedTuple):
 class Paths(NamedTuple):
     """Wanted paths as a trie. Node 0 is the document; a node's key is key_length bytes of `keys` at key_start.
 
-    `path` is the number of the wanted path that ends at the node, or -1; `id_node` is where the id stands, or -1.
-    `slots` finds a child by its parent and its key: open addressing, at most half full, -1 where empty.
+    `path` is the number of the wanted path that ends at the node, or -1. `slots` finds a child by its parent and its
+    key: open addressing, at most half full, -1 where empty. `id_node` is where the id stands, or NO_ID; `cloud_event`
+    is the member that makes a document a CloudEvent, which is taken apart differently.
     """
 
     parent: Any
@@ -56,6 +55,7 @@ class Paths(NamedTuple):
     path: Any
     slots: Any
     id_node: Any
+    cloud_event: Any
 
 
 class Work(NamedTuple):
@@ -194,7 +194,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                         last = node
                 if stop < 0 or top == MOST_KEYS or _seen(work.keys, base, top, key_hash):
                     break
-                if depth == 1 and key_hash == _CLOUD_EVENT:
+                if node == paths.cloud_event:
                     break
                 work.keys[top] = key_hash
                 top += 1
@@ -206,7 +206,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
             if state == _VALUE:
                 c = byte_at(text, at, end)
                 path = paths.path[node] if node >= 0 else -1
-                is_id = node >= 0 and node == paths.id_node
+                is_id = node == paths.id_node
                 if atoms == room and path >= 0:
                     return i
                 if c == scan.QUOTE:

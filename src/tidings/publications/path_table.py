@@ -8,6 +8,8 @@ import numpy as np
 
 from tidings.kernels import json_lines as kernel
 
+_CLOUD_EVENT = "specversion"
+
 
 class PathTable:
     """Wanted paths for `json_lines.decode_many`. Build it once per set of paths and use it for many batches.
@@ -27,11 +29,11 @@ class PathTable:
 
 
 def _arrays(paths: Sequence[str], id_field: str | None) -> kernel.Paths:
-    nodes = _nodes([*paths, *([] if id_field is None else [id_field])])
+    nodes = _nodes([*paths, _CLOUD_EVENT, *([] if id_field is None else [id_field])])
     wanted = np.full(len(nodes) + 1, -1, np.int32)
     for number, path in enumerate(paths):
         wanted[nodes[path]] = number
-    keys = [b"", *(path.rpartition(".")[2].encode() for path in nodes)]
+    keys = [b"", *(_key(path) for path in nodes)]
     ends = np.cumsum([len(key) for key in keys]).astype(np.int32)
     lengths = np.array([len(key) for key in keys], np.int32)
     arrays = kernel.Paths(
@@ -42,7 +44,8 @@ def _arrays(paths: Sequence[str], id_field: str | None) -> kernel.Paths:
         keys=np.array(list(b"".join(keys)), np.uint8),
         path=wanted,
         slots=np.full(1 << (2 * len(keys)).bit_length(), -1, np.int32),
-        id_node=kernel.NOWHERE if id_field is None else nodes[id_field],
+        id_node=kernel.NO_ID if id_field is None else nodes[id_field],
+        cloud_event=nodes[_CLOUD_EVENT],
     )
     kernel.fill_slots(arrays)
     return arrays
@@ -61,3 +64,8 @@ def _nodes(paths: Iterable[str]) -> dict[str, int]:
 def _parent(path: str, nodes: dict[str, int]) -> int:
     above, dot, _ = path.rpartition(".")
     return nodes[above] if dot else kernel.ROOT
+
+
+def _key(path: str) -> bytes:
+    """A path with half a surrogate pair gets bytes that no UTF-8 has: it is wanted and never found."""
+    return path.rpartition(".")[2].encode(errors="surrogatepass")
