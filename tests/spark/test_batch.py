@@ -43,7 +43,7 @@ def test_files_of_all_sorts(session, tmp_path, subscribed, monkeypatch):
         named[json.loads(body).get("id", file)] = body
     for i, body in enumerate(bodies[140:]):
         (tmp_path / "events" / f"{i}.json").write_bytes(body)
-        named[json.loads(body).get("id", f"{i}.json")] = body
+        named[f"{i}.json"] = body
     heard = []
     out = tmp_path / "matches.parquet"
     summary = match(session, Request(tmp_path / "subs.jsonl", tmp_path / "events", out), heard.append)
@@ -54,6 +54,14 @@ def test_files_of_all_sorts(session, tmp_path, subscribed, monkeypatch):
     assert isinstance(heard[-1], Progress) and heard[-1].bytes_done == heard[-1].bytes_total
     assert sorted(path.name for path in tmp_path.iterdir()) == ["events", "matches.parquet", "subs.jsonl"]
     assert (out / "_SUCCESS").exists()
+
+
+def test_what_is_refused_matches_nothing(session, tmp_path):
+    wanted = [Subscription("without", "ana", "predicates", "not exists price")]
+    (tmp_path / "subs.jsonl").write_text(workload.as_lines(wanted))
+    (tmp_path / "e.jsonl").write_text('{"id": "good"}\n{"id": "bad",}\n[]\n{"id": "dear", "price": 5}\n')
+    match(session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out"))
+    assert pairs(tmp_path / "out") == {("good", "without")}
 
 
 def test_what_is_refused_is_listed_and_the_rest_is_done(session, tmp_path, subscribed):

@@ -103,7 +103,7 @@ def _opened(folder: str, version: int, id_field: str, schema: str | None) -> tup
 def _match_block(index: Index, decoder: Decoder, block: Block, output: Output) -> None:
     start = process_time()
     decoded = decoder.decode(block.buffer, block.starts, block.ends)
-    ids = decoded.ids if decoded.ids.null_count == 0 else decoded.ids.fill_null(block.names())
+    ids = _ids(decoded.ids, block)
     output.report.events += decoded.atoms.count
     output.report.decode_seconds += process_time() - start
     output.refuse(block, ids, decoded.rejects)
@@ -114,6 +114,13 @@ def _match_block(index: Index, decoder: Decoder, block: Block, output: Output) -
         output.write([ids.take(pa.array(places)), matches.ids()])
         start = process_time()
         output.report.write_seconds += start - matched_at
+
+
+def _ids(found: Any, block: Block) -> Any:
+    """What publications are called: a file by its name, a line by its id or else by file and number."""
+    if block.lines is None:
+        return block.names()
+    return found if found.null_count == 0 else found.fill_null(block.names())
 
 
 class Output:

@@ -139,7 +139,7 @@ class FolderReader(PositionReader):
         for listed in files.between(after, upto):
             for position, name, body in _publications(self._folder.files, listed):
                 if after < position <= upto:
-                    yield position, None, name, body
+                    yield position, None if listed.piece.first_line else name, name, body
 
     def _discover(self, known: FileList) -> None:
         new = [(info, name) for info, name in listing(self._folder) if name not in known.names]
