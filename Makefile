@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
-.PHONY: help setup run test lint types layers unit docs faults fuzz bench bench-full format constraints clean
+.PHONY: help setup run test doctor lint types layers unit docs faults fuzz bench bench-full format constraints clean
 
 help: ## this list
 	@echo "make ..."
@@ -19,6 +19,9 @@ run: setup ## the demo: a running stream, people, live notifications
 
 test: setup ## everything that must hold: lint, types, layers, tests (ARGS="-k words" picks tests)
 	@scripts/check $(ARGS)
+
+doctor: setup ## what this machine lacks, and what to do about it
+	@.venv/bin/tidings doctor $(ARGS)
 
 lint: setup ## ruff: rules and format
 	@scripts/check --only lint

@@ -56,8 +56,10 @@ def demo(
         open_tidings(Path(folder), None) as tidings,
     ):
         _set_the_scene(tidings)
+        auction = Auction(tidings)
+        auction.publish(next(items))
         with _running_stream(tidings, master) as running:
-            _auction(tidings, running, items, PACE_SECONDS if watched else 0)
+            auction.hold(running, items, PACE_SECONDS if watched else 0)
     _goodbye()
 
 
@@ -96,51 +98,63 @@ def _running_stream(tidings: Tidings, master: str | None) -> Iterator[Running]:
     _title("A stream starts; `tidings run` would start it in a second terminal")
     with output.waiting("starting Spark, ten seconds or so ..."):
         session = open_spark(master, log=tidings.home / "spark.log")
-    with Running(session, tidings) as running:
+    try:
+        with Running(session, tidings) as running:
+            yield running
+    finally:
+        session.stop()
+
+
+class Auction:
+    """Publishes items, and shows who is told."""
+
+    def __init__(self, tidings: Tidings) -> None:
+        self.tidings = tidings
+        self.told = dict.fromkeys(COLOURS, 0)
+        _title("Something is put up for auction; nothing runs yet, so it waits in the journal")
+
+    def publish(self, item: auctions.Item) -> int:
+        placed = self.tidings.publish(json.dumps(item))
+        output.line((placed.id, "bold"), auctions.describe(item))
+        return placed.position
+
+    def hold(self, running: Running, items: Iterable[auctions.Item], pace: float) -> None:
+        """Item after item, and who asked for it as soon as they are told."""
         with output.waiting("starting the stream ..."):
-            running.reached(0)
-        output.line("it reads the journal")
-        yield running
-    session.stop()
+            running.reached(1)
+        self._tell("waited for the stream")
+        _title("More items, and those who asked are told")
+        self._refused()
+        try:
+            for item in items:
+                began = time.monotonic()
+                running.reached(self.publish(item))
+                self._tell(f"{time.monotonic() - began:.1f} s")
+                time.sleep(pace)
+        except KeyboardInterrupt:
+            output.line("")
+        counts = ", ".join(f"{count} for {who}" for who, count in self.told.items())
+        output.line(f"{output.plural(sum(self.told.values()), 'notification')}: {counts}")
 
-
-def _auction(tidings: Tidings, running: Running, items: Iterable[auctions.Item], pace: float) -> None:
-    """Publish item after item, and show who is told as soon as they are."""
-    _title("Items are put up for auction, and those who asked are told")
-    _refused(tidings)
-    told = dict.fromkeys(COLOURS, 0)
-    try:
-        for item in items:
-            placed, began = tidings.publish(json.dumps(item)), time.monotonic()
-            output.line((placed.id, "bold"), auctions.describe(item))
-            running.reached(placed.position)
-            _tell(tidings, told, time.monotonic() - began)
-            time.sleep(pace)
-    except KeyboardInterrupt:
-        output.line("")
-    counts = ", ".join(f"{count} for {who}" for who, count in told.items())
-    output.line(f"{output.plural(sum(told.values()), 'notification')}: {counts}")
-
-
-def _refused(tidings: Tidings) -> None:
-    """One item that lacks what antiques and furniture need together: the paper's e2."""
-    try:
-        tidings.publish(json.dumps(auctions.REFUSED_ITEM))
-    except TidingsError as problem:
+    def _refused(self) -> None:
+        """One item that lacks what antiques and furniture need together: the paper's e2."""
         output.line(("an item without a category", "bold"))
-        output.error(problem, stderr=False)
+        try:
+            self.tidings.publish(json.dumps(auctions.REFUSED_ITEM))
+        except TidingsError as problem:
+            output.error(problem, stderr=False)
 
-
-def _tell(tidings: Tidings, told: dict[str, int], seconds: float) -> None:
-    """Show what everybody was told since the last time."""
-    before = sum(told.values())
-    for who, sequence in told.items():
-        for one in tidings.notifications(who, after=sequence):
-            told[who] = one.sequence
-            reason = output.because(one.because)
-            output.line("   ", (f"{who} #{one.sequence}", COLOURS[who]), reason, (f"{seconds:.1f} s", "dim"))
-    if sum(told.values()) == before:
-        output.line("   ", ("nobody asked for it", "dim"))
+    def _tell(self, after: str) -> None:
+        """Show what everybody was told since the last time."""
+        new = 0
+        for who, sequence in self.told.items():
+            for one in self.tidings.notifications(who, after=sequence):
+                self.told[who] = one.sequence
+                new += 1
+                name, reason = (f"{who} #{one.sequence}", COLOURS[who]), output.because(one.because)
+                output.line("   ", name, reason, (after, "dim"))
+        if not new:
+            output.line("   ", ("nobody asked for it", "dim"))
 
 
 def _title(words: str) -> None:

@@ -1,0 +1,69 @@
+"""Compiling ahead: everything that is compiled on first use is used once, and kept on disk from then on.
+
+Otherwise the first event of a new installation would wait for it, for a minute or so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from tidings.interfaces.cli import auctions
+
+if TYPE_CHECKING:
+    from tidings.schema.event_schema import EventSchema
+
+PLAIN = (
+    "price < 100 and quantity >= 2",
+    "price > 400 and material = 'oak' and quantity = 1",
+    "price between 10 and 400 and material in ('oak', 'iron')",
+    "title starts with 'cuckoo' or title ends with 'clock' or title contains 'ship'",
+    "not price = 100 and price != 90 and exists material",
+    "event_type = 'furniture' and material != 'pine'",
+    "sold.at > 2024-05-01 or sold = true",
+)
+EVENTS = 60
+
+
+def warm_up() -> int:
+    """Match a few auctions as a task of the stream would, with a schema and without; the number of matches."""
+    from tidings.schema.event_schema import EventSchema
+    from tidings.schema.extension import extend
+    from tidings.schema.files import parts_of_text
+
+    schema = EventSchema()
+    for name in (auctions.FURNITURE, auctions.CURIOSITIES):
+        schema = extend(schema, parts_of_text(auctions.schema_text(name))).schema
+    wishes = [wish.text for wish in (*auctions.WISHES, auctions.LATER_WISH)]
+    return _matched(wishes, schema) + _matched(PLAIN, None)
+
+
+def _matched(texts: Sequence[str], schema: EventSchema | None) -> int:
+    from tidings.compiler.pipeline import compile_many
+    from tidings.matching.index import Index
+    from tidings.model import Subscription
+    from tidings.schema.files import dump
+    from tidings.spark.stages import Job, stage
+
+    wanted = [Subscription(f"s{i}", "warm", "predicates", text) for i, text in enumerate(texts)]
+    with TemporaryDirectory() as folder:
+        index = Index.create(Path(folder, "segments"))
+        for one in wanted:
+            version = index.add(compile_many([one], schema))
+        job = Job(str(index.folder), version, dump(schema) if schema else None, "id", folder, True)
+        [report] = stage(job)([_publications()])
+    return int(json.loads(report["report"][0].as_py())["found"])
+
+
+def _publications() -> Any:
+    """A few auctions as the journal hands them to a task."""
+    import pyarrow as pa
+
+    bodies = [json.dumps(item).encode() for item in islice(auctions.items(seed=1), EVENTS)]
+    names = [f"p{i}" for i in range(EVENTS)]
+    columns = {"position": range(EVENTS), "publication": names, "name": names, "body": bodies}
+    return pa.RecordBatch.from_pydict({name: list(values) for name, values in columns.items()})
