@@ -32,7 +32,7 @@ def pairs(folder):
 
 
 def test_files_of_all_sorts(session, tmp_path, subscribed, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2_000)
+    monkeypatch.setattr(chunks, "SMALLEST_CHUNK", 2_000)
     bodies = workload.events(150)
     (tmp_path / "events" / "deep").mkdir(parents=True)
     (tmp_path / "events" / "a.jsonl").write_bytes(b"\n".join(bodies[:100]))

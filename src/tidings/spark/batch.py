@@ -30,7 +30,7 @@ from tidings.model import Reject
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
 from tidings.spark.batch_task import REPORT, Job, Report, idle, stage
-from tidings.spark.chunks import Chunk, Location, plan
+from tidings.spark.chunks import Chunk, Location, list_publications, plan
 from tidings.spark.results import check_free, names, publish, working_folder, write_rejects
 from tidings.spark.subscription_file import compile_table, read_subscriptions
 
@@ -108,13 +108,13 @@ def match(session: SparkSession, request: Request, listener: Listener | None = N
     began = perf_counter()
     out = Location.of(request.out)
     check_free(out, request.out, request.force)
-    chunks = plan(request.publications)
+    list_publications(request.publications)
     with working_folder(out) as work, _segments_folder(request, out) as segments:
         with ThreadPoolExecutor(1) as pool:
             warm = pool.submit(_warm_up, session)
             index, built, rejects = _build(request, segments)
             tell(listener, built)
-            warm.result()
+            chunks = plan(request.publications, cores=warm.result())
         reports = _run(session, request, index, work, chunks, listener)
         seconds = perf_counter() - began
         examples = write_rejects(request.rejects, rejects, work, reports)
@@ -159,9 +159,9 @@ def _build(request: Request, folder: Path) -> tuple[Index, Built, list[Reject]]:
     return index, built, [*given.rejects, *compiled.rejects]
 
 
-def _warm_up(session: SparkSession) -> None:
-    """Start the Python workers, a matter of seconds, while the driver compiles."""
-    session.range(1_000).mapInArrow(idle, "report string").collect()
+def _warm_up(session: SparkSession) -> int:
+    """Start the Python workers, a matter of seconds, while the driver compiles; says how many cores there are."""
+    return len(session.range(1_000).mapInArrow(idle, "report string").collect())
 
 
 def _run(

@@ -2,7 +2,7 @@
 
 A task writes its own Parquet file under a name nobody else uses and reports it; the driver keeps the files of the
 reports it gets and drops all others, so that a task that is repeated counts once. (Handing the matches to Spark's
-writer instead costs three times as much as everything else together: docs/decisions/0003.)
+writer instead costs three times as much as everything else together: docs/decisions/0005-batch-output.md.)
 """
 
 from __future__ import annotations
@@ -75,9 +75,10 @@ def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 
 def idle(batches: Iterable[Any]) -> Iterator[Any]:
-    """Does nothing, in a worker that has this module and all it needs in memory afterwards."""
+    """A row for each task, and a worker that has this module and all it needs in memory afterwards."""
     for _ in batches:
-        yield from ()
+        pass
+    yield pa.RecordBatch.from_pydict({"report": [""]})
 
 
 def match_chunk(job: Job, number: int, chunk: Chunk) -> Report:
@@ -140,9 +141,11 @@ class Output:
         return self
 
     def __exit__(self, *failure: object) -> None:
+        start = process_time()
         if failure[0] is None:
             self._flush()
         self._files.close()
+        self.report.write_seconds += process_time() - start
 
     def write(self, columns: list[Any]) -> None:
         """Add matches; they are written in groups of about a million, which readers like best."""

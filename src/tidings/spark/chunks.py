@@ -1,7 +1,7 @@
 """Publication files, cut into chunks that tasks can read on their own.
 
-    events/              a.jsonl, 40 MB        chunk 0: a.jsonl, bytes 0 to 16 M, from line 1
-      a.jsonl      ->    b/c.json, b/d.json    chunk 1: a.jsonl, bytes 16 M to 32 M, from line 123,457
+    events/              a.jsonl, 20 MB        chunk 0: a.jsonl, bytes 0 to 8 M, from line 1
+      a.jsonl      ->    b/c.json, b/d.json    chunk 1: a.jsonl, bytes 8 M to 16 M, from line 61,729
       b/c.json                                 chunk 2: a.jsonl, the rest
       b/d.json                                 chunk 3: b/c.json and b/d.json, a document each
 
@@ -31,7 +31,8 @@ from tidings.publications.json_lines import split_lines
 
 LINES = (".jsonl", ".ndjson")
 COMPRESSED = tuple(f"{ending}.gz" for ending in LINES)
-CHUNK_BYTES = 16 << 20
+SMALLEST_CHUNK, LARGEST_CHUNK = 4 << 20, 32 << 20
+CHUNKS_A_CORE = 4
 BLOCK_BYTES = 1 << 20
 DOCUMENTS = 2_000
 
@@ -118,17 +119,24 @@ def _opened(uri: str) -> tuple[fs.FileSystem, str]:
     return files, path
 
 
-def plan(place: str | Path) -> list[Chunk]:
-    """The chunks of a file or of everything in a folder, in the order of names and lines."""
+def plan(place: str | Path, cores: int = 1) -> list[Chunk]:
+    """The chunks of a file or of everything in a folder, in the order of names and lines.
+
+    A few for each core, so that no core waits long for the last one; starting a task costs some hundredths of a
+    second, so there are no more than that.
+    """
     location = Location.of(place)
+    listed = list_publications(place)
+    total = sum(info.size for info, _ in listed)
+    size = min(max(total // (cores * CHUNKS_A_CORE) + 1, SMALLEST_CHUNK), LARGEST_CHUNK)
     chunks: list[Chunk] = []
     documents: list[Piece] = []
-    for info, name in _listed(location, str(place)):
+    for info, name in listed:
         if name.endswith(LINES + COMPRESSED):
-            chunks.extend(Chunk((piece,)) for piece in line_pieces(location.files, info, name))
+            chunks.extend(Chunk((piece,)) for piece in line_pieces(location.files, info, name, size))
         else:
             documents.append(Piece(info.path, name, 0, info.size))
-    return chunks + list(_grouped(documents))
+    return chunks + list(_grouped(documents, size))
 
 
 def listing(location: Location) -> list[tuple[fs.FileInfo, str]]:
@@ -139,7 +147,9 @@ def listing(location: Location) -> list[tuple[fs.FileInfo, str]]:
     return sorted(((i, name) for i, name in found if i.is_file and not _hidden(name)), key=lambda one: one[1])
 
 
-def _listed(location: Location, given: str) -> list[tuple[fs.FileInfo, str]]:
+def list_publications(place: str | Path) -> list[tuple[fs.FileInfo, str]]:
+    """The files to read, and what they are called; it is an error if there are none."""
+    location, given = Location.of(place), str(place)
     info = location.files.get_file_info(location.path)
     if info.type == fs.FileType.NotFound:
         raise InputError("there are no publications: neither a file nor a folder", received=given)
@@ -157,9 +167,7 @@ def _hidden(name: str) -> bool:
     return any(part.startswith((".", "_")) for part in name.split("/"))
 
 
-def line_pieces(
-    files: fs.FileSystem, info: fs.FileInfo, name: str, size: int = CHUNK_BYTES
-) -> Iterator[Piece]:
+def line_pieces(files: fs.FileSystem, info: fs.FileInfo, name: str, size: int) -> Iterator[Piece]:
     """A file of lines in pieces of about `size` bytes, cut at line ends. A compressed one cannot be cut."""
     if name.endswith(COMPRESSED):
         yield Piece(info.path, name, 0, info.size, 1, 0)
@@ -191,11 +199,11 @@ def _line_ends(data: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
 
 
-def _grouped(documents: Iterable[Piece]) -> Iterator[Chunk]:
+def _grouped(documents: Iterable[Piece], most: int) -> Iterator[Chunk]:
     group: list[Piece] = []
     size = 0
     for piece in documents:
-        if group and (size + piece.end > CHUNK_BYTES or len(group) == DOCUMENTS):
+        if group and (size + piece.end > most or len(group) == DOCUMENTS):
             yield Chunk(tuple(group))
             group, size = [], 0
         group.append(piece)
