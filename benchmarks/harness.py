@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,20 @@ class Row:
     peer: bool = True
 
 
+class Case(NamedTuple):
+    """An engine, the workload it is given, how many of its events, and subscriptions to add in the end."""
+
+    engine: Engine
+    workload: Workload
+    count: int
+    more: Subscriptions | None = None
+
+
+class Built(NamedTuple):
+    seconds: float
+    matches_per_event: float
+
+
 class Disagreement(Exception):
     """Two engines found different numbers of matches: no time is worth reporting then."""
 
@@ -83,25 +97,23 @@ class Bench:
         self, engine: Engine, workload: Workload, count: int, more: Subscriptions | None = None
     ) -> Row:
         """Build an engine, match the first `count` events several times, and keep the row."""
-        size = len(workload.subscriptions)
-        engine.prepare(workload, count)
-        build, _ = timed(engine.build)
-        answer = engine.match()  # the first call compiles, maps files and fills caches
-        self.agree(workload.name, size, engine.name, engine.counts(answer))
-        seconds, _ = median_of(self.runs, engine.match)
-        row = Row(
-            workload.name,
-            size,
-            engine.name,
-            events_per_cpu_second=count / seconds,
-            build_seconds=build,
-            bytes_per_subscription=engine.nbytes() / size,
-            matches_per_event=float(engine.counts(answer).mean()),
-            seconds_per_event=seconds / count,
-            seconds_per_added_subscription=_added(engine, more, size),
-            peer=engine.peer,
-        )
-        return self.keep(row)
+        return self.side_by_side([Case(engine, workload, count, more)])[0]
+
+    def side_by_side(self, cases: Sequence[Case]) -> list[Row]:
+        """Build several, then time them in turns: if the machine slows down, it does so for all of them."""
+        built = [self._build(case) for case in cases]
+        times: list[list[float]] = [[] for _ in cases]
+        for _ in range(self.runs):
+            for case, taken in zip(cases, times, strict=True):
+                taken.append(timed(case.engine.match)[0])
+        return [self.keep(_row(*each)) for each in zip(cases, built, times, strict=True)]
+
+    def _build(self, case: Case) -> Built:
+        case.engine.prepare(case.workload, case.count)
+        seconds, _ = timed(case.engine.build)
+        counts = case.engine.counts(case.engine.match())  # the first call maps files and fills caches
+        self.agree(case.workload.name, len(case.workload.subscriptions), case.engine.name, counts)
+        return Built(seconds, float(counts.mean()))
 
     def keep(self, row: Row) -> Row:
         self.rows.append(row)
@@ -135,6 +147,23 @@ class Bench:
             for row in self.rows
             for found in [best.get((row.workload, row.subscriptions))]
         ]
+
+
+def _row(case: Case, built: Built, times: Sequence[float]) -> Row:
+    size = len(case.workload.subscriptions)
+    seconds = max(statistics.median(times), 1e-9)
+    return Row(
+        case.workload.name,
+        size,
+        case.engine.name,
+        events_per_cpu_second=case.count / seconds,
+        build_seconds=built.seconds,
+        bytes_per_subscription=case.engine.nbytes() / size,
+        matches_per_event=built.matches_per_event,
+        seconds_per_event=seconds / case.count,
+        seconds_per_added_subscription=_added(case.engine, case.more, size),
+        peer=case.engine.peer,
+    )
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:

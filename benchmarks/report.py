@@ -30,9 +30,18 @@ def machine() -> str:
     return f"{processor}, {os.cpu_count()} cores, {memory:.0f} GB; Python {python}, {platform.system()}"
 
 
+def busy() -> str:
+    """What else the machine did. CPU times bear some of it; wall-clock times and caches do not."""
+    mean, cores = os.getloadavg()[2], os.cpu_count() or 1
+    others = (
+        "it had other work to do, so read the orders of magnitude" if mean > cores else "it did little else"
+    )
+    return f"The mean load over the last fifteen minutes was {mean:.1f} on {cores} cores: {others}."
+
+
 def write_docs(rows: Sequence[Row], command: str) -> None:
     """Put the tables between their markers in the docs, and draw the figures."""
-    taken = f"Taken with `{command}` on: {machine()}.\n\n"
+    taken = f"Taken with `{command}` on: {machine()}. {busy()}\n\n"
     own = [row for row in rows if row.workload == f"{PAPER}0.5"]
     others = [row for row in rows if row.workload.startswith(PAPER) and row not in own]
     rest = [row for row in rows if not row.workload.startswith(PAPER)]
@@ -104,7 +113,7 @@ def _share(row: Row) -> float:
 
 
 def _plot(name: str, rows: Sequence[Row], x: Callable[[Row], float], label: str) -> None:
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
     axes = figure.subplots()
     by_share = x is _share
     lines: dict[str, list[Row]] = {}
@@ -119,5 +128,5 @@ def _plot(name: str, rows: Sequence[Row], x: Callable[[Row], float], label: str)
     axes.set(xlabel=label, ylabel="milliseconds an event (CPU)", yscale="log")
     axes.set_xscale("linear" if by_share else "log")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    figure.legend(loc="outside right upper", fontsize=8)
     figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})

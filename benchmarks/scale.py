@@ -45,7 +45,7 @@ TINY = Scale(
 )
 
 QUICK = Scale(
-    runs=3,
+    runs=5,
     gough=60,
     small=10_000,
     plain=(100_000,),
@@ -55,12 +55,12 @@ QUICK = Scale(
     plain_events=20,
     index_events=500,
     stock=1_000_000,
-    stock_events=20_000,
+    stock_events=100_000,
     job_events=1_000_000,
 )
 
 FULL = Scale(
-    runs=5,
+    runs=7,
     gough=60,
     small=10_000,
     plain=(25_000, 50_000, 100_000, 200_000, 400_000),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.engines import DuckDB, IndexEngine, PlainEngine, TextEngine
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, Case
 from benchmarks.scale import Scale
 from benchmarks.workloads import stock
 from tidings.matching.algorithms.catalogue import ALGORITHMS
@@ -17,20 +17,30 @@ WIDER_RANGES = "stock, wider ranges"
 
 
 def run(bench: Bench, scale: Scale) -> None:
-    against_peers(bench, scale)
+    a_million(bench, scale)
     from_text(bench, scale)
-    a_tenth(bench, scale)
+    few(bench, scale)
 
 
-def against_peers(bench: Bench, scale: Scale) -> None:
-    workload = stock(scale.stock, scale.stock_events)
-    bench.measure(IndexEngine(), workload, scale.stock_events, stock(1000, 0, seed=5).subscriptions)
-    bench.measure(DuckDB(), workload, scale.stock_events)
-    small = stock(scale.small, scale.stock_events)
-    bench.measure(IndexEngine(), small, scale.stock_events)
-    bench.measure(DuckDB(), small, scale.stock_events)
-    for name in ("naive", "quarantining", "hanson"):
-        bench.measure(PlainEngine(name, ALGORITHMS[name]), small, scale.plain_events)
+def a_million(bench: Bench, scale: Scale) -> None:
+    """The index and a database join; and a tenth of the subscriptions with as many matches an event.
+
+    What do ten times as many subscriptions cost? Once the tenth has a tenth of the symbols (and as many
+    subscriptions a symbol), once wider ranges (and a tenth of the subscriptions a symbol).
+    """
+    size, events = scale.stock, scale.stock_events
+    whole = stock(size, events)
+    fewer = stock(size // TEN, events, symbols=5000 // TEN, name=FEWER_SYMBOLS)
+    wider = stock(size // TEN, events, ease=EASE, name=WIDER_RANGES)
+    more = stock(1000, 0, seed=5).subscriptions
+    bench.side_by_side(
+        [
+            Case(IndexEngine(), whole, events, more),
+            Case(DuckDB(), whole, events),
+            Case(IndexEngine(), fewer, events),
+            Case(IndexEngine(), wider, events),
+        ]
+    )
 
 
 def from_text(bench: Bench, scale: Scale) -> None:
@@ -38,12 +48,9 @@ def from_text(bench: Bench, scale: Scale) -> None:
     bench.measure(TextEngine(), stock(scale.stock, scale.stock_events), scale.stock_events)
 
 
-def a_tenth(bench: Bench, scale: Scale) -> None:
-    """A tenth of the subscriptions with as many matches an event: what do ten times as many cost?
-
-    Once with a tenth of the symbols (as many subscriptions a symbol), once with wider ranges (a tenth of them).
-    """
-    size, events = scale.stock // TEN, scale.stock_events
-    fewer = stock(size, events, symbols=5000 // TEN, name=FEWER_SYMBOLS)
-    bench.measure(IndexEngine(), fewer, events)
-    bench.measure(IndexEngine(), stock(size, events, ease=EASE, name=WIDER_RANGES), events)
+def few(bench: Bench, scale: Scale) -> None:
+    """So few subscriptions that the naive algorithm can be waited for."""
+    small, events = stock(scale.small, scale.stock_events), scale.stock_events
+    bench.side_by_side([Case(IndexEngine(), small, events), Case(DuckDB(), small, events)])
+    for name in ("naive", "quarantining", "hanson"):
+        bench.measure(PlainEngine(name, ALGORITHMS[name]), small, scale.plain_events)
