@@ -1,0 +1,101 @@
+"""The index of a running stream: it shows what the store has, through changes, restarts and crashes."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from strategies import SCHEMA
+from tidings.model import Subscription
+from tidings.spark import live_index
+from tidings.spark.live_index import LiveIndex
+from tidings.store import open_store, sqlite_url
+
+
+@pytest.fixture
+def store(tmp_path):
+    with open_store(sqlite_url(tmp_path / "store.db")) as opened:
+        yield opened
+
+
+def subscription(n, text=None):
+    return Subscription(f"s{n}", "ana", "predicates", text or f"n = {n}")
+
+
+def found(live, n):
+    return sorted(id for _, id in live.index.match([{"n": [n]}]).pairs())
+
+
+def test_it_follows_the_store(tmp_path, store, monkeypatch):
+    monkeypatch.setattr(live_index, "MOST_SEGMENTS", 4)
+    monkeypatch.setattr(live_index, "SEGMENTS_AFTER", 2)
+    live = LiveIndex(tmp_path / "segments", store)
+    dice, alive = random.Random(4), {}
+    for step in range(30):
+        new = subscription(step, f"n = {step % 5} or n > {100 + step}")
+        alive[new.id] = new
+        store.subscriptions.add(new)
+        if step % 3 == 2:
+            gone = dice.choice(sorted(alive))
+            del alive[gone]
+            store.subscriptions.remove([gone])
+        live.refresh()
+        live.tidy()
+        for n in range(5):
+            assert found(live, n) == sorted(id for id in alive if int(id[1:]) % 5 == n)
+        assert len(live.index.describe()) <= 4
+        assert len(list((tmp_path / "segments").glob("index-*/segment-*"))) <= 4
+    assert found(LiveIndex(tmp_path / "segments", store), 3) == found(live, 3)
+
+
+def test_a_crash_before_the_state_is_written_repeats_the_changes(tmp_path, store):
+    store.subscriptions.add(subscription(1))
+    live = LiveIndex(tmp_path / "segments", store)
+    state = (tmp_path / "segments" / "state.json").read_text()
+    store.subscriptions.add(subscription(2))
+    store.subscriptions.remove(["s1"])
+    live.refresh()
+    (tmp_path / "segments" / "state.json").write_text(state)
+    again = LiveIndex(tmp_path / "segments", store)
+    assert (found(again, 1), found(again, 2)) == (["s1"], [])
+    again.refresh()
+    assert (found(again, 1), found(again, 2)) == ([], ["s2"])
+    assert again.index.size == 1
+
+
+def test_an_unfinished_segment_is_written_over(tmp_path, store):
+    store.subscriptions.add(subscription(1))
+    live = LiveIndex(tmp_path / "segments", store)
+    half = live.index.folder / f"segment-{live.index.version + 1:08d}"
+    half.mkdir()
+    (half / "left.npy").write_bytes(b"half")
+    store.subscriptions.add(subscription(2))
+    live.refresh()
+    assert found(live, 2) == ["s2"]
+
+
+def test_an_extended_schema_compiles_everything_anew(tmp_path, store):
+    store.subscriptions.add(subscription(1, "price < 5"))
+    live = LiveIndex(tmp_path / "segments", store)
+    before = live.folder
+    assert live.schema_text is None
+    store.schemas.extend(SCHEMA)
+    store.subscriptions.add(subscription(2, "category is a 'furniture'"))
+    live.refresh()
+    assert live.folder != before and live.schema_text
+    assert sorted(id for _, id in live.index.match([{"category": ["chair"], "price": [1]}]).pairs()) == [
+        "s1",
+        "s2",
+    ]
+    assert [path.name for path in (tmp_path / "segments").glob("index-*")] == [live.index.folder.name]
+
+
+def test_the_segments_of_another_store_are_not_used(tmp_path, store):
+    store.subscriptions.add(subscription(1))
+    LiveIndex(tmp_path / "segments", store)
+    with open_store(sqlite_url(tmp_path / "other.db")) as other:
+        live = LiveIndex(tmp_path / "segments", other)
+        assert live.index.size == 0
+    assert json.loads((tmp_path / "segments" / "state.json").read_text())["store"].endswith("other.db")
