@@ -239,6 +239,26 @@ def test_many_shapes_share_few_clusters() -> None:
     assert expected
 
 
+def test_equalities_of_several_kinds_share_a_cluster() -> None:
+    index = Index.create()
+    index.add(
+        compiled(
+            text="a = 'x' and n = 'y'",
+            number="a = 1 and n = 2",
+            both="a = 'x' and n = 2",
+            true="a = true and n = true",
+        )
+    )
+    assert len(index.describe()[0].clusters) == 1
+    for event, expected in {
+        ("x", "y"): "text",
+        (1, 2): "number",
+        ("x", 2): "both",
+        (True, True): "true",
+    }.items():
+        assert found(index, {"a": [event[0]], "n": [event[1]]}) == {(0, expected)}
+
+
 def test_a_batch_of_no_publications_and_publications_of_no_values() -> None:
     index = Index.create()
     index.add(compiled(cheap="price < 200", without="not exists price"))

@@ -32,10 +32,15 @@ class Group:
 
 
 def merge_tests(same: Sequence[LoweredTest]) -> LoweredTest:
-    """Plain tests on one column with one operation, over the rows of all."""
+    """Plain tests on one column with one operation, over the rows of all.
+
+    Equalities may be of several kinds; then the test is open to the codes of all of them.
+    """
     weights = np.array([max(1, len(test.low)) for test in same], np.float64)
     return replace(
         same[0],
+        floor=min(test.floor for test in same),
+        ceiling=max(test.ceiling for test in same),
         low=np.concatenate([test.low for test in same]),
         high=np.concatenate([test.high for test in same]),
         selectivity=float(np.average([test.selectivity for test in same], weights=weights)),
