@@ -21,7 +21,7 @@ from tidings.matching.algorithms.truth import satisfies
 from tidings.matching.index import Index, builder
 from tidings.matching.naive import matches
 from tidings.model import Subscription
-from tidings.values import parse_instant
+from tidings.values import parse_instant, show
 
 
 def compiled(**texts: str) -> Compiled:
@@ -53,6 +53,41 @@ def test_uniform_clusters_answer_as_the_definition(held: list[Plan], published: 
         if satisfies(plan, event)
     }
     assert found(index, *published) == expected
+
+
+values = st.sampled_from([1, 2, 2.5, "x", "y", True])
+equalities = st.builds(lambda path, value: f"{path} = {show(value)}", st.sampled_from("abc"), values)
+others = st.sampled_from(
+    ["a > 1", "b <= 'x'", "c between 1 and 2", "a in (1, 'x')", "not b = 2", "c != 'y'", "exists a"]
+)
+mixtures = st.lists(equalities, min_size=1, max_size=3).flatmap(
+    lambda held: st.lists(others, max_size=2).map(lambda more: " and ".join(held + more))
+)
+small_events = st.dictionaries(st.sampled_from("abc"), st.lists(values, min_size=1, max_size=2), max_size=3)
+
+
+@pytest.mark.parametrize("uniform_from, sparse_below", [(64, 4.0), (1, 0.0), (2, 0.5)])
+@given(
+    texts=st.lists(mixtures, min_size=1, max_size=40),
+    published=st.lists(small_events, min_size=1, max_size=6),
+)
+def test_mixtures_of_equalities_in_every_layout(
+    uniform_from: int, sparse_below: float, texts: list[str], published: list[Event]
+) -> None:
+    rows = compiled(**{f"s{number}": text for number, text in enumerate(texts)})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builder, "UNIFORM_FROM", uniform_from)
+        patch.setattr(builder, "SPARSE_BELOW", sparse_below)
+        index = Index.create()
+        index.add(rows)
+    refused = {reject.id for reject in rows.rejects}
+    trees = {f"s{n}": understand(t) for n, t in enumerate(texts) if f"s{n}" not in refused}
+    assert found(index, *published) == {
+        (place, id)
+        for place, event in enumerate(published)
+        for id, tree in trees.items()
+        if matches(tree, event)
+    }
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
