@@ -147,14 +147,16 @@ class Segment:
         order = self._order(coded)
         count = len(order)
         scratch = self._scratch(int(coded.starts[-1]))
-        room, done, parts = max(1024, 32 * count), 0, []
+        room, done, total, parts = max(1024, 32 * count), 0, 0, []
         while True:
             out = matching.Found(np.empty(room, np.int32), np.empty(room, np.int32))
             done, found = matching.match(coded, order, self._clusters, scratch, out, done)
             parts.append((out.publication[:found], out.subscription[:found]))
             if done == count:
                 break
-            room *= 2
+            # Room for as many matches as the rest is likely to have; twice as much if not even one event fitted.
+            total += found
+            room = max(2 * room if found == 0 else room, int(1.1 * total / max(1, done) * (count - done)))
             scratch.stamp.fill(-1)
             scratch.seen.fill(-1)
         if len(parts) == 1:
