@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from benchmarks import paper004, pipeline, stock
 from benchmarks.engines import IndexEngine, PlainEngine, TextEngine
 from benchmarks.harness import Bench, Disagreement, Row, cells, duration, load, markdown, save, table
 from benchmarks.report import goals
@@ -16,8 +18,6 @@ from benchmarks.scale import TINY, Scale
 from benchmarks.workloads import Workload
 from benchmarks.workloads import paper004 as paper_workload
 from benchmarks.workloads import stock as stock_workload
-
-from benchmarks import paper004, pipeline, stock
 from tidings.atoms import Atoms
 from tidings.compiler.plan import Relation
 from tidings.matching.algorithms.catalogue import ALGORITHMS

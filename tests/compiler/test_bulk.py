@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import SCHEMA, schema_texts, texts, untidy
 
+from tests.strategies import SCHEMA, schema_texts, texts, untidy
 from tidings.compiler.blocks import unpack
 from tidings.compiler.pipeline import compile_columns, compile_many, compile_text
 from tidings.compiler.plan import Compiled, Plan

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.pairs import Pair, outcome, read_pairs
 from tests.strategies import SCHEMA
-
 from tidings.compiler.pipeline import compile_text, understand
 from tidings.errors import SubscriptionError
 from tidings.languages.tree import show_tree

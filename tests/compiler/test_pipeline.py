@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.strategies import SCHEMA, events, schema_events, schema_texts, texts
 
+from tests.strategies import SCHEMA, events, schema_events, schema_texts, texts
 from tidings.atoms import Aspect, Column, Event
 from tidings.compiler.pipeline import compile_text, understand
 from tidings.compiler.plan import Plan, Relation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.interfaces.calling import EXAMPLES, Done, Tidings
 from typer.testing import CliRunner
 
+from tests.interfaces.calling import EXAMPLES, Done, Tidings
 from tidings.interfaces.cli.main import app
 
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.interfaces.calling import Tidings, start
 
+from tests.interfaces.calling import Tidings, start
 from tidings.interfaces.cli import main, output
 from tidings.model import Reason
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.interfaces.calling import Tidings, start
 
 TABLE = {"event_type": ["antiques", "furniture"], "price": 180, "quantity": 2, "period": "XVI"}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as parquet
 import pytest
+
 from tests.interfaces.calling import EXAMPLES, Tidings, start
 
 pytestmark = pytest.mark.spark

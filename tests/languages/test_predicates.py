@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tests.pairs import Pair, outcome, read_pairs
 from tests.strategies import texts, trees, untidy
-
 from tidings.errors import SyntaxProblem
 from tidings.languages.predicates import MAX_DEPTH, MAX_LENGTH, parse
 from tidings.languages.tree import Comparison, Span, Tree, show_tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.matching.plans import a_test
 
+from tests.matching.plans import a_test
 from tidings.atoms import Column
 from tidings.compiler.plan import Plan, Relation
 from tidings.errors import SchemaError, TooLarge

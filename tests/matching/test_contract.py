@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests import strategies as generated
 from tests.matching.indexed import Indexed, compiled_of
 from tests.matching.plans import a_test, events, plans
 from tests.strategies import SCHEMA, schema_texts, texts
-
 from tidings.atoms import Aspect, Column, Event
 from tidings.compiler.pipeline import compile_text, understand
 from tidings.compiler.plan import Plan, Relation

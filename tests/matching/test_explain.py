@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from tests.strategies import SCHEMA, events, texts
 
+from tests.strategies import SCHEMA, events, texts
 from tidings.atoms import Event
 from tidings.compiler.pipeline import understand
 from tidings.matching.explain import explain, explain_miss, pointer, show_failure, show_reason, show_reasons

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tests.matching.indexed import compiled_of
 from tests.matching.plans import a_test, events, plans
 from tests.matching.test_contract import FEWER
-
 from tidings.atoms import Aspect, AtomKind, Atoms, Column, Event
 from tidings.compiler.pipeline import compile_columns, compile_many, understand
 from tidings.compiler.plan import Compiled, Plan, Relation

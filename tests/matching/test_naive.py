@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from tests.strategies import SCHEMA, events, trees
 
+from tests.strategies import SCHEMA, events, trees
 from tidings.atoms import Event
 from tidings.compiler.pipeline import understand
 from tidings.languages.tree import And, Not, Or, Tree

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generated_schemas import instances, schemas
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from generated_schemas import instances, schemas
 from tidings.errors import ConsistencyProblem
 from tidings.schema import Attribute, EventSchema, EventType, Member, check, violations
 from tidings.schema.files import load, load_text

@@ -6,10 +6,10 @@ import pickle
 from itertools import pairwise
 
 import pytest
-from generated_schemas import domains, orders
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generated_schemas import domains, orders
 from tidings.errors import SchemaError
 from tidings.schema import Domain, DomainKind
 from tidings.schema.domains import find_cycle

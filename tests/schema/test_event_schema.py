@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from generated_schemas import schemas
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from generated_schemas import schemas
 from tidings.errors import ConsistencyProblem, SchemaError
 from tidings.schema import Attribute, DomainKind, EventSchema, EventType, Member, SchemaParts, summary
 from tidings.schema.files import load

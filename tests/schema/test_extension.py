@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from generated_schemas import additions, instances, schemas
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from generated_schemas import additions, instances, schemas
 from tidings.errors import SchemaError
 from tidings.schema import Change, EventSchema, check, extend
 from tidings.schema.extension import ACCEPTED, RULES

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from generated_schemas import schemas
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from generated_schemas import schemas
 from tidings.errors import SchemaError
 from tidings.schema import Domain, DomainKind, EventSchema, Member
 from tidings.schema.files import dump, load, load_parts, load_text, parts_of_text

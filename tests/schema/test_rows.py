@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from generated_schemas import additions, schemas
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generated_schemas import additions, schemas
 from tidings.errors import SchemaError
 from tidings.schema import EventSchema, extend
 from tidings.schema.files import load_text

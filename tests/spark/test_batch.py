@@ -6,9 +6,9 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from tests.spark import workload
 
 from strategies import SCHEMA
+from tests.spark import workload
 from tidings.errors import InputError
 from tidings.model import Subscription
 from tidings.spark import chunks

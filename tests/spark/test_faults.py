@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.spark import workload
 from tests.spark.streams import check_gapless, told
-
 from tidings.model import Publication
 from tidings.spark.stream import run
 from tidings.store import open_store, sqlite_url

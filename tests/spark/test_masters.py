@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+
 from tests.spark import workload
 from tests.spark.streams import check_gapless, told
-
 from tidings.model import Publication
 from tidings.store import open_store, sqlite_url
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.spark import workload
-from tests.spark.streams import check_gapless, running, told
 
 from strategies import SCHEMA
+from tests.spark import workload
+from tests.spark.streams import check_gapless, running, told
 from tidings.errors import SetupError
 from tidings.model import Publication, Subscription
 from tidings.spark.stream import Progress, Repaired, Started, run
