@@ -61,10 +61,15 @@ def running(session: Any, home: Any, store_url: str, **options: Any) -> Iterator
 
 def told(store: Any, *subscribers: str) -> dict[str, list[tuple[int, str, str]]]:
     """Sequence, publication and subscription of all notifications, by subscriber."""
-    return {
-        name: [(one.sequence, one.publication, one.subscription) for one in store.notifications.read(name)]
-        for name in subscribers
-    }
+    return {name: list(_pages(store, name)) for name in subscribers}
+
+
+def _pages(store: Any, subscriber: str) -> Iterator[tuple[int, str, str]]:
+    after = 0
+    while page := store.notifications.read(subscriber, after):
+        for one in page:
+            yield one.sequence, one.publication, one.subscription
+        after = page[-1].sequence
 
 
 def check_gapless(store: Any, *subscribers: str) -> None:
