@@ -161,13 +161,26 @@ def test_notifications_and_dead_letters(tidings: Tidings) -> None:
 def test_the_schema_is_seen_by_everybody_at_once(tidings: Tidings) -> None:
     with Tidings(tidings.home) as other:
         assert tidings.schema().is_empty
-        tidings.subscribe("ana", "prise < 200")
+        tidings.subscribe("ana", "price < 200")
         other.extend_schema(FURNITURE)
         assert set(tidings.schema().attributes) == {"price", "period"}
         with pytest.raises(CheckProblem):
             tidings.subscribe("ana", "prise < 200")
         with pytest.raises(SchemaError):
             tidings.extend_schema("attributes: {price: string}")
+
+
+def test_a_schema_that_would_orphan_subscriptions_is_refused(tidings: Tidings) -> None:
+    tidings.subscribe("ana", "price < 200")
+    lost = tidings.subscribe("bo", "colour = 'red'")
+    with pytest.raises(SchemaError) as refused:
+        tidings.extend_schema(FURNITURE)
+    assert "1 of the subscriptions could not be understood" in str(refused.value)
+    assert f"{lost.id}: no event type has an attribute 'colour'" in str(refused.value)
+    assert tidings.schema().is_empty
+    tidings.unsubscribe([lost.id])
+    tidings.extend_schema(FURNITURE)
+    assert not tidings.schema().is_empty
 
 
 def test_a_store_elsewhere(tmp_path: Path) -> None:

@@ -19,23 +19,19 @@ from threading import Event
 from types import TracebackType
 from typing import TypeVar
 
-from tidings.compiler.pipeline import compile_text
-from tidings.compiler.plan import Plan
-from tidings.errors import InputError, PublicationError, SetupError, TidingsError
+from tidings.compiler.context import Context
+from tidings.compiler.pipeline import LANGUAGES, compile_many
+from tidings.errors import InputError, PublicationError, SchemaError, SetupError, TidingsError
 from tidings.matching.access import reached_through
 from tidings.model import Notification, Publication, Reject, Subscription
 from tidings.publications.event import decode, publication_id
 from tidings.schema.event_schema import EventSchema
-from tidings.schema.extension import Extended
+from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
 from tidings.store import Appended, DeadLetter, Store, open_store, sqlite_url
 
 T = TypeVar("T")
-Compile = Callable[[str, EventSchema | None], Plan]
 Decode = Callable[[bytes, EventSchema | None], object]
-
-LANGUAGES: Mapping[str, Compile] = {"predicates": compile_text}
-"""What a subscription may be written in, and what compiles it."""
 
 MEDIA_TYPES: Mapping[str, Decode] = {"application/json": decode, "application/cloudevents+json": decode}
 """What may be published, and what takes it apart."""
@@ -92,7 +88,8 @@ class Tidings:
         self, subscriber: str, text: str, language: str = "predicates", id: str | None = None
     ) -> Subscribed:
         """Take a subscription, or refuse it with the reason; it counts from the stream's next batch on."""
-        plan = _choose("a subscription language", language, LANGUAGES)(text, self._checked_against())
+        front = _choose("a subscription language", language, LANGUAGES)
+        plan = front.compile(Context(text, self._checked_against()))
         id = self.store.subscriptions.add(Subscription(_given(id), subscriber, language, text))
         tests = {test for clause in plan.clauses for test in clause}
         return Subscribed(id, subscriber, language, text, len(tests), reached_through(plan))
@@ -164,8 +161,27 @@ class Tidings:
     _schema: tuple[int, EventSchema] | None = None
 
     def extend_schema(self, text: str) -> Extended:
-        """Extend the event schema by what a YAML text says, or refuse what is no extension."""
-        return self.store.schemas.extend(parts_of_text(text))
+        """Extend the event schema by what a YAML text says, or refuse what is no extension.
+
+        The first schema says which attributes there are. Subscriptions that ask about others would never match
+        again, without a word: they have to be withdrawn first.
+        """
+        parts = parts_of_text(text)
+        extended = extend(self.schema(), parts)
+        if extended.changes:
+            self._refuse_orphans(extended.schema)
+        return self.store.schemas.extend(parts)
+
+    def _refuse_orphans(self, schema: EventSchema) -> None:
+        """Refuse a schema with which subscriptions that are there now could not be understood."""
+        orphans = compile_many(self.subscriptions(), schema).rejects
+        if orphans:
+            named = "; ".join(f"{one.id}: {one.reason.splitlines()[0]}" for one in orphans[:3])
+            raise SchemaError(
+                f"with this schema {len(orphans):,} of the subscriptions could not be understood any more",
+                received=named + (" ..." if len(orphans) > 3 else ""),
+                hint="unsubscribe them first, or describe what they ask about",
+            )
 
     def _checked_against(self) -> EventSchema | None:
         schema = self.schema()

@@ -208,6 +208,24 @@ def test_collecting_deletes_only_what_no_kept_version_uses(tmp_path: Path) -> No
         Index.open(folder, 2)
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux lists what a process has mapped")
+def test_an_index_lets_go_of_what_it_no_longer_uses(tmp_path: Path) -> None:
+    """A mapped file keeps its place on the disk after it was deleted; a stream runs for months."""
+    folder = tmp_path / "index"
+    index = Index.create(folder)
+    for number in range(6):
+        index.add(compiled(**{f"s{number}": f"price > {number}", f"t{number}": "exists price"}))
+        index.remove([f"t{number}"])
+        assert len(index.match([{"price": [100]}])) == number + 1
+        index.collect(keep_versions=1)
+    index.compact(recompiled)
+    index.collect(keep_versions=1)
+    assert len(index.match([{"price": [100]}])) == 6
+    mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if str(folder) in line]
+    assert mapped
+    assert not [line for line in mapped if line.endswith("(deleted)")]
+
+
 def test_what_a_dead_writer_left_does_not_stand_in_the_way(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     Index.create(folder).add(compiled(cheap="price < 200"))

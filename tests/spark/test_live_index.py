@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 
 import pytest
 
@@ -90,6 +91,23 @@ def test_an_extended_schema_compiles_everything_anew(tmp_path, store):
         "s2",
     ]
     assert [path.name for path in (tmp_path / "segments").glob("index-*")] == [live.index.folder.name]
+
+
+def test_what_a_new_schema_does_not_understand_is_told(tmp_path, store):
+    """Somebody subscribed at the very moment the schema was extended."""
+    store.subscriptions.add(subscription(1, "colour = 'red'"))
+    live = LiveIndex(tmp_path / "segments", store)
+    store.schemas.extend(SCHEMA)
+    live.refresh()
+    assert live.index.size == 0
+    [letter] = store.dead_letters.read(source="subscriptions")
+    assert letter.publication == "s1" and "no event type has an attribute 'colour'" in letter.reason
+
+
+def test_an_index_that_was_deleted_is_built_again(tmp_path, store):
+    store.subscriptions.add(subscription(1))
+    shutil.rmtree(LiveIndex(tmp_path / "segments", store).index.folder)
+    assert found(LiveIndex(tmp_path / "segments", store), 1) == ["s1"]
 
 
 def test_the_segments_of_another_store_are_not_used(tmp_path, store):

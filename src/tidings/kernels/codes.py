@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.kernels.compiled import inlined, reading
+from tidings.kernels.hashing import hash_bytes
 
 NUMBER_CODES = 0
 STRING_CODES = 1 << 30
@@ -23,9 +24,6 @@ OTHER_CODE = 0
 """In an INSTANT column: a value that is no instant."""
 
 NO_NUMBERS, DENSE_NUMBERS, RANKED_NUMBERS = 0, 1, 2
-
-_FNV_BASIS = np.uint64(0xCBF29CE484222325)
-_FNV_PRIME = np.uint64(0x100000001B3)
 
 
 class NumberCodec(NamedTuple):
@@ -69,14 +67,6 @@ class InstantCodec(NamedTuple):
     start: Any
     count: Any
     micros: Any
-
-
-@inlined
-def hash_bytes(data: Any, start: int, length: int) -> Any:
-    h = _FNV_BASIS
-    for i in range(start, start + length):
-        h = (h ^ np.uint64(data[i])) * _FNV_PRIME
-    return h ^ (h >> np.uint64(29))
 
 
 @inlined

@@ -14,6 +14,7 @@ import numpy as np
 from tidings.kernels import json_scan as scan
 from tidings.kernels.compiled import reading
 from tidings.kernels.doubles import nearest_double
+from tidings.kernels.hashing import hash_bytes
 from tidings.kernels.json_scan import byte_at, scan_key, scan_number, scan_string, scan_word, skip_space
 
 INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
@@ -97,7 +98,7 @@ def fill_slots(paths: Paths) -> None:
     mask = len(paths.slots) - 1
     for node in range(1, len(paths.parent)):
         first = paths.key_start[node]
-        paths.key_hash[node] = scan.hash_key(paths.keys, first, first + paths.key_length[node])
+        paths.key_hash[node] = hash_bytes(paths.keys, first, paths.key_length[node])
         slot = _slot(paths.key_hash[node], paths.parent[node], mask)
         while paths.slots[slot] >= 0:
             slot = (slot + 1) & mask

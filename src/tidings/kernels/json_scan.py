@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.compiled import reading
+from tidings.kernels.hashing import FNV_BASIS, FNV_PRIME, finished
 
 QUOTE, BACKSLASH, COMMA, COLON, DOT, PLUS, MINUS, ZERO, NINE = 34, 92, 44, 58, 46, 43, 45, 48, 57
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = 123, 125, 91, 93
@@ -22,8 +23,6 @@ _IN_KEY = _PLAIN & (np.arange(256) != DOT)
 _SIMPLE_ESCAPE = np.array([chr(c) in '"\\/bfnrt' for c in range(256)])
 _HEX = np.array([int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else -1 for c in range(256)], np.int32)
 
-_FNV_BASIS = np.uint64(0xCBF29CE484222325)
-_FNV_PRIME = np.uint64(0x100000001B3)
 _TEN = np.uint64(10)
 
 MOST_DIGITS = 19
@@ -121,26 +120,17 @@ def scan_string(text: Any, at: int, end: int) -> Any:
 
 
 @reading
-def hash_key(keys: Any, start: int, end: int) -> Any:
-    """The hash that `scan_key` gives for the same bytes."""
-    h = _FNV_BASIS
-    for i in range(start, end):
-        h = (h ^ np.uint64(keys[i])) * _FNV_PRIME
-    return h ^ (h >> np.uint64(29))
-
-
-@reading
 def scan_key(text: Any, at: int, end: int) -> Any:
-    """From behind the opening quote: where the closing quote is, and the hash of the bytes before it.
+    """From behind the opening quote: where the closing quote is, and the `hash_bytes` of what stands before it.
 
     A key with an escape, a dot or nothing in it gives -1: what path it names is for the definition to say.
     """
     first = at
-    h = _FNV_BASIS
+    h = FNV_BASIS
     while at < end:
         c = text[at]
         if c == QUOTE:
-            return (at if at > first else -1), h ^ (h >> np.uint64(29))
+            return (at if at > first else -1), finished(h)
         step = 1
         if c >= 128:
             step = utf8_length(text, at, end)
@@ -149,7 +139,7 @@ def scan_key(text: Any, at: int, end: int) -> Any:
         if step == 0:
             break
         for _ in range(step):
-            h = (h ^ np.uint64(text[at])) * _FNV_PRIME
+            h = (h ^ np.uint64(text[at])) * FNV_PRIME
             at += 1
     return -1, h
 

@@ -19,6 +19,7 @@ from threading import Event
 from time import monotonic
 from uuid import uuid4
 
+from tidings.durable import write_whole
 from tidings.errors import SetupError
 
 RUN_LOCK = "run.lock"
@@ -142,13 +143,3 @@ def _is_torn(path: Path) -> bool:
     """Whole logs have all their lines and end in JSON; a crash leaves nothing, zeros, or a part."""
     data = path.read_bytes().strip(b"\x00 \n\r")
     return not data.endswith(b"}") or len(data.splitlines()) < LINES.get(path.parent.name, 1)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file in one step, durably: after a crash there is the old text or the new one."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    with unfinished.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)

@@ -19,13 +19,14 @@ from uuid import uuid4
 
 from tidings.compiler.pipeline import compile_many
 from tidings.compiler.plan import Compiled
+from tidings.durable import write_whole
+from tidings.errors import SetupError
 from tidings.matching.index import Index
 from tidings.model import Subscription
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
-from tidings.spark.checkpoint import write_whole
 from tidings.spark.subscription_file import compile_table
-from tidings.store import Store
+from tidings.store import DeadLetter, Store
 
 MOST_SEGMENTS = 12
 SEGMENTS_AFTER = 4
@@ -77,7 +78,10 @@ class LiveIndex:
         if state is None:
             return self._build()
         self._load_schema()
-        return Index.open(self._segments / state.folder, state.index), state
+        try:
+            return Index.open(self._segments / state.folder, state.index), state
+        except SetupError:  # somebody has deleted it: what it shows is in the store
+            return self._build()
 
     def _remembered(self) -> State | None:
         """The state of an earlier run, if it is about this store and this schema."""
@@ -114,7 +118,15 @@ class LiveIndex:
         self.schema_text = None if self._schema.is_empty else dump(self._schema)
 
     def _compile(self, subscriptions: list[Subscription]) -> Compiled:
-        return compile_many(subscriptions, self._schema)
+        """Compile what the store has. What the schema of now does not understand is a dead letter.
+
+        An extension that would make a subscription meaningless is refused, so this is the rare one that was
+        accepted at the very moment the schema was extended.
+        """
+        compiled = compile_many(subscriptions, self._schema)
+        letters = (DeadLetter(one.id, one.reason, one.facts) for one in compiled.rejects)
+        self._store.dead_letters.add("subscriptions", letters)
+        return compiled
 
     def _recompile(self, table: Any) -> Compiled:
         return compile_table(table, self._schema)

@@ -26,6 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from tidings.durable import write_whole
 from tidings.errors import SetupError, TidingsError
 from tidings.spark import checkpoint, sink
 from tidings.spark.folder import FileList, FolderSource
@@ -246,7 +247,7 @@ def process(stream: Stream, publications: DataFrame, batch: int) -> None:
     events, dead = sum(report.events for report in reports), sum(report.dead for report in reports)
     live.progress = _added(live, batch, events, dead, committed, max((r.last for r in reports), default=0))
     live.progress = replace(live.progress, seconds=perf_counter() - began)
-    checkpoint.write_whole(stream.status, json.dumps(asdict(live.progress)))
+    write_whole(stream.status, json.dumps(asdict(live.progress)))
 
 
 def _matched(stream: Stream, live: Live, publications: DataFrame, results: Path) -> list[Report]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
 _MAGIC = b"tidings-arrays-1\n"
 _ALIGNMENT = 64
@@ -68,3 +69,8 @@ def rebuild(group: type[T], flat: dict[str, np.ndarray[Any, Any]], prefix: str =
             for name in group._fields  # type: ignore[attr-defined]
         )
     )
+
+
+def starts_of(counts: Any) -> npt.NDArray[np.int64]:
+    """Where each of several lists begins that stand one after the other, and where the last one ends."""
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))).astype(np.int64)

@@ -16,6 +16,7 @@ from tidings.compiler.plan import Literals, Relation
 from tidings.kernels import codes as code
 from tidings.kernels import tries
 from tidings.kernels.encode import Codecs
+from tidings.matching.index.arrays import starts_of
 from tidings.schema.domains import Domain
 from tidings.values import Kind
 
@@ -75,7 +76,7 @@ class ColumnConstants:
         }
         for kind, lots in self.lots.items():
             if lots:
-                self._starts[kind] = _starts([len(lot) for lot in lots])
+                self._starts[kind] = starts_of([len(lot) for lot in lots])
                 self._codes[kind] = code_all[kind](lots)
         self.lots.clear()
 
@@ -149,7 +150,7 @@ def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domai
         numbers=_number_codec(columns),
         strings=_string_codec(columns, named),
         instants=code.InstantCodec(
-            start=_starts([len(c.instants) for c in columns])[:-1],
+            start=starts_of([len(c.instants) for c in columns])[:-1],
             count=np.array([len(c.instants) for c in columns], np.int64),
             micros=_join([c.instants for c in columns], np.int64),
         ),
@@ -171,12 +172,12 @@ def _number_codec(columns: Sequence[ColumnConstants]) -> code.NumberCodec:
     ]
     return code.NumberCodec(
         mode=np.array(modes, np.uint8),
-        start=_starts([len(c.nearest) for c in columns])[:-1],
+        start=starts_of([len(c.nearest) for c in columns])[:-1],
         count=np.array([c.dense_count or len(c.nearest) for c in columns], np.int64),
         low=np.array([c.dense_low or 0 for c in columns], np.int64),
         nearest=_join([c.nearest for c in columns], np.float64),
         rest=_join([c.rest for c in columns], np.int64),
-        grid_start=_starts([len(grid) for grid, _, _ in grids])[:-1],
+        grid_start=starts_of([len(grid) for grid, _, _ in grids])[:-1],
         grid_cells=np.array([len(grid) - 1 for grid, _, _ in grids], np.int64),
         grid_low=np.array([low for _, low, _ in grids], np.float64),
         grid_scale=np.array([scale for _, _, scale in grids], np.float64),
@@ -217,12 +218,12 @@ def _string_codec(columns: Sequence[ColumnConstants], named: Sequence[pa.Array])
     sizes = [1 << max(1, (2 * count - 1).bit_length()) if count else 0 for count in counts]
     offsets, data = _packed(pa.concat_arrays(named) if named else pa.array([], pa.binary()))
     codec = code.StringCodec(
-        start=_starts(counts)[:-1],
+        start=starts_of(counts)[:-1],
         count=np.array(counts, np.int64),
         ordered=np.array([c.ordered for c in columns], np.uint8),
         offsets=offsets,
         data=data,
-        slot_start=_starts(sizes)[:-1],
+        slot_start=starts_of(sizes)[:-1],
         slot_mask=np.array([max(0, size - 1) for size in sizes], np.int64),
         slots=np.full(sum(sizes), -1, np.int32),
     )
@@ -239,7 +240,7 @@ def _tries(columns: Sequence[ColumnConstants]) -> tuple[npt.NDArray[np.int64], t
             built.append(_trie(column))
         else:
             built.append(tries.Trie(*(np.empty(0, dtype) for dtype in ("i4", "u1", "i4", "i4", "i4"))))
-    starts = _starts([len(trie.first) for trie in built])[:-1]
+    starts = starts_of([len(trie.first) for trie in built])[:-1]
     dtypes = (np.int32, np.uint8, np.int32, np.int32, np.int32)
     parts = (_join([trie[i] for trie in built], dtype) for i, dtype in enumerate(dtypes))
     return starts, tries.Trie(*parts)
@@ -299,10 +300,6 @@ def _packed(strings: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.ui
     )
     held = np.frombuffer(data[2], np.uint8) if data[2] is not None else np.empty(0, np.uint8)
     return raw - raw[0], held[raw[0] : raw[-1]].copy()
-
-
-def _starts(counts: Sequence[int]) -> npt.NDArray[np.int64]:
-    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))).astype(np.int64)
 
 
 def _join(parts: Sequence[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:

@@ -8,7 +8,6 @@ ever changed, so that a reader of version 7 is not disturbed while version 8 is 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +23,8 @@ import pyarrow.compute as pc
 
 from tidings.atoms import Atoms, Event
 from tidings.compiler.plan import Compiled
-from tidings.errors import SetupError
+from tidings.durable import sync, write_whole
+from tidings.errors import SetupError, TidingsError
 from tidings.matching.index.matches import Matches
 from tidings.matching.index.segment import ClusterDescription, Segment, write_segment
 
@@ -169,7 +169,8 @@ class Index:
             return self._publish(kept)
         compiled = recompile(alive)
         if compiled.rejects:
-            raise ValueError(f"a subscription that was accepted is refused now: {compiled.rejects[0]}")
+            first = compiled.rejects[0]
+            raise TidingsError(f"subscription {first.id} was accepted and is refused now: {first.reason}")
         return self._publish([*kept, self._write(compiled)])
 
     def collect(self, keep_versions: int = 2) -> None:
@@ -183,7 +184,7 @@ class Index:
         for version in set(versions) - kept:
             (self.folder / _manifest(version)).unlink()
         for path in self.folder.iterdir():
-            if path.name.startswith(("segment-", "dead-")) and path.name not in used:
+            if path.name.startswith(("segment-", "dead-")) and path.name not in used:  # unfinished ones, too
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def describe(self) -> list[SegmentDescription]:
@@ -204,10 +205,17 @@ class Index:
         """Make these parts the next version, for everyone who opens the index from now on."""
         version = self.version + 1
         entries = [{s: getattr(part, s) for s in part.__slots__} for part in parts if part.alive]
-        _write_whole(self.folder / _manifest(version), json.dumps({"segments": entries}))
-        _write_whole(self.folder / _CURRENT, str(version))
+        write_whole(self.folder / _manifest(version), json.dumps({"segments": entries}))
+        write_whole(self.folder / _CURRENT, str(version))
         self.version, self._parts = version, [part for part in parts if part.alive]
+        self._forget()
         return version
+
+    def _forget(self) -> None:
+        """Let go of what this version does not use: a file that is mapped keeps its place on the disk."""
+        segments, dead = {part.name for part in self._parts}, {part.dead_file for part in self._parts}
+        self._segments = {name: held for name, held in self._segments.items() if name in segments}
+        self._dead = {name: held for name, held in self._dead.items() if name in dead}
 
     def _without(self, ids: pa.Array) -> list[Part]:
         """The parts, with these ids marked as dead."""
@@ -219,6 +227,7 @@ class Index:
             if count != part.dead:
                 name = f"dead-{self.version + 1:08d}-{uuid4().hex[:6]}.npy"
                 np.save(self.folder / name, dead)
+                sync(self.folder / name)
                 part = Part(part.name, part.subscriptions, name, count)
             parts.append(part)
         return parts
@@ -241,13 +250,3 @@ class Index:
 
 def _manifest(version: int) -> str:
     return f"manifest-{version:08d}.json"
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Replace a file in one step: a reader sees the old text or the new, never half."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    with unfinished.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)

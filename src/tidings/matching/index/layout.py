@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tidings.kernels import match as kernel
 from tidings.kernels.match import Clusters
+from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.codecs import Codes
 from tidings.matching.index.lowering import LoweredBlock, LoweredTest, list_index
 
@@ -228,10 +229,6 @@ def _several(rows: npt.NDArray[np.int32], subscriptions: int) -> npt.NDArray[np.
         return np.empty(0, np.int32)
     numbers = np.where(counts > 1, np.cumsum(counts > 1) - 1, -1).astype(np.int32)
     return numbers[rows]
-
-
-def starts_of(counts: Any) -> npt.NDArray[np.int64]:
-    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))).astype(np.int64)
 
 
 def _order(key: LoweredTest | None, cut: LoweredTest | None, rows: int) -> Order:

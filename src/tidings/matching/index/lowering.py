@@ -12,6 +12,7 @@ from tidings.atoms import Column
 from tidings.compiler.plan import ClauseBlock, Compiled, Relation, TestShape
 from tidings.kernels import match as kernel
 from tidings.matching import access
+from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.codecs import Codes, ColumnConstants, Lot, code_bounds
 
 Offsets = npt.NDArray[np.int64]
@@ -186,7 +187,7 @@ def _member_lists(codes: Codes, offsets: Offsets) -> tuple[Codes, Offsets]:
     new = np.ones(len(codes), bool)
     new[1:] = (codes[1:] != codes[:-1]) | (owner[1:] != owner[:-1])
     counts = np.bincount(owner[new], minlength=len(offsets) - 1)
-    return codes[new], np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return codes[new], starts_of(counts)
 
 
 def take_lists(
@@ -202,6 +203,6 @@ def list_index(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Where the items of these rows' lists stand, and where each list begins in that order."""
     counts = offsets[rows + 1] - offsets[rows]
-    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    starts = starts_of(counts)
     index = np.arange(starts[-1]) + np.repeat(offsets[rows] - starts[:-1], counts)
     return index, starts

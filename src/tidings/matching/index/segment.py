@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from tidings.atoms import Aspect, Atoms, Column
 from tidings.compiler.plan import Compiled
+from tidings.durable import sync
 from tidings.kernels import encode as encoding
 from tidings.kernels import match as matching
-from tidings.matching.index.arrays import flatten, map_arrays, rebuild, write_arrays
+from tidings.matching.index.arrays import flatten, map_arrays, rebuild, starts_of, write_arrays
 from tidings.matching.index.builder import build
 
 _WORTH_SORTING = 256
@@ -49,7 +50,10 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
             writer.write_table(table)
     columns = [asdict(column) for column in built.columns]
     (unfinished / "columns.json").write_text(json.dumps(columns))
+    for path in (*unfinished.iterdir(), unfinished):
+        sync(path)
     unfinished.rename(folder)
+    sync(folder.parent)
 
 
 class Segment:
@@ -114,7 +118,7 @@ class Segment:
             for number, column in enumerate(self.columns):
                 by_path.setdefault(column.path, []).append(number)
             lists = [by_path.get(path, []) for path in paths]
-            starts = np.concatenate(([0], np.cumsum([len(numbers) for numbers in lists]))).astype(np.int64)
+            starts = starts_of([len(numbers) for numbers in lists])
             known = starts, np.array([n for numbers in lists for n in numbers], np.int32)
             self._ways = {paths: known}
         return known
