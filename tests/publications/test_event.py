@@ -400,6 +400,16 @@ def test_anything_decodes_or_is_a_decode_problem(body: bytes) -> None:
         assert values and all(isinstance(value, bool | int | float | str) for value in values)
 
 
+def test_the_id_names_an_event_and_is_no_part_of_it() -> None:
+    schema = load_text("attributes: {price: numeric}\nevent_types: {sale: {attributes: {price: mandatory}}}")
+    event = {"id": "e1", "event_type": "sale", "price": 5}
+    assert event_of(event, schema) == {"id": ("e1",), "event_type": ("sale",), "price": (5,)}
+    other = {"key": 7, "event_type": "sale", "price": 5}
+    assert event_of(other, schema, id_field="key")["key"] == (7,)
+    with pytest.raises(ConsistencyProblem, match=r"key is not an attribute of sale \(rule R3\)"):
+        event_of(other, schema)
+
+
 @given(st.dictionaries(st.text(max_size=4), json_values, max_size=5), st.booleans())
 def test_decoding_json_is_flattening_it(content: dict[str, Any], ascii_only: bool) -> None:
     body = json.dumps(content, ensure_ascii=ascii_only).encode()

@@ -31,16 +31,25 @@ REQUIRED = ("id", "source", "type")
 """The context attributes every CloudEvent has, beside `specversion`."""
 
 
-def decode(body: bytes, schema: EventSchema | None = None) -> Event:
-    """The event in the bytes, checked against the schema if there is one."""
-    return event_of(parse(body), schema)
+ID_FIELD = "id"
+"""Where a publication's own id stands. It names the event and is no part of it, so no event type has to know it."""
 
 
-def event_of(content: Mapping[str, Any], schema: EventSchema | None = None) -> Event:
+def decode(body: bytes, schema: EventSchema | None = None, id_field: str | None = None) -> Event:
+    """The event in the bytes, checked against the schema if there is one.
+
+    `id_field` is where else than at `id` a publication's id may stand.
+    """
+    return event_of(parse(body), schema, id_field)
+
+
+def event_of(
+    content: Mapping[str, Any], schema: EventSchema | None = None, id_field: str | None = None
+) -> Event:
     """The event in a JSON object that was read already; one with a `specversion` is a CloudEvent."""
     event, envelope = _cloud_event(content) if "specversion" in content else (flatten(content), {})
     if schema is not None:
-        check({**event, **envelope}, schema, beside=envelope)
+        check({**event, **envelope}, schema, beside={*envelope, ID_FIELD, id_field or ID_FIELD})
     return {**event, **envelope}
 
 
@@ -52,7 +61,7 @@ def flatten(content: Mapping[str, Any]) -> Values:
     return {path: tuple(values) for path, values in found.items()}
 
 
-def publication_id(body_or_object: bytes | Mapping[str, Any], field: str = "id") -> str | None:
+def publication_id(body_or_object: bytes | Mapping[str, Any], field: str = ID_FIELD) -> str | None:
     """The publication's own id: the one string or integer at `field`, or None if there is none."""
     content = parse(body_or_object) if isinstance(body_or_object, bytes) else body_or_object
     values = flatten(content).get(field, ())

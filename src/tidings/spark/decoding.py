@@ -65,7 +65,7 @@ class Decoder:
 
     def event(self, body: bytes) -> Event:
         """One event in its readable form, whole."""
-        return event.decode(body, self._schema)
+        return event.decode(body, self._schema, self._id_field)
 
     def _checked(self, bodies: Iterable[bytes], ids: Any) -> Decoded:
         events: list[Event] = []
