@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from tidings.errors import InputError
 from tidings.spark import chunks
-from tidings.spark.chunks import Chunk, Location, count_lines, line_pieces, plan, read
+from tidings.spark.chunks import (
+    Block,
+    Chunk,
+    Location,
+    Unreadable,
+    count_lines,
+    line_pieces,
+    list_publications,
+    plan,
+    read,
+)
 
 lines = st.lists(
     st.sampled_from([b"", b"{}", b'{"a": 1}', b" ", b'{"long": "' + b"x" * 40 + b'"}']), max_size=20
@@ -80,3 +90,35 @@ def test_no_publications_is_an_error(tmp_path, name):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no publications"):
         plan(tmp_path / name)
+
+
+def test_files_that_cannot_be_read_are_named_and_the_others_read(tmp_path):
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n": 1}\n' * 10)[:-4])
+    (tmp_path / "b.jsonl").symlink_to("/proc/self/mem")
+    (tmp_path / "c.json").symlink_to("/proc/self/mem")
+    (tmp_path / "d.json").write_text("{}")
+    (tmp_path / "e.json").write_text("{}")
+    cut = plan(tmp_path)
+    (tmp_path / "e.json").unlink()
+    files = Location.of(tmp_path).files
+    found = [block for chunk in cut for block in read(files, Chunk.from_json(chunk.to_json()))]
+    bad = {block.file: block.reason for block in found if isinstance(block, Unreadable)}
+    assert sorted(bad) == ["a.jsonl.gz", "b.jsonl", "c.json", "e.json"]
+    assert bad["a.jsonl.gz"] == "the file cannot be read: Truncated compressed stream"
+    assert bad["e.json"] == "the file was gone before it was read"
+    assert "d.json" in [name for block in found if isinstance(block, Block) for name in block.files]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("foo://x", "no address of files; received 'foo://x'"),
+        ("foo://me:secret@host/x", "no address of files; received 'foo://host/x'"),
+        ("hdfs://nowhere.invalid/x", "cannot be reached"),
+        ("x" * 300, "cannot be reached"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_refused(place, said):
+    with pytest.raises(InputError, match=said) as refused:
+        list_publications(place)
+    assert refused.value.hint and "secret" not in str(refused.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from tidings.spark.folder import FileList, FolderReader
@@ -27,7 +29,13 @@ def reader(tmp_path, incoming, monkeypatch):
 
 
 def rows(reader, after, upto):
-    return [(position, id, name, body) for position, id, name, body in reader.rows(after, upto)]
+    return [(position, id, name, body) for position, id, name, body, _ in reader.rows(after, upto)]
+
+
+def problems(reader, after, upto):
+    return [
+        (position, name, problem) for position, _, name, _, problem in reader.rows(after, upto) if problem
+    ]
 
 
 def test_positions_are_given_once(incoming, reader):
@@ -60,12 +68,61 @@ def test_a_torn_line_of_the_list_is_written_over(tmp_path, incoming, reader):
     assert [(one.first, one.piece.name) for one in files.entries] == [(0, "a.jsonl"), (1, "b.jsonl")]
 
 
-def test_a_file_that_is_gone_has_no_body(incoming, reader):
-    (incoming / "a.jsonl").write_text("{}\n{}\n")
+@pytest.mark.parametrize("first", [0, 5])
+def test_a_file_that_is_gone_is_told_of_wherever_it_is_asked_for(incoming, reader, first):
+    (incoming / "a.jsonl").write_text("{}\n" * 11)
+    (incoming / "b.json").write_text("{}")
+    one = reader()
+    assert one.head() == 12
+    assert len(rows(one, 0, first)) == first
+    (incoming / "a.jsonl").unlink()
+    (incoming / "b.json").unlink()
+    gone = "the file was gone before it was read"
+    assert rows(one, first, 11) == [(first + 1, None, f"a.jsonl:{first + 1}", None)]
+    assert problems(one, first, 12) == [
+        (first + 1, f"a.jsonl:{first + 1}", f"{gone}: lines {first + 1} to 11 are lost"),
+        (12, "b.json", gone),
+    ]
+
+
+def test_a_file_that_shrank_is_told_of(incoming, reader):
+    (incoming / "a.jsonl").write_text('{"n": 1}\n' * 6)
+    (incoming / "b.jsonl").write_text('{"n": 2}\n')
+    one = reader()
+    assert one.head() == 7
+    (incoming / "a.jsonl").write_text('{"n": 3}\n\n')
+    fewer = "the file has fewer lines now than when it was first seen"
+    assert rows(one, 0, 7) == [
+        (1, None, "a.jsonl:1", b'{"n": 3}'),
+        (3, None, "a.jsonl:3", None),
+        (7, None, "b.jsonl:1", b'{"n": 2}'),
+    ]
+    assert problems(one, 0, 2) == []
+    assert problems(one, 0, 7) == [(3, "a.jsonl:3", f"{fewer}: lines 3 to 6 are lost")]
+    assert problems(one, 4, 6) == [(5, "a.jsonl:5", f"{fewer}: lines 5 to 6 are lost")]
+
+
+def test_a_file_that_grew_keeps_to_its_positions(incoming, reader):
+    (incoming / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n": 1}\n'))
+    (incoming / "b.jsonl").write_text('{"n": 2}\n')
     one = reader()
     assert one.head() == 2
-    (incoming / "a.jsonl").unlink()
-    assert rows(one, 0, 2) == [(1, None, "a.jsonl", None)]
+    (incoming / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n": 1}\n{"n": 3}\n'))
+    assert [row[0] for row in rows(one, 0, 2)] == [1, 2]
+
+
+def test_a_file_that_cannot_be_read_has_a_position_and_a_reason(incoming, reader):
+    lines = b"".join(b'{"n": %d}\n' % n for n in range(100_000))
+    (incoming / "a.jsonl.gz").write_bytes(gzip.compress(lines)[:-50])
+    (incoming / "b.jsonl.gz").write_bytes(b"no gzip at all")
+    (incoming / "c.jsonl").symlink_to("/proc/self/mem")
+    (incoming / "d.jsonl").write_text("{}\n")
+    one = reader()
+    assert one.head() == 4 == reader().head()
+    told = problems(one, 0, 4)
+    assert sorted(name for _, name, _ in told) == ["a.jsonl.gz", "b.jsonl.gz", "c.jsonl"]
+    assert all(reason.startswith("the file cannot be read: ") for _, _, reason in told)
+    assert [name for _, _, name, body in rows(one, 0, 4) if body] == ["d.jsonl:1"]
 
 
 def test_batches_are_bounded_and_stop_at_the_head_of_the_start(incoming, reader):

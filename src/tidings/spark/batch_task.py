@@ -19,10 +19,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidings.errors import PublicationError
+from tidings.errors import DecodeProblem, PublicationError
 from tidings.matching.index import Index
 from tidings.schema.files import load_text
-from tidings.spark.chunks import Block, Chunk, Location, read
+from tidings.spark.chunks import Block, Chunk, Location, Unreadable, read
 from tidings.spark.decoding import Decoder
 
 MATCHES = pa.schema([("publication", pa.string()), ("subscription", pa.string())])
@@ -88,7 +88,10 @@ def match_chunk(job: Job, number: int, chunk: Chunk) -> Report:
     report = Report(number, chunk.size)
     with Output(results, report) as output:
         for block in read(source.files, chunk):
-            _match_block(index, decoder, block, output)
+            if isinstance(block, Unreadable):
+                output.refuse_file(block)
+            else:
+                _match_block(index, decoder, block, output)
     with results.files.open_output_stream(f"{results.path}/{REPORT}{number}-{output.key}.json") as file:
         file.write(json.dumps(asdict(report)).encode())
     return report
@@ -157,14 +160,16 @@ class Output:
     def refuse(self, block: Block, ids: Any, rejects: Iterable[tuple[int, PublicationError]]) -> None:
         """Add the publications that could not be used, a line each."""
         for i, problem in rejects:
-            line = {
-                "what": "publication",
-                "id": ids[i].as_py(),
-                **block.place(i),
-                "reason": problem.headline(),
-            }
-            self._reject_file().write(json.dumps({**line, "facts": problem.facts()}).encode() + b"\n")
-            self.report.rejects += 1
+            self._reject(ids[i].as_py(), block.place(i), problem)
+
+    def refuse_file(self, which: Unreadable) -> None:
+        """Add a file that could not be read, or not to its end."""
+        self._reject(which.file, {"file": which.file}, DecodeProblem(which.reason))
+
+    def _reject(self, id: str, place: dict[str, object], problem: PublicationError) -> None:
+        line = {"what": "publication", "id": id, **place, "reason": problem.headline()}
+        self._reject_file().write(json.dumps({**line, "facts": problem.facts()}).encode() + b"\n")
+        self.report.rejects += 1
 
     def _flush(self) -> None:
         if self._rows:

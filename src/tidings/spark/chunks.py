@@ -14,7 +14,9 @@ speed of memory.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,13 +37,15 @@ SMALLEST_CHUNK, LARGEST_CHUNK = 4 << 20, 32 << 20
 CHUNKS_A_CORE = 4
 BLOCK_BYTES = 1 << 20
 DOCUMENTS = 2_000
+_LINE_END = ord("\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Bytes of a file: `lines` lines from `first_line` on, or, if that is 0, one document.
 
-    How many lines a compressed file has is not known (0) before somebody reads it.
+    How many lines a compressed file has is not known (0) before somebody reads it. Of a file that could not be
+    looked at there is one piece, which says why.
     """
 
     path: str
@@ -50,6 +54,7 @@ class Piece:
     end: int
     first_line: int = 0
     lines: int = 1
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +91,24 @@ class Block:
             return pa.array(self.files, pa.string())
         return pc.binary_join_element_wise(self.files[0], pa.array(self.lines).cast(pa.string()), ":")
 
+    @property
+    def line_count(self) -> int:
+        """How many lines of the file these are, empty ones too."""
+        return _line_ends(self.buffer) + (len(self.buffer) > 0 and self.buffer[-1] != _LINE_END)
+
     def place(self, i: int) -> dict[str, object]:
         """Where a document stands, for people."""
         if self.lines is None:
             return {"file": self.files[i]}
         return {"file": self.files[0], "line": int(self.lines[i])}
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that cannot be read, or not to its end, and why. What came before it counts."""
+
+    file: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +130,45 @@ class Location:
     def path(self) -> str:
         return _opened(self.uri)[1]
 
+    def info(self) -> fs.FileInfo:
+        """What stands there, if anything does."""
+        with _reaching(self.uri):
+            return self.files.get_file_info(self.path)
+
+    def inside(self, recursive: bool = False) -> list[fs.FileInfo]:
+        """What is in the folder; nothing if there is none."""
+        selector = fs.FileSelector(self.path, recursive=recursive, allow_not_found=True)
+        with _reaching(self.uri):
+            return list(self.files.get_file_info(selector))
+
 
 @lru_cache(maxsize=16)
 def _opened(uri: str) -> tuple[fs.FileSystem, str]:
-    files, path = fs.FileSystem.from_uri(uri)
+    with _reaching(uri):
+        files, path = fs.FileSystem.from_uri(uri)
     return files, path
+
+
+@contextmanager
+def _reaching(uri: str) -> Iterator[None]:
+    """An address that nobody understands or that leads nowhere is a mistake of the person who gave it."""
+    shown = re.sub(r"//[^/@]*@", "//", uri)  # keys of object stores may stand before the @
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+        raise InputError(
+            "this is no address of files",
+            received=f"'{shown}'",
+            accepted="a path, or an address that pyarrow knows, such as s3://bucket/folder",
+            hint=_first_line(problem).replace(uri, shown),
+        ) from problem
+    except OSError as problem:
+        hint = _first_line(problem).replace(uri, shown)
+        raise InputError("this place cannot be reached", where=shown, hint=hint) from problem
+
+
+def _first_line(problem: Exception) -> str:
+    return str(problem).split("\n", 1)[0]
 
 
 def plan(place: str | Path, cores: int = 1) -> list[Chunk]:
@@ -133,7 +185,7 @@ def plan(place: str | Path, cores: int = 1) -> list[Chunk]:
     documents: list[Piece] = []
     for info, name in listed:
         if name.endswith(LINES + COMPRESSED):
-            chunks.extend(Chunk((piece,)) for piece in line_pieces(location.files, info, name, size))
+            chunks.extend(Chunk((piece,)) for piece in _cut(location.files, info, name, size))
         else:
             documents.append(Piece(info.path, name, 0, info.size))
     return chunks + list(_grouped(documents, size))
@@ -141,16 +193,15 @@ def plan(place: str | Path, cores: int = 1) -> list[Chunk]:
 
 def listing(location: Location) -> list[tuple[fs.FileInfo, str]]:
     """The files of a folder and what they are called: their path inside it. Hidden ones are left out."""
-    selector = fs.FileSelector(location.path, recursive=True, allow_not_found=True)
     prefix = location.path.rstrip("/") + "/"
-    found = [(info, info.path.removeprefix(prefix)) for info in location.files.get_file_info(selector)]
+    found = [(info, info.path.removeprefix(prefix)) for info in location.inside(recursive=True)]
     return sorted(((i, name) for i, name in found if i.is_file and not _hidden(name)), key=lambda one: one[1])
 
 
 def list_publications(place: str | Path) -> list[tuple[fs.FileInfo, str]]:
     """The files to read, and what they are called; it is an error if there are none."""
     location, given = Location.of(place), str(place)
-    info = location.files.get_file_info(location.path)
+    info = location.info()
     if info.type == fs.FileType.NotFound:
         raise InputError("there are no publications: neither a file nor a folder", received=given)
     if info.is_file:
@@ -165,6 +216,25 @@ def list_publications(place: str | Path) -> list[tuple[fs.FileInfo, str]]:
 
 def _hidden(name: str) -> bool:
     return any(part.startswith((".", "_")) for part in name.split("/"))
+
+
+def _cut(files: fs.FileSystem, info: fs.FileInfo, name: str, size: int) -> list[Piece]:
+    try:
+        return list(line_pieces(files, info, name, size))
+    except OSError as problem:
+        return [unreadable(files, info, name, problem)]
+
+
+def unreadable(files: fs.FileSystem, info: fs.FileInfo, name: str, problem: OSError) -> Piece:
+    """What stands for a file that could not be looked at."""
+    return Piece(info.path, name, 0, info.size, problem=why_unreadable(files, info.path, problem))
+
+
+def why_unreadable(files: fs.FileSystem, path: str, problem: OSError) -> str:
+    """Why a file cannot be read. If its file system does not answer, the file is not to blame: that is raised."""
+    if files.get_file_info(path).type == fs.FileType.NotFound:
+        return "the file was gone before it was read"
+    return f"the file cannot be read: {_first_line(problem)}"
 
 
 def line_pieces(files: fs.FileSystem, info: fs.FileInfo, name: str, size: int) -> Iterator[Piece]:
@@ -195,8 +265,8 @@ def count_lines(files: fs.FileSystem, piece: Piece) -> int:
     return sum(_line_ends(data) + (not data.endswith(b"\n")) for data in parts)
 
 
-def _line_ends(data: bytes) -> int:
-    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
+def _line_ends(data: bytes | npt.NDArray[np.uint8]) -> int:
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _LINE_END))
 
 
 def _grouped(documents: Iterable[Piece], most: int) -> Iterator[Chunk]:
@@ -212,8 +282,8 @@ def _grouped(documents: Iterable[Piece], most: int) -> Iterator[Chunk]:
         yield Chunk(tuple(group))
 
 
-def read(files: fs.FileSystem, chunk: Chunk) -> Iterator[Block]:
-    """The documents of a chunk, in blocks of about a megabyte."""
+def read(files: fs.FileSystem, chunk: Chunk) -> Iterator[Block | Unreadable]:
+    """The documents of a chunk, in blocks of about a megabyte, and which files could not be read."""
     if chunk.pieces[0].first_line:
         for piece in chunk.pieces:
             yield from _lines(files, piece)
@@ -221,13 +291,16 @@ def read(files: fs.FileSystem, chunk: Chunk) -> Iterator[Block]:
         yield from _documents(files, chunk.pieces)
 
 
-def _lines(files: fs.FileSystem, piece: Piece) -> Iterator[Block]:
+def _lines(files: fs.FileSystem, piece: Piece) -> Iterator[Block | Unreadable]:
     number = piece.first_line
-    for data in _whole_lines(_stream(files, piece)):
-        buffer = np.frombuffer(data, np.uint8)
-        lines = split_lines(buffer)
-        yield Block(buffer, lines.starts, lines.ends, (piece.name,), lines.numbers + (number - 1))
-        number += _line_ends(data)
+    try:
+        for data in _whole_lines(_stream(files, piece)):
+            buffer = np.frombuffer(data, np.uint8)
+            lines = split_lines(buffer)
+            yield Block(buffer, lines.starts, lines.ends, (piece.name,), lines.numbers + (number - 1))
+            number += _line_ends(data)
+    except OSError as problem:
+        yield Unreadable(piece.name, why_unreadable(files, piece.path, problem))
 
 
 def _stream(files: fs.FileSystem, piece: Piece) -> Iterator[bytes]:
@@ -255,13 +328,16 @@ def _whole_lines(stream: Iterable[bytes]) -> Iterator[bytes]:
         yield last
 
 
-def _documents(files: fs.FileSystem, pieces: Iterable[Piece]) -> Iterator[Block]:
+def _documents(files: fs.FileSystem, pieces: Iterable[Piece]) -> Iterator[Block | Unreadable]:
     bodies: list[bytes] = []
     names: list[str] = []
     size = 0
     for piece in pieces:
-        with files.open_input_stream(piece.path) as stream:
-            bodies.append(stream.read())
+        body = _document(files, piece)
+        if isinstance(body, Unreadable):
+            yield body
+            continue
+        bodies.append(body)
         names.append(piece.name)
         size += len(bodies[-1])
         if size >= BLOCK_BYTES:
@@ -269,6 +345,16 @@ def _documents(files: fs.FileSystem, pieces: Iterable[Piece]) -> Iterator[Block]
             bodies, names, size = [], [], 0
     if bodies:
         yield _together(bodies, names)
+
+
+def _document(files: fs.FileSystem, piece: Piece) -> bytes | Unreadable:
+    if piece.problem:
+        return Unreadable(piece.name, piece.problem)
+    try:
+        with files.open_input_stream(piece.path) as stream:
+            return bytes(stream.read())
+    except OSError as problem:
+        return Unreadable(piece.name, why_unreadable(files, piece.path, problem))
 
 
 def _together(bodies: list[bytes], names: list[str]) -> Block:

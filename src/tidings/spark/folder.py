@@ -6,7 +6,8 @@ New files are listed and written down, in the order in which they came, in a lis
 
 so that every line has a running position, like a publication in the journal, and a batch is a range of positions.
 A line of the list is durable before an offset speaks of it. A file counts as it was when it was first seen: write it
-elsewhere and move it into the folder.
+elsewhere and move it into the folder. A file that cannot be read has one position, and the reason in its line of the
+list; lines that are gone when their turn comes are told of as well. Nothing that was seen is lost silently.
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from tidings.spark.chunks import (
     COMPRESSED,
     LINES,
+    Block,
     Chunk,
     Location,
     Piece,
+    Unreadable,
     count_lines,
     line_pieces,
     listing,
     read,
+    unreadable,
 )
 from tidings.spark.source import COLUMNS, PositionReader, Row
 
@@ -137,17 +141,19 @@ class FolderReader(PositionReader):
         files = FileList(self._list)
         files.refresh()
         for listed in files.between(after, upto):
-            for position, name, body in _publications(self._folder.files, listed):
-                if after < position <= upto:
-                    yield position, None if listed.piece.first_line else name, name, body
+            first, last = max(after, listed.first) + 1, min(upto, listed.last)
+            yield from _publications(self._folder.files, listed, first, last)
 
     def _discover(self, known: FileList) -> None:
         new = [(info, name) for info, name in listing(self._folder) if name not in known.names]
         for info, name in sorted(new, key=lambda one: (one[0].mtime_ns or 0, one[1])):
             try:
-                known.add(list(_pieces(self._folder.files, info, name)))
+                pieces = list(_pieces(self._folder.files, info, name))
             except FileNotFoundError:
                 continue  # gone between two looks: it was never here
+            except OSError as problem:
+                pieces = [unreadable(self._folder.files, info, name, problem)]
+            known.add(pieces)
 
 
 class FolderSource(DataSource):  # type: ignore[misc]
@@ -177,14 +183,39 @@ def _pieces(files: fs.FileSystem, info: Any, name: str) -> Iterator[Piece]:
         yield Piece(info.path, name, 0, 0, 1, 0)
 
 
-def _publications(files: fs.FileSystem, listed: Listed) -> Iterator[tuple[int, str, bytes | None]]:
-    """Position, name and body of each publication; without a body if the file is gone."""
+def _publications(files: fs.FileSystem, listed: Listed, first: int, last: int) -> Iterator[Row]:
+    """The publications from one position to another; at the first one that cannot be had, why, and nothing more."""
+    piece, done = listed.piece, listed.first
+    problem = "the file has fewer lines now than when it was first seen"
+    for block in read(files, Chunk((piece,))):
+        if isinstance(block, Unreadable):
+            problem = block.reason
+            break
+        for place, name, body in _bodies(piece, block):
+            if first <= listed.first + place <= last:
+                yield listed.first + place, None if piece.first_line else name, name, body, None
+        done += block.line_count if piece.first_line else 1
+        if done >= last:
+            return
+    lost = max(first, done + 1)
+    if lost <= last:
+        yield _lost(listed, lost, last, problem)
+
+
+def _lost(listed: Listed, first: int, last: int, problem: str) -> Row:
+    """What is told of positions that cannot be had: it stands at the first of them and says which lines they are."""
     piece = listed.piece
-    try:
-        for block in read(files, Chunk((piece,))):
-            names = block.names().to_pylist()
-            places = [1] if block.lines is None else (block.lines - piece.first_line + 1).tolist()
-            for place, name, start, end in zip(places, names, block.starts, block.ends, strict=True):
-                yield listed.first + place, name, block.buffer[start:end].tobytes()
-    except FileNotFoundError:
-        yield listed.first + 1, piece.name, None
+    if not piece.first_line:
+        return first, None, piece.name, None, problem
+    before = piece.first_line - listed.first - 1
+    lines = f"lines {before + first} to {before + last}"
+    return first, None, f"{piece.name}:{before + first}", None, f"{problem}: {lines} are lost"
+
+
+def _bodies(piece: Piece, block: Block) -> Iterator[tuple[int, str, bytes]]:
+    """Place in the piece, name and body of each publication."""
+    places = [1] if block.lines is None else (block.lines - piece.first_line + 1).tolist()
+    for place, name, start, end in zip(
+        places, block.names().to_pylist(), block.starts, block.ends, strict=True
+    ):
+        yield place, name, block.buffer[start:end].tobytes()

@@ -30,8 +30,10 @@ from tidings.store import Store, open_store
 PUBLICATIONS_A_TASK = 2_000
 ROWS = 500
 
-COLUMNS = "position long, publication string, name string, body binary"
-"""Of every source: where it stands, its id (null: it is in the body), what to call it without an id, its bytes."""
+COLUMNS = "position long, publication string, name string, body binary, problem string"
+"""Of every source: where it stands, its id (null: it is in the body), what to call it without an id, its bytes; or
+why there are none.
+"""
 
 SCHEMA = pa.schema(
     [
@@ -39,9 +41,10 @@ SCHEMA = pa.schema(
         ("publication", pa.string()),
         ("name", pa.string()),
         ("body", pa.binary()),
+        ("problem", pa.string()),
     ]
 )
-Row = tuple[int, str | None, str, bytes | None]
+Row = tuple[int, str | None, str, bytes | None, str | None]
 
 
 @dataclass
@@ -116,7 +119,7 @@ class JournalReader(PositionReader):
     def rows(self, after: int, upto: int) -> Iterator[Row]:
         for one in opened(self._url).journal.read(after, upto):
             assert one.position is not None
-            yield one.position, one.id, one.id, one.body
+            yield one.position, one.id, one.id, one.body, None
 
 
 class JournalSource(DataSource):  # type: ignore[misc]

@@ -109,7 +109,8 @@ def _match(job: Job, batch: Any, output: Output) -> None:
     output.count(positions)
     for i, problem in decoded.rejects:
         position = positions[i] if job.keep_position else None
-        output.bury(names[i], _missing(bodies[i], batch["name"][i]) or problem, position, bodies[i].as_py())
+        missing = _missing(batch["problem"][i], batch["name"][i])
+        output.bury(names[i], missing or problem, position, bodies[i].as_py())
     for places, matches in decoded.match(index):
         order = np.argsort(places, kind="stable")
         rows = matches.table().take(pa.array(order)).to_pylist()
@@ -120,11 +121,9 @@ def _match(job: Job, batch: Any, output: Output) -> None:
                 output.tell(names[place], row["id"], row["subscriber"], because_text(because))
 
 
-def _missing(body: Any, name: Any) -> PublicationError | None:
+def _missing(problem: Any, name: Any) -> PublicationError | None:
     """What to say of a publication that a source could not read."""
-    return (
-        None if body.is_valid else DecodeProblem("the file was gone before it was read", where=name.as_py())
-    )
+    return DecodeProblem(problem.as_py(), where=name.as_py()) if problem.is_valid else None
 
 
 class Output:

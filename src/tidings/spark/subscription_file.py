@@ -52,7 +52,7 @@ def compile_table(table: Any, schema: EventSchema | None) -> Compiled:
 
 def _bytes(place: str | Path) -> Any:
     location = Location.of(place)
-    if not location.files.get_file_info(location.path).is_file:
+    if not location.info().is_file:
         raise InputError("there is no such file of subscriptions", received=str(place))
     with location.files.open_input_file(location.path) as file:
         return file.read_buffer()
