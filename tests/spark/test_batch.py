@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -85,6 +87,61 @@ def test_what_is_refused_is_listed_and_the_rest_is_done(session, tmp_path, subsc
     assert [one.id for one in summary.examples] == [line["id"] for line in lines]
     named = {"e.jsonl:2": good[0], "e1": good[1], "e2": good[2]}
     assert pairs(out) == workload.expected(named, subscribed)
+
+
+def test_a_file_that_cannot_be_read_is_refused_and_the_rest_is_done(session, tmp_path, subscribed):
+    events, bodies = tmp_path / "events", workload.events(3)
+    events.mkdir()
+    (events / "a.jsonl.gz").write_bytes(b"no gzip at all")
+    (events / "b.jsonl.gz").write_bytes(gzip.compress(bodies[1] + b"\n")[:-4])
+    (events / "c.jsonl").symlink_to("/proc/self/mem")
+    (events / "d.json").symlink_to("/proc/self/mem")
+    (events / "e.jsonl").write_bytes(bodies[2])
+    out = tmp_path / "out"
+    summary = match(session, Request(tmp_path / "subs.jsonl", events, out, tmp_path / "rejects.jsonl"))
+    assert summary.rejected_publications == 4
+    told = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
+    assert {one["id"] for one in told} == {"a.jsonl.gz", "b.jsonl.gz", "c.jsonl", "d.json"}
+    assert all(one["file"] == one["id"] and "cannot be read" in one["reason"] for one in told)
+    assert workload.expected({"e2": bodies[2]}, subscribed) <= pairs(out)
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [("e.jsonl/below/r.jsonl", "is no folder"), (".", "it is a folder"), ("s3://bucket/r", "is an address")],
+)
+def test_a_place_where_rejects_cannot_go_is_refused_before_anything_is_done(
+    tmp_path, subscribed, place, why, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.jsonl").write_bytes(b"{}")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=why):
+        match(None, Request("subs.jsonl", "e.jsonl", "out", Path(place)))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_result_stands_although_the_rejects_cannot_be_written(session, tmp_path, subscribed):
+    (tmp_path / "e.jsonl").write_bytes(b"nonsense\n")
+    rejects, out = tmp_path / "later", tmp_path / "out"
+    request = Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, rejects)
+    with pytest.raises(InputError, match="the result itself is complete"):
+        match(session, request, lambda _: rejects.mkdir(exist_ok=True))
+    assert (out / "_SUCCESS").exists()
+
+
+def test_the_index_stands_where_it_is_wished(session, tmp_path, subscribed):
+    (tmp_path / "e.jsonl").write_bytes(b"{}")
+    shared, seen = tmp_path / "shared", []
+    request = Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out", segments=shared)
+    match(session, request, lambda _: seen.extend(shared.glob(".segments-*/segment-*")))
+    assert seen and list(shared.iterdir()) == []
+
+
+def test_a_result_elsewhere_needs_a_folder_for_the_index(tmp_path, subscribed):
+    (tmp_path / "e.jsonl").write_bytes(b"{}")
+    with pytest.raises(InputError, match="--segments"):
+        match(None, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", "mock:///out"))
 
 
 def test_both_sides_are_checked_against_a_schema(session, tmp_path):

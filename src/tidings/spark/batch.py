@@ -31,7 +31,7 @@ from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
 from tidings.spark.batch_task import REPORT, Job, Report, idle, stage
 from tidings.spark.chunks import Chunk, Location, list_publications, plan
-from tidings.spark.results import check_free, names, publish, working_folder, write_rejects
+from tidings.spark.results import check_free, check_rejects, names, publish, working_folder, write_rejects
 from tidings.spark.subscription_file import compile_table, read_subscriptions
 
 POLL_SECONDS = 0.2
@@ -106,10 +106,9 @@ Listener = Callable[[Built | Progress], None]
 def match(session: SparkSession, request: Request, listener: Listener | None = None) -> Summary:
     """Match all publications with all subscriptions. `listener` hears when the index is built, then of progress."""
     began = perf_counter()
+    check(request)
     out = Location.of(request.out)
-    check_free(out, request.out, request.force)
-    list_publications(request.publications)
-    with working_folder(out) as work, _segments_folder(request, out) as segments:
+    with working_folder(out) as work, _segments_folder(request) as segments:
         with ThreadPoolExecutor(1) as pool:
             warm = pool.submit(_warm_up, session)
             index, built, rejects = _build(request, segments)
@@ -117,9 +116,17 @@ def match(session: SparkSession, request: Request, listener: Listener | None = N
             chunks = plan(request.publications, cores=warm.result())
         reports = _run(session, request, index, work, chunks, listener)
         seconds = perf_counter() - began
-        examples = write_rejects(request.rejects, rejects, work, reports)
         publish(work, out, reports, request.force)
+        examples = write_rejects(request.rejects, rejects, work, reports)
     return _summary(built, rejects, reports, seconds - built.seconds, seconds, examples)
+
+
+def check(request: Request) -> None:
+    """Refuse what is plainly wrong with a request, before Spark is asked for anything."""
+    check_free(Location.of(request.out), request.out, request.force)
+    check_rejects(request.rejects)
+    _beside(request)
+    list_publications(request.publications)
 
 
 def tell(listener: Listener | None, news: Built | Progress) -> None:
@@ -127,19 +134,24 @@ def tell(listener: Listener | None, news: Built | Progress) -> None:
         listener(news)
 
 
-@contextmanager
-def _segments_folder(request: Request, out: Location) -> Iterator[Path]:
-    """Where the index stands while the job runs. Tasks map it into memory, so it has to be a plain folder."""
-    beside = request.segments or (
-        Path(out.path).parent if isinstance(out.files, fs.LocalFileSystem) else None
+def _beside(request: Request) -> Path:
+    """The folder in which the index gets one of its own: as wished, or where the result is."""
+    out = Location.of(request.out)
+    if request.segments is not None:
+        return request.segments
+    if isinstance(out.files, fs.LocalFileSystem):
+        return Path(out.path).parent
+    raise InputError(
+        "the index needs a folder that every executor sees",
+        where=str(request.out),
+        hint="name one with --segments: the index is mapped into memory and cannot stand in an object store",
     )
-    if beside is None:
-        raise InputError(
-            "the index needs a folder that every executor sees",
-            where=str(request.out),
-            hint="name one with --home: segments are mapped into memory and cannot stand in an object store",
-        )
-    place = Location.of(beside / f".segments-{uuid4().hex[:8]}")
+
+
+@contextmanager
+def _segments_folder(request: Request) -> Iterator[Path]:
+    """Where the index stands while the job runs. Tasks map it into memory, so it has to be a plain folder."""
+    place = Location.of(_beside(request) / f".segments-{uuid4().hex[:8]}")
     try:
         yield Path(place.path)
     finally:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
 
 from pyarrow import fs
@@ -20,7 +22,7 @@ SHOWN_REJECTS = 20
 
 def check_free(out: Location, given: str | Path, force: bool) -> None:
     """Refuse to write over something, unless that is wanted."""
-    info = out.files.get_file_info(out.path)
+    info = out.info()
     free = info.type == fs.FileType.NotFound or (not info.is_file and not names(out))
     if not free and (info.is_file or not force):
         raise InputError(
@@ -33,10 +35,30 @@ def check_free(out: Location, given: str | Path, force: bool) -> None:
         )
 
 
+def check_rejects(path: Path | None) -> None:
+    """Refuse a place where no file can be written: finding that out at the end would be late."""
+    if path is None:
+        return
+    there = next(place for place in (path.absolute(), *path.absolute().parents) if place.exists())
+    if path.parts[:1] and path.parts[0].endswith(":"):
+        raise _no_place(path, "it is an address; the rejects go to a file on this machine")
+    if path.is_dir():
+        raise _no_place(path, "it is a folder")
+    if there != path.absolute() and not there.is_dir():
+        raise _no_place(path, f"{there} is no folder")
+    if not os.access(there, os.W_OK):
+        raise _no_place(path, f"{there} cannot be written to")
+
+
+def _no_place(path: Path, hint: str) -> InputError:
+    return InputError(
+        "the rejects cannot be written there", received=f"'{path}'", accepted="a file", hint=hint
+    )
+
+
 def names(folder: Location) -> list[str]:
     """What is in a folder; nothing if there is none."""
-    selector = fs.FileSelector(folder.path, allow_not_found=True)
-    return sorted(info.base_name for info in folder.files.get_file_info(selector))
+    return sorted(info.base_name for info in folder.inside())
 
 
 @contextmanager
@@ -89,9 +111,17 @@ def _reject_file(path: Path | None) -> Iterator[Callable[[bytes], object]]:
     if path is None:
         yield len
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    with _rejects_opened(path) as file:
         yield file.write
+
+
+def _rejects_opened(path: Path) -> BinaryIO:
+    """The file for the rejects. If the place went bad while the job ran, its result stands all the same."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("wb")
+    except OSError as problem:
+        raise _no_place(path, f"{problem.strerror}; the result itself is complete") from problem
 
 
 def _reject_line(reject: Reject) -> bytes:

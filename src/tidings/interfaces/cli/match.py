@@ -43,6 +43,14 @@ def match(
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a result that is there.")] = False,
+    segments: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="A folder that every executor sees, for the index while the job runs; else beside the result.",
+        ),
+    ] = None,
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,11 +61,12 @@ def match(
     [dim]Examples[/]
       tidings match --subscriptions subs.jsonl --publications events/ --out matches.parquet
       tidings match --subscriptions subs.jsonl --publications day.jsonl --id lot --out day.parquet --rejects bad.jsonl
-      tidings match ... --master spark://cluster:7077
+      tidings match ... --master spark://cluster:7077 --segments /shared/tidings
     """
     from tidings.spark import batch
 
-    request = batch.Request(subscriptions, publications, out, rejects, id, _schema(schema or ()), force)
+    checked = _schema(schema or ())
+    request = batch.Request(subscriptions, publications, out, rejects, id, checked, force, segments)
     _refuse_early(request)
     with output.waiting("starting Spark ..."):
         session = open_spark(master)
@@ -73,16 +82,16 @@ def match(
 
 def _refuse_early(request: batch.Request) -> None:
     """What is plainly wrong is said before Spark is started, which takes seconds."""
+    from tidings.spark import batch
     from tidings.spark.chunks import Location
-    from tidings.spark.results import check_free
 
-    check_free(Location.of(request.out), request.out, request.force)
     for option, path in (
         ("--subscriptions", request.subscriptions),
         ("--publications", request.publications),
     ):
-        if "://" not in str(path) and not Path(path).exists():
+        if Location.of(path).info().type.name == "NotFound":
             raise InputError(f"{option}: no such file or folder", received=f"'{path}'")
+    batch.check(request)
 
 
 def _schema(paths: Sequence[Path]) -> EventSchema | None:
