@@ -100,15 +100,21 @@ def java(patient: Patient) -> str:
 
 
 def _is_remote(master: str | None) -> bool:
-    return (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
+    return where_spark_runs(master).startswith("sc://")
+
+
+def where_spark_runs(master: str | None) -> str:
+    """As `open_session` decides it: a master outweighs the environment."""
+    return master or os.environ.get("SPARK_REMOTE") or "local[*]"
 
 
 def spark(patient: Patient) -> str:
     """A session starts, and a Python worker of it answers."""
+    place = where_spark_runs(patient.master)
     session = open_spark(patient.master)
     try:
         answered = session.range(3).mapInArrow(_same, "id long").count()
-        return f"{session.version}, {patient.master or 'local[*]'}: {answered} rows through a Python worker"
+        return f"{session.version}, {place}: {answered} rows through a Python worker"
     finally:
         session.stop()
 
@@ -140,13 +146,12 @@ def home(patient: Patient) -> str:
 
 
 def store(patient: Patient) -> str:
-    from tidings.store import open_store
+    from tidings.store import open_store, sqlite_url
 
     if patient.store is None and not (patient.home / "store.db").exists():
         return "none yet; the first command makes one in the home folder"
-    url = patient.store or f"sqlite:///{patient.home / 'store.db'}"
-    opened = open_store(url)
-    return f"journal at {opened.journal.head()}"
+    with open_store(patient.store or sqlite_url(patient.home / "store.db")) as opened:
+        return f"journal at {opened.journal.head()}"
 
 
 CHECKS: tuple[tuple[str, Callable[[Patient], str]], ...] = (

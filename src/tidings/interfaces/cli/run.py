@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.status import Status
 
+from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import (
     DEFAULT_HOME,
@@ -36,8 +37,13 @@ def run(
         typer.Option(metavar="DIR", help="Read files that appear in this folder instead of the journal."),
     ] = None,
     id: Annotated[
-        str, typer.Option("--id", metavar="FIELD", help="With --folder: the field that holds an event's id.")
-    ] = "id",
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="FIELD",
+            help="With --folder: the field that holds an event's id; else [cyan]id[/].",
+        ),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Work through what is there now, then end.")] = False,
     master: Master = None,
     home: Home = DEFAULT_HOME,
@@ -57,6 +63,11 @@ def run(
     """
     from tidings.spark import stream
 
+    if id is not None and folder is None:
+        raise InputError(
+            "--id is for events in a folder: those of the journal have their ids",
+            hint="name the folder with --folder, or the field when publishing: tidings publish --id-field",
+        )
     with open_tidings(home, store) as tidings:
         tidings.schema()  # a store that cannot be used is refused before Spark is started
     with Teller(as_json) as tell:
@@ -69,7 +80,7 @@ def run(
                     home,
                     tidings.store_url,
                     folder=folder,
-                    id_field=id,
+                    id_field=id or "id",
                     once=once,
                     stop=stop,
                     listener=tell,
