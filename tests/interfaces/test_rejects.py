@@ -1,0 +1,26 @@
+"""`rejects`: all dead letters, in pages that nobody notices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.interfaces.calling import Tidings
+from tidings.store import DeadLetter, open_store, sqlite_url
+
+LETTERS = 2_300
+
+
+def test_all_are_listed_unless_a_limit_is_given(tidings: Tidings) -> None:
+    Path(".tidings").mkdir()
+    with open_store(sqlite_url(Path(".tidings/store.db"))) as store:
+        store.dead_letters.add("folder in", [DeadLetter(f"a:{i}", "not JSON", {}) for i in range(LETTERS)])
+    listed = [json.loads(line) for line in tidings("rejects", "--json").stdout.splitlines()]
+    assert [one["number"] for one in listed] == list(range(1, LETTERS + 1))
+    assert len(tidings("rejects").stdout.splitlines()) == LETTERS + 1
+    some = tidings("rejects", "--json", "--after", "2000", "--limit", "2").stdout.splitlines()
+    assert [json.loads(line)["number"] for line in some] == [2001, 2002]
+
+
+def test_none(tidings: Tidings) -> None:
+    assert tidings("rejects").stderr == "no dead letters\n"
