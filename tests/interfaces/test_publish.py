@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.calling import Tidings, start
+from tidings.interfaces.cli import inputs
+from tidings.spark import chunks
 
 TABLE = {"event_type": ["antiques", "furniture"], "price": 180, "quantity": 2, "period": "XVI"}
 TABLE |= {"furniture_category": "table"}
@@ -71,6 +74,23 @@ def test_ids_of_lines_come_from_a_field(tidings: Tidings) -> None:
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["x1", "7"]
     again = tidings("publish", "events.jsonl", "--id-field", "lot")
     assert again.stdout == "0 events published, 2 known already\n"
+
+
+@pytest.mark.parametrize("name", ["e.ndjson", "e.jsonl.gz", "e.ndjson.gz"])
+def test_lines_come_in_the_files_that_the_stream_reads_too(tidings: Tidings, name: str) -> None:
+    assert (inputs.LINES, inputs.COMPRESSED) == (chunks.LINES, chunks.COMPRESSED)
+    lines = b'{"a": 1}\n{"a": 2}\n'
+    Path(name).write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
+    done = tidings("publish", name)
+    assert (done.exit_code, done.stdout) == (0, "2 events published\n")
+
+
+@pytest.mark.parametrize("cut", [-4, 12])
+def test_a_damaged_file_is_refused(tidings: Tidings, cut: int) -> None:
+    Path("e.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n')[:cut])
+    done = tidings("publish", "e.jsonl.gz")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: the file is damaged (e.jsonl.gz)")
 
 
 def test_standard_input_is_lines(tidings: Tidings) -> None:

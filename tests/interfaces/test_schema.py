@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.calling import EXAMPLES, Tidings
 
 FURNITURE = str(EXAMPLES / "furniture.yaml")
@@ -40,6 +42,14 @@ def test_what_is_no_extension_is_refused(furniture: Tidings) -> None:
     done = furniture("schema", "extend", "other.yaml")
     assert done.exit_code == 2
     assert "price" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "extend"])
+def test_a_file_in_another_encoding_is_refused(tidings: Tidings, command: str) -> None:
+    Path("latin.yaml").write_bytes("attributes:\n  größe: numeric\n".encode("latin-1"))
+    done = tidings("schema", command, "latin.yaml")
+    assert done.exit_code == 2
+    assert done.stderr == "error: latin.yaml is not UTF-8 (byte 16); accepted: UTF-8\n"
 
 
 def test_a_file_that_is_not_there(tidings: Tidings) -> None:

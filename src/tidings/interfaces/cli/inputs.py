@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,10 @@ from typing import BinaryIO
 
 from tidings.errors import InputError
 
-ACCEPTED = "a JSON object, a .json file, a .jsonl file, or - for standard input"
+LINES = (".jsonl", ".ndjson")
+COMPRESSED = tuple(f"{ending}.gz" for ending in LINES)
+"""As for the jobs on Spark, whose modules are too heavy to be asked here."""
+ACCEPTED = "a JSON object, a .json file, a .jsonl file (or .ndjson, .jsonl.gz), or - for standard input"
 CHUNK = 1 << 20
 LONGEST_LINE = 64 << 20
 """A line longer than this is refused before it fills the memory."""
@@ -26,7 +31,7 @@ class Line:
 
 def is_several(what: str) -> bool:
     """Whether it is read line by line."""
-    return what == "-" or what.endswith(".jsonl")
+    return what == "-" or what.endswith(LINES + COMPRESSED)
 
 
 def one(what: str) -> bytes:
@@ -43,14 +48,27 @@ def batches(what: str) -> Iterator[list[Line]]:
     """The lines of a file or of standard input, in batches as they come; empty lines count but are no events."""
     if what == "-":
         yield from _batches("standard input", sys.stdin.buffer)
+    elif what.endswith(COMPRESSED):
+        with gzip.open(_file(what)) as stream:
+            yield from _undamaged(what, _batches(what, stream))
     else:
         with _file(what).open("rb") as stream:
             yield from _batches(what, stream)
 
 
-def _batches(name: str, stream: BinaryIO) -> Iterator[list[Line]]:
+def _undamaged(name: str, found: Iterator[list[Line]]) -> Iterator[list[Line]]:
+    """The same, until the file turns out to be damaged; what came before it has been published."""
+    try:
+        yield from found
+    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+        raise InputError(
+            "the file is damaged", where=name, hint=f"{problem}; the events before the damage are published"
+        ) from problem
+
+
+def _batches(name: str, stream: BinaryIO | gzip.GzipFile) -> Iterator[list[Line]]:
     number, rest = 0, b""
-    while chunk := stream.read1(CHUNK):  # type: ignore[attr-defined]  # what is there now: a slow producer is not waited for
+    while chunk := stream.read1(CHUNK):  # type: ignore[union-attr]  # what is there now: a slow producer is not waited for
         *lines, rest = (rest + chunk).split(b"\n")
         yield _numbered(name, lines, number)
         number += len(lines)

@@ -24,7 +24,8 @@ def publish(
         str,
         typer.Argument(
             metavar="TEXT|FILE|-",
-            help="A JSON object; a .json file with one event; a .jsonl file or standard input with an event a line.",
+            help="A JSON object; a .json file with one event; a .jsonl file (.ndjson, .jsonl.gz) or standard input "
+            "with an event a line.",
         ),
     ],
     id: Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidings.errors import InputError
+from tidings.errors import InputError, SchemaError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings, prose
 
@@ -82,7 +82,10 @@ def extend(file: File, home: Home = DEFAULT_HOME, store: Store = None, as_json: 
 def _read(file: Path) -> str:
     if not file.is_file():
         raise InputError(f"no file '{file}'", accepted="a schema as YAML")
-    return file.read_text(encoding="utf-8")
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"{file} is not UTF-8", where=f"byte {error.start}", accepted="UTF-8") from None
 
 
 def _json_rows(schema: EventSchema) -> None:
