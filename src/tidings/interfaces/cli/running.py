@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
-from tidings.errors import StoreError
+from tidings.errors import TidingsError
 
 if TYPE_CHECKING:
     from tidings.service import Tidings
@@ -41,7 +41,9 @@ class Running:
             while not self._started or self._position < position:
                 if self._result.done():
                     self._result.result()
-                    raise StoreError("the stream ended before its time")
+                    raise TidingsError(
+                        "the stream ended before its time", hint="was it stopped from elsewhere?"
+                    )
                 self._news.wait(LOOK_SECONDS)
 
     def _hear(self, news: stream.Repaired | stream.Started | stream.Progress) -> None:
