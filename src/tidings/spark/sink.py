@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
 from tidings.spark.stages import Report
 from tidings.store import Committed, DeadLetter, Found, Store
 
+T = TypeVar("T")
+
 
 def commit(store: Store, stream: str, source: str, batch: int, reports: Sequence[Report]) -> Committed:
     """Make a batch durable. One that was committed before changes nothing; `source` names its dead letters."""
     ordered = sorted(reports, key=lambda report: report.first)
-    found = (Found(*row) for row in _rows(report.found_file for report in ordered))
-    dead = (_letter(*row) for row in _rows(report.dead_file for report in ordered))
+    found = Rows([report.found_file for report in ordered], Found)
+    dead = Rows([report.dead_file for report in ordered], _letter)
     return store.notifications.commit_batch(stream, batch, found, dead, source=source)
 
 
@@ -26,9 +29,16 @@ def _letter(
     return DeadLetter(publication, reason, json.loads(facts), position, body)
 
 
-def _rows(paths: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    for path in paths:
-        if path:
+@dataclass(frozen=True, slots=True)
+class Rows(Iterable[T]):
+    """The rows of files, made into something; read anew each time somebody goes through them."""
+
+    paths: Sequence[str]
+    make: Callable[..., T]
+
+    def __iter__(self) -> Iterator[T]:
+        for path in filter(None, self.paths):
             with pa.OSFile(path) as file, pa.ipc.open_stream(file) as stream:
                 for batch in stream:
-                    yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                    columns = (column.to_pylist() for column in batch.columns)
+                    yield from map(self.make, *columns)

@@ -1,8 +1,8 @@
 """What one task of the stream does: decode, match, explain; and where a batch's rows wait for the sink.
 
-A task writes its rows to two files, notifications and dead letters, and reports their names; the sink reads
-them one after the other, so that no batch has to fit into the driver's memory and none of its rows passes
-through the JVM. A publication that cannot be used becomes a dead letter; it never fails the batch.
+A task writes its rows to two files, notifications and dead letters, and reports their names; the sink goes
+through them, so that no batch has to fit into the driver's memory and none of its rows passes through the JVM.
+A publication that cannot be used becomes a dead letter; it never fails the batch.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
@@ -25,6 +26,12 @@ from tidings.store.tables import batches, notifications, subscribers
 # A stream repeats its last batch only; older marks are of no use to anybody.
 KEPT_MARKS = 100
 POLL_SECONDS = 0.2
+PART = 5_000
+"""How many matches are held at once, and those of one publication more."""
+LETTERS = 200
+"""How many dead letters are: they have their bodies with them."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +78,12 @@ class Notifications:
         New notifications are numbered in the order in which their publications are given, and by subscription
         id within a publication. Dead letters belong to `source` (the stream, if not given): a stream that
         starts anew under another name reads the same source and must not bury a letter twice.
+
+        What can be iterated again and again and is no list, such as rows in files, is never held whole; it has
+        to give the matches of a publication one after the other.
         """
         names.check("a stream's name", stream)
-        matches, letters, origin = list(found), list(dead), source or stream
+        matches, letters, origin = _repeatable(found), _repeatable(dead), source or stream
         return self._database.transact(lambda c: write_batch(c, stream, batch, matches, letters, origin))
 
     def read(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
@@ -121,18 +131,32 @@ def write_batch(
     connection: Connection,
     stream: str,
     batch: int,
-    found: Sequence[Found],
-    dead: Sequence[DeadLetter],
+    found: Iterable[Found],
+    dead: Iterable[DeadLetter],
     source: str,
 ) -> Committed:
-    """The same inside a transaction of the caller's, for what must commit together with its notifications."""
+    """The same inside a transaction of the caller's, for what must commit together with its notifications.
+
+    `found` is gone through twice: for the subscribers, whose rows have to be locked in one order before any is
+    written, and for the notifications, some thousands at a time.
+    """
     if not _mark(connection, stream, batch):
         return Committed(0, 0, skipped=True)
     numbers = _lock_subscribers(connection, {one.subscriber for one in found})
-    new = _unknown(connection, _ordered(found))
-    _number_and_insert(connection, new, numbers)
-    bury(connection, source, dead)
-    return Committed(len(new), len(found) - len(new))
+    before, given, new = dict(numbers), 0, 0
+    for part in _parts(_ordered(found) if isinstance(found, Sequence) else found):
+        unknown = _unknown(connection, part)
+        _number_and_insert(connection, unknown, numbers)
+        given, new = given + len(part), new + len(unknown)
+    _remember_numbers(connection, numbers, before)
+    for letters in bulk.pieces(dead, LETTERS):
+        bury(connection, source, letters)
+    return Committed(new, given - new)
+
+
+def _repeatable(given: Iterable[T]) -> Iterable[T]:
+    """The same, for going through it more than once: a transaction that lost a race is repeated."""
+    return list(given) if isinstance(given, Iterator) else given
 
 
 def _mark(connection: Connection, stream: str, batch: int) -> bool:
@@ -161,6 +185,18 @@ def _lock_subscribers(connection: Connection, subscribed: set[str]) -> dict[str,
     )
 
 
+def _parts(found: Iterable[Found]) -> Iterator[list[Found]]:
+    """Whole publications, as many as make a part; the matches of one by subscription id."""
+    part: list[Found] = []
+    for _, matches in groupby(found, key=lambda one: one.publication):
+        part.extend(sorted(matches, key=lambda one: one.subscription))
+        if len(part) >= PART:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
 def _ordered(found: Sequence[Found]) -> list[Found]:
     turn: dict[str, int] = {}
     for one in found:
@@ -179,11 +215,14 @@ def _unknown(connection: Connection, ordered: Sequence[Found]) -> dict[str, Foun
 
 
 def _number_and_insert(connection: Connection, new: dict[str, Found], numbers: dict[str, int]) -> None:
-    before, time, rows = dict(numbers), now(), []
+    time, rows = now(), []
     for id, one in new.items():
         numbers[one.subscriber] += 1
         rows.append(_row(id, one, numbers[one.subscriber], time))
     bulk.insert_rows(connection, notifications, rows)
+
+
+def _remember_numbers(connection: Connection, numbers: dict[str, int], before: dict[str, int]) -> None:
     grown = [{"name": name, "last": last} for name, last in numbers.items() if last != before[name]]
     if grown:
         statement = update(subscribers).where(subscribers.c.subscriber == bindparam("name"))
