@@ -66,15 +66,19 @@ def test_a_crash_before_the_state_is_written_repeats_the_changes(tmp_path, store
     assert again.index.size == 1
 
 
-def test_an_unfinished_segment_is_written_over(tmp_path, store):
+def test_an_unfinished_segment_disturbs_nobody_and_is_removed(tmp_path, store):
     store.subscriptions.add(subscription(1))
     live = LiveIndex(tmp_path / "segments", store)
-    half = live.index.folder / f"segment-{live.index.version + 1:08d}"
+    half = live.index.folder / f"segment-{live.index.version + 1:08d}-abcdef.unfinished"
     half.mkdir()
-    (half / "left.npy").write_bytes(b"half")
+    (half / "arrays.bin").write_bytes(b"half")
+    again = LiveIndex(tmp_path / "segments", store)
     store.subscriptions.add(subscription(2))
-    live.refresh()
-    assert found(live, 2) == ["s2"]
+    again.refresh()
+    assert (found(again, 1), found(again, 2)) == (["s1"], ["s2"])
+    again.tidy()
+    assert not half.exists()
+    assert found(again, 2) == ["s2"]
 
 
 def test_an_extended_schema_compiles_everything_anew(tmp_path, store):
