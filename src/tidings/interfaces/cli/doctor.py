@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -138,11 +139,21 @@ def home(patient: Patient) -> str:
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     if not existing.is_dir():
         raise SetupError(f"{existing} is no folder", hint="choose another with --home or TIDINGS_HOME")
-    if not os.access(existing, os.W_OK):
-        raise SetupError(
-            f"{existing} cannot be written to", hint="choose another with --home or TIDINGS_HOME"
-        )
+    _check_writable(existing)
     return str(folder) if existing == folder else f"{folder} (not there yet; the first command makes it)"
+
+
+def _check_writable(folder: Path) -> None:
+    """Makes something there and removes it: permissions say nothing of file systems that take no files (/proc)."""
+    try:
+        with TemporaryDirectory(prefix=".tidings-doctor-", dir=folder):
+            pass
+    except OSError as problem:
+        raise SetupError(
+            f"{folder} cannot be written to",
+            received=problem.strerror,
+            hint="choose another with --home or TIDINGS_HOME",
+        ) from problem
 
 
 def store(patient: Patient) -> str:
