@@ -13,19 +13,35 @@ import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidings.errors import SetupError
+from tidings.errors import InputError, SetupError
 
 LOOPBACK = "127.0.0.1"
 OLDEST_JAVA = 17
 INSTALL_JAVA = "sudo apt-get install -y openjdk-17-jre-headless"
+
+CONNECT_PORT = 15002
+ANSWER_SECONDS = 10
+"""How long a Connect server may take to accept a connection; Spark itself would try for minutes, without a word."""
+
+_COUNT = r"[1-9]\d*"
+_MASTER = re.compile(
+    rf"local|local\[(\*|{_COUNT})(\s*,\s*{_COUNT})?\]|local-cluster\[\s*{_COUNT}\s*(,\s*{_COUNT}\s*){{2}}\]"
+    r"|spark://[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*|yarn|k8s://\S+"
+)
+MASTERS = (
+    "local, local[N], local[*], local-cluster[N,cores,MB], spark://host:port, yarn, k8s://..., sc://host:port"
+)
 
 COMMON = {
     "spark.sql.shuffle.partitions": "4",  # nothing large is ever shuffled: matching needs no exchange
@@ -62,12 +78,43 @@ def open_session(
     further Spark settings.
     """
     remote = _remote(master, remote)
+    check_address(remote or master or "local[*]")
     settings = _settings(master or "local[*]", remote) | more
     if remote is None or remote.startswith("local"):
         check_java()
         _prepare_environment(remote or master or "local[*]")
+    else:
+        _check_answers(remote)
     with _stderr_into(log):
         return _start(settings, remote)
+
+
+def check_address(address: str) -> None:
+    """Refuse what names no Spark: Spark would say so in seventy lines, or try for minutes."""
+    if not (_is_connect(address) if address.startswith("sc:") else _MASTER.fullmatch(address)):
+        raise InputError("this names no Spark", received=repr(address), accepted=MASTERS)
+
+
+def _is_connect(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        return address.startswith("sc://") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        return False
+
+
+def _check_answers(remote: str) -> None:
+    parts = urlsplit(remote)
+    try:
+        socket.create_connection((parts.hostname or "", parts.port or CONNECT_PORT), ANSWER_SECONDS).close()
+    except OSError as problem:
+        raise SetupError(
+            "Spark Connect does not answer",
+            where=remote,
+            received=problem.strerror or str(problem),
+            accepted="the address of a Spark Connect server, sc://host:port",
+            hint="is the server running? Without --master and SPARK_REMOTE, Spark runs on this machine",
+        ) from problem
 
 
 def check_java() -> str:
@@ -133,10 +180,16 @@ def _start(settings: dict[str, str], remote: str | None) -> SparkSession:
     builder = SparkSession.builder.config(map=settings)
     try:
         session: SparkSession = (builder.remote(remote) if remote else builder).getOrCreate()
-    except PySparkException as problem:
+    except (PySparkException, Py4JError) as problem:
         where = remote or settings["spark.master"]
-        raise SetupError("Spark does not start", where=where, hint=str(problem).split("\n")[0]) from problem
+        raise SetupError("Spark does not start", where=where, hint=_reason(problem)) from problem
     return session
+
+
+def _reason(problem: Exception) -> str:
+    """The line that says it; Py4J's own first line says only that some call failed."""
+    first, *more = (line.strip() for line in str(problem).splitlines())
+    return more[0].removeprefix(": ") if isinstance(problem, Py4JError) and more else first
 
 
 @contextlib.contextmanager

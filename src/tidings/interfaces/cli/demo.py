@@ -21,7 +21,7 @@ import typer
 
 from tidings.errors import TidingsError
 from tidings.interfaces.cli import auctions, output
-from tidings.interfaces.cli.options import Master, open_spark, open_tidings
+from tidings.interfaces.cli.options import Master, check_master, open_spark, open_tidings
 from tidings.interfaces.cli.running import Running
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def demo(
     In a temporary folder that is gone afterwards. On a terminal it goes on
     until Ctrl-C; elsewhere it ends by itself.
     """
+    check_master(master)
     watched = sys.stdout.isatty()
     items = islice(auctions.items(seed), events or (None if watched else WITHOUT_A_TERMINAL))
     with (

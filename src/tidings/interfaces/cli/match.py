@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import AsJson, Master, open_spark
+from tidings.interfaces.cli.options import AsJson, Master, check_master, open_spark
 
 if TYPE_CHECKING:
     from tidings.schema.event_schema import EventSchema
@@ -65,6 +65,7 @@ def match(
     """
     from tidings.spark import batch
 
+    check_master(master)
     checked = _schema(schema or ())
     request = batch.Request(subscriptions, publications, out, rejects, id, checked, force, segments)
     _refuse_early(request)

@@ -64,11 +64,19 @@ def prose(command: Callable[..., None]) -> str:
     return "\n\n".join(each if each.startswith("[dim]") else each.replace("\n", " ") for each in paragraphs)
 
 
+def check_master(master: str | None) -> None:
+    """Refuse an address that names no Spark, before anything else is begun."""
+    from tidings.spark.session import check_address
+
+    if master is not None:
+        check_address(master)
+
+
 def open_spark(master: str | None, log: Path = Path(os.devnull)) -> Any:
     """A session where the user wants it (`sc://` is Spark Connect); what the JVM chatters goes to `log`."""
     from tidings.spark.session import open_session
 
-    if master and master.startswith("sc://"):
+    if master and master.startswith("sc:"):
         return open_session(remote=master, log=log)
     return open_session(master, log=log)
 

@@ -21,6 +21,7 @@ from tidings.interfaces.cli.options import (
     Home,
     Master,
     Store,
+    check_master,
     open_spark,
     open_tidings,
 )
@@ -68,6 +69,9 @@ def run(
             "--id is for events in a folder: those of the journal have their ids",
             hint="name the folder with --folder, or the field when publishing: tidings publish --id-field",
         )
+    if folder is not None:
+        _check_folder(folder)
+    check_master(master)
     with open_tidings(home, store) as tidings:
         tidings.schema()  # a store that cannot be used is refused before Spark is started
     with Teller(as_json) as tell:
@@ -91,6 +95,18 @@ def run(
         output.line(ended(done))
     if stop.by == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+def _check_folder(folder: str) -> None:
+    """A mistyped folder would be watched for ever, and nothing would ever come."""
+    from tidings.spark.chunks import Location
+
+    kind = Location.of(folder).info().type.name
+    if kind != "Directory":
+        what = "there is no such folder" if kind == "NotFound" else "this is no folder"
+        raise InputError(
+            what, where="--folder", received=f"'{folder}'", hint=f"make it first: mkdir -p {folder}"
+        )
 
 
 class Stop(threading.Event):
