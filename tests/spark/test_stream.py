@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from tests.spark import workload
 from tests.spark.streams import check_gapless, running, told
 from tidings.errors import SetupError
 from tidings.model import Publication, Subscription
+from tidings.spark import stream
 from tidings.spark.stream import Progress, Repaired, Started, run
 from tidings.store import open_store, sqlite_url
 
@@ -136,14 +138,76 @@ def test_a_folder_of_files(session, tmp_path, store, url):
     check_gapless(store, "ana")
 
 
+def test_a_folder_with_files_that_cannot_be_read(session, tmp_path, store, url):
+    store.subscriptions.add(Subscription("s1", "ana", "predicates", "n > 0"))
+    incoming = tmp_path / "in"
+    incoming.mkdir()
+    (incoming / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n": 1}\n')[:-4])
+    (incoming / "b.jsonl").write_text('{"n": 2}\n' * 4)
+    home = tmp_path / "home"
+    run(session, home, url, folder=incoming, once=True)
+    (letter,) = store.dead_letters.read()
+    assert letter.publication == "a.jsonl.gz"
+    assert letter.reason == "the file cannot be read: Truncated compressed stream (a.jsonl.gz)"
+    assert [row[1] for row in told(store, "ana")["ana"]] == [f"b.jsonl:{n}" for n in range(1, 5)]
+
+
+def test_a_run_closes_the_store_it_opened(session, tmp_path, store, url, monkeypatch):
+    opened = []
+    monkeypatch.setattr(stream.Live, "__init__", _remembered(stream.Live.__init__, opened))
+    publish(store, b"{}")
+    run(session, tmp_path, url, once=True)
+    (live,) = opened
+    assert live.store.database.engine.pool.checkedin() == 0
+
+
+def _remembered(make, seen):
+    def init(self, *given):
+        make(self, *given)
+        seen.append(self)
+
+    return init
+
+
+def test_on_postgresql(session, tmp_path, postgres_server):
+    url = postgres_server.empty()
+    wanted = workload.subscriptions(30)
+    with open_store(url) as store:
+        store.subscriptions.add_many(wanted)
+        named = publish(store, *workload.events(60))
+        named_bad = publish(store, b'{"symbol": ')
+        done = run(session, tmp_path, url, once=True, most_publications=25)
+        assert (done.total_events, done.total_dead_letters, done.lag) == (61, 1, 0)
+        everybody = sorted({one.subscriber for one in wanted})
+        assert pairs(store, *everybody) == workload.expected(named, wanted)
+        assert [one.publication for one in store.dead_letters.read()] == list(named_bad)
+        check_gapless(store, *everybody)
+
+
+def test_sources_of_one_home_do_not_share_a_position(session, tmp_path, store, url):
+    store.subscriptions.add(Subscription("s1", "ana", "predicates", "exists n"))
+    publish(store, b'{"n": 1}')
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.jsonl").write_text(
+            f'{{"n": 1, "id": "{name}1"}}\n{{"n": 2, "id": "{name}2"}}\n'
+        )
+    home = tmp_path / "home"
+    for folder in (tmp_path / "one", None, tmp_path / "two", None, tmp_path / "one"):
+        run(session, home, url, folder=folder, once=True)
+    assert {row[1] for row in told(store, "ana")["ana"]} == {"p1", "one1", "one2", "two1", "two2"}
+    publish(store, b'{"n": 2}')
+    assert run(session, home, url, once=True).total_notifications == 1
+
+
 def test_a_torn_checkpoint_is_mended(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "exists n"))
     publish(store, b'{"n": 1}', b'{"n": }')
     run(session, tmp_path, url, once=True)
     publish(store, b'{"n": 3}', b'{"n": 4}')
     # The power goes after the store has committed and before the disk has the log: the batch grows meanwhile.
-    (tmp_path / "checkpoint" / "offsets" / "0").write_bytes(b"")
-    (tmp_path / "checkpoint" / "commits" / "0").unlink()
+    (tmp_path / "checkpoint" / "journal" / "offsets" / "0").write_bytes(b"")
+    (tmp_path / "checkpoint" / "journal" / "commits" / "0").unlink()
     heard = []
     run(session, tmp_path, url, once=True, listener=heard.append)
     assert isinstance(heard[0], Repaired) and "batch 0" in heard[0].what

@@ -12,11 +12,12 @@ tells of its progress through a file.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from threading import Event
 from time import perf_counter
@@ -54,7 +55,9 @@ class Stream:
 
     @property
     def checkpoint(self) -> Path:
-        return self.home / "checkpoint"
+        """How far this source was read. Each source has its own: a position in the journal is none in a folder."""
+        key = hashlib.blake2b(self.folder.encode(), digest_size=5).hexdigest() if self.folder else ""
+        return self.home / "checkpoint" / (f"folder-{key}" if self.folder else "journal")
 
     @property
     def file_list(self) -> Path:
@@ -126,9 +129,10 @@ def run(
         for what in checkpoint.repair(stream.checkpoint):
             tell(Repaired(what))
         _prepare(stream)
-        query = _start(session, stream, once)
-        tell(Started(stream.source))
-        return _follow(query, stream, stop or Event(), tell)
+        with closing(Processor(stream)) as processor:
+            query = _start(session, processor, once)
+            tell(Started(stream.source))
+            return _follow(query, processor, stop or Event(), tell)
 
 
 def _absolute(store_url: str) -> str:
@@ -143,10 +147,10 @@ def _prepare(stream: Stream) -> None:
     shutil.rmtree(stream.home / "batches", ignore_errors=True)
     (stream.home / "segments").mkdir(parents=True, exist_ok=True)
     stream.status.unlink(missing_ok=True)
-    _live.cache_clear()
 
 
-def _start(session: SparkSession, stream: Stream, once: bool) -> StreamingQuery:
+def _start(session: SparkSession, processor: Processor, once: bool) -> StreamingQuery:
+    stream = processor.stream
     session.dataSource.register(JournalSource)
     session.dataSource.register(FolderSource)
     options = {"publications": str(stream.most), "lock": str(stream.home / checkpoint.STREAM_LOCK)}
@@ -155,20 +159,22 @@ def _start(session: SparkSession, stream: Stream, once: bool) -> StreamingQuery:
     else:
         format, more = JournalSource.name(), {"store_url": stream.store}
     publications = session.readStream.format(format).options(**options, **more).load()
-    writer = publications.writeStream.foreachBatch(_processor(stream)).queryName("tidings")
+    writer = publications.writeStream.foreachBatch(processor).queryName("tidings")
     writer = writer.option("checkpointLocation", stream.checkpoint.as_uri())
     writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
     return writer.start()
 
 
-def _follow(query: StreamingQuery, stream: Stream, stop: Event, tell: Callable[[Progress], None]) -> Progress:
+def _follow(
+    query: StreamingQuery, processor: Processor, stop: Event, tell: Callable[[Progress], None]
+) -> Progress:
     """Pass progress on until the query ends, by itself or because it is to stop."""
-    last = Progress()
+    last, stream = Progress(), processor.stream
     try:
         while not query.awaitTermination(POLL_SECONDS) and not stop.is_set():
             last = _news(stream, last, tell)
     except PySparkException as problem:
-        raise _explained(problem) from problem
+        raise processor.failure or _explained(problem) from problem
     finally:
         if query.isActive:
             query.stop()
@@ -185,29 +191,37 @@ def _news(stream: Stream, last: Progress, tell: Callable[[Progress], None]) -> P
 
 
 def _explained(problem: PySparkException) -> TidingsError:
-    """The error of ours that ended the query, if it was one and happened in this process; else what Spark says."""
-    if _failures:
-        return _failures.pop()
+    """What Spark says of the end of a query, with the words of an error of ours if one is in it."""
     said = str(problem)
     ours = [line for line in said.splitlines() if line.startswith("tidings.errors.")]
     first = said.split("\n", 1)[0].rpartition("terminated with exception: ")[2]
     return SetupError("the stream ended", where="Spark", hint=ours[-1].partition(": ")[2] if ours else first)
 
 
-_failures: list[TidingsError] = []
+class Processor:
+    """The function for `foreachBatch`: it opens what it needs with the first batch, in the process that has it.
 
+    `failure` is the error of ours that ended the query, if that happened in this process.
+    """
 
-def _processor(stream: Stream) -> Callable[[DataFrame, int], None]:
-    """The function for `foreachBatch`."""
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.failure: TidingsError | None = None
+        self._live: Live | None = None
 
-    def call(publications: DataFrame, batch: int) -> None:
+    def __call__(self, publications: DataFrame, batch: int) -> None:
         try:
-            process(stream, publications, batch)
+            self._live = self._live or Live(self.stream)
+            process(self.stream, self._live, publications, batch)
         except TidingsError as problem:
-            _failures.append(problem)
+            self.failure = problem
             raise
 
-    return call
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._live is not None:
+            self._live.store.close()
+            self._live = None
 
 
 class Live:
@@ -228,15 +242,9 @@ class Live:
         return self.files.last
 
 
-@lru_cache(maxsize=1)
-def _live(stream: Stream) -> Live:
-    return Live(stream)
-
-
-def process(stream: Stream, publications: DataFrame, batch: int) -> None:
+def process(stream: Stream, live: Live, publications: DataFrame, batch: int) -> None:
     """One batch: bring the index up to date, match, commit, tell."""
     began = perf_counter()
-    live = _live(stream)
     live.index.refresh()
     results = stream.home / "batches" / str(batch)
     results.mkdir(parents=True, exist_ok=True)
