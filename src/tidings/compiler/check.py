@@ -14,7 +14,7 @@ from tidings.compiler.context import Context
 from tidings.errors import CheckProblem
 from tidings.languages.predicates import as_instant
 from tidings.languages.tree import Comparison, Span, Spans, Tree, either, rewrite
-from tidings.operators import BETWEEN, CONTAINS, EQ, IN, IS_A, Takes
+from tidings.operators import BETWEEN, CONTAINS, EQ, IN, IS_A, OPERATORS, Takes
 from tidings.schema.domains import LISTED, Domain, DomainKind
 from tidings.schema.names import EVENT_TYPE, did_you_mean, some
 from tidings.values import Instant, Kind, Literal, kind_of, show
@@ -39,6 +39,9 @@ _NAMED = {
     Kind.BOOLEAN: "a boolean",
     Kind.INSTANT: "an instant",
 }
+
+
+GIVE_A_SCHEMA = "a schema gives it one: tidings schema extend FILE, or tidings match --schema FILE"
 
 
 def check(tree: Tree, context: Context) -> Tree:
@@ -147,13 +150,17 @@ def check_values(comparison: Comparison, domain: Domain | None, context: Context
 
 def _unknown_value(path: str, literal: Literal, span: Span, domain: Domain, context: Context) -> CheckProblem:
     if domain.kind not in LISTED:
-        low, high = domain.minimum, domain.maximum
-        bounds = [f">= {low}" if low is not None else "", f"<= {high}" if high is not None else ""]
-        accepted = " and ".join(filter(None, bounds))
-        return context.problem(f"{path} is never {show(literal)}", span, accepted=accepted)
+        return context.problem(f"{path} is never {show(literal)}", span, accepted=bounds(domain))
     what = f"{show(literal)} is no value of {domain.name}, the domain of {path}"
     hint = did_you_mean(str(literal), domain.values)
     return context.problem(what, span, accepted=some(domain.values), hint=hint)
+
+
+def bounds(domain: Domain) -> str | None:
+    """Between what the values of a numeric domain are; none if nothing bounds them."""
+    low, high = domain.minimum, domain.maximum
+    said = [f">= {low}" if low is not None else "", f"<= {high}" if high is not None else ""]
+    return " and ".join(filter(None, said)) or None
 
 
 def settle_order(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
@@ -162,15 +169,30 @@ def settle_order(comparison: Comparison, domain: Domain | None, context: Context
     if operator is IS_A and (domain is None or domain.kind is not DomainKind.HIERARCHICAL):
         found = "no schema gives it one" if domain is None else f"{path} is {domain.kind}"
         what = f"'is a' needs an attribute with a hierarchical domain, and {found}"
-        raise context.problem(what, comparison.spans.operator)
+        accepted = None if domain is None else _operators(domain)
+        hint = GIVE_A_SCHEMA if domain is None else None
+        raise context.problem(what, comparison.spans.operator, accepted=accepted, hint=hint)
     if domain is None or domain.kind not in LISTED or not (operator.ordered or operator is BETWEEN):
         return comparison
     if not domain.is_ordered:
         what = f"the values of {domain.name} have no order: '{operator.spelling}' cannot compare them"
-        raise context.problem(what, comparison.spans.operator, accepted="=, !=, in, contains, exists")
+        raise context.problem(what, comparison.spans.operator, accepted=_operators(domain))
     if operator is BETWEEN:
         return _between_values(comparison, domain, context)
     return replace(comparison, order=domain)
+
+
+def _operators(domain: Domain) -> str:
+    """The operators that attributes of a domain without a hierarchy take."""
+    ordered = domain.is_ordered if domain.kind in LISTED else domain.kind is not DomainKind.BOOLEAN
+    fitting = [
+        operator.spelling
+        for operator in OPERATORS
+        if operator is not IS_A
+        and (ordered or not (operator.ordered or operator is BETWEEN))
+        and (domain.kind is DomainKind.STRING or operator is CONTAINS or not operator.on_text)
+    ]
+    return ", ".join(fitting)
 
 
 def _between_values(comparison: Comparison, domain: Domain, context: Context) -> Comparison:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tidings.compiler.check import bounds
 from tidings.compiler.context import Context
 from tidings.compiler.rewrites import clauses_of, comparison_of
 from tidings.languages.tree import Comparison, Not, Slots, Span, Tree, both, either, show_test, show_tree
@@ -44,9 +45,12 @@ def refuse_impossible(tree: Tree, context: Context) -> Tree:
     if all(found):
         spans = [comparison_of(part).spans.whole for part in found[0]]
         shown = " and ".join(_shown(part) for part in found[0])
+        path = comparison_of(found[0][0]).path
+        domain = schema.domain_of(path)
         raise context.problem(
-            f"no {comparison_of(found[0][0]).path} satisfies {shown}",
+            f"no {path} satisfies {shown}",
             Span(min(span.start for span in spans), max(span.end for span in spans)),
+            accepted=bounds(domain) if domain else None,
         )
     return tree
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
@@ -218,6 +219,20 @@ def keyword_as_name(stop: Stop) -> SyntaxProblem | None:
     return stop.problem(what, len(found[0]), hint=f'an attribute of that name is written "{found[0]}"')
 
 
+def misspelt_join(stop: Stop) -> SyntaxProblem | None:
+    """`adn`, `ro`: a word near one of the two that could stand here."""
+    found = re.match(r"[A-Za-z]+\b", stop.rest)
+    if not found or not stop.accepts & {"_AND", "_OR"}:
+        return None
+    word = found[0].lower()
+    joins = [join for join in ("and", "or") if f"_{join.upper()}" in stop.accepts]
+    near = [join for join in joins if sorted(join) == sorted(word)] or get_close_matches(word, joins, 1)
+    if not near:
+        return None
+    what = f"expected {_wanted(stop)}{_after(stop)}"
+    return stop.problem(what, len(found[0]), hint=f"did you mean '{near[0]}'?")
+
+
 def unknown_character(stop: Stop) -> SyntaxProblem | None:
     if not stop.rest.strip() or re.match(r"[\w'\"(),=<>!.-]", stop.rest, re.ASCII):
         return None
@@ -229,11 +244,11 @@ def unknown_character(stop: Stop) -> SyntaxProblem | None:
 
 def unexpected(stop: Stop) -> SyntaxProblem:
     """No usual slip: what was expected, after what."""
+    accepted = _SPELLINGS if "COMPARED" in stop.accepts else None
     if not stop.rest.strip():
-        return stop.problem(f"expected {_wanted(stop)}{_after(stop)}", 1)
+        return stop.problem(f"expected {_wanted(stop)}{_after(stop)}", 1, accepted=accepted)
     word = re.match(r"'(?:[^']|'')*'|[\w.-]+|\W", stop.rest)
     length = len(word[0]) if word else 1
-    accepted = _SPELLINGS if "COMPARED" in stop.accepts else None
     return stop.problem(f"expected {_wanted(stop)}{_after(stop)}", length, accepted=accepted)
 
 
@@ -275,6 +290,7 @@ SLIPS: tuple[Callable[[Stop], SyntaxProblem | None], ...] = (
     exists_behind,
     negated_operator,
     keyword_as_name,
+    misspelt_join,
     unknown_character,
     unexpected,
 )
