@@ -166,11 +166,15 @@ class Tidings:
         The first schema says which attributes there are. Subscriptions that ask about others would never match
         again, without a word: they have to be withdrawn first.
         """
-        parts = parts_of_text(text)
-        extended = extend(self.schema(), parts)
+        self.try_schema(text)
+        return self.store.schemas.extend(parts_of_text(text))
+
+    def try_schema(self, text: str) -> Extended:
+        """What `extend_schema` would make of a text, or the same refusal; nothing is kept."""
+        extended = extend(self.schema(), parts_of_text(text))
         if extended.changes:
             self._refuse_orphans(extended.schema)
-        return self.store.schemas.extend(parts)
+        return extended
 
     def _refuse_orphans(self, schema: EventSchema) -> None:
         """Refuse a schema with which subscriptions that are there now could not be understood."""

@@ -19,8 +19,31 @@ def test_extend_says_what_there_is_now(tidings: Tidings) -> None:
 
 
 def test_check_reads_a_file_and_keeps_nothing(tidings: Tidings) -> None:
-    assert tidings("schema", "check", FURNITURE).stdout == SUMMARY
-    assert tidings("schema", "show").stdout == ""
+    done = tidings("schema", "check", FURNITURE)
+    assert done.stdout == SUMMARY
+    assert done.stderr == "checked as a schema of its own: none is in use\n"
+    assert list(Path().iterdir()) == []
+
+
+def test_check_is_extend_without_the_change(furniture: Tidings) -> None:
+    """A file that leans on the schema in use is good, and what extend refuses is refused."""
+    Path("more.yaml").write_text("event_types: {lots: {attributes: {price: mandatory}}}")
+    done = furniture("schema", "check", "more.yaml")
+    assert done.stdout.startswith("3 event types, 5 attributes")
+    assert done.stderr == "checked as an extension of the schema in use\n"
+    assert furniture("schema", "extend", FURNITURE).stdout == f"nothing new: {SUMMARY}"
+    Path("other.yaml").write_text("attributes:\n  price: string\n")
+    checked, extended = (furniture("schema", what, "other.yaml") for what in ("check", "extend"))
+    assert checked.exit_code == extended.exit_code == 2
+    assert checked.stderr == extended.stderr
+    assert checked.stderr.startswith("error: other.yaml: ")
+
+
+def test_check_names_subscriptions_that_would_be_orphaned(tidings: Tidings) -> None:
+    tidings("subscribe", "--as", "ana", "colour = 'red'", "--id", "mine")
+    done = tidings("schema", "check", FURNITURE)
+    assert done.exit_code == 2
+    assert "mine" in done.stderr
 
 
 def test_what_show_prints_makes_the_same_schema(furniture: Tidings) -> None:

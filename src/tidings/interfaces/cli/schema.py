@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,20 +43,46 @@ def show(home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False
         typer.echo(dump(schema), nl=False)
 
 
-def check(file: File, as_json: AsJson = False) -> None:
-    """Read a schema file and say what is wrong with it, or what is in it.
+def check(file: File, home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
+    """Say what is wrong with a schema file, or what there would be after extending by it. Nothing is changed.
+
+    With a schema in use, the file is checked as an extension of it; without one, as a schema of its own.
 
     [dim]Example[/]
       tidings schema check furniture.yaml
     """
-    from tidings.schema.files import load_text
     from tidings.schema.summary import summary
 
-    schema = load_text(_read(file))
+    text = _read(file)
+    with _named(file):
+        schema, extends = _tried(text, home, store)
     if as_json:
         _json_rows(schema)
-    else:
-        output.line(summary(schema))
+        return
+    output.line(summary(schema))
+    output.note(
+        f"checked as {'an extension of the schema in use' if extends else 'a schema of its own: none is in use'}"
+    )
+
+
+def _tried(text: str, home: Path, store: str | None) -> tuple[EventSchema, bool]:
+    """The schema that a file would make, and whether one is there to be extended; makes no store to find out."""
+    from tidings.schema.files import load_text
+
+    if store is None and not (home / "store.db").exists():
+        return load_text(text), False
+    with open_tidings(home, store) as tidings:
+        return tidings.try_schema(text).schema, not tidings.schema().is_empty
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """An error says which file it is about."""
+    try:
+        yield
+    except SchemaError as problem:
+        problem.what = f"{file}: {problem.what}"
+        raise
 
 
 def extend(file: File, home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
@@ -68,8 +96,9 @@ def extend(file: File, home: Home = DEFAULT_HOME, store: Store = None, as_json: 
     """
     from tidings.schema.summary import summary
 
-    with open_tidings(home, store) as tidings:
-        extended = tidings.extend_schema(_read(file))
+    text = _read(file)
+    with open_tidings(home, store) as tidings, _named(file):
+        extended = tidings.extend_schema(text)
     if as_json:
         for change in extended.changes:
             output.json_line({"rule": change.rule, "what": change.what})
