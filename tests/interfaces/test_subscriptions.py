@@ -88,3 +88,23 @@ def test_unsubscribe_withdraws_what_is_there_and_names_what_is_not(tidings: Tidi
     assert done.stdout == "s1  withdrawn\n"
     assert done.stderr == "s9  there is no such subscription\n"
     assert tidings("subscriptions", "--json").stdout == ""
+
+
+def test_a_text_without_quotes_is_told_to_have_some(tidings: Tidings) -> None:
+    pieces = tidings("subscribe", "--as", "ana", "price", "=", "200")
+    assert pieces.exit_code == 2
+    assert pieces.stderr == (
+        "error: the text came in 3 pieces; received price = 200; "
+        'quote the whole text: tidings subscribe --as NAME "price > 200"\n'
+    )
+    redirected = tidings("subscribe", "--as", "ana", "price")  # what the shell leaves of: price > 200
+    assert redirected.exit_code == 2
+    assert "^   quote the whole text" in redirected.stderr
+
+
+def test_a_name_without_subscriptions_is_said_to_have_none(tidings: Tidings) -> None:
+    assert tidings("subscriptions", "--as", "nobody").stderr == "no subscriptions for nobody\n"
+    told = tidings("notifications", "--as", "nobody").stderr
+    assert told == "nothing for nobody yet; there are no subscriptions for that name\n"
+    tidings("subscribe", "--as", "ana", "a = 1")
+    assert "is `tidings run` running?" in tidings("notifications", "--as", "ana").stderr

@@ -36,13 +36,17 @@ def notifications(
       tidings notifications --as ana --after 41 --follow --json
     """
     with open_tidings(home, store) as tidings:
+        known = bool(tidings.subscriptions(subscriber))
+        if follow and not known and not as_json:
+            output.note(f"no subscriptions for {subscriber} yet; waiting")
         found = tidings.follow(subscriber, after) if follow else _all(tidings, subscriber, after)
         told = 0
         for one in islice(found, limit):
             output.notification(one, as_json)
             told += 1
     if not told and not as_json:
-        output.note(f"nothing for {subscriber} yet; is `tidings run` running?")
+        why = "is `tidings run` running?" if known else "there are no subscriptions for that name"
+        output.note(f"nothing for {subscriber} yet; {why}")
 
 
 def _all(tidings: Tidings, subscriber: str, after: int) -> Iterator[Notification]:

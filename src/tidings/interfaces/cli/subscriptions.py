@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from tidings.errors import InputError, SyntaxProblem
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_tidings
 
+QUOTE = 'quote the whole text: tidings subscribe --as NAME "price > 200"'
+
 
 def subscribe(
-    text: Annotated[str, typer.Argument(help="What to be told about, in the subscription language.")],
+    text: Annotated[
+        list[str],
+        typer.Argument(metavar="TEXT", help="What to be told about, in the subscription language."),
+    ],
     subscriber: Subscriber,
     language: Annotated[str, typer.Option(help="The language TEXT is written in.")] = "predicates",
     id: Annotated[
@@ -33,12 +42,26 @@ def subscribe(
       tidings subscribe --as cy "title contains 'clock' or price between 10 and 20"
       tidings subscribe --as di "exists reserve and sold.at >= 2024-05-01"
     """
-    with open_tidings(home, store) as tidings:
-        made = tidings.subscribe(subscriber, text, language, id)
+    with open_tidings(home, store) as tidings, _hint_to_quote(text):
+        made = tidings.subscribe(subscriber, text[0], language, id)
     if as_json:
         output.json_line(asdict(made))
     else:
         output.subscribed(made)
+
+
+@contextmanager
+def _hint_to_quote(words: list[str]) -> Iterator[None]:
+    """A text without quotes comes in pieces, or as its first word: the shell takes `> 200` for itself."""
+    if len(words) > 1:
+        received = " ".join(words)
+        raise InputError(f"the text came in {len(words)} pieces", received=received, hint=QUOTE)
+    try:
+        yield
+    except SyntaxProblem as problem:
+        if problem.hint is None and re.fullmatch(r"\w+", words[0]):
+            problem.hint = QUOTE
+        raise
 
 
 def unsubscribe(
@@ -90,5 +113,7 @@ def subscriptions(
             ("id", "subscriber", "language", "text"),
             [(one.id, one.subscriber, one.language, one.text) for one in found],
         )
+    elif subscriber is not None:
+        output.note(f"no subscriptions for {subscriber}")
     else:
         output.note('no subscriptions yet: tidings subscribe --as NAME "price < 200"')
