@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 SHOWN = 5
 """How many rejects are shown when no file takes them all."""
 
+TELLING = 10_000
+"""Of fewer events or subscriptions, what one costs says only how long Spark takes to start."""
+
 
 def match(
     subscriptions: Annotated[
@@ -140,14 +143,20 @@ class Bar:
 def _built(built: batch.Built) -> str:
     segments = output.plural(built.segments, "segment")
     subscriptions = output.plural(built.subscriptions, "subscription")
-    return f"{subscriptions} -> {segments} in {built.seconds:.1f} s ({built.bytes_each:.0f} bytes each)"
+    each = f" ({built.bytes_each:.0f} bytes each)" if built.subscriptions >= TELLING else ""
+    return f"{subscriptions} -> {segments} in {built.seconds:.1f} s{each}"
 
 
 def _told(events: int, seconds: float, matches: int, rejects: int) -> str:
-    rate = events / seconds if seconds else 0.0
-    return (
-        f"{events:,}  {rate:,.0f}/s   {output.plural(matches, 'match')}   {output.plural(rejects, 'reject')}"
-    )
+    rate = f"  {events / seconds:,.0f}/s" if events >= TELLING and seconds else ""
+    return f"{events:,}{rate}   {output.plural(matches, 'match')}   {output.plural(rejects, 'reject')}"
+
+
+def _rejected(summary: batch.Summary) -> str:
+    """`(1 subscription, 7 events)`: who has to mend something."""
+    counts = ((summary.rejected_subscriptions, "subscription"), (summary.rejected_publications, "event"))
+    said = ", ".join(output.plural(count, what) for count, what in counts if count)
+    return f" ({said})" if said else ""
 
 
 def _show(summary: batch.Summary, rejects: Path | None, as_json: bool) -> None:
@@ -155,11 +164,11 @@ def _show(summary: batch.Summary, rejects: Path | None, as_json: bool) -> None:
         output.json_line(asdict(summary))
         return
     told = _told(summary.events, summary.match_seconds, summary.matches, summary.rejects)
-    output.line(f"events ████████████████████ {told}")
+    output.line(f"events ████████████████████ {told}{_rejected(summary)}")
     if rejects is not None and summary.rejects:
         output.line(f"what was refused is in {rejects}", stderr=True)
         return
     for reject in summary.examples[:SHOWN]:
-        output.refused(f"{reject.what} {reject.id}", reject.reason)
+        output.refused(f"{reject.what} {reject.id}", reject.reason, reject.facts.get("hint"))
     if summary.rejects > SHOWN:
         output.note(f"... and {summary.rejects - SHOWN:,} more; --rejects FILE lists them all")

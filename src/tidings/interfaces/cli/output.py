@@ -88,9 +88,10 @@ def error(problem: TidingsError, as_json: bool = False, *, stderr: bool = True) 
         to.print(_coloured(drawn))
 
 
-def refused(what: str, reason: str) -> None:
-    """One of many: a line, without the drawing."""
-    headline = reason.split("\n", 1)[0]
+def refused(what: str, reason: str, hint: object = None) -> None:
+    """One of many: a line, without the drawing; a hint that stands in the drawing follows the line."""
+    headline, *drawing = reason.split("\n", 1)
+    headline += f"; {hint}" if drawing and hint else ""
     console(stderr=True).print(Text.assemble(("refused: ", "bold red"), f"{what}: {headline}"))
 
 
