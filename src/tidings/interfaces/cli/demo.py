@@ -57,7 +57,7 @@ def demo(
         open_tidings(Path(folder), None) as tidings,
     ):
         _set_the_scene(tidings)
-        auction = Auction(tidings)
+        auction = Auction(tidings, until_interrupted=watched and events is None)
         auction.publish(next(items))
         with _running_stream(tidings, master) as running:
             auction.hold(running, items, PACE_SECONDS if watched else 0)
@@ -109,8 +109,9 @@ def _running_stream(tidings: Tidings, master: str | None) -> Iterator[Running]:
 class Auction:
     """Publishes items, and shows who is told."""
 
-    def __init__(self, tidings: Tidings) -> None:
+    def __init__(self, tidings: Tidings, until_interrupted: bool) -> None:
         self.tidings = tidings
+        self.ending = "; Ctrl-C ends it" if until_interrupted else ""
         self.told = dict.fromkeys(COLOURS, 0)
         _title("Something is put up for auction; nothing runs yet, so it waits in the journal")
 
@@ -124,7 +125,7 @@ class Auction:
         with output.waiting("starting the stream ..."):
             running.reached(1)
         self._tell("waited for the stream")
-        _title("More items, and those who asked are told")
+        _title(f"More items, and those who asked are told{self.ending}")
         self._refused()
         try:
             for item in items:
