@@ -132,6 +132,25 @@ def test_one_value_may_have_more_codes_than_there_was_room_for() -> None:
     assert {id for _, id in found(index, {"text": [text]})} == {p for p in patterns if p in text}
 
 
+def test_a_text_that_is_full_of_patterns_costs_no_more_than_its_length() -> None:
+    """Each of 300,000 places ends up to 2,000 patterns; without looking twice at any that is 600 million hits."""
+    patterns = ["a" * (i + 1) for i in range(2000)]
+    index = Index.create()
+    index.add(compiled(**{f"s{i}": f"text contains '{p}' and n > 0" for i, p in enumerate(patterns)}))
+    event = {"text": ["a" * 300_000, "ab" * 1000], "n": [1]}
+    assert len(index.match([event, {"text": ["ba"], "n": [1]}])) == 2001
+
+
+def test_many_values_are_sought_not_walked_through() -> None:
+    """Fifty thousand values at two paths and twenty thousand clauses on them: walking would be a billion steps."""
+    size, rows = 50_000, 20_000
+    index = Index.create()
+    index.add(compiled(**{f"s{i}": f"a = {3 * i} and b > {i} and c != 7" for i in range(rows)}))
+    event = {"a": list(range(size)), "b": list(range(10_000)), "c": [7, 7, 8]}
+    expected = {f"s{i}" for i in range(rows) if 3 * i < size and i < 9_999}
+    assert {id for _, id in found(index, event)} == expected
+
+
 def test_an_empty_pattern_is_in_every_string() -> None:
     tests = {
         aspect.name: a_test(Column("a", aspect), Relation.EQ, "") for aspect in Aspect if 2 <= aspect <= 4

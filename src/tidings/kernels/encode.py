@@ -62,7 +62,10 @@ class Codecs(NamedTuple):
 
 
 class Coded(NamedTuple):
-    """Coded atoms: those of publication i are starts[i] to starts[i + 1]."""
+    """Coded atoms: those of publication i are starts[i] to starts[i + 1].
+
+    `match` wants the codes of one column together, in order, and each once.
+    """
 
     starts: Any
     column: Any
@@ -70,8 +73,11 @@ class Coded(NamedTuple):
 
 
 @reading
-def encode(atoms: AtomArrays, codecs: Codecs, out: Coded, begin: int) -> int:
-    """Code publications from `begin` on; the answer is the first that did not fit into `out` any more."""
+def encode(atoms: AtomArrays, codecs: Codecs, seen: Any, out: Coded, begin: int) -> int:
+    """Code publications from `begin` on; the answer is the first that did not fit into `out` any more.
+
+    `seen` has a place for each node of the tries.
+    """
     count = len(atoms.starts) - 1
     room = len(out.code)
     at = out.starts[begin]
@@ -91,7 +97,7 @@ def encode(atoms: AtomArrays, codecs: Codecs, out: Coded, begin: int) -> int:
                     out.code[at] = code
                     at += 1
                 elif atoms.kind[a] == STRING:
-                    at = _expand(atoms, codecs, column, a, out, at)
+                    at = _expand(atoms, codecs, seen, row, column, a, out, at)
                     if at < 0:
                         return row
         out.starts[row + 1] = at
@@ -120,7 +126,9 @@ def _moment_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
 
 
 @inlined
-def _expand(atoms: AtomArrays, codecs: Codecs, column: int, a: int, out: Coded, at: int) -> int:
+def _expand(
+    atoms: AtomArrays, codecs: Codecs, seen: Any, row: int, column: int, a: int, out: Coded, at: int
+) -> int:
     """The codes of all patterns found in a string, or of all constants it is related to; -1 if they do not fit."""
     aspect, start, length = codecs.aspect[column], atoms.payload[a], atoms.length[a]
     if aspect > SUBSTRING:
@@ -143,7 +151,9 @@ def _expand(atoms: AtomArrays, codecs: Codecs, column: int, a: int, out: Coded, 
             if node < 0:
                 return at
         hit = node
-        while hit > 0:
+        # What was found before was found with all that ends in it: a text costs its length and its patterns' number.
+        while hit > 0 and seen[base + hit] != row:
+            seen[base + hit] = row
             if trie.pattern[base + hit] >= 0:
                 if at >= room:
                     return -1
@@ -174,3 +184,17 @@ def _rest(integer: int, nearest: float) -> Any:
     if nearest >= 9223372036854775808.0:
         return integer - np.int64(9223372036854775807) - np.int64(1)
     return integer - np.int64(nearest)
+
+
+@reading
+def mark_several(coded: Coded, stamp: Any, marks: Any) -> int:
+    """Mark the publications with more than one code in some column; how many those are."""
+    marked = 0
+    for row in range(len(coded.starts) - 1):
+        for atom in range(coded.starts[row], coded.starts[row + 1]):
+            if stamp[coded.column[atom]] == row:
+                marks[row] = 1
+                marked += 1
+                break
+            stamp[coded.column[atom]] = row
+    return marked

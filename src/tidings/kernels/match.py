@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidings.kernels.codes import LAST_CODE
 from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.encode import Coded
 
@@ -22,7 +23,6 @@ NEGATED = 4
 TILE = 512
 SPARE = 8
 """Reading a mask out writes up to eight places past the last row that passed."""
-LAST, REPEATED = -1, -2
 
 
 class Clusters(NamedTuple):
@@ -77,16 +77,12 @@ class Clusters(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """One publication's codes by column: the first, and a chain of further ones for columns with several.
-
-    chain[a] is the next atom of the same column, LAST at the end of the chain, REPEATED for a code that is in it.
-    """
+    """One publication's codes by column: where they begin and end among its atoms, and the first of them."""
 
     stamp: Any
     code: Any
     head: Any
-    chain: Any
-    many: Any
+    tail: Any
     mask: Any
     words: Any
     seen: Any
@@ -97,16 +93,6 @@ class Found(NamedTuple):
 
     publication: Any
     subscription: Any
-
-
-class Between(NamedTuple):
-    """One row's test in a uniform cluster: operation, the codes it is open to, where its bounds stand."""
-
-    op: Any
-    floor: Any
-    ceiling: Any
-    low: Any
-    high: Any
 
 
 class Visit(NamedTuple):
@@ -123,14 +109,12 @@ def match(batch: Coded, order: Any, clusters: Clusters, scratch: Scratch, out: F
 
     The answer is the place of the first that did not fit into `out`, and how many pairs were found.
     """
-    starts, columns, chain = batch.starts, batch.column, scratch.chain
+    starts, columns = batch.starts, batch.column
     found = 0
     for place in range(begin, len(order)):
         before, row = found, order[place]
         _scatter(batch, scratch, row)
         for atom in range(starts[row], starts[row + 1]):
-            if chain[atom] == REPEATED:
-                continue
             column = columns[atom]
             for v in range(clusters.visit_start[column], clusters.visit_start[column + 1]):
                 found = _visit(batch, clusters, scratch, Visit(row, atom, clusters.visit[v]), out, found)
@@ -156,26 +140,15 @@ def fill_codes(batch: Coded, column: int, found: Any) -> None:
 
 @inlined
 def _scatter(batch: Coded, scratch: Scratch, row: int) -> None:
-    """Put a publication's codes where their columns are looked up."""
-    columns, codes, chain = batch.column, batch.code, scratch.chain
+    """Put a publication's codes where their columns are looked up. Those of one column stand together, in order."""
+    columns, codes = batch.column, batch.code
     for atom in range(batch.starts[row], batch.starts[row + 1]):
-        column, code = columns[atom], codes[atom]
+        column = columns[atom]
         if scratch.stamp[column] != row:
             scratch.stamp[column] = row
-            scratch.code[column] = code
+            scratch.code[column] = codes[atom]
             scratch.head[column] = atom
-            scratch.many[column] = 0
-            chain[atom] = LAST
-            continue
-        other = scratch.head[column]
-        while other >= 0 and codes[other] != code:
-            other = chain[other]
-        if other >= 0:
-            chain[atom] = REPEATED
-        else:
-            chain[atom] = scratch.head[column]
-            scratch.head[column] = atom
-            scratch.many[column] = 1
+        scratch.tail[column] = atom + 1
 
 
 @inlined
@@ -190,7 +163,7 @@ def _visit(batch: Coded, clusters: Clusters, scratch: Scratch, visit: Visit, out
         column = clusters.cut_column[cluster]
         if scratch.stamp[column] != visit.row:
             return found
-        if scratch.many[column]:
+        if scratch.tail[column] - scratch.head[column] > 1:
             simple = False
         else:
             low, high = _cut(clusters, cluster, scratch.code[column], low, high)
@@ -205,13 +178,13 @@ def _visit(batch: Coded, clusters: Clusters, scratch: Scratch, visit: Visit, out
         if scratch.stamp[column] != visit.row:
             return found
         code = scratch.code[column]
-        if scratch.many[column]:
+        if scratch.tail[column] - scratch.head[column] > 1:
             simple = False
         elif code < clusters.test_floor[t] or code > clusters.test_ceiling[t]:
             return found
     if simple:
         return _tiles(clusters, cluster, scratch, low, high, out, found)
-    return _chained(batch, clusters, scratch, visit, low, high, out, found)
+    return _several(batch, clusters, scratch, visit, low, high, out, found)
 
 
 @inlined
@@ -219,7 +192,7 @@ def _bucket(batch: Coded, clusters: Clusters, scratch: Scratch, visit: Visit) ->
     """The rows to look at: those of the key's bucket, or all of a cluster without a key."""
     cluster, mode = visit.cluster, clusters.key_mode[visit.cluster]
     if mode == NO_KEY:
-        if visit.atom >= 0 and scratch.chain[visit.atom] != LAST:
+        if visit.atom >= 0 and scratch.head[batch.column[visit.atom]] != visit.atom:
             return 0, 0  # reached through a column with several codes: once is enough
         return clusters.row_start[cluster], clusters.row_start[cluster + 1]
     code = batch.code[visit.atom]
@@ -324,7 +297,7 @@ def _keep_equal(mask: Any, bound: Any, at: int, size: int, code: int) -> None:
 
 
 @inlined
-def _chained(
+def _several(
     batch: Coded,
     clusters: Clusters,
     scratch: Scratch,
@@ -336,40 +309,24 @@ def _chained(
 ) -> int:
     """Some column has several codes: each test of a row asks whether one of them satisfies it."""
     cluster = visit.cluster
-    cut = clusters.cut_op[cluster]
+    cut, bound = clusters.cut_op[cluster], clusters.bound
     for line in range(low, high):
         shift = line - clusters.row_start[cluster]
         holds = True
         if cut != NO_CUT:
-            holds = _some(
-                batch,
-                clusters.bound,
-                Between(
-                    cut,
-                    clusters.cut_floor[cluster],
-                    clusters.cut_ceiling[cluster],
-                    clusters.cut_low[cluster] + shift,
-                    clusters.cut_high[cluster] + shift,
-                ),
-                scratch,
-                clusters.cut_column[cluster],
+            first, last = _bounds(
+                bound, cut, clusters.cut_low[cluster] + shift, clusters.cut_high[cluster] + shift
             )
+            first, last = max(first, clusters.cut_floor[cluster]), min(last, clusters.cut_ceiling[cluster])
+            holds = _some(batch, scratch, clusters.cut_column[cluster], first, last)
         for t in range(clusters.test_start[cluster], clusters.test_start[cluster + 1]):
             if not holds:
                 break
-            holds = _some(
-                batch,
-                clusters.bound,
-                Between(
-                    clusters.test_op[t],
-                    clusters.test_floor[t],
-                    clusters.test_ceiling[t],
-                    clusters.test_low[t] + shift,
-                    clusters.test_high[t] + shift,
-                ),
-                scratch,
-                clusters.test_column[t],
+            first, last = _bounds(
+                bound, clusters.test_op[t], clusters.test_low[t] + shift, clusters.test_high[t] + shift
             )
+            first, last = max(first, clusters.test_floor[t]), min(last, clusters.test_ceiling[t])
+            holds = _some(batch, scratch, clusters.test_column[t], first, last)
         if holds:
             out.subscription[found] = line
             found += 1
@@ -377,24 +334,23 @@ def _chained(
 
 
 @inlined
-def _some(batch: Coded, bound: Any, test: Between, scratch: Scratch, column: int) -> bool:
-    """Whether some code of a column satisfies a uniform cluster's test."""
-    atom = scratch.head[column]
-    while atom >= 0:
-        code = batch.code[atom]
-        if test.floor <= code <= test.ceiling:
-            if test.op == AT_LEAST:
-                holds = bound[test.low] <= code
-            elif test.op == AT_MOST:
-                holds = bound[test.low] >= code
-            elif test.op == EQUAL:
-                holds = bound[test.low] == code
-            else:
-                holds = bound[test.low] <= code and bound[test.high] >= code
-            if holds:
-                return True
-        atom = scratch.chain[atom]
-    return False
+def _bounds(bound: Any, op: int, low: int, high: int) -> Any:
+    """Between which codes a row's test holds; `low` and `high` are where its bounds stand."""
+    if op == AT_LEAST:
+        return np.int64(bound[low]), np.int64(LAST_CODE)
+    if op == AT_MOST:
+        return np.int64(0), np.int64(bound[low])
+    if op == EQUAL:
+        return np.int64(bound[low]), np.int64(bound[low])
+    return np.int64(bound[low]), np.int64(bound[high])
+
+
+@inlined
+def _some(batch: Coded, scratch: Scratch, column: int, first: int, last: int) -> bool:
+    """Whether some code of a column lies between `first` and `last`."""
+    tail = scratch.tail[column]
+    place = _lower_bound(batch.code, first, scratch.head[column], tail)
+    return bool(place < tail and batch.code[place] <= last)
 
 
 @inlined
@@ -433,20 +389,22 @@ def _general(
 def _some_item(batch: Coded, clusters: Clusters, scratch: Scratch, item: int) -> bool:
     """Whether some code of a column stands as a general cluster's item asks."""
     op, low, high = clusters.item_op[item] & 3, clusters.item_low[item], clusters.item_high[item]
-    atom = scratch.head[clusters.item_column[item]]
-    while atom >= 0:
-        code = batch.code[atom]
-        if op == INSIDE:
-            holds = low <= code <= high
-        elif op == OUTSIDE:
-            holds = code < low or code > high
-        else:
-            stop = clusters.set_start[low + 1]
-            place = _lower_bound(clusters.set_code, code, clusters.set_start[low], stop)
-            holds = place < stop and clusters.set_code[place] == code
-        if holds:
+    column, codes = clusters.item_column[item], batch.code
+    head, tail = scratch.head[column], scratch.tail[column]
+    if op == INSIDE:
+        return _some(batch, scratch, column, low, high)
+    if op == OUTSIDE:
+        return bool(codes[head] < low or codes[tail - 1] > high)
+    members, first, last = clusters.set_code, clusters.set_start[low], clusters.set_start[low + 1]
+    if tail - head > last - first:
+        for member in range(first, last):  # noqa: SIM110 - Numba has no generators here
+            if _some(batch, scratch, column, members[member], members[member]):
+                return True
+        return False
+    for atom in range(head, tail):
+        place = _lower_bound(members, codes[atom], first, last)
+        if place < last and members[place] == codes[atom]:
             return True
-        atom = scratch.chain[atom]
     return False
 
 

@@ -140,17 +140,36 @@ class Segment:
         out = encoding.Coded(
             np.zeros(atoms.count + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int32)
         )
-        done = encoding.encode(arrays, self._codecs, out, 0)
+        seen = np.full(len(self._codecs.trie.first), -1, np.int32)
+        done = encoding.encode(arrays, self._codecs, seen, out, 0)
         while done < atoms.count:
             used = out.starts[done]
             out = encoding.Coded(out.starts, _grown(out.column, used), _grown(out.code, used))
-            done = encoding.encode(arrays, self._codecs, out, done)
-        return out
+            seen.fill(-1)
+            done = encoding.encode(arrays, self._codecs, seen, out, done)
+        return self._tidied(out)
+
+    def _tidied(self, coded: encoding.Coded) -> encoding.Coded:
+        """The same codes, but those of a column together, in order, and each once; most publications are so already."""
+        count = len(coded.starts) - 1
+        marks = np.zeros(count, np.uint8)
+        if not encoding.mark_several(coded, np.full(len(self.columns), -1, np.int64), marks):
+            return coded
+        size = int(coded.starts[-1])
+        column, code = coded.column[:size], coded.code[:size]
+        row = np.repeat(np.arange(count), np.diff(coded.starts))
+        moved = np.flatnonzero(marks[row])
+        order = moved[np.lexsort((code[moved], column[moved], row[moved]))]
+        column[moved], code[moved] = column[order], code[order]
+        again = (row[1:] == row[:-1]) & (column[1:] == column[:-1]) & (code[1:] == code[:-1])
+        kept = np.concatenate(([True], ~again))
+        starts = starts_of(np.bincount(row[kept], minlength=count))
+        return encoding.Coded(starts, column[kept], code[kept])
 
     def _join(self, coded: encoding.Coded) -> Pairs:
         order = self._order(coded)
         count = len(order)
-        scratch = self._scratch(int(coded.starts[-1]))
+        scratch = self._scratch()
         room, done, total, parts = max(1024, 32 * count), 0, 0, []
         while True:
             out = matching.Found(np.empty(room, np.int32), np.empty(room, np.int32))
@@ -180,7 +199,7 @@ class Segment:
         matching.fill_codes(coded, c.key_column[np.argmax(keyed)], codes)
         return np.argsort(codes)
 
-    def _scratch(self, atoms: int) -> matching.Scratch:
+    def _scratch(self) -> matching.Scratch:
         columns = len(self.columns)
         mask = np.zeros(matching.TILE, np.uint8)
         several = self._clusters.several
@@ -188,8 +207,7 @@ class Segment:
             stamp=np.full(columns, -1, np.int64),
             code=np.zeros(columns, np.int32),
             head=np.zeros(columns, np.int64),
-            chain=np.empty(atoms, np.int64),
-            many=np.zeros(columns, np.uint8),
+            tail=np.zeros(columns, np.int64),
             mask=mask,
             words=mask.view(np.uint64),
             seen=np.full(int(several.max()) + 1 if len(several) else 0, -1, np.int64),
