@@ -20,6 +20,14 @@ settings.register_profile("fuzz", max_examples=10_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With two workers (`-n 2`), tests that share a Spark session stay together; those that start their own, too."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            own = item.fspath.basename in ("test_masters.py", "test_faults.py", "test_stream_commands.py")
+            item.add_marker(pytest.mark.xdist_group("processes" if own else "session"))
+
+
 @pytest.fixture(autouse=True)
 def no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests see the defaults, whatever the person who runs them has set."""
