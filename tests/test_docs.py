@@ -177,6 +177,14 @@ def test_every_module_says_what_it_is_for(module: Path) -> None:
     assert said or not module.read_text().strip(), f"{name(module)} has no docstring"
 
 
+@pytest.mark.parametrize("schema", ["furniture.yaml", "curiosities.yaml"])
+def test_examples_are_the_files_of_the_demo(schema: str) -> None:
+    """Copies, because links would dangle in a copy of the folder."""
+    packaged = ROOT / "src/tidings/interfaces/cli" / schema
+    assert not (ROOT / "examples" / schema).is_symlink()
+    assert (ROOT / "examples" / schema).read_bytes() == packaged.read_bytes()
+
+
 def commands() -> Iterator[str]:
     for known, command in get_command(app).commands.items():  # type: ignore[attr-defined]
         yield from (f"{known} {inner}" for inner in getattr(command, "commands", {}))
