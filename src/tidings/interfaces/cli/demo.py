@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import sys
 import tempfile
 import time
@@ -32,6 +31,8 @@ WITHOUT_A_TERMINAL = 12
 
 PACE_SECONDS = 1.5
 """How long somebody who watches needs to read an event and who was told."""
+
+ANTIQUE = {"event_type": "antiques", "price": 80, "quantity": 1, "period": "XVI"}
 
 COLOURS = {"ana": "green", "bo": "magenta", "cy": "yellow", "di": "blue", "ed": "cyan"}
 
@@ -174,12 +175,20 @@ def _quoted(word: str) -> str:
 
 
 def _goodbye() -> None:
+    """Words that work without a schema and with that of the README's tour."""
     _title("Now you")
-    if shutil.which("tidings") is None:
-        output.line("source .venv/bin/activate")
-    output.line("tidings run                                            # in a second terminal")
-    output.line('tidings subscribe --as me "price < 100"')
-    output.line("tidings publish '{\"price\": 80}'")
-    output.line(
-        "tidings notifications --as me --follow                 # docs/getting-started.md goes on from here"
-    )
+    if sys.prefix != sys.base_prefix:
+        _try(f"source {shlex.quote(_activate())}", "here, and in a second terminal in this folder")
+    _try("tidings run", "in the second terminal")
+    _try('tidings subscribe --as me "price < 100"')
+    _try(f"tidings publish '{json.dumps(ANTIQUE)}'")
+    _try("tidings notifications --as me --follow", "docs/getting-started.md goes on from here")
+
+
+def _activate() -> str:
+    script = Path(sys.prefix, "bin", "activate")
+    return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)
+
+
+def _try(command: str, remark: str = "") -> None:
+    output.line(f"{command:<52} # {remark}" if remark else command)
