@@ -14,7 +14,7 @@ from tests.spark import workload
 from tidings.errors import InputError
 from tidings.model import Subscription
 from tidings.spark import chunks
-from tidings.spark.batch import Built, Progress, Request, match
+from tidings.spark.batch import Built, Progress, Request, check, match
 
 pytestmark = pytest.mark.spark
 
@@ -56,6 +56,24 @@ def test_files_of_all_sorts(session, tmp_path, subscribed, monkeypatch):
     assert isinstance(heard[-1], Progress) and heard[-1].bytes_done == heard[-1].bytes_total
     assert sorted(path.name for path in tmp_path.iterdir()) == ["events", "matches.parquet", "subs.jsonl"]
     assert (out / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("out", ["events", "events/out", ".", "subs.jsonl"])
+def test_a_result_never_replaces_what_it_is_made_from(tmp_path, subscribed, out):
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "a.jsonl").write_text('{"id": "a"}')
+    request = Request(tmp_path / "subs.jsonl", tmp_path / "events", tmp_path / out, force=True)
+    with pytest.raises(InputError, match="would stand in one place"):
+        check(request)
+
+
+def test_only_an_earlier_result_is_replaced(tmp_path, subscribed):
+    (tmp_path / "a.jsonl").write_text('{"id": "a"}')
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "me.png").write_bytes(b"me")
+    request = Request(tmp_path / "subs.jsonl", tmp_path / "a.jsonl", tmp_path / "photos", force=True)
+    with pytest.raises(InputError, match="would overwrite what is there"):
+        check(request)
 
 
 def test_what_is_refused_matches_nothing(session, tmp_path):

@@ -122,3 +122,13 @@ def test_an_address_that_leads_nowhere_is_refused(place, said):
     with pytest.raises(InputError, match=said) as refused:
         list_publications(place)
     assert refused.value.hint and "secret" not in str(refused.value)
+
+
+def test_a_link_that_leads_back_is_not_followed_for_ever(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "a.jsonl").write_text("{}")
+    (tmp_path / "deep" / "b.jsonl").write_text("{}")
+    (tmp_path / "deep" / "back").symlink_to(tmp_path)
+    (tmp_path / "c.jsonl").symlink_to(tmp_path / "a.jsonl")
+    names = [name for _, name in chunks.list_publications(tmp_path)]
+    assert names == ["a.jsonl", "c.jsonl", "deep/b.jsonl"]

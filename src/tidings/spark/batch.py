@@ -31,7 +31,15 @@ from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
 from tidings.spark.batch_task import REPORT, Job, Report, idle, stage
 from tidings.spark.chunks import Chunk, Location, list_publications, plan
-from tidings.spark.results import check_free, check_rejects, names, publish, working_folder, write_rejects
+from tidings.spark.results import (
+    check_apart,
+    check_free,
+    check_rejects,
+    names,
+    publish,
+    working_folder,
+    write_rejects,
+)
 from tidings.spark.subscription_file import compile_table, read_subscriptions
 
 POLL_SECONDS = 0.2
@@ -123,6 +131,7 @@ def match(session: SparkSession, request: Request, listener: Listener | None = N
 
 def check(request: Request) -> None:
     """Refuse what is plainly wrong with a request, before Spark is asked for anything."""
+    check_apart(request.out, [request.publications, request.subscriptions])
     check_free(Location.of(request.out), request.out, request.force)
     check_rejects(request.rejects)
     _beside(request)

@@ -14,6 +14,7 @@ speed of memory.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -195,7 +196,27 @@ def listing(location: Location) -> list[tuple[fs.FileInfo, str]]:
     """The files of a folder and what they are called: their path inside it. Hidden ones are left out."""
     prefix = location.path.rstrip("/") + "/"
     found = [(info, info.path.removeprefix(prefix)) for info in location.inside(recursive=True)]
-    return sorted(((i, name) for i, name in found if i.is_file and not _hidden(name)), key=lambda one: one[1])
+    files = sorted(((i, name) for i, name in found if i.is_file and not _hidden(name)), key=_depth_and_name)
+    if isinstance(location.files, fs.LocalFileSystem):
+        files = _once(files)
+    return sorted(files, key=lambda one: one[1])
+
+
+def _depth_and_name(file: tuple[fs.FileInfo, str]) -> tuple[int, str]:
+    return file[1].count("/"), file[1]
+
+
+def _once(files: list[tuple[fs.FileInfo, str]]) -> list[tuple[fs.FileInfo, str]]:
+    """Each file once, under its shortest name, also where a link leads back to a folder above."""
+    folders: dict[str, str] = {}
+    known: dict[tuple[str, str], tuple[fs.FileInfo, str]] = {}
+    for info, name in files:
+        parent = info.path.removesuffix(info.base_name)
+        if parent not in folders:
+            folders[parent] = os.path.realpath(parent)
+        real = folders[parent]
+        known.setdefault((real, info.base_name), (info, name))
+    return list(known.values())
 
 
 def list_publications(place: str | Path) -> list[tuple[fs.FileInfo, str]]:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO
 from uuid import uuid4
 
@@ -23,16 +23,43 @@ SHOWN_REJECTS = 20
 def check_free(out: Location, given: str | Path, force: bool) -> None:
     """Refuse to write over something, unless that is wanted."""
     info = out.info()
-    free = info.type == fs.FileType.NotFound or (not info.is_file and not names(out))
-    if not free and (info.is_file or not force):
+    there = [] if info.type == fs.FileType.NotFound or info.is_file else names(out)
+    if info.is_file or (there and not (force and _is_result(there))):
         raise InputError(
             "the result would overwrite what is there",
             where=str(given),
-            accepted="a folder that is new or empty",
-            hint="choose another name, or use --force"
-            if not info.is_file
-            else "it is a file; choose another name",
+            accepted="a folder that is new or empty, or with --force an earlier result",
+            hint=_way_out(info.is_file, there),
         )
+
+
+def _way_out(is_file: bool, there: Sequence[str]) -> str:
+    if is_file:
+        return "it is a file; choose another name"
+    return "choose another name, or use --force" if _is_result(there) else "choose another name"
+
+
+def _is_result(there: Sequence[str]) -> bool:
+    """Whether a folder has nothing but what this job writes: only that may be replaced."""
+    return bool(there) and all(name == "_SUCCESS" or name.endswith(".parquet") for name in there)
+
+
+def check_apart(out: str | Path, others: Sequence[str | Path]) -> None:
+    """Refuse a result that would stand on, in or around what it is made from: replacing it would delete that."""
+    place = _resolved(out)
+    for other in others:
+        if _resolved(other).is_relative_to(place) or place.is_relative_to(_resolved(other)):
+            raise InputError(
+                "the result and what it is made from would stand in one place",
+                where=str(out),
+                received=str(other),
+                accepted="a folder of its own",
+            )
+
+
+def _resolved(place: str | Path) -> PurePath:
+    """A place without links and detours; an address is taken as it is."""
+    return PurePosixPath(str(place)) if "://" in str(place) else Path(place).resolve()
 
 
 def check_rejects(path: Path | None) -> None:
