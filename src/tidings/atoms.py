@@ -7,6 +7,7 @@ names, the text patterns it begins with, the concepts it is a kind of. Both side
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,7 +15,10 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from tidings.values import Scalar
+from tidings.errors import InputError
+from tidings.values import INT64_MAX, INT64_MIN, Scalar
+
+MAX_DOUBLE = sys.float_info.max
 
 Event = Mapping[str, Sequence[Scalar]]
 """One publication by path: the readable form, used by the definition of matching and by explanations."""
@@ -96,8 +100,10 @@ class Atoms:
                 if paths is not None and path not in ids:
                     continue
                 path_id = ids.setdefault(path, len(ids))
+                if isinstance(values, str) or not isinstance(values, Sequence):
+                    raise InputError("an event has lists of values", where=path, received=repr(values)[:80])
                 for value in values:
-                    kind, payload, length = _atom(value, text)
+                    kind, payload, length = _atom(path, value, text)
                     path_ids.append(path_id)
                     kinds.append(kind)
                     payloads.append(payload)
@@ -114,13 +120,18 @@ class Atoms:
         )
 
 
-def _atom(value: Scalar, text: bytearray) -> tuple[int, int, int]:
-    if isinstance(value, bool):
+def _atom(path: str, value: Scalar, text: bytearray) -> tuple[int, int, int]:
+    """Kind, payload and length of a value; what the language has no values for is refused."""
+    if isinstance(value, bool | np.bool_):
         return AtomKind.BOOLEAN, int(value), 0
-    if isinstance(value, int):
+    if isinstance(value, int) and INT64_MIN <= value <= INT64_MAX:
         return AtomKind.INTEGER, value, 0
-    if isinstance(value, float):
+    if isinstance(value, int | float) and abs(value) <= MAX_DOUBLE:
         return AtomKind.DOUBLE, int(np.float64(value).view(np.int64)), 0
-    data = value.encode()
+    try:
+        data = value.encode()  # type: ignore[union-attr]
+    except (AttributeError, UnicodeEncodeError):
+        accepted = "finite numbers, strings without half a surrogate, booleans"
+        raise InputError("not a value", where=path, received=repr(value)[:80], accepted=accepted) from None
     text.extend(data)
     return AtomKind.STRING, len(text) - len(data), len(data)

@@ -15,7 +15,7 @@ from tests.matching.test_contract import FEWER
 from tidings.atoms import Aspect, AtomKind, Atoms, Column, Event
 from tidings.compiler.pipeline import compile_columns, compile_many, understand
 from tidings.compiler.plan import Compiled, Plan, Relation
-from tidings.errors import SetupError
+from tidings.errors import InputError, SetupError
 from tidings.kernels import encode
 from tidings.matching.algorithms.truth import satisfies
 from tidings.matching.index import Index, builder
@@ -382,3 +382,19 @@ def test_the_kernel_reads_instants_as_the_definition_does(text: str) -> None:
 def test_atoms_of_some_paths_only() -> None:
     atoms = Atoms.of([{"a": [1, "x"], "b": [2.5]}, {"b": [True]}], paths=("b",))
     assert (atoms.paths, atoms.count, atoms.starts.tolist()) == (("b",), 2, [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "values", [[None], [float("nan")], [float("inf")], ["\ud800"], [10**400], [b"x"], 1, "text"]
+)
+def test_what_is_no_value_is_refused_in_words(values: object) -> None:
+    index = Index.create()
+    index.add(compiled(cheap="price < 200"))
+    with pytest.raises(InputError, match="price"):
+        index.match([{"price": values}])  # type: ignore[dict-item]
+
+
+def test_an_integer_beyond_64_bits_is_the_nearest_double() -> None:
+    index = Index.create()
+    index.add(compiled(huge="n > 1e20", exact="n = 9223372036854775807"))
+    assert found(index, {"n": [2**70]}, {"n": [2**63 - 1]}) == {(0, "huge"), (1, "exact")}
