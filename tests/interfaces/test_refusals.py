@@ -106,3 +106,11 @@ def test_doctor_tries_to_write_where_the_home_folder_would_be(tidings: Tidings) 
     assert "/proc cannot be written to" in done.stdout
     assert tidings("doctor", "--only", "home").exit_code == 0
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("rejects",), ("notifications", "--as", "ana")])
+@pytest.mark.parametrize("option", ["--after", "--limit"])
+def test_numbers_beyond_counting_are_refused(tidings: Tidings, command: tuple[str, ...], option: str) -> None:
+    answer = tidings(*command, option, "99999999999999999999")
+    assert answer.exit_code == 2
+    assert "99999999999999999999" in answer.output

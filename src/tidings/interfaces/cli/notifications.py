@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_tidings
+from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home, Store, Subscriber, open_tidings
 from tidings.model import Notification
 
 if TYPE_CHECKING:
@@ -20,8 +20,10 @@ PAGE = 1_000
 
 def notifications(
     subscriber: Subscriber,
-    after: Annotated[int, typer.Option(min=0, metavar="N", help="Only those behind number N.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most N of them.")] = None,
+    after: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Only those behind number N.")] = 0,
+    limit: Annotated[
+        int | None, typer.Option(min=1, max=MOST, metavar="N", help="At most N of them.")
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until Ctrl-C.")] = False,
     home: Home = DEFAULT_HOME,
     store: Store = None,

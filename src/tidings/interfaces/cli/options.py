@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tidings.service import Tidings
 
 DEFAULT_HOME = Path(".tidings")
+MOST = 2**63 - 1
+"""The greatest number a store can count to."""
 
 
 def _remember_json(context: typer.Context, asked: bool) -> bool:
