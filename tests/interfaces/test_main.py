@@ -108,3 +108,19 @@ def test_errors_are_coloured_on_a_terminal_only(tidings: Tidings, tmp_path: Path
 )
 def test_reasons_put_the_value_behind_the_path(predicate: str, value: object, told: str) -> None:
     assert output.because([Reason(predicate, value, "/x")]) == told  # type: ignore[arg-type]
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    def completed(*words: str) -> set[str]:
+        asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+        done = subprocess.run(
+            [Path(sys.executable).with_name("tidings")],
+            env=os.environ | asked | {"_TIDINGS_COMPLETE": "complete_bash"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return set(done.stdout.split())
+
+    assert completed("tidings", "sub") == {"subscribe", "subscriptions"}
+    assert completed("tidings", "notifications", "--fo") == {"--follow"}

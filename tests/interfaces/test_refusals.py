@@ -115,3 +115,10 @@ def test_numbers_beyond_counting_are_refused(tidings: Tidings, command: tuple[st
     assert answer.exit_code == 2
     assert option in answer.output
     assert "9223372036854775807" in answer.output, "it says what would be accepted"
+
+
+def test_a_name_that_is_not_utf_8_is_refused(tidings: Tidings) -> None:
+    for command in (("notifications",), ("subscribe", "price < 200")):
+        answer = tidings(*command, "--as", "\udcff")
+        assert answer.exit_code == 2
+        assert "this is not UTF-8" in answer.output

@@ -24,6 +24,13 @@ def _remember_json(context: typer.Context, asked: bool) -> bool:
     return asked
 
 
+def _readable(name: str) -> str:
+    """What a shell hands over need not be UTF-8; a name has to be."""
+    if any("\ud800" <= character <= "\udfff" for character in name):
+        raise typer.BadParameter("this is not UTF-8")
+    return name
+
+
 Home = Annotated[
     Path,
     typer.Option(
@@ -47,7 +54,7 @@ AsJson = Annotated[
     bool,
     typer.Option("--json", help="JSON Lines on standard output, for machines.", callback=_remember_json),
 ]
-Subscriber = Annotated[str, typer.Option("--as", metavar="NAME", help="The subscriber.")]
+Subscriber = Annotated[str, typer.Option("--as", metavar="NAME", help="The subscriber.", callback=_readable)]
 Master = Annotated[
     str | None,
     typer.Option(
