@@ -2,7 +2,7 @@
 
 A task writes its own Parquet file under a name nobody else uses and reports it; the driver keeps the files of the
 reports it gets and drops all others, so that a task that is repeated counts once. (Handing the matches to Spark's
-writer instead makes the whole job three times as slow: docs/decisions/0006-batch-output.md.)
+writer instead costs several times as much: docs/decisions/0006-batch-output.md.)
 """
 
 from __future__ import annotations

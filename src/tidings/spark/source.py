@@ -12,6 +12,7 @@ publications. Tasks read their part of the range from the store themselves; noth
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -66,13 +67,13 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
         self._lock = options["lock"]
         self._target: int | None = None
 
+    @abstractmethod
     def head(self) -> int:
         """The last position there is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rows(self, after: int, upto: int) -> Iterator[Row]:
         """The publications in a range of positions."""
-        raise NotImplementedError
 
     def initialOffset(self) -> dict[str, int]:
         hold(self._lock)
