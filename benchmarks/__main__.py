@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import paper004, pipeline, stock
-from benchmarks.harness import RESULTS, Bench, save, table
+from benchmarks.harness import Bench
 from benchmarks.report import goals, machine, write_docs
+from benchmarks.rows import RESULTS, save, table
 from benchmarks.scale import FULL, QUICK
 
 PARTS = {"stock": stock.run, "pipeline": pipeline.run, "paper004": paper004.run}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.harness import Counts
-from benchmarks.workloads import SIGNS, Subscriptions, Workload
+from benchmarks.harness import Counts, Engine, NotHere
+from benchmarks.workloads import SIGNS, Attribute, Events, Integers, Subscriptions
 from tidings.atoms import Atoms, Event
 from tidings.compiler.pipeline import compile_many
 from tidings.compiler.plan import Relation
@@ -19,19 +18,22 @@ from tidings.matching.index import Index, Matches
 from tidings.model import Subscription
 
 
-class IndexEngine:
+class IndexEngine(Engine):
     """`Index.match` on decoded columns, one call for all events."""
 
     name = "index"
-    peer = False
+    role = "ours"
 
-    def prepare(self, workload: Workload, count: int) -> None:
-        self._compiled = workload.subscriptions.compiled()
-        self._atoms: Atoms = workload.events.first(count).atoms
+    def prepare(self, subscriptions: Subscriptions) -> None:
+        self._compiled = subscriptions.compiled()
 
     def build(self) -> None:
         self.index = Index.create()
         self.index.add(self._compiled)
+        del self._compiled
+
+    def give(self, events: Events) -> None:
+        self._atoms: Atoms = events.atoms
 
     def match(self) -> Matches:
         return self.index.match(self._atoms)
@@ -53,33 +55,33 @@ class TextEngine(IndexEngine):
 
     name = "index, from text"
 
-    def prepare(self, workload: Workload, count: int) -> None:
-        texts = enumerate(workload.subscriptions.texts())
+    def prepare(self, subscriptions: Subscriptions) -> None:
+        texts = enumerate(subscriptions.texts())
         self._subscriptions = [Subscription(f"s{row}", "somebody", "predicates", text) for row, text in texts]
-        self._atoms = workload.events.first(count).atoms
 
     def build(self) -> None:
         self.index = Index.create()
         self.index.add(compile_many(self._subscriptions))
+        del self._subscriptions
 
 
-class PlainEngine:
+class PlainEngine(Engine):
     """One of the algorithms in plain Python, event by event."""
-
-    peer = True
 
     def __init__(self, name: str, make: Callable[[], Algorithm], additions: int = 100) -> None:
         self.name, self._make, self._additions = name, make, additions
 
-    def prepare(self, workload: Workload, count: int) -> None:
-        self._plans = list(workload.subscriptions.plans())
-        self._events: list[Event] = workload.events.first(count).readable()
+    def prepare(self, subscriptions: Subscriptions) -> None:
+        self._plans = list(subscriptions.plans())
 
     def build(self) -> None:
         self._algorithm = self._make()
         for id, plan in self._plans:
             self._algorithm.add(id, plan)
         self._algorithm.match({})  # an algorithm may put its work off until the first event
+
+    def give(self, events: Events) -> None:
+        self._events: list[Event] = events.readable()
 
     def match(self) -> list[set[str]]:
         return [self._algorithm.match(event) for event in self._events]
@@ -98,35 +100,32 @@ class PlainEngine:
         return len(few)
 
 
-class DuckDB:
+class DuckDB(Engine):
     """Subscriptions and events as tables, matching as a join: what a good database does, on one core."""
 
     name = "DuckDB join"
-    peer = True
 
-    def prepare(self, workload: Workload, count: int) -> None:
-        self._connection, self._count = duckdb.connect(), count
+    def prepare(self, subscriptions: Subscriptions) -> None:
+        self._connection = duckdb.connect()
         self._connection.execute("set threads = 1")
-        self._subscriptions = self._relations(workload.subscriptions)
-        events = workload.events.first(count)
-        columns = {a.name: _column(a.names, events.value[:, at]) for at, a in enumerate(events.attributes)}
-        self._load("events", pa.table({"id": np.arange(count), **columns}))
+        tests = subscriptions.columns()
+        if tests is None:
+            raise NotHere("the join is written for subscriptions of one shape")
+        conditions = [_condition(test.attribute.name, test.relation) for test in tests]
+        self._where = " and ".join(conditions)
+        columns = [_column(test.attribute, test.low) for test in tests]
+        names = ["id", *(test.attribute.name for test in tests)]
+        self._subscriptions = pa.table([np.arange(len(subscriptions)), *columns], names=names)
 
     def build(self) -> None:
         before = self._memory()
         self._load("subscriptions", self._subscriptions)
         self._nbytes = self._memory() - before
 
-    def _relations(self, subscriptions: Subscriptions) -> pa.Table:
-        if (subscriptions.relation != subscriptions.relation[0]).any():
-            raise ValueError("the join is written for subscriptions of one shape")
-        used = np.flatnonzero(subscriptions.relation[0]).tolist()
-        names = [subscriptions.attributes[at].name for at in used]
-        signs = [SIGNS[Relation(int(subscriptions.relation[0, at]))] for at in used]
-        pairs = zip(names, signs, strict=True)
-        self._where = " and ".join(f'e."{name}" {sign} s."{name}"' for name, sign in pairs)
-        columns = [_column(subscriptions.attributes[at].names, subscriptions.bound[:, at]) for at in used]
-        return pa.table([np.arange(len(subscriptions)), *columns], names=["id", *names])
+    def give(self, events: Events) -> None:
+        self._count = len(events)
+        columns = {a.name: _column(a, events.column(at)[1]) for at, a in enumerate(events.attributes)}
+        self._load("events", pa.table({"id": np.arange(len(events)), **columns}))
 
     def match(self) -> pa.Table:
         return self._connection.sql(
@@ -144,14 +143,17 @@ class DuckDB:
         found = self._connection.execute("select sum(memory_usage_bytes) from duckdb_memory()").fetchall()
         return int(found[0][0])
 
-    def add(self, more: Subscriptions, first: int) -> None:
-        return None
-
     def _load(self, name: str, data: pa.Table) -> None:
         self._connection.register("incoming", data)
         self._connection.execute(f"create or replace table {name} as select * from incoming")
         self._connection.unregister("incoming")
 
 
-def _column(names: tuple[str, ...], codes: Any) -> pa.Array:
-    return pa.array(names).take(pa.array(codes)) if names else pa.array(codes)
+def _condition(name: str, relation: Relation) -> str:
+    if relation not in SIGNS:
+        raise NotHere(f"the join is not written for {relation.name}")
+    return f'e."{name}" {SIGNS[relation]} s."{name}"'
+
+
+def _column(attribute: Attribute, codes: Integers) -> pa.Array:
+    return pa.array(attribute.names).take(pa.array(codes)) if attribute.names else pa.array(codes)

@@ -2,72 +2,68 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.workloads import Subscriptions, Workload
+from benchmarks.budget import Budget, TooLong, at_most
+from benchmarks.rows import Role, Row, compared
+from benchmarks.workloads import Events, Subscriptions, Workload
 
-RESULTS = Path(__file__).parent / "results" / "latest.json"
 Counts = npt.NDArray[np.int64]
+FEW = 20
+"""Events an engine is tried with, before it is given as many as it gets through in a run."""
+
+
+class NotHere(Exception):
+    """An engine cannot run on this machine: its reason, as people read it ("no gcc")."""
 
 
 class Engine(Protocol):
-    """Something that matches. `peer` says whether ours are compared with it."""
+    """Something that matches; engines inherit from it. They are asked in this order: prepare, build, give, match."""
 
     name: str
-    peer: bool
+    role: Role = "peer"
 
-    def prepare(self, workload: Workload, count: int) -> None:
-        """Bring the subscriptions and the first events into the form the engine likes; not timed."""
+    def prepare(self, subscriptions: Subscriptions) -> None:
+        """Bring the subscriptions into the form the engine likes; not timed. May raise NotHere."""
 
     def build(self) -> None:
         """Take all prepared subscriptions: timed once."""
 
+    def give(self, events: Events) -> None:
+        """Bring events into the form the engine likes, instead of those given before; not timed."""
+
     def match(self) -> Any:
-        """Match the prepared events: the timed call. Whatever the engine naturally answers with."""
+        """Match the events given last: the timed call. Whatever the engine naturally answers with."""
 
     def counts(self, answer: Any) -> Counts:
         """How many subscriptions each event matched, from an answer."""
+        raise NotImplementedError
 
-    def nbytes(self) -> int:
-        """What the subscriptions take in memory."""
+    def nbytes(self) -> int | None:
+        """What the subscriptions take in memory, where that can be said."""
+        return None
+
+    def seconds(self) -> float | None:
+        """CPU seconds of the last `build` or `match`, where another process did the work: they count then."""
+        return None
 
     def add(self, more: Subscriptions, first: int) -> int | None:
         """Add some more to those it has; how many it took, or None where that means nothing."""
+        return None
 
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table. Times are CPU seconds, medians where there were several runs.
-
-    `events_per_second` is wall-clock, given only where the work is done by several processes.
-    """
-
-    workload: str
-    subscriptions: int
-    engine: str
-    events_per_cpu_second: float
-    build_seconds: float | None
-    bytes_per_subscription: float | None
-    matches_per_event: float
-    ratio_to_best_peer: float | None = None
-    fraction_of_limit: float | None = None
-    seconds_per_event: float = 0.0
-    seconds_per_added_subscription: float | None = None
-    events_per_second: float | None = None
-    peer: bool = True
+    def close(self) -> None:
+        """Let go of processes and files. Called in every case, also when something before failed."""
 
 
 class Case(NamedTuple):
-    """An engine, the workload it is given, how many of its events, and subscriptions to add in the end."""
+    """An engine, the workload it is given, how many of its events at most, subscriptions to add in the end."""
 
     engine: Engine
     workload: Workload
@@ -75,9 +71,15 @@ class Case(NamedTuple):
     more: Subscriptions | None = None
 
 
-class Built(NamedTuple):
-    seconds: float
+@dataclass
+class Running:
+    """An engine that is built, and its times so far."""
+
+    case: Case
+    build_seconds: float
+    count: int
     matches_per_event: float
+    times: list[float] = field(default_factory=list)
 
 
 class Disagreement(Exception):
@@ -87,11 +89,18 @@ class Disagreement(Exception):
 class Bench:
     """Rows of one run of the benchmarks. Reports each as it comes, checks each against the others."""
 
-    def __init__(self, runs: int = 3, say: Callable[[str], None] = print) -> None:
+    def __init__(
+        self, runs: int = 3, say: Callable[[str], None] = print, budget: Budget | None = None
+    ) -> None:
         self.rows: list[Row] = []
-        self.runs = runs
-        self._say = say
+        self.runs, self.budget = runs, budget or Budget()
+        self._tell, self._began = say, time.monotonic()
         self._expected: dict[tuple[str, int], tuple[str, Counts]] = {}
+        self._given_up: dict[tuple[str, str], str] = {}
+
+    def say(self, text: str) -> None:
+        """Progress, with the time since the beginning."""
+        self._tell(f"{time.monotonic() - self._began:6.0f} s  {text}")
 
     def measure(
         self, engine: Engine, workload: Workload, count: int, more: Subscriptions | None = None
@@ -101,25 +110,63 @@ class Bench:
 
     def side_by_side(self, cases: Sequence[Case]) -> list[Row]:
         """Build several, then time them in turns: if the machine slows down, it does so for all of them."""
-        built = [self._build(case) for case in cases]
-        times: list[list[float]] = [[] for _ in cases]
-        for _ in range(self.runs):
-            for case, taken in zip(cases, times, strict=True):
-                taken.append(timed(case.engine.match)[0])
-        return [self.keep(_row(*each)) for each in zip(cases, built, times, strict=True)]
+        try:
+            started = [self._start(case) for case in cases]
+            running = [each for each in started if isinstance(each, Running)]
+            for _ in range(self.runs):
+                for each in running:
+                    each.times.append(timed_match(each.case.engine)[0])
+            return [self.keep(each if isinstance(each, Row) else _row(each)) for each in started]
+        finally:
+            for case in cases:
+                case.engine.close()
 
-    def _build(self, case: Case) -> Built:
-        case.engine.prepare(case.workload, case.count)
-        seconds, _ = timed(case.engine.build)
-        counts = case.engine.counts(case.engine.match())  # the first call maps files and fills caches
-        self.agree(case.workload.name, len(case.workload.subscriptions), case.engine.name, counts)
-        return Built(seconds, float(counts.mean()))
+    def _start(self, case: Case) -> Running | Row:
+        """Build it and see how many events it gets through; or the row that says why not."""
+        known = case.workload.name, case.engine.name
+        if known in self._given_up:
+            return _not_measured(case, self._given_up[known])
+        try:
+            return self._build(case)
+        except NotHere as missing:
+            return _not_measured(case, f"not here: {missing}")
+        except TooLong as late:
+            self._given_up[known] = f"{late} at {len(case.workload.subscriptions):,} subscriptions"
+            return _not_measured(case, self._given_up[known])
+
+    def _build(self, case: Case) -> Running:
+        engine, workload = case.engine, case.workload
+        self.say(f"{workload.name}: {engine.name} takes {len(workload.subscriptions):,} subscriptions")
+        engine.prepare(workload.subscriptions)
+        with at_most(self.budget.build, "building"):
+            seconds, _ = _timed(engine, engine.build)
+        count, answer = self._as_many(case)
+        counts = engine.counts(answer)
+        self.agree(workload.name, len(workload.subscriptions), engine.name, counts)
+        return Running(case, seconds, count, float(counts.mean()))
+
+    def _as_many(self, case: Case) -> tuple[int, Any]:
+        """As many events as the engine gets through in a run, left with it; their number and its answer.
+
+        The first call maps files and fills caches, so it says little; from then on the engine is given more
+        and more until a run is half full.
+        """
+        engine, count = case.engine, min(FEW, case.count)
+        with at_most(10 * self.budget.run, f"matching {count} events"):
+            engine.give(case.workload.events.first(count))
+            engine.match()
+            seconds, answer = timed_match(engine)
+        while count < case.count and seconds < self.budget.run / 2:
+            growth = min(50.0, max(2.0, self.budget.run / max(seconds, 1e-9)))
+            count = min(case.count, int(count * growth))
+            engine.give(case.workload.events.first(count))
+            seconds, answer = timed_match(engine)
+        return count, answer
 
     def keep(self, row: Row) -> Row:
         self.rows.append(row)
-        self._say(
-            f"  {row.workload}: {row.engine} at {row.subscriptions:,}: {row.events_per_cpu_second:,.0f} events/s"
-        )
+        rate = row.note if row.events_per_cpu_second is None else f"{row.events_per_cpu_second:,.0f} events/s"
+        self.say(f"  {row.workload}: {row.engine} at {row.subscriptions:,}: {rate}")
         return row
 
     def agree(self, workload: str, size: int, engine: str, counts: Counts) -> None:
@@ -136,33 +183,31 @@ class Bench:
             self._expected[workload, size] = engine, counts
 
     def finished(self) -> list[Row]:
-        """The rows, with each one's ratio to the best peer of its workload and size."""
-        best: dict[tuple[str, int], float] = {}
-        for row in self.rows:
-            if row.peer:
-                key = row.workload, row.subscriptions
-                best[key] = max(best.get(key, 0.0), row.events_per_cpu_second)
-        return [
-            replace(row, ratio_to_best_peer=row.events_per_cpu_second / found) if found else row
-            for row in self.rows
-            for found in [best.get((row.workload, row.subscriptions))]
-        ]
+        """The rows, with each one's ratio to the best peer and to the limit."""
+        return compared(self.rows)
 
 
-def _row(case: Case, built: Built, times: Sequence[float]) -> Row:
-    size = len(case.workload.subscriptions)
-    seconds = max(statistics.median(times), 1e-9)
+def _row(running: Running) -> Row:
+    case, size = running.case, len(running.case.workload.subscriptions)
+    seconds, nbytes = max(statistics.median(running.times), 1e-9), running.case.engine.nbytes()
     return Row(
         case.workload.name,
         size,
         case.engine.name,
-        events_per_cpu_second=case.count / seconds,
-        build_seconds=built.seconds,
-        bytes_per_subscription=case.engine.nbytes() / size,
-        matches_per_event=built.matches_per_event,
-        seconds_per_event=seconds / case.count,
+        events_per_cpu_second=running.count / seconds,
+        build_seconds=running.build_seconds,
+        bytes_per_subscription=None if nbytes is None else nbytes / size,
+        matches_per_event=running.matches_per_event,
+        seconds_per_event=seconds / running.count,
         seconds_per_added_subscription=_added(case.engine, case.more, size),
-        peer=case.engine.peer,
+        role=case.engine.role,
+    )
+
+
+def _not_measured(case: Case, note: str) -> Row:
+    size = len(case.workload.subscriptions)
+    return Row(
+        case.workload.name, size, case.engine.name, None, None, None, None, role=case.engine.role, note=note
     )
 
 
@@ -171,6 +216,17 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     before = time.process_time()
     answer = call()
     return time.process_time() - before, answer
+
+
+def _timed(engine: Engine, call: Callable[[], Any]) -> tuple[float, Any]:
+    """The same, or what the engine says of a process of its own."""
+    seconds, answer = timed(call)
+    told = engine.seconds()
+    return seconds if told is None else told, answer
+
+
+def timed_match(engine: Engine) -> tuple[float, Any]:
+    return _timed(engine, engine.match)
 
 
 def median_of(runs: int, call: Callable[[], Any]) -> tuple[float, Any]:
@@ -183,72 +239,3 @@ def _added(engine: Engine, more: Subscriptions | None, first: int) -> float | No
         return None
     seconds, taken = timed(lambda: engine.add(more, first))
     return seconds / taken if taken else None
-
-
-def save(rows: Sequence[Row], path: Path = RESULTS) -> None:
-    """All rows as JSON, for machines and for the next comparison."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-
-
-def load(path: Path = RESULTS) -> list[Row]:
-    return [Row(**row) for row in json.loads(path.read_text())]
-
-
-HEADINGS = (
-    "workload",
-    "subscriptions",
-    "engine",
-    "events / CPU s",
-    "events / s",
-    "x best peer",
-    "time / event",
-    "matches / event",
-    "build",
-    "bytes / sub.",
-    "time / added sub.",
-)
-
-
-def cells(row: Row) -> tuple[str, ...]:
-    """A row as people read it."""
-    return (
-        row.workload,
-        f"{row.subscriptions:,}",
-        row.engine,
-        f"{row.events_per_cpu_second:,.0f}",
-        "" if row.events_per_second is None else f"{row.events_per_second:,.0f}",
-        "" if row.ratio_to_best_peer is None else f"{row.ratio_to_best_peer:.3g}",
-        duration(row.seconds_per_event),
-        f"{row.matches_per_event:,.1f}",
-        "" if row.build_seconds is None else duration(row.build_seconds),
-        "" if row.bytes_per_subscription is None else f"{row.bytes_per_subscription:,.0f}",
-        "" if row.seconds_per_added_subscription is None else duration(row.seconds_per_added_subscription),
-    )
-
-
-def duration(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
-def table(rows: Iterable[Row]) -> str:
-    """A plain table in columns; numbers to the right."""
-    lines = [HEADINGS, *map(cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    texts = {0, 2}
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if at in texts else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
-
-
-def markdown(rows: Iterable[Row]) -> str:
-    """The same table for the docs."""
-    ruler = ["---" if at in (0, 2) else "---:" for at in range(len(HEADINGS))]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (HEADINGS, ruler, *map(cells, rows)))

@@ -115,5 +115,4 @@ def _row(workload: Workload, engine: str, rate: float, matches: int) -> Row:
         bytes_per_subscription=None,
         matches_per_event=matches / count,
         seconds_per_event=1 / rate,
-        peer=False,
     )

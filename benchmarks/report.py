@@ -11,7 +11,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from benchmarks import pipeline, stock
-from benchmarks.harness import Row, markdown
+from benchmarks.rows import Row, markdown
 
 DOCS = Path(__file__).parent.parent / "docs"
 PERFORMANCE = DOCS / "performance.md"
@@ -49,7 +49,7 @@ def write_docs(rows: Sequence[Row], command: str) -> None:
     _between(PERFORMANCE, "goals", taken + goals(rows))
     _between(PERFORMANCE, "paper", taken + markdown(own))
     _between(PERFORMANCE, "shares", taken + markdown(others))
-    smallest = sorted({row.subscriptions for row in own if row.peer})
+    smallest = sorted({row.subscriptions for row in own if row.role == "peer"})
     _between(ALGORITHMS, "comparison", taken + markdown(r for r in own if r.subscriptions in smallest))
     draw(rows)
 

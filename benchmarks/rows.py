@@ -1,0 +1,143 @@
+"""Rows: what is kept of a measurement, and the tables they make."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+RESULTS = Path(__file__).parent / "results" / "latest.json"
+
+Role = Literal["ours", "peer", "limit"]
+"""Tidings; somebody else's engine; a program written by hand for this one workload, as a measure of the machine."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. Times are CPU seconds, medians where there were several runs.
+
+    Where an engine was not measured, its figures are None and `note` says why. `events_per_second` is wall-clock,
+    given only where the work is done by several processes.
+    """
+
+    workload: str
+    subscriptions: int
+    engine: str
+    events_per_cpu_second: float | None
+    build_seconds: float | None
+    bytes_per_subscription: float | None
+    matches_per_event: float | None
+    ratio_to_best_peer: float | None = None
+    fraction_of_limit: float | None = None
+    seconds_per_event: float | None = None
+    seconds_per_added_subscription: float | None = None
+    events_per_second: float | None = None
+    role: Role = "ours"
+    note: str = ""
+
+
+def compared(rows: Sequence[Row]) -> list[Row]:
+    """The rows, each with its ratio to the best peer and to the limit of its workload and size."""
+    peer, limit = _fastest(rows, "peer"), _fastest(rows, "limit")
+    return [
+        replace(
+            row,
+            ratio_to_best_peer=_ratio(row, peer.get((row.workload, row.subscriptions))),
+            fraction_of_limit=_ratio(row, limit.get((row.workload, row.subscriptions))),
+        )
+        for row in rows
+    ]
+
+
+def _fastest(rows: Iterable[Row], role: Role) -> dict[tuple[str, int], float]:
+    best: dict[tuple[str, int], float] = {}
+    for row in rows:
+        if row.role == role and row.events_per_cpu_second is not None:
+            key = row.workload, row.subscriptions
+            best[key] = max(best.get(key, 0.0), row.events_per_cpu_second)
+    return best
+
+
+def _ratio(row: Row, best: float | None) -> float | None:
+    return None if best is None or row.events_per_cpu_second is None else row.events_per_cpu_second / best
+
+
+def save(rows: Sequence[Row], path: Path = RESULTS) -> None:
+    """All rows as JSON, for machines and for the next comparison."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+def load(path: Path = RESULTS) -> list[Row]:
+    return [Row(**row) for row in json.loads(path.read_text())]
+
+
+HEADINGS = (
+    "workload",
+    "subscriptions",
+    "engine",
+    "events / CPU s",
+    "events / s",
+    "x best peer",
+    "of the limit",
+    "time / event",
+    "matches / event",
+    "build",
+    "bytes / sub.",
+    "time / added sub.",
+    "note",
+)
+TEXTS = tuple(HEADINGS.index(name) for name in ("workload", "engine", "note"))
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """A row as people read it."""
+    return (
+        row.workload,
+        f"{row.subscriptions:,}",
+        row.engine,
+        _shown(row.events_per_cpu_second, "{:,.0f}".format),
+        _shown(row.events_per_second, "{:,.0f}".format),
+        _shown(row.ratio_to_best_peer, "{:.3g}".format),
+        _shown(row.fraction_of_limit, "{:.3g}".format),
+        _shown(row.seconds_per_event, duration),
+        _shown(row.matches_per_event, "{:,.1f}".format),
+        _shown(row.build_seconds, duration),
+        _shown(row.bytes_per_subscription, "{:,.0f}".format),
+        _shown(row.seconds_per_added_subscription, duration),
+        row.note,
+    )
+
+
+def _shown(value: float | None, form: Callable[[float], str]) -> str:
+    return "" if value is None else form(value)
+
+
+def duration(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def table(rows: Iterable[Row]) -> str:
+    """A plain table in columns; numbers to the right."""
+    lines = [HEADINGS, *map(cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if at in TEXTS else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """The same table for the docs, without the columns in which no row has anything."""
+    lines = [cells(row) for row in rows]
+    used = [at for at in range(len(HEADINGS)) if at < 4 or any(line[at] for line in lines)]
+    ruler = ["---" if at in TEXTS else "---:" for at in range(len(HEADINGS))]
+    return "\n".join("| " + " | ".join(line[at] for at in used) + " |" for line in (HEADINGS, ruler, *lines))

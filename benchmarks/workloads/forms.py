@@ -1,0 +1,160 @@
+"""Workloads as columns: what subscriptions ask for and what events say, as flat arrays of integers.
+
+Everything is generated from a seed in NumPy, so that millions of subscriptions are ready in seconds and every engine is
+given the same ones in the form it likes best: compiled blocks, plans, texts, columns for a join.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.workloads.blocks import compiled
+from benchmarks.workloads.events import Attribute, Events, Integers, starts_of
+from tidings.atoms import Column
+from tidings.compiler.plan import Compiled, Operand, Plan, Relation, Test, TestShape
+
+SIGNS = {Relation.EQ: "=", Relation.LT: "<", Relation.LE: "<=", Relation.GT: ">", Relation.GE: ">="}
+
+
+class TestColumn(NamedTuple):
+    """One test of subscriptions that all have the same shape; `high` differs from `low` for BETWEEN only."""
+
+    __test__ = False
+
+    attribute: Attribute
+    relation: Relation
+    low: Integers
+    high: Integers
+
+
+@dataclass(frozen=True)
+class Subscriptions:
+    """Clauses one after another, each a run of tests, each owned by one of `size` subscriptions.
+
+    The tests of clause c are `starts[c]:starts[c + 1]`. Test t holds when the event's value of
+    `attributes[attribute[t]]` stands in `relation[t]` to `low[t]` (BETWEEN: lies within `low[t]` and `high[t]`).
+    A subscription matches when all tests of one of its clauses hold; `owner` never decreases.
+    """
+
+    attributes: tuple[Attribute, ...]
+    starts: Integers
+    attribute: npt.NDArray[np.int32]
+    relation: npt.NDArray[np.int8]
+    low: Integers
+    high: Integers
+    owner: npt.NDArray[np.int32]
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def clauses(self) -> int:
+        return len(self.owner)
+
+    def part(self, rows: slice) -> Subscriptions:
+        """The subscriptions of a slice, numbered anew from 0."""
+        first, last, step = rows.indices(self.size)
+        if step != 1:
+            raise ValueError(f"a part is a run of subscriptions, not every {step}th")
+        last = max(first, last)
+        begin, end = np.searchsorted(self.owner, (first, last)).tolist()
+        starts = self.starts[begin : end + 1]
+        held = slice(int(starts[0]), int(starts[-1]))
+        return replace(
+            self,
+            starts=starts - starts[0],
+            attribute=self.attribute[held],
+            relation=self.relation[held],
+            low=self.low[held],
+            high=self.high[held],
+            owner=self.owner[begin:end] - np.int32(first),
+            size=last - first,
+        )
+
+    def compiled(self, first: int = 0) -> Compiled:
+        """As an index takes them; their ids are `s<number>`, counted from `first`."""
+        return compiled(self, first)
+
+    def columns(self) -> tuple[TestColumn, ...] | None:
+        """The tests one by one as columns over all subscriptions, if all have one clause of one shape."""
+        lengths = np.diff(self.starts)
+        if self.clauses != self.size or not self.size or (lengths != lengths[0]).any():
+            return None
+        attribute, relation, low, high = (
+            each.reshape(self.size, -1) for each in (self.attribute, self.relation, self.low, self.high)
+        )
+        if (attribute != attribute[0]).any() or (relation != relation[0]).any():
+            return None
+        return tuple(
+            TestColumn(
+                self.attributes[attribute[0, at]], Relation(int(relation[0, at])), low[:, at], high[:, at]
+            )
+            for at in range(attribute.shape[1])
+        )
+
+    def plans(self) -> Iterator[tuple[str, Plan]]:
+        """One by one, for the algorithms in plain Python."""
+        for row, clauses in enumerate(self._by_subscription()):
+            yield f"s{row}", Plan(tuple(tuple(map(self._test, clause)) for clause in clauses))
+
+    def texts(self) -> Iterator[str]:
+        """In the predicate language."""
+        for clauses in self._by_subscription():
+            texts = [" and ".join(map(self._text, clause)) for clause in clauses]
+            yield texts[0] if len(texts) == 1 else " or ".join(f"({text})" for text in texts)
+
+    def _by_subscription(self) -> Iterator[list[range]]:
+        """For each subscription its clauses, for each clause the places of its tests."""
+        starts = self.starts.tolist()
+        bounds = np.searchsorted(self.owner, np.arange(self.size + 1)).tolist()
+        for begin, end in itertools.pairwise(bounds):
+            yield [range(starts[c], starts[c + 1]) for c in range(begin, end)]
+
+    def _test(self, at: int) -> Test:
+        attribute, relation = self.attributes[self.attribute[at]], Relation(int(self.relation[at]))
+        low, high = attribute.value(int(self.low[at])), attribute.value(int(self.high[at]))
+        operand: Operand = (low, high) if relation is Relation.BETWEEN else low
+        return Test(TestShape(Column(attribute.name), relation, attribute.kind), operand)
+
+    def _text(self, at: int) -> str:
+        attribute, relation = self.attributes[self.attribute[at]], Relation(int(self.relation[at]))
+        low, high = attribute.literal(int(self.low[at])), attribute.literal(int(self.high[at]))
+        if relation is Relation.BETWEEN:
+            return f"{attribute.name} between {low} and {high}"
+        return f"{attribute.name} {SIGNS[relation]} {low}"
+
+
+def conjunctions(
+    attributes: tuple[Attribute, ...],
+    lengths: Any,
+    attribute: npt.ArrayLike,
+    relation: npt.ArrayLike,
+    low: npt.ArrayLike,
+    high: npt.ArrayLike | None = None,
+) -> Subscriptions:
+    """Subscriptions of one clause each, `lengths[i]` tests in clause i; the tests flattened row by row."""
+    lower = np.ascontiguousarray(low, np.int64).ravel()
+    return Subscriptions(
+        attributes,
+        starts_of(lengths),
+        np.ascontiguousarray(attribute, np.int32).ravel(),
+        np.ascontiguousarray(relation, np.int8).ravel(),
+        lower,
+        lower if high is None else np.ascontiguousarray(high, np.int64).ravel(),
+        np.arange(len(lengths), dtype=np.int32),
+        len(lengths),
+    )
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    subscriptions: Subscriptions
+    events: Events
