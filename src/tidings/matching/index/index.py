@@ -29,6 +29,7 @@ from tidings.matching.index.matches import Matches
 from tidings.matching.index.segment import ClusterDescription, Segment, write_segment
 
 _CURRENT = "CURRENT"
+_FIRST_PART = 64
 
 Recompile = Callable[[pa.Table], Compiled]
 """Compiles subscriptions (id, subscriber, language, text) once more, for compaction."""
@@ -66,6 +67,7 @@ class Index:
         self._keep = keep
         self._segments: dict[str, Segment] = {}
         self._dead: dict[str, npt.NDArray[np.bool_]] = {}
+        self._part = _FIRST_PART
 
     @classmethod
     def create(cls, folder: Path | str | None = None) -> Index:
@@ -110,6 +112,12 @@ class Index:
         """Every path some subscription looks at: nothing else of a publication needs decoding."""
         return tuple(sorted({c.path for part in self._parts for c in self._segment(part).columns}))
 
+    @property
+    def ids(self) -> pa.Array:
+        """The ids of all subscriptions, those of removed ones too, in the order of `Matches.subscription`."""
+        parts = [self._segment(part).ids for part in self._parts]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+
     def add(self, compiled: Compiled) -> int:
         """Add subscriptions as one new segment; those with known ids replace the old ones. The new version."""
         if compiled.subscriptions.num_rows == 0:
@@ -142,15 +150,17 @@ class Index:
     def match_parts(self, atoms: Atoms, most: int = 1_000_000) -> Iterator[tuple[int, Matches]]:
         """Match a batch part by part, each of about `most` pairs at the most: memory stays bounded.
 
-        A part is the place of its first publication and its matches, whose publications count from there.
+        A part is the place of its first publication and its matches, whose publications count from there. How many
+        publications fit a part is learned, and remembered for the next batch: large parts are matched faster.
         """
-        first, size = 0, 64
+        first, size = 0, self._part
         while first < atoms.count:
             last = min(atoms.count, first + size)
             matches = self.match(atoms.part(first, last))
             yield first, matches
             each = max(1.0, len(matches) / (last - first))
             first, size = last, max(1, min(4 * size, int(most / each)))
+        self._part = min(size, max(_FIRST_PART, atoms.count))
 
     def compact(self, recompile: Recompile, most: int = 1) -> int:
         """Merge segments until at most `most` are left: first those of which a fifth is dead, then the smallest.

@@ -27,7 +27,19 @@ class Matches:
     @cached_property
     def publication(self) -> npt.NDArray[np.int32]:
         """The publication of each pair."""
-        return np.concatenate([p for _, p, _ in self._found] or [np.empty(0, np.int32)])
+        return _joined([publication for _, publication, _ in self._found])
+
+    @cached_property
+    def subscription(self) -> npt.NDArray[np.int32]:
+        """The subscription of each pair, as its place in `Index.ids`."""
+        sizes = [len(segment.ids) for segment, _, _ in self._found]
+        firsts = np.concatenate([np.zeros(1, np.int32), np.cumsum(sizes, dtype=np.int32)])
+        return _joined(
+            [
+                rows + first if first else rows
+                for (_, _, rows), first in zip(self._found, firsts, strict=False)
+            ]
+        )
 
     def only(self, wanted: npt.NDArray[np.bool_]) -> Matches:
         """The matches of those publications of the batch that are wanted."""
@@ -59,3 +71,8 @@ class Matches:
     def pairs(self) -> Iterator[tuple[int, str]]:
         """Publication and subscription id, one pair at a time; for small results and for reading."""
         return zip(self.publication.tolist(), self.ids().to_pylist(), strict=True)
+
+
+def _joined(parts: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
+    """All in one array; the array itself if there is only one."""
+    return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, np.int32)])

@@ -1,0 +1,94 @@
+"""Parquet files of matches: whatever is written, other people's readers read."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.matching import parquet
+from tidings.matching.parquet import Column, Dictionary, ParquetFile
+
+NAMES = ("publication", "subscription")
+words = st.lists(st.text(max_size=12), min_size=1, max_size=40)
+
+
+def written(names: tuple[str, ...], groups: list[list[Column]]) -> bytes:
+    sink = io.BytesIO()
+    file = ParquetFile(sink, names)
+    for columns in groups:
+        file.write(columns)
+    file.close()
+    return sink.getvalue()
+
+
+def column(strings: list[str], numbers: list[int], cut: int = 0, bounded: bool = False) -> Column:
+    parts = np.split(np.array(numbers, np.int32), [cut])
+    return Column(Dictionary(pa.array(strings, pa.string()), bounded), [part for part in parts if len(part)])
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> tuple[list[str], list[int], int]:
+    """Strings and numbers of them: in runs, or at random; more than there are strings, or fewer."""
+    strings = draw(words)
+    number, length = st.integers(0, len(strings) - 1), st.integers(1, draw(st.sampled_from([1, 3, 300])))
+    runs = draw(st.lists(st.tuples(number, length), min_size=1, max_size=30))
+    numbers = [number for number, length in runs for _ in range(length)]
+    return strings, numbers, draw(st.integers(0, len(numbers)))
+
+
+@given(st.lists(columns(), min_size=1, max_size=3), st.sampled_from([8, 64, 1 << 17]), st.booleans())
+def test_what_is_written_is_read(
+    groups: list[tuple[list[str], list[int], int]], page: int, bounded: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parquet, "PAGE", page)
+        data = written(("word",), [[column(*group, bounded)] for group in groups])
+    wanted = [strings[number] for strings, numbers, _ in groups for number in numbers]
+    table = pq.read_table(pa.BufferReader(data))
+    assert table.column("word").to_pylist() == wanted
+    assert table.schema.field("word") == pa.field("word", pa.string(), nullable=False)
+
+
+def test_large_dictionaries_long_runs_and_whole_pages() -> None:
+    strings = [f"é{number}" for number in range(70_000)]
+    numbers = [*range(0, 70_000, 2), *[69_999] * 300_000, *range(40_000)]
+    data = written(("word",), [[column(strings, numbers, 7)]])
+    assert pq.read_table(pa.BufferReader(data)).column("word").to_pylist() == [strings[n] for n in numbers]
+
+
+def test_strings_that_do_not_occur_are_left_out_when_they_are_many() -> None:
+    strings = [f"s{number}" for number in range(100_000)]
+    data = written(("word",), [[column(strings, [7, 99_999, 7])]])
+    assert len(data) < 1_000
+    assert pq.read_table(pa.BufferReader(data)).column("word").to_pylist() == ["s7", "s99999", "s7"]
+
+
+def test_a_column_says_between_which_strings_it_lies() -> None:
+    columns = [column(["b", "a", "ü"], [0, 1, 2], bounded=True), column(["x"], [0, 0, 0])]
+    group = pq.ParquetFile(pa.BufferReader(written(NAMES, [columns]))).metadata.row_group(0)
+    assert (group.column(0).statistics.min, group.column(0).statistics.max) == ("a", "ü")
+    assert group.column(0).statistics.null_count == 0
+    assert not group.column(1).is_stats_set
+
+
+def test_a_file_without_rows_has_its_columns() -> None:
+    table = pq.read_table(pa.BufferReader(written(NAMES, [])))
+    assert (table.column_names, table.num_rows) == ([*NAMES], 0)
+
+
+def test_duckdb_reads_it(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    strings = [f"s{number}" for number in range(3_000)]
+    groups = [
+        [column(["e1", "e2"], [0] * 20 + [1] * 2_980, bounded=True), column(strings, list(range(3_000)))]
+    ] * 2
+    (tmp_path / "matches.parquet").write_bytes(written(NAMES, groups))
+    asked = f"select publication, count(*), max(subscription) from '{tmp_path}/*.parquet' group by all order by 1"
+    assert duckdb.sql(asked).fetchall() == [("e1", 40, "s9"), ("e2", 5_960, "s999")]
