@@ -1,8 +1,13 @@
 """What the benchmarks ask and publish. The names that the rest uses:"""
 
-from benchmarks.workloads.events import Attribute, Events, Integers
+from benchmarks.workloads.ads import ads
+from benchmarks.workloads.begen import begen
+from benchmarks.workloads.equalities import equalities
+from benchmarks.workloads.events import Attribute, Events
 from benchmarks.workloads.forms import SIGNS, Subscriptions, TestColumn, Workload
+from benchmarks.workloads.intervals import intervals
 from benchmarks.workloads.paper004 import paper004
+from benchmarks.workloads.runs import Integers
 from benchmarks.workloads.stock import stock
 
 __all__ = [
@@ -13,6 +18,10 @@ __all__ = [
     "Subscriptions",
     "TestColumn",
     "Workload",
+    "ads",
+    "begen",
+    "equalities",
+    "intervals",
     "paper004",
     "stock",
 ]

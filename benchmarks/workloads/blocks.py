@@ -1,7 +1,8 @@
 """Subscriptions in columns, as an index takes them: one block of clauses for each shape.
 
-There may be nearly as many shapes as clauses, so what is done for all tests at once is done in NumPy, and what is left
-for a block and a test is cutting slices.
+There may be nearly as many shapes as clauses, so what is done for all tests at once is done in NumPy. What is left for
+a block of several clauses is cutting slices; for a block of one, looking up operands that are made once for all tests
+that are the same.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,137 +19,125 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.workloads.events import Integers, starts_of
+from benchmarks.workloads.grouping import Groups, by_test, same_row, same_shape
+from benchmarks.workloads.runs import Integers, places
 from tidings.atoms import Column
-from tidings.compiler.plan import ClauseBlock, Compiled, Literals, Numbers, Operands, Relation, TestShape
+from tidings.compiler.plan import ClauseBlock, Compiled, Numbers, Operands, Relation, TestShape
 
 if TYPE_CHECKING:
     from benchmarks.workloads.forms import Subscriptions
 
 RELATIONS = 16
-"""More than there are relations: attribute number times this, plus the relation, tells tests apart."""
+"""More than there are relations: a test's token is its attribute's number times this, plus the relation."""
+
+Doubles = npt.NDArray[np.float64]
 
 
 def compiled(subscriptions: Subscriptions, first: int) -> Compiled:
+    tokens = subscriptions.attribute.astype(np.int64) * RELATIONS + subscriptions.relation
+    groups = same_shape(tokens, subscriptions.starts)
+    alone = groups.sizes == 1
     with _no_collection():
-        blocks = tuple(_Blocks(subscriptions).all())
+        single = _single(subscriptions, tokens, groups.only(alone))
+        blocks = (*single, *_several(subscriptions, tokens, groups.only(~alone)))
     return Compiled(_table(len(subscriptions), first), blocks, (), ())
 
 
-class _Group(NamedTuple):
-    """Clauses in the order of their shapes: those of group g are `order[bounds[g]:bounds[g + 1]]`."""
+def _single(asked: Subscriptions, tokens: Integers, groups: Groups) -> Iterator[ClauseBlock]:
+    """Blocks of one clause each."""
+    if not len(groups.order):
+        return
+    tests = places(asked.starts, groups.order)
+    number, shapes, operands = _distinct(asked, tokens, tests)
+    owners = asked.owner[groups.order]
+    lengths = np.diff(asked.starts)[groups.order].tolist()
+    numbers = iter(number.tolist())
+    for row, length in enumerate(lengths):
+        mine = list(islice(numbers, length))
+        yield ClauseBlock(
+            tuple([shapes[test] for test in mine]),
+            tuple([operands[test] for test in mine]),
+            owners[row : row + 1],
+        )
 
-    order: npt.NDArray[np.int32]
-    bounds: Integers
+
+def _distinct(
+    asked: Subscriptions, tokens: Integers, tests: Integers
+) -> tuple[npt.NDArray[np.int32], list[TestShape], list[Operands]]:
+    """For each test its number among the different ones, and those ones' shapes and operands."""
+    columns = tokens[tests], asked.low[tests], asked.high[tests]
+    same = same_row(columns)
+    number = np.empty(len(tests), np.int32)
+    number[same.order] = np.repeat(np.arange(len(same.sizes), dtype=np.int32), same.sizes)
+    kinds = _Kinds(asked)
+    token, low, high = (column[same.leaders] for column in columns)
+    found = list(map(kinds.__getitem__, token.tolist()))
+    values = low.astype(np.float64), high.astype(np.float64)
+    operands = [_operands([kind], *values, at, 1)[0] for at, kind in enumerate(found)]
+    return number, [kind.shape for kind in found], operands
 
 
-class _Blocks:
+def _several(asked: Subscriptions, tokens: Integers, groups: Groups) -> Iterator[ClauseBlock]:
+    """Blocks of several clauses: their operands are slices of two long arrays."""
+    rows, leaders, kinds = asked.owner[groups.order], groups.leaders, _Kinds(asked)
+    tests = np.diff(asked.starts)[leaders].tolist()
+    shapes = iter(tokens[places(asked.starts, leaders)].tolist())
+    columns = by_test(asked.starts, groups)
+    low, high = (each[columns].astype(np.float64) for each in (asked.low, asked.high))
+    at = 0
+    for (begin, end), count in zip(pairwise(groups.bounds.tolist()), tests, strict=True):
+        mine = [kinds[token] for token in islice(shapes, count)]
+        operands = _operands(mine, low, high, at, end - begin)
+        at += count * (end - begin)
+        yield ClauseBlock(tuple([kind.shape for kind in mine]), operands, rows[begin:end])
+
+
+class _Kind(NamedTuple):
+    """What all tests of a token have in common."""
+
+    shape: TestShape
+    between: bool
+    names: pa.Array | None
+
+
+class _Kinds(dict[int, _Kind]):
+    """Kinds by token, made when they are first asked for."""
+
     def __init__(self, asked: Subscriptions) -> None:
-        self._asked = asked
-        self._tokens = asked.attribute.astype(np.int64) * RELATIONS + asked.relation
-        self._shapes: dict[int, TestShape] = {}
-        self._names: dict[int, pa.Array] = {}
-        self._rest: dict[int, Integers] = {}
+        self._attributes = asked.attributes
 
-    def all(self) -> Iterator[ClauseBlock]:
-        """The blocks. Their operands are slices of a few long arrays, test after test of each block."""
-        order, bounds = _grouped(self._tokens, self._asked.starts)
-        places = _by_test(self._asked.starts, order, bounds)
-        low, high = (each[places].astype(np.float64) for each in (self._asked.low, self._asked.high))
-        tests = np.diff(self._asked.starts)[order[bounds[:-1]]].tolist()
-        rows, edges, tokens = self._asked.owner[order], bounds.tolist(), self._tokens[places].tolist()
-        at = 0
-        for begin, end, count in zip(edges, edges[1:], tests, strict=False):
-            size = end - begin
-            here = tokens[at : at + count * size : size]
-            operands = []
-            for token in here:
-                operands.append(self._operands(token, low, high, at, at + size))
-                at += size
-            yield ClauseBlock(tuple(map(self._shape, here)), tuple(operands), rows[begin:end])
-
-    def _shape(self, token: int) -> TestShape:
-        found = self._shapes.get(token)
-        if found is None:
-            attribute = self._asked.attributes[token // RELATIONS]
-            found = TestShape(Column(attribute.name), Relation(token % RELATIONS), attribute.kind)
-            self._shapes[token] = found
-        return found
-
-    def _operands(self, token: int, low: object, high: object, begin: int, end: int) -> Operands:
-        values = self._literals(token, low[begin:end])  # type: ignore[index]
-        if token % RELATIONS != Relation.BETWEEN:
-            return Operands(values)
-        return Operands(values, self._literals(token, high[begin:end]))  # type: ignore[index]
-
-    def _literals(self, token: int, values: npt.NDArray[np.float64]) -> Literals:
-        names = self._asked.attributes[token // RELATIONS].names
-        if not names:
-            return Numbers(values, self._nothing(len(values)))
-        if token not in self._names:
-            self._names[token] = pa.array([name.encode() for name in names], pa.binary())
-        return self._names[token].take(pa.array(values.astype(np.int64)))
-
-    def _nothing(self, size: int) -> Integers:
-        """What whole numbers leave over when they are taken as doubles."""
-        if size not in self._rest:
-            self._rest[size] = np.zeros(size, np.int64)
-        return self._rest[size]
+    def __missing__(self, token: int) -> _Kind:
+        attribute = self._attributes[token // RELATIONS]
+        shape = TestShape(Column(attribute.name), Relation(token % RELATIONS), attribute.kind)
+        names = pa.array([name.encode() for name in attribute.names], pa.binary())
+        self[token] = _Kind(shape, shape.relation is Relation.BETWEEN, names if attribute.names else None)
+        return self[token]
 
 
-def _grouped(tokens: Integers, starts: Integers) -> _Group:
-    """Clauses of the same tests in the same order come together, found by a hash that is checked afterwards."""
-    lengths = np.diff(starts)
-    if not lengths.all():
-        raise ValueError("a clause without tests has no shape")
-    place = np.arange(len(tokens)) - np.repeat(starts[:-1], lengths)
-    hashes = np.add.reduceat(_mixed(_mixed(tokens.view(np.uint64)) + place.view(np.uint64)), starts[:-1])
-    order = np.argsort(hashes, kind="stable").astype(np.int32)
-    new = np.flatnonzero(np.diff(hashes[order], prepend=~hashes[order[:1]])) if len(order) else order
-    bounds = np.append(new, len(order)).astype(np.int64)
-    leader = order[bounds[:-1]]
-    _check(tokens, starts, order, np.repeat(leader, np.diff(bounds)))
-    return _Group(order, bounds)
+def _operands(kinds: list[_Kind], low: Doubles, high: Doubles, at: int, size: int) -> tuple[Operands, ...]:
+    """The operands of a block's tests. Written without a call for each: there may be millions."""
+    operands, nothing = [], _nothing(size)
+    for kind in kinds:
+        end = at + size
+        if kind.names is not None:
+            operands.append(_texts(kind.names, low[at:end], high[at:end] if kind.between else None))
+        elif kind.between:
+            operands.append(Operands(Numbers(low[at:end], nothing), Numbers(high[at:end], nothing)))
+        else:
+            operands.append(Operands(Numbers(low[at:end], nothing)))
+        at = end
+    return tuple(operands)
 
 
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finisher of splitmix64: each bit of the number changes about half of the result's."""
-    mixed = numbers * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    return mixed ^ (mixed >> np.uint64(27))
+def _texts(names: pa.Array, low: Doubles, high: Doubles | None) -> Operands:
+    upper = None if high is None else names.take(pa.array(high.astype(np.int64)))
+    return Operands(names.take(pa.array(low.astype(np.int64))), upper)
 
 
-def _check(
-    tokens: Integers, starts: Integers, order: npt.NDArray[np.int32], like: npt.NDArray[np.int32]
-) -> None:
-    """Every clause of a group has the tests of the group's first one."""
-    lengths = np.diff(starts)
-    same = np.array_equal(lengths[order], lengths[like])
-    if not same or not np.array_equal(tokens[_runs(starts, order)], tokens[_runs(starts, like)]):
-        raise ValueError("two shapes have the same hash: another multiplier is needed")
-
-
-def _runs(starts: Integers, clauses: npt.NDArray[np.int32]) -> Integers:
-    """The places of these clauses' tests, clause after clause."""
-    lengths = np.diff(starts)[clauses]
-    begins = starts_of(lengths)
-    return np.arange(begins[-1]) + np.repeat(starts[clauses] - begins[:-1], lengths)
-
-
-def _by_test(starts: Integers, order: npt.NDArray[np.int32], bounds: Integers) -> Integers:
-    """The places of all tests, group by group, in a group test by test: columns without gaps.
-
-    Test j of row i of a group with k rows stands at j * k + i of the group.
-    """
-    lengths, sizes = np.diff(starts)[order], np.diff(bounds)
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    base = starts_of(lengths)[bounds[:-1]]
-    row = np.arange(len(order)) - bounds[group]
-    number = np.arange(int(lengths.sum())) - np.repeat(starts_of(lengths)[:-1], lengths)
-    target = np.repeat(base[group] + row, lengths) + number * np.repeat(sizes[group], lengths)
-    places = np.empty(len(target), np.int64)
-    places[target] = _runs(starts, order)
-    return places
+@cache
+def _nothing(size: int) -> Integers:
+    """What whole numbers leave over when they are taken as doubles."""
+    return np.zeros(size, np.int64)
 
 
 def _table(size: int, first: int) -> pa.Table:

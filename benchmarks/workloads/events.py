@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.workloads.runs import Integers, starts_of
 from tidings.atoms import AtomKind, Atoms, Event
 from tidings.values import Kind
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -107,11 +106,6 @@ def table(attributes: tuple[Attribute, ...], values: Integers, present: Any = No
         present = np.ones(values.shape, np.bool_)
     columns = np.nonzero(present)[1].astype(np.int32)
     return Events(attributes, starts_of(present.sum(axis=1)), columns, values[present].astype(np.int64))
-
-
-def starts_of(lengths: npt.ArrayLike) -> Integers:
-    """Where each of several runs begins when they are laid one after another, and where the last one ends."""
-    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
 def _laid_out(names: Sequence[str], text: bytearray) -> tuple[Integers, npt.NDArray[np.int32]]:

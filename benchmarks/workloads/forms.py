@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.workloads.blocks import compiled
-from benchmarks.workloads.events import Attribute, Events, Integers, starts_of
+from benchmarks.workloads.events import Attribute, Events
+from benchmarks.workloads.runs import Integers, starts_of
 from tidings.atoms import Column
 from tidings.compiler.plan import Compiled, Operand, Plan, Relation, Test, TestShape
 

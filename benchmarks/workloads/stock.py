@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.workloads.events import Attribute, Events, Integers, table
+from benchmarks.workloads.draws import drawn
+from benchmarks.workloads.events import Attribute, Events, table
 from benchmarks.workloads.forms import Subscriptions, Workload, conjunctions
+from benchmarks.workloads.runs import Integers
 from tidings.compiler.plan import Relation
 
 FIELDS = ("symbol", "price", "open", "high", "low", "close", "volume")
@@ -21,22 +23,27 @@ def stock(
     events: int,
     symbols: int = 5000,
     ease: float = 0.0,
+    skewed: bool = False,
     seed: int = 3,
-    name: str = "stock",
+    name: str = "",
 ) -> Workload:
     """One equality of 5,000 symbols and four ranges; quotes of seven fields.
 
         symbol = 'S0017' and price > 20133 and open < 19876 and high > 20210 and volume > 431187
 
     Prices (in cents) spread by two percent around each symbol's own. `ease` moves all bounds by so many spreads
-    towards matching: 0 lets 9% of a symbol's subscriptions match, higher values more.
+    towards matching: 0 lets 9% of a symbol's subscriptions match, higher values more. `skewed` draws symbols by Zipf's
+    law, in subscriptions and in quotes: popular ones are asked for and quoted more often.
     """
     rng = np.random.default_rng(seed)
     names = tuple(f"S{code:04d}" for code in range(symbols))
     attributes = (Attribute("symbol", names), *(Attribute(name) for name in FIELDS[1:]))
     level = rng.integers(1000, 50000, symbols)
-    asked = _asked(attributes, _bounds(rng, level, subscriptions, ease))
-    return Workload(name, asked, _quotes(rng, attributes, level, events))
+    asked_for = drawn(rng, symbols, subscriptions, skewed)
+    asked = _asked(attributes, _bounds(rng, asked_for, level[asked_for], ease))
+    quoted = drawn(rng, symbols, events, skewed)
+    title = name or ("stock, Zipf" if skewed else "stock")
+    return Workload(title, asked, _quotes(rng, attributes, quoted, level[quoted]))
 
 
 def _asked(attributes: tuple[Attribute, ...], bounds: Integers) -> Subscriptions:
@@ -50,20 +57,17 @@ def _around(rng: np.random.Generator, level: Integers, shift: float = 0.0) -> In
     return np.maximum(1, moved.astype(np.int64))
 
 
-def _bounds(rng: np.random.Generator, level: Integers, rows: int, ease: float) -> Integers:
-    symbol = rng.integers(0, len(level), rows)
-    mine = level[symbol]
-    price, opening, high = _around(rng, mine, -ease), _around(rng, mine, ease), _around(rng, mine, -ease)
-    volume = (rng.integers(1, VOLUMES, rows) * 2.0**-ease).astype(np.int64)
+def _bounds(rng: np.random.Generator, symbol: Integers, level: Integers, ease: float) -> Integers:
+    price, opening, high = _around(rng, level, -ease), _around(rng, level, ease), _around(rng, level, -ease)
+    volume = (rng.integers(1, VOLUMES, len(symbol)) * 2.0**-ease).astype(np.int64)
     return np.column_stack([symbol, price, opening, high, volume])
 
 
 def _quotes(
-    rng: np.random.Generator, attributes: tuple[Attribute, ...], level: Integers, rows: int
+    rng: np.random.Generator, attributes: tuple[Attribute, ...], symbol: Integers, level: Integers
 ) -> Events:
-    symbol = rng.integers(0, len(level), rows)
-    price, opening, close = (_around(rng, level[symbol]) for _ in range(3))
-    high = np.maximum(price, opening) + rng.integers(0, 50, rows)
-    low = np.maximum(1, np.minimum(price, opening) - rng.integers(0, 50, rows))
-    volume = rng.integers(1, VOLUMES, rows)
+    price, opening, close = (_around(rng, level) for _ in range(3))
+    high = np.maximum(price, opening) + rng.integers(0, 50, len(symbol))
+    low = np.maximum(1, np.minimum(price, opening) - rng.integers(0, 50, len(symbol)))
+    volume = rng.integers(1, VOLUMES, len(symbol))
     return table(attributes, np.column_stack([symbol, price, opening, high, low, close, volume]))
