@@ -13,7 +13,7 @@ from tests.matching.indexed import compiled_of
 from tests.matching.plans import a_test, events, plans
 from tests.matching.test_contract import FEWER
 from tidings.atoms import Aspect, AtomKind, Atoms, Column, Event
-from tidings.compiler.pipeline import compile_columns, compile_many, understand
+from tidings.compiler.pipeline import compile_many, understand
 from tidings.compiler.plan import Compiled, Plan, Relation
 from tidings.errors import InputError, SetupError
 from tidings.kernels import encode
@@ -26,10 +26,6 @@ from tidings.values import parse_instant, show
 
 def compiled(**texts: str) -> Compiled:
     return compile_many([Subscription(id, "ana", "predicates", text) for id, text in texts.items()])
-
-
-def recompiled(table: object) -> Compiled:
-    return compile_columns(*(column.combine_chunks() for column in table.columns))  # type: ignore[attr-defined]
 
 
 def found(index: Index, *published: Event) -> set[tuple[int, str]]:
@@ -176,7 +172,7 @@ def test_a_reader_is_not_disturbed_by_a_writer(tmp_path: Path) -> None:
     writer.add(compiled(cheap="price < 200"))
     reader = Index.open(tmp_path / "index")
     writer.add(compiled(cheap="price < 100", dear="price > 1000"))
-    writer.compact(recompiled)
+    writer.compact()
     assert found(reader, {"price": [150]}) == {(0, "cheap")}
     assert found(Index.open(tmp_path / "index", reader.version), {"price": [150]}) == {(0, "cheap")}
     assert found(writer, {"price": [150]}) == set()
@@ -189,19 +185,19 @@ def test_compaction_keeps_the_answers_and_drops_what_is_dead(tmp_path: Path) -> 
         index.add(compiled(**{f"s{number}": f"price > {number}", f"t{number}": "kind in ('a', 'b')"}))
     index.remove([f"t{number}" for number in range(9)])
     before = found(index, {"price": [5], "kind": ["b"]})
-    index.compact(recompiled, most=4)
+    index.compact(most=4)
     assert len(index.describe()) <= 4
     assert found(index, {"price": [5], "kind": ["b"]}) == before
-    index.compact(recompiled)
+    index.compact()
     assert [(s.subscriptions, s.removed) for s in index.describe()] == [(11, 0)]
     assert found(index, {"price": [5], "kind": ["b"]}) == before
 
 
 def test_compacting_what_is_compact_changes_nothing(tmp_path: Path) -> None:
     index = Index.create(tmp_path / "index")
-    assert index.compact(recompiled) == index.version
+    assert index.compact() == index.version
     index.add(compiled(cheap="price < 200"))
-    assert index.compact(recompiled) == index.version
+    assert index.compact() == index.version
 
 
 def test_removing_everything_leaves_an_empty_index(tmp_path: Path) -> None:
@@ -218,7 +214,7 @@ def test_collecting_deletes_only_what_no_kept_version_uses(tmp_path: Path) -> No
     for number in range(4):
         index.add(compiled(**{f"s{number}": f"price > {number}"}))
     index.remove(["s0"])
-    index.compact(recompiled)
+    index.compact()
     index.collect(keep_versions=1)
     kept = sorted(path.name.split("-")[0] for path in folder.iterdir())
     assert kept == ["CURRENT", "manifest", "segment"]
@@ -237,7 +233,7 @@ def test_an_index_lets_go_of_what_it_no_longer_uses(tmp_path: Path) -> None:
         index.remove([f"t{number}"])
         assert len(index.match([{"price": [100]}])) == number + 1
         index.collect(keep_versions=1)
-    index.compact(recompiled)
+    index.compact()
     index.collect(keep_versions=1)
     assert len(index.match([{"price": [100]}])) == 6
     mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if str(folder) in line]

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.compiler.plan import (
@@ -22,6 +23,8 @@ from tidings.compiler.plan import (
     TestShape,
 )
 from tidings.values import Instant, Kind, Literal, split_number
+
+Places = npt.NDArray[np.int64]
 
 
 def pack(plans: Mapping[int, Plan]) -> list[ClauseBlock]:
@@ -105,6 +108,31 @@ def _join_offsets(parts: Sequence[Any]) -> Any:
     starts = np.cumsum([0, *(part[-1] for part in parts[:-1])])
     moved = [part[1:] + start for part, start in zip(parts, starts, strict=True)]
     return np.concatenate([[0], *moved]).astype(np.int64)
+
+
+def take(block: ClauseBlock, places: Places) -> ClauseBlock:
+    """The clauses at these places of a block."""
+    operands = tuple(_take_operands(each, places) for each in block.operands)
+    return ClauseBlock(block.shape, operands, block.rows[places])
+
+
+def _take_operands(operands: Operands, places: Places) -> Operands:
+    if operands.offsets is not None and operands.values is not None:
+        counts = np.diff(operands.offsets)[places]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        inside = np.arange(offsets[-1]) + np.repeat(operands.offsets[places] - offsets[:-1], counts)
+        return Operands(take_literals(operands.values, inside), offsets=offsets)
+    values, upper = (
+        None if each is None else take_literals(each, places) for each in (operands.values, operands.upper)
+    )
+    return Operands(values, upper)
+
+
+def take_literals(column: Literals, places: Places) -> Literals:
+    """The literals at these places of a column."""
+    if isinstance(column, Numbers):
+        return Numbers(column.nearest[places], column.rest[places])
+    return column.take(pa.array(places)) if isinstance(column, pa.Array) else column[places]
 
 
 def unpack(compiled: Compiled) -> list[Plan]:

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from tidings.compiler.blocks import join_literals, literal_column, merge, pack
+from tidings.compiler.blocks import join_literals, literal_column, merge, pack, take_literals
 from tidings.compiler.columns import Mask, Sort, Written
 from tidings.compiler.context import Context
 from tidings.compiler.lower import domains_of, lower, shape_of
-from tidings.compiler.plan import ClauseBlock, Literals, Numbers, Operands, Plan, Relation
+from tidings.compiler.plan import ClauseBlock, Literals, Operands, Plan, Relation
 from tidings.compiler.rewrites import clauses_of, comparison_of
 from tidings.compiler.skeletons import Skeleton, group_texts, literal_ends
 from tidings.compiler.suspects import suspects
@@ -187,7 +186,7 @@ def _compile_shape(
     suspect |= suspects(shape.tree, shape.clauses, columns, schema, len(rows))
     fine = np.flatnonzero(~suspect)
     if len(fine) < len(rows):
-        columns = {ordinal: _take(column, fine) for ordinal, column in columns.items()}
+        columns = {ordinal: take_literals(column, fine) for ordinal, column in columns.items()}
     if len(fine):
         into.know(domains_of(shape.clauses))
     for clause in clauses_of(shape.clauses) if len(fine) else ():
@@ -203,12 +202,6 @@ def _dated_otherwise(written: Written, kind: Kind, place: int) -> Mask:
         return np.zeros(len(written.sorts), np.bool_)
     named: Mask = ~written.read(Kind.INSTANT)[1]
     return np.zeros_like(named) if named[place] else named
-
-
-def _take(column: Literals, places: Places) -> Literals:
-    if isinstance(column, Numbers):
-        return Numbers(column.nearest[places], column.rest[places])
-    return column.take(pa.array(places)) if isinstance(column, pa.Array) else column[places]
 
 
 def _operands(leaf: Comparison, columns: Mapping[int, Literals], rows: int) -> Operands:
@@ -230,4 +223,4 @@ def _operands(leaf: Comparison, columns: Mapping[int, Literals], rows: int) -> O
 def _interleave(columns: Sequence[Literals], rows: int) -> Literals:
     """The first of every column, then the second of every column, and so on."""
     order = np.arange(rows * len(columns)).reshape(len(columns), rows).T.ravel()
-    return _take(join_literals(columns), order)
+    return take_literals(join_literals(columns), order)

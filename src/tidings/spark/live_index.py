@@ -14,22 +14,17 @@ import json
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from tidings.compiler.pipeline import compile_many
 from tidings.compiler.plan import Compiled
 from tidings.durable import write_whole
 from tidings.errors import SetupError
-from tidings.matching.index import Index
+from tidings.matching.index import Index, Merger
 from tidings.model import Subscription
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
-from tidings.spark.subscription_file import compile_table
 from tidings.store import DeadLetter, Store
-
-MOST_SEGMENTS = 12
-SEGMENTS_AFTER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +46,27 @@ class LiveIndex:
         self._schema = EventSchema()
         self.schema_text: str | None = None
         self.index, self._state = self._start()
+        self._merger = Merger(self.index)
 
     def refresh(self) -> None:
-        """Take over what changed in the store. A new schema means that every text is compiled anew."""
+        """Take over what changed in the store. A new schema means that every text is compiled anew.
+
+        Then segments are merged where that is worth it, large ones beside the batches to come.
+        """
         if self._store.schemas.version() != self._state.schema:
+            self._merger.finish()
             self.index, self._state = self._build()
+            self._merger = Merger(self.index)
+        self._take_over()
+        self._merger.step()
+        if self.index.version != self._state.index:
+            self._remember(self._state.subscriptions)
+
+    def _take_over(self) -> None:
         changes = self._store.subscriptions.changes(self._state.subscriptions)
         if changes.version == self._state.subscriptions:
             return
-        self.index.remove(changes.removed)
-        self.index.add(self._compile(changes.added))
-        if len(self.index.describe()) > MOST_SEGMENTS:
-            self.index.compact(self._recompile, SEGMENTS_AFTER)
+        self.index.change(changes.removed, self._compile(changes.added))
         self._remember(changes.version)
 
     def tidy(self) -> None:
@@ -127,6 +131,3 @@ class LiveIndex:
         letters = (DeadLetter(one.id, one.reason, one.facts) for one in compiled.rejects)
         self._store.dead_letters.add("subscriptions", letters)
         return compiled
-
-    def _recompile(self, table: Any) -> Compiled:
-        return compile_table(table, self._schema)

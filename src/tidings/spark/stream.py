@@ -283,7 +283,7 @@ def _added(live: Live, batch: int, events: int, dead: int, committed: Any, posit
         position=position,
         lag=max(0, live.head() - position),
         subscriptions=live.index.index.size,
-        segments=len(live.index.index.describe()),
+        segments=live.index.index.segments,
         total_events=before.total_events + events,
         total_notifications=before.total_notifications + committed.new,
         total_dead_letters=before.total_dead_letters + dead,

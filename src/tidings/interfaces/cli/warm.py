@@ -53,7 +53,9 @@ def _matched(texts: Sequence[str], schema: EventSchema | None) -> int:
     with TemporaryDirectory() as folder:
         index = Index.create(Path(folder, "segments"))
         for one in wanted:
-            version = index.add(compile_many([one], schema))
+            index.add(compile_many([one], schema))
+        index.remove([wanted[-1].id])
+        version = index.add(compile_many([wanted[-1]], schema))
         job = Job(str(index.folder), version, dump(schema) if schema else None, "id", folder, True)
         [report] = stage(job)([_publications()])
     return int(json.loads(report["report"][0].as_py())["found"])

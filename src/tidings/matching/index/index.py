@@ -1,52 +1,34 @@
 """The index: segments in a folder, and which of their subscriptions are still wanted.
 
-Adding subscriptions writes one new segment; removing them marks their rows as dead; compacting writes what is alive
-anew. Each change makes a new *version*: a small manifest that lists segments and marks. Nothing a version refers to is
-ever changed, so that a reader of version 7 is not disturbed while version 8 is written.
+Adding subscriptions writes one new segment; removing them marks their rows as dead; merging makes one segment of
+several. Each change makes a new *version*: a small manifest that lists segments and marks. Nothing a version refers to
+is ever changed, so that a reader of version 7 is not disturbed while version 8 is written. A change costs what it is
+worth: ids are looked up, and what is written is the new segment, the new marks and the manifest.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidings.atoms import Atoms, Event
 from tidings.compiler.plan import Compiled
-from tidings.durable import sync, write_whole
-from tidings.errors import SetupError, TidingsError
+from tidings.errors import SetupError
+from tidings.kernels.rows import keep_alive
+from tidings.matching.index import versions
 from tidings.matching.index.matches import Matches
-from tidings.matching.index.segment import ClusterDescription, Segment, write_segment
+from tidings.matching.index.merging import Merge, to_at_most, worth_merging
+from tidings.matching.index.segment import ClusterDescription, write_segment
+from tidings.matching.index.versions import Part
+from tidings.matching.index.view import View
 
-_CURRENT = "CURRENT"
 _FIRST_PART = 64
-
-Recompile = Callable[[pa.Table], Compiled]
-"""Compiles subscriptions (id, subscriber, language, text) once more, for compaction."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A segment in a version: its folder's name, how many subscriptions it has, and the file of dead rows if any."""
-
-    name: str
-    subscriptions: int
-    dead_file: str | None = None
-    dead: int = 0
-
-    @property
-    def alive(self) -> int:
-        return self.subscriptions - self.dead
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +41,17 @@ class SegmentDescription:
 
 
 class Index:
-    """Standing subscriptions, ready to be matched. One writer at a time; any number of readers."""
+    """Standing subscriptions, ready to be matched. One writer at a time; any number of readers.
+
+    Another thread may match while the writer's thread changes the index: a batch is matched with one version of it.
+    """
 
     def __init__(self, folder: Path, version: int, parts: Sequence[Part], keep: Any = None) -> None:
-        self.folder, self.version = folder, version
-        self._parts = list(parts)
+        self.folder = folder
+        self._now = View(folder, version, parts)
         self._keep = keep
-        self._segments: dict[str, Segment] = {}
-        self._dead: dict[str, npt.NDArray[np.bool_]] = {}
         self._part = _FIRST_PART
+        self._merging: dict[str, Merge] = {}
 
     @classmethod
     def create(cls, folder: Path | str | None = None) -> Index:
@@ -75,7 +59,7 @@ class Index:
         keep = tempfile.TemporaryDirectory(prefix="tidings-index-") if folder is None else None
         place = Path(keep.name) if keep else Path(folder or "")
         place.mkdir(parents=True, exist_ok=True)
-        if (place / _CURRENT).exists():
+        if versions.is_index(place):
             raise SetupError(
                 "there is an index already", where=str(place), hint="open it, or give another folder"
             )
@@ -87,63 +71,68 @@ class Index:
     def open(cls, folder: Path | str, version: int | None = None) -> Index:
         """The index in a folder, at its current version or at an earlier one that is still there."""
         place = Path(folder)
-        if version is None:
-            if not (place / _CURRENT).exists():
-                raise SetupError("there is no index", where=str(place), hint="Index.create makes one")
-            version = int((place / _CURRENT).read_text())
-        manifest = place / _manifest(version)
-        if not manifest.exists():
-            raise SetupError(f"version {version} of the index is gone", where=str(place))
-        parts = [Part(**entry) for entry in json.loads(manifest.read_text())["segments"]]
-        return cls(place, version, parts)
+        version = versions.current(place) if version is None else version
+        return cls(place, version, versions.read(place, version))
+
+    @property
+    def version(self) -> int:
+        return self._now.version
 
     @property
     def size(self) -> int:
         """How many subscriptions there are."""
-        return sum(part.alive for part in self._parts)
+        return sum(part.alive for part in self._now.parts)
+
+    @property
+    def segments(self) -> int:
+        """How many segments they stand in: each is matched for itself."""
+        return len(self._now.parts)
 
     @property
     def nbytes(self) -> int:
         """What matching keeps in memory, ids included."""
-        return sum(self._segment(part).nbytes for part in self._parts)
+        return sum(segment.nbytes for segment, _ in self._now.opened)
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path some subscription looks at: nothing else of a publication needs decoding."""
-        return tuple(sorted({c.path for part in self._parts for c in self._segment(part).columns}))
+        return tuple(sorted({column.path for segment, _ in self._now.opened for column in segment.columns}))
 
     @property
     def ids(self) -> pa.Array:
         """The ids of all subscriptions, those of removed ones too, in the order of `Matches.subscription`."""
-        parts = [self._segment(part).ids for part in self._parts]
+        parts = [segment.ids for segment, _ in self._now.opened]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
     def add(self, compiled: Compiled) -> int:
         """Add subscriptions as one new segment; those with known ids replace the old ones. The new version."""
-        if compiled.subscriptions.num_rows == 0:
-            return self.version
-        parts = self._without(compiled.subscriptions.column("id").combine_chunks())
-        return self._publish([*parts, self._write(compiled)])
+        return self.change((), compiled)
 
     def remove(self, ids: Iterable[str]) -> int:
         """Remove subscriptions by id; how many there were."""
         before = self.size
-        parts = self._without(pa.array(list(ids), pa.string()))
-        removed = before - sum(part.alive for part in parts)
-        if removed:
-            self._publish(parts)
-        return removed
+        self._publish_if_new(self._without(pa.array(list(ids), pa.string())))
+        return before - self.size
+
+    def change(self, removed: Iterable[str], added: Compiled) -> int:
+        """Remove some and add others in one step: no reader sees the one without the other. The new version."""
+        new = added.subscriptions.column("id").combine_chunks()
+        parts = self._without(pa.concat_arrays([pa.array(list(removed), pa.string()), new.cast(pa.string())]))
+        if len(new):
+            name = self._new_name("segment")
+            write_segment(self.folder / name, added)
+            parts.append(Part(name, len(new)))
+        return self._publish_if_new(parts)
 
     def match(self, batch: Atoms | Iterable[Event]) -> Matches:
         """All pairs of a publication of the batch and a subscription it satisfies."""
         atoms = batch if isinstance(batch, Atoms) else Atoms.of(batch)
         found = []
-        for part in self._parts:
-            segment = self._segment(part)
+        for segment, dead in self._now.opened:
             publication, subscription = segment.match(atoms)
-            if part.dead_file:
-                alive = ~self._dead_rows(part)[subscription]
-                publication, subscription = publication[alive], subscription[alive]
+            if dead is not None:
+                count = keep_alive(dead, publication, subscription)
+                publication, subscription = publication[:count], subscription[:count]
             found.append((segment, publication, subscription))
         return Matches(found)
 
@@ -162,101 +151,83 @@ class Index:
             first, size = last, max(1, min(4 * size, int(most / each)))
         self._part = min(size, max(_FIRST_PART, atoms.count))
 
-    def compact(self, recompile: Recompile, most: int = 1) -> int:
-        """Merge segments until at most `most` are left: first those of which a fifth is dead, then the smallest.
+    def merge(self) -> int:
+        """Merge segments where that is worth it: after many small additions, or where much is dead. The version."""
+        while merge := self.plan_merge():
+            merge.write()
+            self.adopt(merge)
+        return self.version
 
-        One dead row in a million is no reason to write the million anew. The new version.
+    def compact(self, most: int = 1) -> int:
+        """Merge segments until at most `most` are left, whatever it costs. The version."""
+        parts = to_at_most(self._now.parts, most)
+        if parts:
+            merge = self._plan(parts)
+            merge.write()
+            self.adopt(merge)
+        return self.version
+
+    def plan_merge(self, most: int | None = None) -> Merge | None:
+        """A merge that is worth it, of at most so many subscriptions: to be written and then adopted.
+
+        It can be written in another thread. Meanwhile the index may be matched and changed and other segments merged.
         """
-        by_size = sorted(self._parts, key=lambda part: (part.dead * 5 < part.subscriptions, part.alive))
-        merged = (
-            [p for p in by_size if p.dead] if len(by_size) <= most else by_size[: len(by_size) - most + 1]
-        )
-        if not merged:
-            return self.version
-        kept = [part for part in self._parts if part not in merged]
-        alive = pa.concat_tables([self._alive(part) for part in merged])
-        if alive.num_rows == 0:
-            return self._publish(kept)
-        compiled = recompile(alive)
-        if compiled.rejects:
-            first = compiled.rejects[0]
-            raise TidingsError(f"subscription {first.id} was accepted and is refused now: {first.reason}")
-        return self._publish([*kept, self._write(compiled)])
+        busy = self._being_merged()
+        parts = worth_merging([part for part in self._now.parts if part.name not in busy])
+        if not parts or (most is not None and sum(part.alive for part in parts) > most):
+            return None
+        return self._plan(parts)
+
+    def adopt(self, merge: Merge) -> int:
+        """Put a merged segment in the place of those it was made from. The new version."""
+        del self._merging[merge.name]
+        names = {part.name for part in merge.parts}
+        parts = [part for part in self._now.parts if part.name not in names]
+        if merge.subscriptions:
+            merged = Part(merge.name, merge.subscriptions)
+            parts.append(
+                self._now.without(merged, merge.died_since(self._now), self._new_name("dead", ".npy"))
+            )
+        return self._publish(parts)
 
     def collect(self, keep_versions: int = 2) -> None:
         """Delete the files that none of the newest versions refers to."""
-        versions = sorted(int(path.stem.split("-")[1]) for path in self.folder.glob("manifest-*.json"))
-        kept = set(versions[-keep_versions:]) | {self.version}
-        used: set[str | None] = set()
-        for version in kept:
-            entries = json.loads((self.folder / _manifest(version)).read_text())["segments"]
-            used |= {entry["name"] for entry in entries} | {entry["dead_file"] for entry in entries}
-        for version in set(versions) - kept:
-            (self.folder / _manifest(version)).unlink()
-        for path in self.folder.iterdir():
-            if path.name.startswith(("segment-", "dead-")) and path.name not in used:  # unfinished ones, too
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        kept = {*versions.numbers(self.folder)[-keep_versions:], self.version}
+        versions.collect(self.folder, kept, {*self._merging, *self._being_merged()})
 
     def describe(self) -> list[SegmentDescription]:
         """What stands in each segment and how it is reached."""
         return [
-            SegmentDescription(part.name, part.subscriptions, part.dead, s.nbytes, s.describe())
-            for part in self._parts
-            for s in [self._segment(part)]
+            SegmentDescription(part.name, part.subscriptions, part.dead, segment.nbytes, segment.describe())
+            for part, (segment, _) in zip(self._now.parts, self._now.opened, strict=True)
         ]
 
-    def _write(self, compiled: Compiled) -> Part:
-        # Not the version alone: one that was being written when the process died may have left a folder behind.
-        name = f"segment-{self.version + 1:08d}-{uuid4().hex[:6]}"
-        write_segment(self.folder / name, compiled)
-        return Part(name, compiled.subscriptions.num_rows)
+    def _plan(self, parts: Sequence[Part]) -> Merge:
+        merge = Merge(self._now, parts, self._new_name("segment"))
+        self._merging[merge.name] = merge
+        return merge
 
-    def _publish(self, parts: Sequence[Part]) -> int:
-        """Make these parts the next version, for everyone who opens the index from now on."""
-        version = self.version + 1
-        entries = [{s: getattr(part, s) for s in part.__slots__} for part in parts if part.alive]
-        write_whole(self.folder / _manifest(version), json.dumps({"segments": entries}))
-        write_whole(self.folder / _CURRENT, str(version))
-        self.version, self._parts = version, [part for part in parts if part.alive]
-        self._forget()
-        return version
-
-    def _forget(self) -> None:
-        """Let go of what this version does not use: a file that is mapped keeps its place on the disk."""
-        segments, dead = {part.name for part in self._parts}, {part.dead_file for part in self._parts}
-        self._segments = {name: held for name, held in self._segments.items() if name in segments}
-        self._dead = {name: held for name, held in self._dead.items() if name in dead}
+    def _being_merged(self) -> set[str]:
+        return {part.name for merge in self._merging.values() for part in merge.parts}
 
     def _without(self, ids: pa.Array) -> list[Part]:
         """The parts, with these ids marked as dead."""
-        parts = []
-        for part in self._parts:
-            hit = pc.is_in(self._segment(part).ids, value_set=ids).to_numpy(zero_copy_only=False)
-            dead = hit | self._dead_rows(part)
-            count = int(dead.sum())
-            if count != part.dead:
-                name = f"dead-{self.version + 1:08d}-{uuid4().hex[:6]}.npy"
-                np.save(self.folder / name, dead)
-                sync(self.folder / name)
-                part = Part(part.name, part.subscriptions, name, count)
-            parts.append(part)
-        return parts
+        view = self._now
+        rows = ((part, view.rows_of(part, ids)) for part in view.parts)
+        return [view.without(part, found, self._new_name("dead", ".npy")) for part, found in rows]
 
-    def _segment(self, part: Part) -> Segment:
-        if part.name not in self._segments:
-            self._segments[part.name] = Segment(self.folder / part.name)
-        return self._segments[part.name]
+    def _publish_if_new(self, parts: Sequence[Part]) -> int:
+        return self.version if tuple(parts) == self._now.parts else self._publish(parts)
 
-    def _dead_rows(self, part: Part) -> npt.NDArray[np.bool_]:
-        if part.dead_file is None:
-            return np.zeros(part.subscriptions, bool)
-        if part.dead_file not in self._dead:
-            self._dead[part.dead_file] = np.load(self.folder / part.dead_file, mmap_mode="r")
-        return self._dead[part.dead_file]
+    def _publish(self, parts: Sequence[Part]) -> int:
+        """Make these parts the next version, for everyone who opens the index from now on."""
+        version, kept = self.version + 1, [part for part in parts if part.alive]
+        versions.write(self.folder, version, kept)
+        view = View(self.folder, version, kept, self._now)
+        view.opened  # noqa: B018  before a thread that matches can see it, and before the files may go
+        self._now = view
+        return version
 
-    def _alive(self, part: Part) -> pa.Table:
-        return self._segment(part).subscriptions.filter(pa.array(~self._dead_rows(part)))
-
-
-def _manifest(version: int) -> str:
-    return f"manifest-{version:08d}.json"
+    def _new_name(self, what: str, ending: str = "") -> str:
+        # Not the version alone: one that was being written when the process died may have left files behind.
+        return f"{what}-{self.version + 1:08d}-{uuid4().hex[:6]}{ending}"

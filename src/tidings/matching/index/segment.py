@@ -20,6 +20,8 @@ from tidings.kernels import encode as encoding
 from tidings.kernels import match as matching
 from tidings.matching.index.arrays import flatten, map_arrays, rebuild, starts_of, write_arrays
 from tidings.matching.index.builder import build
+from tidings.matching.index.clauses import write_clauses
+from tidings.matching.index.ids import write_ids
 
 _WORTH_SORTING = 256
 Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
@@ -48,6 +50,8 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
         table = compiled.subscriptions.combine_chunks()
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
+    write_ids(unfinished, table.column("id").combine_chunks())
+    write_clauses(unfinished, compiled)
     columns = [asdict(column) for column in built.columns]
     (unfinished / "columns.json").write_text(json.dumps(columns))
     for path in (*unfinished.iterdir(), unfinished):

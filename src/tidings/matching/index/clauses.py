@@ -1,0 +1,155 @@
+"""Clauses on disk: what a segment was made from, kept beside it, so that segments are merged without their texts.
+
+Blocks stand one after the other. What their operands hold goes into one stream for each sort of thing (numbers,
+strings, instants, booleans, lengths of lists), in the order in which the blocks' tests ask for it: a million blocks of
+one row cost no more files or arrays than one block of a million rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.atoms import Aspect, Column
+from tidings.compiler.plan import ClauseBlock, Compiled, Literals, Numbers, Operands, Relation, TestShape
+from tidings.matching.index.arrays import map_arrays, starts_of, write_arrays
+from tidings.schema.domains import Domain, DomainKind
+from tidings.values import Kind
+
+FILE = "clauses.bin"
+Array = npt.NDArray[Any]
+_STREAMS = {
+    "nearest": np.float64,
+    "rest": np.int64,
+    "string_length": np.int32,
+    "string": np.uint8,
+    "micros": np.int64,
+    "boolean": np.bool_,
+    "list_length": np.int32,
+    "row": np.int32,
+    "block_rows": np.int64,
+    "block_tests": np.int64,
+    "test": np.int32,
+}
+
+
+def write_clauses(folder: Path, compiled: Compiled) -> None:
+    """Write the clauses of compiled subscriptions, and the domains they speak of."""
+    streams: dict[str, list[Array]] = defaultdict(list)
+    tests: dict[TestShape, int] = {}
+    for block in compiled.blocks:
+        for name, array in _written(block, tests):
+            streams[name].append(array)
+    arrays = {name: _joined(streams[name], dtype) for name, dtype in _STREAMS.items()}
+    if not arrays["rest"].any():  # nearly always: numbers are the doubles they look like
+        arrays["rest"] = np.empty(0, np.int64)
+    head = {"tests": [_plain(test) for test in tests], "domains": [asdict(each) for each in compiled.domains]}
+    arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
+    write_arrays(folder / FILE, arrays)
+
+
+def _written(block: ClauseBlock, tests: dict[TestShape, int]) -> Iterator[tuple[str, Array]]:
+    """What a block adds to each stream."""
+    yield "block_rows", np.array([len(block.rows)])
+    yield "block_tests", np.array([len(block.shape)])
+    yield "row", block.rows
+    yield "test", np.array([tests.setdefault(test, len(tests)) for test in block.shape])
+    for operands in block.operands:
+        if operands.offsets is not None:
+            yield "list_length", np.diff(operands.offsets)
+        for literals in (operands.values, operands.upper):
+            if literals is not None:
+                yield from _streamed(literals)
+
+
+def _streamed(literals: Literals) -> Iterator[tuple[str, Array]]:
+    if isinstance(literals, Numbers):
+        yield "nearest", literals.nearest
+        yield "rest", literals.rest
+    elif isinstance(literals, pa.Array):
+        offsets, data = _string_buffers(literals)
+        yield "string_length", np.diff(offsets)
+        yield "string", data[offsets[0] : offsets[-1]]
+    else:
+        yield ("boolean" if literals.dtype == np.bool_ else "micros"), literals
+
+
+def _string_buffers(strings: pa.Array[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    _, offsets, data = strings.buffers()
+    if offsets is None:
+        return np.zeros(1, np.int32), np.empty(0, np.uint8)
+    places = np.frombuffer(offsets, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    return places, np.frombuffer(data or b"", np.uint8)
+
+
+def _joined(arrays: Sequence[Array], dtype: Any) -> Array:
+    return np.concatenate([*arrays, np.empty(0, dtype)]).astype(dtype, copy=False)
+
+
+def _plain(test: TestShape) -> list[Any]:
+    column = test.column
+    return [column.path, column.aspect, column.domain, test.relation, test.kind, test.negated]
+
+
+def read_clauses(folder: Path) -> tuple[list[ClauseBlock], list[Domain]]:
+    """The clauses of a segment as they were compiled, and the domains."""
+    arrays = map_arrays(folder / FILE)
+    head = json.loads(arrays["head"].tobytes())
+    tests = [_test(*plain) for plain in head["tests"]]
+    domains = [Domain(**each | {"kind": DomainKind(each["kind"])}) for each in head["domains"]]
+    return list(_Reader(arrays).blocks(tests)), domains
+
+
+def _test(path: str, aspect: int, domain: str, relation: int, kind: int | None, negated: bool) -> TestShape:
+    column = Column(path, Aspect(aspect), domain)
+    return TestShape(column, Relation(relation), None if kind is None else Kind(kind), negated)
+
+
+class _Reader:
+    """Reads each stream from its beginning to its end."""
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        self._arrays = arrays
+        self._at: dict[str, int] = defaultdict(int)
+
+    def blocks(self, tests: Sequence[TestShape]) -> Iterator[ClauseBlock]:
+        rows, widths = self._arrays["block_rows"].tolist(), self._arrays["block_tests"].tolist()
+        for count, width in zip(rows, widths, strict=True):
+            held = self._take("row", count)
+            shape = tuple(tests[number] for number in self._take("test", width).tolist())
+            yield ClauseBlock(shape, tuple(self._operands(test, count) for test in shape), held)
+
+    def _operands(self, test: TestShape, rows: int) -> Operands:
+        if test.kind is None:
+            return Operands()
+        if test.relation is Relation.IN:
+            offsets = starts_of(self._take("list_length", rows))
+            return Operands(self._literals(test.kind, int(offsets[-1])), offsets=offsets)
+        values = self._literals(test.kind, rows)
+        return Operands(
+            values, self._literals(test.kind, rows) if test.relation is Relation.BETWEEN else None
+        )
+
+    def _literals(self, kind: Kind, count: int) -> Literals:
+        if kind is Kind.NUMBER:
+            nearest = self._take("nearest", count)
+            whole = not len(self._arrays["rest"])
+            return Numbers(nearest, np.zeros(count, np.int64) if whole else self._take("rest", count))
+        if kind is Kind.STRING:
+            offsets = starts_of(self._take("string_length", count)).astype(np.int32)
+            buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._take("string", int(offsets[-1])))]
+            return pa.Array.from_buffers(pa.binary(), count, buffers)
+        return self._take("micros" if kind is Kind.INSTANT else "boolean", count)
+
+    def _take(self, name: str, count: int) -> Array:
+        at = self._at[name]
+        self._at[name] = at + count
+        return self._arrays[name][at : at + count]

@@ -1,0 +1,117 @@
+"""Merging segments: which are worth it, and how several become one.
+
+Every segment costs each publication a visit, and every merge writes what it merges anew. Sizes that rise by a factor
+keep both small: with a ratio of 4, a million subscriptions added a thousand at a time stand in four segments, and each
+was written a dozen times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.compiler.blocks import merge, take
+from tidings.compiler.plan import ClauseBlock, Compiled
+from tidings.errors import TidingsError
+from tidings.matching.index.clauses import read_clauses
+from tidings.matching.index.ids import Rows
+from tidings.matching.index.segment import write_segment
+from tidings.matching.index.versions import Part
+from tidings.matching.index.view import View
+from tidings.schema.domains import Domain
+
+RATIO = 4
+"""A segment is merged with all smaller ones when it is not larger than so many times their sum."""
+
+SMALLEST = 1000
+"""Segments of fewer subscriptions count as this many: writing one costs as much."""
+
+DEAD_SHARE = 0.25
+"""A segment of which more is dead is written anew: every event looks at dead rows in vain."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+def worth_merging(parts: Sequence[Part]) -> list[Part]:
+    """The parts to make one of, the smallest first; none if all is well."""
+    by_size = sorted(parts, key=lambda part: part.alive)
+    merged, total = 0, 0
+    for place, part in enumerate(by_size):
+        size = max(part.alive, SMALLEST)
+        decayed = part.dead > DEAD_SHARE * part.subscriptions
+        if decayed or (place and size <= RATIO * total):
+            merged = place + 1
+        total += size
+    return by_size[:merged]
+
+
+def to_at_most(parts: Sequence[Part], most: int) -> list[Part]:
+    """The parts to make one of if at most `most` are to remain: decayed ones first, then the smallest.
+
+    One dead row in a million is no reason to write the million anew. If there are few enough, only dead rows are.
+    """
+    if len(parts) <= most:
+        return [part for part in parts if part.dead]
+    by_size = sorted(parts, key=lambda part: (part.dead <= DEAD_SHARE * part.subscriptions, part.alive))
+    return by_size[: len(by_size) - most + 1]
+
+
+class Merge:
+    """Segments on their way to becoming one. Writing it disturbs nobody; then the index adopts it."""
+
+    def __init__(self, view: View, parts: Sequence[Part], name: str) -> None:
+        self.view, self.parts, self.name = view, tuple(parts), name
+        self._alive = {part.name: view.alive_rows(part) for part in parts}
+
+    @property
+    def subscriptions(self) -> int:
+        return sum(part.alive for part in self.parts)
+
+    def write(self) -> None:
+        """Write the new segment: the clauses of the old ones that were alive when the merge was planned."""
+        if self.subscriptions:
+            write_segment(self.view.folder / self.name, self._compiled())
+
+    def _compiled(self) -> Compiled:
+        tables: list[pa.Table] = []
+        blocks: list[ClauseBlock] = []
+        domains: dict[str, Domain] = {}
+        for part in self.parts:
+            alive, segment = self._alive[part.name], self.view.segment(part)
+            first = sum(table.num_rows for table in tables)
+            table = segment.subscriptions
+            tables.append(table.filter(pa.array(alive)) if part.dead else table)
+            held, spoken_of = read_clauses(segment.folder)
+            numbers = (np.cumsum(alive) - 1 + first).astype(np.int32)
+            blocks.extend(_moved(block, alive, numbers) for block in held if alive[block.rows].any())
+            _know(domains, spoken_of, self.view.folder)
+        return Compiled(pa.concat_tables(tables), tuple(merge(blocks)), tuple(domains.values()), ())
+
+    def died_since(self, now: View) -> Rows:
+        """The rows of the new segment whose subscriptions were removed or replaced while it was written."""
+        known = {part.name: part for part in now.parts}
+        first, found = 0, [np.empty(0, np.int32)]
+        for part in self.parts:
+            alive = self._alive[part.name]
+            still = now.alive_rows(known[part.name]) if part.name in known else np.zeros_like(alive)
+            found.append((first + np.flatnonzero(~still[alive])).astype(np.int32))
+            first += part.alive
+        return np.concatenate(found)
+
+
+def _moved(block: ClauseBlock, alive: Mask, numbers: Rows) -> ClauseBlock:
+    """The clauses of a block whose subscriptions are alive, which have new numbers."""
+    places = np.flatnonzero(alive[block.rows])
+    kept = block if len(places) == len(block.rows) else take(block, places)
+    return ClauseBlock(kept.shape, kept.operands, numbers[kept.rows])
+
+
+def _know(domains: dict[str, Domain], more: Sequence[Domain], folder: Path) -> None:
+    for domain in more:
+        if domains.setdefault(domain.name, domain) != domain:
+            what = f"segments that speak of two different domains {domain.name} cannot become one"
+            raise TidingsError(what, where=str(folder), hint="make a new index with the schema of today")
