@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.matching import parquet
-from tidings.matching.parquet import Column, Dictionary, ParquetFile
+from tidings.matching.parquet import Column, Dictionary, ParquetFile, Part
 
 NAMES = ("publication", "subscription")
 words = st.lists(st.text(max_size=12), min_size=1, max_size=40)
@@ -29,8 +29,10 @@ def written(names: tuple[str, ...], groups: list[list[Column]]) -> bytes:
 
 
 def column(strings: list[str], numbers: list[int], cut: int = 0, bounded: bool = False) -> Column:
-    parts = np.split(np.array(numbers, np.int32), [cut])
-    return Column(Dictionary(pa.array(strings, pa.string()), bounded), [part for part in parts if len(part)])
+    """Two parts, each counted from the smallest number in it."""
+    parts = [part for part in np.split(np.array(numbers, np.int32), [cut]) if len(part)]
+    dictionary = Dictionary(pa.array(strings, pa.string()), bounded)
+    return Column(dictionary, [Part(part - part.min(), int(part.min())) for part in parts])
 
 
 @st.composite
@@ -90,5 +92,7 @@ def test_duckdb_reads_it(tmp_path: Path) -> None:
         [column(["e1", "e2"], [0] * 20 + [1] * 2_980, bounded=True), column(strings, list(range(3_000)))]
     ] * 2
     (tmp_path / "matches.parquet").write_bytes(written(NAMES, groups))
-    asked = f"select publication, count(*), max(subscription) from '{tmp_path}/*.parquet' group by all order by 1"
+    asked = (
+        f"select publication, count(*), max(subscription) from '{tmp_path}/*.parquet' group by all order by 1"
+    )
     assert duckdb.sql(asked).fetchall() == [("e1", 40, "s9"), ("e2", 5_960, "s999")]

@@ -1,7 +1,7 @@
 """Numbers that stand for strings, as a page of a Parquet column holds them: in runs, or packed into few bits.
 
 The layout is that of Parquet's encoding RLE, the hybrid of runs and bit-packing. A page here is wholly the one or
-wholly the other, whichever is shorter.
+wholly the other. Numbers come in parts that count from zero each; `first` is what has to be added to those of a part.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 @reading
-def mark(numbers: Any, used: Any) -> None:
+def mark(numbers: Any, first: int, used: Any) -> None:
     """Note which numbers occur."""
     for i in range(len(numbers)):
-        used[numbers[i]] = 1
+        used[first + numbers[i]] = 1
 
 
 @reading
@@ -34,9 +34,9 @@ def rank(used: Any, ranks: Any) -> int:
 
 
 @reading
-def replace(numbers: Any, ranks: Any, out: Any) -> None:
+def replace(numbers: Any, first: int, ranks: Any, out: Any) -> None:
     for i in range(len(numbers)):
-        out[i] = ranks[numbers[i]]
+        out[i] = ranks[first + numbers[i]]
 
 
 @reading
@@ -49,14 +49,14 @@ def count_runs(numbers: Any) -> int:
 
 
 @reading
-def write_runs(numbers: Any, width: int, out: Any) -> int:
+def write_runs(numbers: Any, first: int, width: int, out: Any) -> int:
     """Each run as its length (twice, in groups of seven bits) and its number in `width` bytes; the bytes written."""
     at, i = 0, 0
     while i < len(numbers):
-        number, first = numbers[i], i
-        while i < len(numbers) and numbers[i] == number:
+        same, begin = numbers[i], i
+        while i < len(numbers) and numbers[i] == same:
             i += 1
-        twice = (i - first) << 1
+        number, twice = first + same, (i - begin) << 1
         while twice >= 128:
             out[at] = (twice & 127) | 128
             twice >>= 7
@@ -70,11 +70,11 @@ def write_runs(numbers: Any, width: int, out: Any) -> int:
 
 
 @reading
-def pack(numbers: Any, bits: int, words: Any) -> None:
+def pack(numbers: Any, first: int, bits: int, words: Any) -> None:
     """Numbers of so many bits one after the other, the lowest bit first, into words of 32 bits."""
     held, size, at = np.uint64(0), np.uint64(0), 0
     for i in range(len(numbers)):
-        held |= np.uint64(numbers[i]) << size
+        held |= np.uint64(first + numbers[i]) << size
         size += np.uint64(bits)
         if size >= _WORD:
             words[at] = held & _LOW

@@ -7,30 +7,62 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from tidings.kernels.compiled import inlined
 from tidings.kernels.json_scan import skip_space
 
 _LF, _CR = 10, 13
+_ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_LINE_FEEDS = _ONES * np.uint64(_LF)
+
+
+@inlined
+def _has_line_feed(word: Any) -> bool:
+    """Whether one of eight bytes is a line feed: of a byte that became zero, taking one away borrows."""
+    zeros = word ^ _LINE_FEEDS
+    return (zeros - _ONES) & ~zeros & _HIGH != 0
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def split_lines(text: Any) -> Any:
-    """Starts, ends and numbers (from one) of the lines that are not blank.
+def split_lines(text: Any, words: Any) -> Any:
+    """Starts, ends and numbers (from one) of the lines that are not blank, and how many line ends there are.
 
-    A line ends with \\n or \\r\\n, the last one also with the text.
+    A line ends with \\n or \\r\\n, the last one also with the text. `words` is the text again, eight bytes at a time,
+    without the rest: most have no line end, and are passed over.
     """
     breaks = 0
     for i in range(len(text)):
         breaks += text[i] == _LF
-    starts, ends = np.empty(breaks + 1, np.int64), np.empty(breaks + 1, np.int64)
-    numbers = np.empty(breaks + 1, np.int64)
-    lines, number, start = 0, 0, 0
-    for i in range(len(text) + 1):
-        if i < len(text) and text[i] != _LF:
-            continue
+    places = np.empty(breaks + 1, np.int64)
+    found, rest = 0, 8 * len(words)
+    for w in range(len(words)):
+        if _has_line_feed(words[w]):
+            found = _line_feeds(text, 8 * w, 8 * w + 8, places, found)
+    _line_feeds(text, rest, len(text), places, found)
+    places[breaks] = len(text)
+    return (*_lines(text, places), breaks)
+
+
+@inlined
+def _line_feeds(text: Any, first: int, end: int, places: Any, found: int) -> int:
+    """Write down where line feeds are; how many are written down now."""
+    for i in range(first, end):
+        if text[i] == _LF:
+            places[found] = i
+            found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _lines(text: Any, places: Any) -> Any:
+    """The lines that end at these places."""
+    starts, ends = np.empty(len(places), np.int64), np.empty(len(places), np.int64)
+    numbers = np.empty(len(places), np.int64)
+    lines, start = 0, 0
+    for number in range(len(places)):
+        i = places[number]
         end = i - 1 if i > start and i < len(text) and text[i - 1] == _CR else i
-        number += 1
         if skip_space(text, start, end) < end:
-            starts[lines], ends[lines], numbers[lines] = start, end, number
+            starts[lines], ends[lines], numbers[lines] = start, end, number + 1
             lines += 1
         start = i + 1
     return starts[:lines], ends[:lines], numbers[:lines]

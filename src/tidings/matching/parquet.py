@@ -26,6 +26,8 @@ from tidings.publications.json_lines import documents_of
 PAGE = 1 << 17
 """Rows of a page. A multiple of eight: numbers are packed in groups of eight."""
 
+SAMPLE = 4096
+
 MAGIC = b"PAR1"
 _BYTE_ARRAY, _REQUIRED, _UTF8 = 6, 0, 0
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
@@ -38,6 +40,13 @@ Bytes = npt.NDArray[np.uint8]
 
 class Sink(Protocol):
     def write(self, data: Any, /) -> Any: ...
+
+
+class Part(NamedTuple):
+    """Numbers of strings, counted from the one with the number `first`."""
+
+    numbers: Numbers
+    first: int = 0
 
 
 class Dictionary:
@@ -56,11 +65,11 @@ class Dictionary:
         """All strings, as a page."""
         return self._page(self._starts, self._ends)
 
-    def used_in(self, numbers: Sequence[Numbers]) -> tuple[int, Bytes, Numbers]:
+    def used_in(self, parts: Sequence[Part]) -> tuple[int, Bytes, Numbers]:
         """The strings that occur: how many, as a page, and for each of all strings its place among them."""
         used, ranks = np.zeros(self.size, np.uint8), np.empty(self.size, np.int32)
-        for part in numbers:
-            kernel.mark(part, used)
+        for part in parts:
+            kernel.mark(part.numbers, part.first, used)
         count, where = kernel.rank(used, ranks), np.flatnonzero(used)
         return count, self._page(self._starts[where], self._ends[where]), ranks
 
@@ -71,10 +80,10 @@ class Dictionary:
 
 
 class Column(NamedTuple):
-    """A column of a row group: numbers of strings, in several parts."""
+    """A column of a row group: numbers of strings, part after part."""
 
     dictionary: Dictionary
-    numbers: Sequence[Numbers]
+    parts: Sequence[Part]
 
 
 class _Chunk(NamedTuple):
@@ -107,14 +116,14 @@ class ParquetFile:
         self._write(footer, len(footer).to_bytes(4, "little"), MAGIC)
 
     def _column(self, name: str, column: Column) -> _Chunk:
-        size, page, numbers = _coded(column)
+        size, page, parts = _coded(column)
         start = self._at
         self._write(_dictionary_header(size, len(page)), page)
         first_page, rows = self._at, 0
         bits = max(1, (size - 1).bit_length())
-        for part in numbers:
+        for part in parts:
             self._write(*_data_page(part, bits))
-            rows += len(part)
+            rows += len(part.numbers)
         return _Chunk(name, rows, start, first_page, self._at, column.dictionary.bounds)
 
     def _write(self, *parts: Any) -> None:
@@ -123,39 +132,47 @@ class ParquetFile:
             self._at += len(part)
 
 
-def _coded(column: Column) -> tuple[int, Bytes, Iterator[Numbers]]:
+def _coded(column: Column) -> tuple[int, Bytes, Iterator[Part]]:
     """The size of a column's dictionary, the dictionary as a page, and the numbers page by page.
 
     Where there are fewer strings than rows, all of them make the dictionary; sorting out those that do not occur
     would cost more than writing them.
     """
-    dictionary, numbers = column
-    pages = [part[at : at + PAGE] for part in numbers for at in range(0, len(part), PAGE)]
-    if dictionary.size <= sum(map(len, numbers)):
+    dictionary, parts = column
+    pages = [
+        Part(numbers[at : at + PAGE], first)
+        for numbers, first in parts
+        for at in range(0, len(numbers), PAGE)
+    ]
+    if dictionary.size <= sum(len(part.numbers) for part in parts):
         return dictionary.size, dictionary.page, iter(pages)
-    size, page, ranks = dictionary.used_in(numbers)
+    size, page, ranks = dictionary.used_in(parts)
     return size, page, (_replaced(part, ranks) for part in pages)
 
 
-def _replaced(numbers: Numbers, ranks: Numbers) -> Numbers:
-    out = np.empty(len(numbers), np.int32)
-    kernel.replace(numbers, ranks, out)
-    return out
+def _replaced(part: Part, ranks: Numbers) -> Part:
+    out = np.empty(len(part.numbers), np.int32)
+    kernel.replace(part.numbers, part.first, ranks, out)
+    return Part(out)
 
 
-def _data_page(numbers: Numbers, bits: int) -> tuple[bytes, Bytes]:
-    """A page of numbers: its header, with all that comes before the body, and the body."""
-    width, runs = (bits + 7) // 8, kernel.count_runs(numbers)
-    if 8 * runs * (1 + width) < bits * len(numbers):
-        out = np.empty(runs * (5 + width), np.uint8)
-        before, body = b"", out[: kernel.write_runs(numbers, width, out)]
+def _data_page(part: Part, bits: int) -> tuple[bytes, Bytes]:
+    """A page of numbers: its header, with all that comes before the body, and the body.
+
+    The first numbers tell whether runs are shorter. If the others are different the page is longer, and right.
+    """
+    (numbers, first), width = part, (bits + 7) // 8
+    rows, sample = len(numbers), numbers[:SAMPLE]
+    if 8 * (1 + width) * kernel.count_runs(sample) < bits * len(sample):
+        out = np.empty(rows * (1 + width), np.uint8)
+        before, body = b"", out[: kernel.write_runs(numbers, first, width, out)]
     else:
-        groups = -(-len(numbers) // 8)
-        words = np.zeros(2 * bits * groups // 8 + 1, np.uint32)
-        kernel.pack(numbers, bits, words)
+        groups = -(-rows // 8)
+        words = np.zeros(bits * groups // 4 + 1, np.uint32)
+        kernel.pack(numbers, first, bits, words)
         before, body = varint(groups << 1 | 1), words.view(np.uint8)[: groups * bits]
     before = bytes([bits]) + before
-    return _data_header(len(numbers), len(before) + len(body)) + before, body
+    return _data_header(rows, len(before) + len(body)) + before, body
 
 
 def _data_header(rows: int, size: int) -> bytes:

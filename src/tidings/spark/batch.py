@@ -20,7 +20,6 @@ from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
@@ -29,8 +28,8 @@ from tidings.matching.index import Index
 from tidings.model import Reject
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
-from tidings.spark.batch_task import REPORT, Job, Report, idle, stage
-from tidings.spark.chunks import Chunk, Location, list_publications, plan
+from tidings.spark.batch_task import PARTS, REPORT, Job, Report, idle, stage
+from tidings.spark.chunks import Chunk, ChunkList, Location, list_publications, plan
 from tidings.spark.results import (
     check_apart,
     check_free,
@@ -118,13 +117,13 @@ def match(session: SparkSession, request: Request, listener: Listener | None = N
     out = Location.of(request.out)
     with working_folder(out) as work, _segments_folder(request) as segments:
         with ThreadPoolExecutor(1) as pool:
-            warm = pool.submit(_warm_up, session)
+            planned = pool.submit(_plan, session, request.publications)
             index, built, rejects = _build(request, segments)
             tell(listener, built)
-            chunks = plan(request.publications, cores=warm.result())
+            chunks = planned.result()
         reports = _run(session, request, index, work, chunks, listener)
-        seconds = perf_counter() - began
         publish(work, out, reports, request.force)
+        seconds = perf_counter() - began
         examples = write_rejects(request.rejects, rejects, work, reports)
     return _summary(built, rejects, reports, seconds - built.seconds, seconds, examples)
 
@@ -180,9 +179,13 @@ def _build(request: Request, folder: Path) -> tuple[Index, Built, list[Reject]]:
     return index, built, [*given.rejects, *compiled.rejects]
 
 
-def _warm_up(session: SparkSession) -> int:
-    """Start the Python workers, a matter of seconds, while the driver compiles; says how many cores there are."""
-    return len(session.range(1_000).mapInArrow(idle, "report string").collect())
+def _plan(session: SparkSession, publications: str | Path) -> list[Chunk]:
+    """Start the Python workers, a matter of seconds, and cut the files, all while the driver compiles.
+
+    Without a number Spark makes a partition for each core: that tells how many there are.
+    """
+    cores = len(session.range(1_000).mapInArrow(idle, "report string").collect())
+    return plan(publications, cores)
 
 
 def _run(
@@ -196,11 +199,13 @@ def _run(
     """Send the chunks to tasks and follow them by the reports they leave in the working folder."""
     schema = None if request.schema is None or request.schema.is_empty else dump(request.schema)
     publications = Location.of(request.publications).uri
-    job = Job(publications, work.uri, str(index.folder.absolute()), index.version, request.id_field, schema)
-    numbers = pa.array(range(len(chunks)), pa.int32())
-    rows = pa.table({"number": numbers, "chunk": [chunk.to_json() for chunk in chunks]})
-    table = session.createDataFrame(rows).repartitionById(len(chunks), "number")
-    reported = table.mapInArrow(stage(job), "report string")
+    held = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
+    folder = str(index.folder.absolute())
+    job = Job(publications, work.uri, held, folder, index.version, request.id_field, schema)
+    numbers = session.range(
+        0, len(chunks), 1, len(chunks)
+    )  # a partition for each: nothing has to be exchanged
+    reported = numbers.mapInArrow(stage(job), "report string")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(reported.collect)
         try:
@@ -253,10 +258,7 @@ def _summary(
     seconds: float,
     examples: tuple[Reject, ...],
 ) -> Summary:
-    seconds_by_part: dict[str, float] = {
-        part: sum(getattr(report, f"{part}_seconds") for report in reports)
-        for part in ("decode", "match", "write")
-    }
+    seconds_by_part = {part: sum(report.seconds[part] for report in reports) for part in PARTS}
     return Summary(
         built,
         sum(report.events for report in reports),

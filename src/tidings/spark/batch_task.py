@@ -2,7 +2,7 @@
 
 A task writes its own Parquet file under a name nobody else uses and reports it; the driver keeps the files of the
 reports it gets and drops all others, so that a task that is repeated counts once. (Handing the matches to Spark's
-writer instead costs several times as much: docs/decisions/0006-batch-output.md.)
+writer instead costs many times as much: docs/decisions/0006-batch-output.md.)
 """
 
 from __future__ import annotations
@@ -11,24 +11,32 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from time import process_time
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidings.errors import DecodeProblem, PublicationError
 from tidings.matching.index import Index
+from tidings.matching.parquet import Column, Dictionary, ParquetFile, Part
 from tidings.schema.files import load_text
-from tidings.spark.chunks import Block, Chunk, Location, Unreadable, read
+from tidings.spark.chunks import Block, Chunk, ChunkList, Location, Unreadable, read
 from tidings.spark.decoding import Decoder
+from tidings.spark.workers import settle
 
-MATCHES = pa.schema([("publication", pa.string()), ("subscription", pa.string())])
-ROW_GROUP = 1 << 20
-CODEC = "zstd"
+MATCHES = ("publication", "subscription")
+"""The columns of the result."""
+
+ROW_GROUP = 1 << 22
 REPORT = "report-"
+PARTS = ("scan", "decode", "match", "write")
+"""What a task's time goes into: reading and cutting into lines; events; pairs; files."""
+
+Numbers = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,7 @@ class Job:
 
     publications: str
     results: str
+    chunks: ChunkList
     index: str
     version: int
     id_field: str
@@ -57,18 +66,39 @@ class Report:
     rejects: int = 0
     matches_file: str = ""
     rejects_file: str = ""
-    decode_seconds: float = 0.0
-    match_seconds: float = 0.0
-    write_seconds: float = 0.0
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
+
+
+class Clock:
+    """Writes down what the CPU time since the last look went into."""
+
+    def __init__(self, report: Report) -> None:
+        self._seconds = report.seconds
+        self._last = process_time()
+
+    def spent_on(self, part: str) -> None:
+        now = process_time()
+        self._seconds[part] += now - self._last
+        self._last = now
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a worker keeps from task to task."""
+
+    index: Index
+    decoder: Decoder
+    subscriptions: Dictionary
 
 
 def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: rows of a chunk's number and its JSON in, reports in JSON out."""
+    """The function for `mapInArrow`: numbers of chunks in, reports in JSON out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
+        settle()
         for batch in batches:
-            for row in batch.to_pylist():
-                report = json.dumps(asdict(match_chunk(job, row["number"], Chunk.from_json(row["chunk"]))))
+            for number in batch.column(0).to_pylist():
+                report = json.dumps(asdict(match_chunk(job, number, job.chunks.read(number))))
                 yield pa.RecordBatch.from_pydict({"report": [report]})
 
     return run
@@ -76,6 +106,7 @@ def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 def idle(batches: Iterable[Any]) -> Iterator[Any]:
     """A row for each task, and a worker that has this module and all it needs in memory afterwards."""
+    settle()
     for _ in batches:
         pass
     yield pa.RecordBatch.from_pydict({"report": [""]})
@@ -84,40 +115,41 @@ def idle(batches: Iterable[Any]) -> Iterator[Any]:
 def match_chunk(job: Job, number: int, chunk: Chunk) -> Report:
     """Match one chunk, write its files, and leave a copy of the report where the driver looks for progress."""
     source, results = Location(job.publications), Location(job.results)
-    index, decoder = _opened(job.index, job.version, job.id_field, job.schema)
     report = Report(number, chunk.size)
-    with Output(results, report) as output:
+    clock = Clock(report)
+    opened = _opened(job.index, job.version, job.id_field, job.schema)
+    with Output(results, report, opened.subscriptions) as output:
         for block in read(source.files, chunk):
+            clock.spent_on("scan")
             if isinstance(block, Unreadable):
                 output.refuse_file(block)
             else:
-                _match_block(index, decoder, block, output)
+                _match_block(opened, block, output, clock)
+    clock.spent_on("write")
     with results.files.open_output_stream(f"{results.path}/{REPORT}{number}-{output.key}.json") as file:
         file.write(json.dumps(asdict(report)).encode())
     return report
 
 
 @lru_cache(maxsize=2)
-def _opened(folder: str, version: int, id_field: str, schema: str | None) -> tuple[Index, Decoder]:
-    """The index and a decoder for its paths; kept, because a worker process runs many tasks of a job."""
+def _opened(folder: str, version: int, id_field: str, schema: str | None) -> Opened:
+    """Kept, because a worker process runs many tasks of a job."""
     index = Index.open(folder, version)
-    return index, Decoder(index.paths, load_text(schema) if schema else None, id_field)
+    decoder = Decoder(index.paths, load_text(schema) if schema else None, id_field)
+    return Opened(index, decoder, Dictionary(index.ids))
 
 
-def _match_block(index: Index, decoder: Decoder, block: Block, output: Output) -> None:
-    start = process_time()
-    decoded = decoder.decode(block.buffer, block.starts, block.ends)
+def _match_block(opened: Opened, block: Block, output: Output, clock: Clock) -> None:
+    decoded = opened.decoder.decode(block.buffer, block.starts, block.ends)
     ids = _ids(decoded.ids, block)
     output.report.events += decoded.atoms.count
-    output.report.decode_seconds += process_time() - start
     output.refuse(block, ids, decoded.rejects)
-    start = process_time()
-    for places, matches in decoded.match(index):
-        matched_at = process_time()
-        output.report.match_seconds += matched_at - start
-        output.write([ids.take(pa.array(places)), matches.ids()])
-        start = process_time()
-        output.report.write_seconds += start - matched_at
+    clock.spent_on("decode")
+    for places, matches in decoded.match(opened.index):
+        clock.spent_on("match")
+        output.write(ids, places, matches.subscription)
+        clock.spent_on("write")
+    clock.spent_on("match")
 
 
 def _ids(found: Any, block: Block) -> Any:
@@ -128,32 +160,42 @@ def _ids(found: Any, block: Block) -> Any:
 
 
 class Output:
-    """The files of one task: they begin to exist with the first row, and end with the context."""
+    """The files of one task: they begin to exist with the first row, and end with the context.
 
-    def __init__(self, results: Location, report: Report) -> None:
+    Matches wait as numbers until there are enough for a row group: of their publications, block after block, and of
+    their subscriptions.
+    """
+
+    def __init__(self, results: Location, report: Report, subscriptions: Dictionary) -> None:
         self.report = report
         self.key = uuid.uuid4().hex[:12]
         self._results = results
-        self._waiting: list[Any] = []
-        self._rows = 0
+        self._subscriptions = subscriptions
         self._files = ExitStack()
-        self._matches: pq.ParquetWriter | None = None
+        self._matches: ParquetFile | None = None
         self._rejects: Any = None
+        self._begin_group()
 
     def __enter__(self) -> Output:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        start = process_time()
         if failure[0] is None:
             self._flush()
+            if self._matches is not None:
+                self._matches.close()
         self._files.close()
-        self.report.write_seconds += process_time() - start
 
-    def write(self, columns: list[Any]) -> None:
-        """Add matches; they are written in groups of about a million, which readers like best."""
-        self._waiting.append(pa.Table.from_arrays(columns, schema=MATCHES))
-        self._rows += len(columns[0])
+    def write(self, ids: Any, publications: Numbers, subscriptions: Numbers) -> None:
+        """Add pairs of publications, as places among the ids of their block, and subscriptions."""
+        if not len(publications):
+            return
+        if not self._blocks or self._blocks[-1] is not ids:
+            self._first += len(self._blocks[-1]) if self._blocks else 0
+            self._blocks.append(ids)
+        self._publications.append(Part(publications, self._first))
+        self._found.append(Part(subscriptions))
+        self._rows += len(publications)
         if self._rows >= ROW_GROUP:
             self._flush()
 
@@ -171,16 +213,24 @@ class Output:
         self._reject_file().write(json.dumps({**line, "facts": problem.facts()}).encode() + b"\n")
         self.report.rejects += 1
 
+    def _begin_group(self) -> None:
+        self._blocks: list[Any] = []
+        self._publications: list[Part] = []
+        self._found: list[Part] = []
+        self._first = self._rows = 0
+
     def _flush(self) -> None:
         if self._rows:
-            self._matches_writer().write_table(pa.concat_tables(self._waiting), row_group_size=ROW_GROUP)
+            publications = Dictionary(pa.concat_arrays(self._blocks), bounded=True)
+            columns = Column(publications, self._publications), Column(self._subscriptions, self._found)
+            self._matches_file().write(columns)
             self.report.matches += self._rows
-        self._waiting, self._rows = [], 0
+        self._begin_group()
 
-    def _matches_writer(self) -> pq.ParquetWriter:
+    def _matches_file(self) -> ParquetFile:
         if self._matches is None:
-            self.report.matches_file = f"part-{self.report.chunk:05d}-{self.key}.{CODEC}.parquet"
-            self._matches = self._files.enter_context(parquet_writer(self._open(self.report.matches_file)))
+            self.report.matches_file = f"part-{self.report.chunk:05d}-{self.key}.parquet"
+            self._matches = ParquetFile(self._open(self.report.matches_file), MATCHES)
         return self._matches
 
     def _reject_file(self) -> Any:
@@ -192,15 +242,3 @@ class Output:
     def _open(self, name: str) -> Any:
         stream = self._results.files.open_output_stream(f"{self._results.path}/{name}")
         return self._files.enter_context(stream)
-
-
-def parquet_writer(file: Any) -> pq.ParquetWriter:
-    """A writer of matches. Subscriptions hardly repeat within a row group: dictionaries would only cost time."""
-    return pq.ParquetWriter(
-        file,
-        MATCHES,
-        compression=CODEC,
-        use_dictionary=False,
-        write_statistics=["publication"],
-        store_schema=False,
-    )

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ from tidings.publications.json_lines import split_lines
 
 LINES = (".jsonl", ".ndjson")
 COMPRESSED = tuple(f"{ending}.gz" for ending in LINES)
-SMALLEST_CHUNK, LARGEST_CHUNK = 4 << 20, 32 << 20
-CHUNKS_A_CORE = 4
+SMALLEST_CHUNK, LARGEST_CHUNK = 4 << 20, 128 << 20
+CHUNKS_A_CORE = 2
 BLOCK_BYTES = 1 << 20
 DOCUMENTS = 2_000
 _LINE_END = ord("\n")
@@ -72,8 +73,28 @@ class Chunk:
         return json.dumps([astuple(piece) for piece in self.pieces])
 
     @classmethod
-    def from_json(cls, text: str) -> Chunk:
+    def from_json(cls, text: str | bytes) -> Chunk:
         return cls(tuple(Piece(*fields) for fields in json.loads(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkList:
+    """Chunks in a file, one after the other, that any task can read its own from: it knows where each begins."""
+
+    uri: str
+    starts: tuple[int, ...]
+
+    @classmethod
+    def write(cls, place: Location, chunks: Iterable[Chunk]) -> ChunkList:
+        texts = [chunk.to_json().encode() for chunk in chunks]
+        with place.files.open_output_stream(place.path) as file:
+            file.write(b"".join(texts))
+        return cls(place.uri, tuple(accumulate((len(text) for text in texts), initial=0)))
+
+    def read(self, number: int) -> Chunk:
+        place, start, end = Location(self.uri), self.starts[number], self.starts[number + 1]
+        with place.files.open_input_file(place.path) as file:
+            return Chunk.from_json(file.read_at(end - start, start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +196,8 @@ def _first_line(problem: Exception) -> str:
 def plan(place: str | Path, cores: int = 1) -> list[Chunk]:
     """The chunks of a file or of everything in a folder, in the order of names and lines.
 
-    A few for each core, so that no core waits long for the last one; starting a task costs some hundredths of a
-    second, so there are no more than that.
+    A few for each core, so that no core waits long for the last one; no more than that, because starting a task costs
+    some hundredths of a second, and each one's matches come with the ids of the subscriptions once more.
     """
     location = Location.of(place)
     listed = list_publications(place)
@@ -282,11 +303,10 @@ def count_lines(files: fs.FileSystem, piece: Piece) -> int:
     """How many lines a piece has, if planning could not tell."""
     if piece.lines:
         return piece.lines
-    parts = _whole_lines(_stream(files, piece))
-    return sum(_line_ends(data) + (not data.endswith(b"\n")) for data in parts)
+    return sum(_line_ends(data) + (data[-1] != _LINE_END) for data in _whole_lines(files, piece))
 
 
-def _line_ends(data: bytes | npt.NDArray[np.uint8]) -> int:
+def _line_ends(data: bytes | memoryview | npt.NDArray[np.uint8]) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _LINE_END))
 
 
@@ -304,7 +324,7 @@ def _grouped(documents: Iterable[Piece], most: int) -> Iterator[Chunk]:
 
 
 def read(files: fs.FileSystem, chunk: Chunk) -> Iterator[Block | Unreadable]:
-    """The documents of a chunk, in blocks of about a megabyte, and which files could not be read."""
+    """The documents of a chunk, in blocks of some megabytes, and which files could not be read."""
     if chunk.pieces[0].first_line:
         for piece in chunk.pieces:
             yield from _lines(files, piece)
@@ -315,31 +335,48 @@ def read(files: fs.FileSystem, chunk: Chunk) -> Iterator[Block | Unreadable]:
 def _lines(files: fs.FileSystem, piece: Piece) -> Iterator[Block | Unreadable]:
     number = piece.first_line
     try:
-        for data in _whole_lines(_stream(files, piece)):
+        for data in _whole_lines(files, piece):
             buffer = np.frombuffer(data, np.uint8)
             lines = split_lines(buffer)
             yield Block(buffer, lines.starts, lines.ends, (piece.name,), lines.numbers + (number - 1))
-            number += _line_ends(data)
+            number += lines.breaks
     except OSError as problem:
         yield Unreadable(piece.name, why_unreadable(files, piece.path, problem))
 
 
-def _stream(files: fs.FileSystem, piece: Piece) -> Iterator[bytes]:
-    """The bytes of a piece as they come."""
+def _whole_lines(files: fs.FileSystem, piece: Piece) -> Iterator[bytes | memoryview]:
+    """The bytes of a piece in parts that end at line ends, so that no line is torn; the last one ends as it does."""
     if piece.name.endswith(COMPRESSED):
         with files.open_input_stream(piece.path, compression="gzip") as stream:
-            while data := stream.read(BLOCK_BYTES):
-                yield data
-        return
-    with files.open_input_file(piece.path) as file:
-        for at in range(piece.start, piece.end, BLOCK_BYTES):
-            yield file.read_at(min(BLOCK_BYTES, piece.end - at), at)
+            yield from _joined_at_lines(stream)
+    else:
+        with files.open_input_file(piece.path) as file:
+            yield from _cut_at_lines(file, piece.start, piece.end)
 
 
-def _whole_lines(stream: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes, each part ending at a line end, so that no line is torn; the last one ends as it does."""
+def _cut_at_lines(file: Any, at: int, end: int) -> Iterator[memoryview]:
+    """Parts of a file that can be read anywhere: what is behind the last line end of one is read again for the next.
+
+    That is less than a line, and nothing has to be put together. A line that is longer than a part asks for a larger
+    one. A file that became shorter ends where it ends.
+    """
+    size = BLOCK_BYTES
+    while at < end:
+        wanted = min(size, end - at)
+        data = file.read_at(wanted, at)
+        last = len(data) < wanted or at + wanted == end
+        cut = len(data) if last else data.rfind(b"\n") + 1
+        if cut:
+            yield memoryview(data)[:cut]
+        elif last:
+            return
+        at, size = at + cut, BLOCK_BYTES if cut else 2 * size
+
+
+def _joined_at_lines(stream: Any) -> Iterator[bytes]:
+    """Parts of a stream that can only be read once."""
     rest: list[bytes] = []
-    for data in stream:
+    while data := stream.read(BLOCK_BYTES):
         cut = data.rfind(b"\n") + 1
         if cut:
             yield b"".join([*rest, data[:cut]])

@@ -28,7 +28,7 @@ class Decoded:
     ids: Any
     rejects: Sequence[tuple[int, PublicationError]]
 
-    def match(self, index: Index) -> Iterator[tuple[Integers, Matches]]:
+    def match(self, index: Index) -> Iterator[tuple[npt.NDArray[np.int32], Matches]]:
         """The matches of the events that were not refused, in parts of bounded size, events in order.
 
         With them, which event each match is of. A refused event has no atoms, which is just what `not exists price`
@@ -39,7 +39,7 @@ class Decoded:
         for first, matches in index.match_parts(self.atoms):
             if self.rejects:
                 matches = matches.only(usable[first:])
-            yield matches.publication.astype(np.int64) + first, matches
+            yield matches.publication + np.int32(first) if first else matches.publication, matches
 
 
 class Decoder:

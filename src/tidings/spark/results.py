@@ -13,8 +13,9 @@ from uuid import uuid4
 from pyarrow import fs
 
 from tidings.errors import InputError
+from tidings.matching.parquet import ParquetFile
 from tidings.model import Reject
-from tidings.spark.batch_task import Report, parquet_writer
+from tidings.spark.batch_task import MATCHES, Report
 from tidings.spark.chunks import Location
 
 SHOWN_REJECTS = 20
@@ -109,7 +110,7 @@ def publish(work: Location, out: Location, reports: Sequence[Report], force: boo
     if not names:
         names = ["part-00000-empty.parquet"]
         with files.open_output_stream(f"{work.path}/{names[0]}") as file:
-            parquet_writer(file).close()
+            ParquetFile(file, MATCHES).close()
     for name in names:
         files.move(f"{work.path}/{name}", f"{out.path}/{name}")
     files.open_output_stream(f"{out.path}/_SUCCESS").close()

@@ -30,6 +30,7 @@ from tidings.publications.json_lines import documents_of
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import load_text
 from tidings.spark.decoding import Decoder
+from tidings.spark.workers import settle
 from tidings.store.encoding import because_text
 
 FOUND = pa.schema([(name, pa.string()) for name in ("publication", "subscription", "subscriber", "because")])
@@ -74,6 +75,7 @@ def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The function for `mapInArrow`: publications in, one report in JSON out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
+        settle()
         with Output(Path(job.results)) as output:
             for batch in batches:
                 if batch.num_rows:
