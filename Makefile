@@ -41,10 +41,10 @@ faults: setup ## kill the stream with kill -9 again and again (FAULTS=20 times):
 fuzz: setup ## the property tests, a hundred times longer than in `make test` (HYPOTHESIS_PROFILE=fuzz)
 	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -m "not spark and not faults" --timeout=14400 $(ARGS)
 
-bench: setup ## the benchmark tables, in minutes
+bench: setup ## the benchmark tables, in ten minutes or so
 	@$(PY) -m benchmarks $(ARGS)
 
-bench-full: setup ## the benchmark tables at full size, in an hour or so
+bench-full: setup ## the benchmark tables at full size, in hours
 	@$(PY) -m benchmarks --full $(ARGS)
 
 format: setup ## let ruff write the format and the mends it is sure of

@@ -1,36 +1,54 @@
-"""python -m benchmarks [--full] [--only paper004 stock pipeline] [--docs]"""
+"""python -m benchmarks [--full] [--only stock equalities ...] [--add] [--docs]"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 
-from benchmarks import paper004, pipeline, stock
+from benchmarks import heart, many, paper004, pipeline, stock
+from benchmarks.goals import goals
 from benchmarks.harness import Bench
-from benchmarks.report import goals, machine, write_docs
-from benchmarks.rows import RESULTS, save, table
-from benchmarks.scale import FULL, QUICK
+from benchmarks.report import machine, write_docs
+from benchmarks.rows import RESULTS, Row, compared, load, save, table
+from benchmarks.scale import FULL, QUICK, Scale
 
-PARTS = {"stock": stock.run, "pipeline": pipeline.run, "paper004": paper004.run}
+PARTS: dict[str, Callable[[Bench, Scale], None]] = {
+    "stock": stock.run,
+    "equalities": partial(heart.run, heart.EQUALITIES),
+    "intervals": partial(heart.run, heart.INTERVALS),
+    "begen": many.begen,
+    "ads": many.ads,
+    "pipeline": pipeline.run,
+    "paper004": paper004.run,
+}
 
 
 def main() -> None:
     options = _arguments()
-    scale = FULL if options.full else QUICK
-    bench = Bench(scale.runs)
+    scale, before = FULL if options.full else QUICK, load() if options.add else []
+    bench = Bench(scale.runs, partial(print, flush=True), scale.budget)
     for name in options.only or PARTS:
-        print(f"{name}:")
+        bench.say(f"{name}:")
         PARTS[name](bench, scale)
-    rows = bench.finished()
-    save(rows)
+        rows = _merged(before, bench.rows)
+        save(rows)  # part by part: hours of work are not lost with the last of them
     print(f"\n{table(rows)}\n\n{goals(rows)}\n\n{machine()}\nrows: {RESULTS}")
     if options.docs:
         write_docs(rows, "make bench-full" if options.full else "make bench")
 
 
+def _merged(before: list[Row], now: list[Row]) -> list[Row]:
+    """Rows of an earlier run whose workloads were not measured now, and those measured now."""
+    measured = {row.workload for row in now}
+    return compared([*(row for row in before if row.workload not in measured), *now])
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Tidings' benchmark tables.")
-    parser.add_argument("--full", action="store_true", help="full size: an hour or so instead of minutes")
+    parser.add_argument("--full", action="store_true", help="full size: hours instead of minutes")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="only these parts")
+    parser.add_argument("--add", action="store_true", help="keep the last run's rows of other workloads")
     parser.add_argument("--docs", action="store_true", help="write tables and figures into docs/")
     return parser.parse_args()
 

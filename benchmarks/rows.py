@@ -19,7 +19,8 @@ class Row:
     """One line of the table. Times are CPU seconds, medians where there were several runs.
 
     Where an engine was not measured, its figures are None and `note` says why. `events_per_second` is wall-clock,
-    given only where the work is done by several processes.
+    given only where the work is done by several processes. `p50_seconds` and `p99_seconds` are of single calls:
+    half of them, and 99 of 100, took no longer. `changes_per_second` is how many subscriptions came and went meanwhile.
     """
 
     workload: str
@@ -34,6 +35,9 @@ class Row:
     seconds_per_event: float | None = None
     seconds_per_added_subscription: float | None = None
     events_per_second: float | None = None
+    p50_seconds: float | None = None
+    p99_seconds: float | None = None
+    changes_per_second: float | None = None
     role: Role = "ours"
     note: str = ""
 
@@ -87,9 +91,12 @@ HEADINGS = (
     "build",
     "bytes / sub.",
     "time / added sub.",
+    "p50",
+    "p99",
+    "changes / s",
     "note",
 )
-TEXTS = tuple(HEADINGS.index(name) for name in ("workload", "engine", "note"))
+TEXTS = ("workload", "engine", "note")
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -107,6 +114,9 @@ def cells(row: Row) -> tuple[str, ...]:
         _shown(row.build_seconds, duration),
         _shown(row.bytes_per_subscription, "{:,.0f}".format),
         _shown(row.seconds_per_added_subscription, duration),
+        _shown(row.p50_seconds, duration),
+        _shown(row.p99_seconds, duration),
+        _shown(row.changes_per_second, "{:,.0f}".format),
         row.note,
     )
 
@@ -124,20 +134,26 @@ def duration(seconds: float) -> str:
 
 def table(rows: Iterable[Row]) -> str:
     """A plain table in columns; numbers to the right."""
-    lines = [HEADINGS, *map(cells, rows)]
+    used, lines = _filled(rows)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if at in TEXTS else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+            cell.ljust(width) if column in TEXTS else cell.rjust(width)
+            for column, cell, width in zip(used, line, widths, strict=True)
         ).rstrip()
         for line in lines
     )
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The same table for the docs, without the columns in which no row has anything."""
+    """The same table for the docs."""
+    used, (headings, *lines) = _filled(rows)
+    ruler = ["---" if column in TEXTS else "---:" for column in used]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (headings, ruler, *lines))
+
+
+def _filled(rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
+    """The columns in which some row has something, and the lines of a table of those, headings first."""
     lines = [cells(row) for row in rows]
     used = [at for at in range(len(HEADINGS)) if at < 4 or any(line[at] for line in lines)]
-    ruler = ["---" if at in TEXTS else "---:" for at in range(len(HEADINGS))]
-    return "\n".join("| " + " | ".join(line[at] for at in used) + " |" for line in (HEADINGS, ruler, *lines))
+    return [HEADINGS[at] for at in used], [[line[at] for at in used] for line in (HEADINGS, *lines)]

@@ -4,16 +4,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.budget import Budget
+
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers of subscriptions and events. An algorithm is measured up to where it stays sensible."""
+    """Numbers of subscriptions and events. An engine is measured up to where it stays sensible."""
 
     runs: int
+    budget: Budget
+    """How long an engine may take before it is stopped."""
+
+    sizes: tuple[int, ...]
+    """Subscriptions of S, E and H with uniform values."""
+    skewed: tuple[int, ...]
+    """The same by Zipf's law."""
+    peers: tuple[int, ...]
+    """At these sizes the peers take part."""
+    stock: int
+    """Subscriptions of the experiments with stock quotes beyond the table: texts, ten times as many, the job."""
+    stock_events: int
+    equality_events: int
+    interval_events: int
+    job_events: int
+    """Events of the whole Spark job; its subscriptions are those of `stock`."""
+
+    begen: int
+    begen_attributes: tuple[int, ...]
+    begen_events: int
+    ads: tuple[int, ...]
+    ads_events: int
+
     gough: int
     """The single-path tree refuses more than this few."""
     small: int
-    """Every other algorithm, the naive one included."""
+    """Every other algorithm of paper 004, the naive one included."""
     plain: tuple[int, ...]
     """The algorithms in plain Python that do not slow down with the square of the subscriptions."""
     index: tuple[int, ...]
@@ -23,14 +48,24 @@ class Scale:
     """Subscriptions while the share of equalities varies (figure 10)."""
     plain_events: int
     index_events: int
-    stock: int
-    stock_events: int
-    job_events: int
-    """Events of the whole Spark job; its subscriptions are those of `stock`."""
 
 
 TINY = Scale(
     runs=1,
+    budget=Budget(build=30.0, run=0.2),
+    sizes=(500,),
+    skewed=(500,),
+    peers=(200, 300, 500),
+    stock=2000,
+    stock_events=200,
+    equality_events=200,
+    interval_events=100,
+    job_events=200,
+    begen=200,
+    begen_attributes=(100, 1_000),
+    begen_events=50,
+    ads=(300,),
+    ads_events=50,
     gough=20,
     small=200,
     plain=(300,),
@@ -39,28 +74,50 @@ TINY = Scale(
     mixed_index=500,
     plain_events=20,
     index_events=50,
-    stock=2000,
-    stock_events=200,
-    job_events=200,
 )
 
 QUICK = Scale(
     runs=5,
+    budget=Budget(build=8.0, run=0.3),
+    sizes=(10_000, 100_000, 1_000_000),
+    skewed=(1_000_000,),
+    peers=(10_000, 1_000_000),
+    stock=1_000_000,
+    stock_events=100_000,
+    equality_events=100_000,
+    interval_events=2_000,
+    job_events=1_000_000,
+    begen=10_000,
+    begen_attributes=(100, 30_000),
+    begen_events=500,
+    ads=(140_000,),
+    ads_events=500,
     gough=60,
     small=10_000,
-    plain=(100_000,),
-    index=(200_000, 400_000, 800_000, 1_600_000, 3_200_000),
+    plain=(50_000,),
+    index=(200_000, 800_000, 3_200_000),
     mixed_plain=20_000,
     mixed_index=800_000,
     plain_events=20,
     index_events=500,
-    stock=1_000_000,
-    stock_events=100_000,
-    job_events=1_000_000,
 )
 
 FULL = Scale(
     runs=7,
+    budget=Budget(build=300.0, run=2.0),
+    sizes=(10_000, 100_000, 1_000_000, 10_000_000),
+    skewed=(10_000, 100_000, 1_000_000, 10_000_000),
+    peers=(10_000, 100_000, 1_000_000, 1_400_000, 3_000_000, 10_000_000),
+    stock=1_000_000,
+    stock_events=100_000,
+    equality_events=100_000,
+    interval_events=2_000,
+    job_events=4_000_000,
+    begen=1_000_000,
+    begen_attributes=(100, 30_000),
+    begen_events=1_000,
+    ads=(1_400_000, 3_000_000),
+    ads_events=1_000,
     gough=60,
     small=10_000,
     plain=(25_000, 50_000, 100_000, 200_000, 400_000),
@@ -69,7 +126,4 @@ FULL = Scale(
     mixed_index=800_000,
     plain_events=50,
     index_events=1000,
-    stock=1_000_000,
-    stock_events=100_000,
-    job_events=4_000_000,
 )

@@ -75,7 +75,7 @@ def _value(rng: np.random.Generator, values: Integers, attribute: Integers) -> I
 
 def _clauses(rng: np.random.Generator, rows: int) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int32]]:
     """For each clause its part of each theme, or -1 for none; and the expression it is of."""
-    themes = 1 + rng.binomial(THEMES - 1, 0.3, rows)
+    themes = 1 + rng.binomial(THEMES - 1, rng.beta(1.5, 3, rows))
     offers = np.where(rng.random(rows) < 1 / 3, rng.integers(2, ALTERNATIVES + 1, rows), 0)
     part = (np.arange(len(SIZES)) * POOL + zipf(rng, POOL, (rows, len(SIZES)))).astype(np.int16)
     part[:, :OFFER][~picked(rng, themes, THEMES)] = -1

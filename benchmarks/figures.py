@@ -1,0 +1,149 @@
+"""The plots of the docs: rates against the number of subscriptions, bars, and paper 004's figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.rows import Row
+from benchmarks.sketches import COLOURS, SKETCHES
+
+FAMILIES = {"stock": "S: stock quotes", "equalities": "E: equalities", "intervals": "H: intervals"}
+PAPER = "paper 004, p = "
+BEGEN = "BE-Gen, "
+OURS = {"color": "tab:blue", "linewidth": 2.5, "marker": "o"}
+LIMIT = {"color": "black", "linestyle": "--", "marker": ""}
+PEER_COLOURS = tuple(f"C{at}" for at in range(1, 10))
+
+
+def draw(rows: Sequence[Row], folder: Path) -> None:
+    """Every figure that some row belongs to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    measured = [row for row in rows if row.events_per_cpu_second is not None]
+    for ending, name in (("", "heart"), (", Zipf", "heart-zipf")):
+        families = {workload + ending: title for workload, title in FAMILIES.items()}
+        _rates(name, [row for row in measured if row.workload in families], families, folder)
+    _bars("begen", [row for row in measured if row.workload.startswith(BEGEN)], folder)
+    _bars("ads", [row for row in measured if row.workload == "ads"], folder)
+    _paper([row for row in measured if row.workload.startswith(PAPER)], folder)
+
+
+def _save(figure: Figure, name: str, folder: Path) -> None:
+    """The same rows give the same file, byte by byte."""
+    with matplotlib.rc_context({"svg.hashsalt": name}):
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+
+def _rates(name: str, rows: Sequence[Row], families: dict[str, str], folder: Path) -> None:
+    """Events a CPU second against the number of subscriptions, a panel for each family."""
+    if not rows:
+        return
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    styles = _styles(rows)
+    for panel, (workload, title) in zip(figure.subplots(1, 3, sharey=True), families.items(), strict=True):
+        mine = [row for row in rows if row.workload == workload]
+        for engine, style in styles.items():
+            line = sorted((r.subscriptions, r.events_per_cpu_second or 0) for r in mine if r.engine == engine)
+            if line:
+                panel.plot(*zip(*line, strict=True), **{"marker": ".", **style})
+        panel.set(title=title, xlabel="subscriptions", xscale="log", yscale="log")
+        panel.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("events a CPU second")
+    _legend(figure, styles)
+    _save(figure, name, folder)
+
+
+def _styles(rows: Iterable[Row]) -> dict[str, dict[str, object]]:
+    """Ours first, the limit dashed, peers in the order they come."""
+    roles = {row.engine: row.role for row in rows}
+    ours = {engine: dict(OURS) for engine, role in roles.items() if role == "ours"}
+    limit = {engine: dict(LIMIT) for engine, role in roles.items() if role == "limit"}
+    others = [engine for engine, role in roles.items() if role == "peer"]
+    styles: dict[str, dict[str, object]] = {**ours, **limit}
+    for at, engine in enumerate(others):
+        dotted = "-" if at < len(PEER_COLOURS) else ":"
+        styles[engine] = {"color": PEER_COLOURS[at % len(PEER_COLOURS)], "linestyle": dotted}
+    return styles
+
+
+def _legend(figure: Figure, styles: dict[str, dict[str, object]]) -> None:
+    lines = [matplotlib.lines.Line2D([], [], **style) for style in styles.values()]  # type: ignore[arg-type]
+    figure.legend(lines, list(styles), loc="outside right upper", fontsize=8)
+
+
+def _bars(name: str, rows: Sequence[Row], folder: Path) -> None:
+    """Events a CPU second, a group of bars for each workload and size."""
+    if not rows:
+        return
+    groups = list(dict.fromkeys((row.workload, row.subscriptions) for row in rows))
+    styles = _styles(rows)
+    height = 0.8 / len(styles)
+    figure = Figure(figsize=(9, 1.5 + len(groups) * (0.35 + 0.12 * len(styles))), layout="constrained")
+    axes = figure.subplots()
+    for at, (engine, style) in enumerate(styles.items()):
+        found = {
+            (row.workload, row.subscriptions): row.events_per_cpu_second
+            for row in rows
+            if row.engine == engine
+        }
+        places = [(place + at * height, found[group]) for place, group in enumerate(groups) if group in found]
+        if places:
+            axes.barh(*zip(*places, strict=True), height=height, label=engine, color=str(style["color"]))
+    middle = [place + 0.4 - height / 2 for place in range(len(groups))]
+    titles = [f"{workload.removeprefix(BEGEN)}\n{size:,} subscriptions" for workload, size in groups]
+    axes.set_yticks(middle, titles, fontsize=8)
+    slowest = min(row.events_per_cpu_second or 1.0 for row in rows)
+    axes.set(xlabel="events a CPU second", xscale="log", xlim=(10 ** math.floor(math.log10(slowest)), None))
+    axes.invert_yaxis()
+    axes.grid(alpha=0.3, axis="x")
+    figure.legend(loc="outside right upper", fontsize=8)
+    _save(figure, name, folder)
+
+
+def _paper(rows: Sequence[Row], folder: Path) -> None:
+    """Paper 004's figures 9, 10 and 11: on the left what the paper says of its own, on the right our times."""
+    half, ones = ([row for row in rows if _share(row) == share] for share in (0.5, 1.0))
+    sizes = {row.subscriptions for row in rows if _share(row) == 0.0}
+    mixed = [row for row in rows if row.subscriptions in sizes]
+    by_size: Callable[[Row], float] = lambda row: row.subscriptions  # noqa: E731
+    _beside("figure-9", half, by_size, "subscriptions (p = 0.5)", folder)
+    _beside("figure-10", mixed, _share, "p, the share of equalities", folder)
+    _beside("figure-11", ones, by_size, "subscriptions (equalities only)", folder)
+
+
+def _share(row: Row) -> float:
+    return float(row.workload.removeprefix(PAPER))
+
+
+def _beside(name: str, rows: Sequence[Row], x: Callable[[Row], float], label: str, folder: Path) -> None:
+    if not rows:
+        return
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 2))
+    SKETCHES[name](left)
+    _times(right, rows, x)
+    right.set(title="measured here", xlabel=label, ylabel="milliseconds an event (CPU)", yscale="log")
+    right.set_xscale("linear" if x is _share else "log")
+    right.grid(alpha=0.3)
+    figure.legend(*right.get_legend_handles_labels(), loc="outside right upper", fontsize=8)
+    _save(figure, name, folder)
+
+
+def _times(axes: Axes, rows: Sequence[Row], x: Callable[[Row], float]) -> None:
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        lines.setdefault(f"{row.engine} ({row.subscriptions:,})" if x is _share else row.engine, []).append(
+            row
+        )
+    most = max(row.subscriptions for row in rows)
+    for title, points in lines.items():
+        points.sort(key=x)
+        times = [(row.seconds_per_event or 0) * 1e3 for row in points]
+        colour = COLOURS.get(points[0].engine)
+        style = "--" if x is _share and points[0].subscriptions == most else "-"
+        axes.plot([x(row) for row in points], times, style, marker="o", label=title, color=colour)

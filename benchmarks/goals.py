@@ -1,0 +1,120 @@
+"""What was wanted and what was measured, goal by goal, from the rows of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from benchmarks import pipeline, stock
+from benchmarks.rows import Row, duration
+
+GOAL_SIZE = 1_000_000
+FRACTIONS = {"stock": 1 / 2, "equalities": 1 / 3, "intervals": 1 / 2}
+"""How much of the limit is wanted."""
+
+
+class Goal(NamedTuple):
+    """One goal. `more` says that more is better; `shown` writes both figures."""
+
+    what: str
+    wanted: float
+    measured: float
+    shown: Callable[[float], str]
+    more: bool = True
+
+    @property
+    def verdict(self) -> str:
+        ratio = self.measured / self.wanted if self.more else self.wanted / self.measured
+        return "met" if ratio >= 1 else f"missed: {ratio:.0%} of it"
+
+
+def goals(rows: Sequence[Row]) -> str:
+    """A line for each goal that the rows say something about."""
+    lines = ["| goal | wanted | measured | |", "|---|---:|---:|---|"]
+    for goal in _all(rows):
+        bound = "at least" if goal.more else "at most"
+        wanted, measured = goal.shown(goal.wanted), goal.shown(goal.measured)
+        lines.append(f"| {goal.what} | {bound} {wanted} | {measured} | {goal.verdict} |")
+    return "\n".join(lines)
+
+
+def _all(rows: Sequence[Row]) -> Iterator[Goal]:
+    yield from _of_the_limit(rows)
+    yield from _ahead_of_peers(rows)
+    yield from _stock(rows)
+    yield from _job(rows)
+    yield from _latency(rows)
+
+
+def _of_the_limit(rows: Sequence[Row]) -> Iterator[Goal]:
+    for name, wanted in FRACTIONS.items():
+        row = _largest(rows, name)
+        if row and row.fraction_of_limit is not None:
+            what = f"{name}, {row.subscriptions:,} subscriptions: fraction of the limit"
+            yield Goal(what, wanted, row.fraction_of_limit, _fraction)
+
+
+def _ahead_of_peers(rows: Sequence[Row]) -> Iterator[Goal]:
+    for name in FRACTIONS:
+        row = _largest([row for row in rows if row.ratio_to_best_peer is not None], name)
+        if row and row.ratio_to_best_peer is not None:
+            what = f"{name}, {row.subscriptions:,} subscriptions: times the best peer"
+            yield Goal(what, 1.0, row.ratio_to_best_peer, _times)
+
+
+def _stock(rows: Sequence[Row]) -> Iterator[Goal]:
+    index = _one(rows, stock.ALL, "index")
+    if index and index.bytes_per_subscription:
+        size = index.bytes_per_subscription * index.subscriptions / 1e6
+        yield Goal(f"memory of {index.subscriptions:,} subscriptions", 150, size, _megabytes, more=False)
+        for name in (stock.FEWER_SYMBOLS, stock.WIDER_RANGES):
+            tenth = _one(rows, name, "index")
+            if tenth and tenth.seconds_per_event and index.seconds_per_event:
+                matches = f"{tenth.matches_per_event:.0f} and {index.matches_per_event:.0f} matches an event"
+                what = f"time an event at ten times the subscriptions ({name}; {matches})"
+                yield Goal(what, 1.5, index.seconds_per_event / tenth.seconds_per_event, _times, more=False)
+    text = _one(rows, stock.TEXTS, "index, from text")
+    if text and text.build_seconds:
+        rate = text.subscriptions / text.build_seconds
+        yield Goal("subscriptions loaded a second, from text", 100_000, rate, _count)
+
+
+def _job(rows: Sequence[Row]) -> Iterator[Goal]:
+    job = next((row for row in rows if row.workload == pipeline.JOB and row.events_per_second), None)
+    if job and job.events_per_second:
+        what = f"Spark job on {pipeline.CORES} cores, events a second"
+        yield Goal(what, 220_000, job.events_per_second, _count)
+
+
+def _latency(rows: Sequence[Row]) -> Iterator[Goal]:
+    row = next((row for row in rows if row.workload.startswith("latency") and row.role == "ours"), None)
+    if row and row.p50_seconds and row.p99_seconds:
+        at = f"one event at {row.subscriptions:,} subscriptions"
+        yield Goal(f"{at}: half of the calls take", 20e-6, row.p50_seconds, duration, more=False)
+        yield Goal(f"{at}: 99 of 100 calls take", 100e-6, row.p99_seconds, duration, more=False)
+
+
+def _largest(rows: Iterable[Row], workload: str) -> Row | None:
+    """Our row at the size the goals are set for, or at the largest below it."""
+    mine = [r for r in rows if (r.workload, r.engine) == (workload, "index") and r.subscriptions <= GOAL_SIZE]
+    return max(mine, key=lambda row: row.subscriptions, default=None)
+
+
+def _one(rows: Iterable[Row], workload: str, engine: str) -> Row | None:
+    return next((row for row in rows if (row.workload, row.engine) == (workload, engine)), None)
+
+
+def _fraction(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} x"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _megabytes(value: float) -> str:
+    return f"{value:,.0f} MB"

@@ -1,0 +1,56 @@
+"""S, E and H: the three workloads with a limit, at every size, uniform and by Zipf's law, with the peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from benchmarks.engines import IndexEngine
+from benchmarks.harness import Bench, Case
+from benchmarks.limit.engine import LimitEngine
+from benchmarks.peers.catalogue import peers
+from benchmarks.scale import Scale
+from benchmarks.workloads import Workload, equalities, intervals, stock
+
+
+class Make(Protocol):
+    def __call__(self, subscriptions: int, events: int, skewed: bool = False) -> Workload: ...
+
+
+class Family(NamedTuple):
+    """A workload that has a limit: the name of its program, how it is made, how many events it is given."""
+
+    program: str
+    make: Make
+    events: Callable[[Scale], int]
+
+
+STOCK = Family("stock", stock, lambda scale: scale.stock_events)
+EQUALITIES = Family("equalities", equalities, lambda scale: scale.equality_events)
+INTERVALS = Family("intervals", intervals, lambda scale: scale.interval_events)
+FAMILIES = (STOCK, EQUALITIES, INTERVALS)
+
+
+def run(family: Family, bench: Bench, scale: Scale) -> None:
+    """All sizes, uniform first."""
+    for skewed, sizes in ((False, scale.sizes), (True, scale.skewed)):
+        for size in sizes:
+            bench.say(f"{family.program}: making {size:,} subscriptions")
+            workload = family.make(size, family.events(scale), skewed=skewed)
+            bench.check(workload)
+            against_the_limit(bench, family, workload)
+            against_peers(bench, scale, workload)
+
+
+def against_the_limit(bench: Bench, family: Family, workload: Workload) -> None:
+    """Ours and the limit in turns, so that what else the machine does hits both."""
+    events = len(workload.events)
+    cases = [Case(IndexEngine(), workload, events), Case(LimitEngine(family.program), workload, events)]
+    bench.side_by_side(cases)
+
+
+def against_peers(bench: Bench, scale: Scale, workload: Workload) -> None:
+    """Every peer at the sizes they take part in, one after another: some take all the memory they can get."""
+    if len(workload.subscriptions) in scale.peers:
+        for engine in peers():
+            bench.measure(engine, workload, len(workload.events))

@@ -1,0 +1,186 @@
+"""The harness: agreement, budgets, engines that are not there, other processes' seconds, rows and tables."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.budget import Budget, TooLong, at_most
+from benchmarks.child import Child, ChildError
+from benchmarks.engines import IndexEngine
+from benchmarks.goals import goals
+from benchmarks.harness import Bench, Counts, Disagreement, Engine, NotHere
+from benchmarks.rows import Row, cells, compared, duration, load, markdown, save, table
+from benchmarks.workloads import Events, Subscriptions, equalities
+
+WORKLOAD = equalities(500, 200)
+
+
+def quiet(**how: object) -> Bench:
+    return Bench(1, lambda _: None, **how)  # type: ignore[arg-type]
+
+
+class Counting(Engine):
+    """Finds nothing, and keeps what it was asked."""
+
+    name = "counting"
+
+    def __init__(self, pace: float = 0.0) -> None:
+        self.pace, self.closed, self.given = pace, 0, [0]
+
+    def prepare(self, subscriptions: Subscriptions) -> None:
+        self.size = len(subscriptions)
+
+    def build(self) -> None:
+        pass
+
+    def give(self, events: Events) -> None:
+        self.given.append(len(events))
+
+    def match(self) -> int:
+        return self.given[-1]
+
+    def counts(self, answer: int) -> Counts:
+        return np.zeros(answer, np.int64)
+
+    def seconds(self) -> float:
+        return self.pace * self.given[-1]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_engines_that_disagree_are_reported_instead_of_timed() -> None:
+    bench, forgetful = quiet(), Counting()
+    bench.measure(IndexEngine(), WORKLOAD, 200)
+    with pytest.raises(Disagreement, match="counting found 0 matches, index found"):
+        bench.measure(forgetful, WORKLOAD, 200)
+    assert forgetful.closed == 1
+
+
+def test_an_engine_is_given_as_many_events_as_it_gets_through() -> None:
+    slow, fast = Counting(pace=0.01), Counting(pace=1e-6)
+    rows = [quiet(budget=Budget(run=1.0)).measure(engine, WORKLOAD, 200) for engine in (slow, fast)]
+    assert (slow.given[-1], fast.given[-1]) == (100, 200)
+    assert [row.events_per_cpu_second for row in rows] == pytest.approx([100, 1e6])
+
+
+def test_what_a_process_of_its_own_took_is_what_counts() -> None:
+    row = quiet().measure(Counting(pace=0.001), WORKLOAD, 200)
+    assert row.seconds_per_event == pytest.approx(0.001)
+
+
+def test_an_engine_that_is_not_here_leaves_a_row_that_says_why() -> None:
+    class Missing(Counting):
+        def prepare(self, subscriptions: Subscriptions) -> None:
+            raise NotHere("no Java")
+
+    missing = Missing()
+    row = quiet().measure(missing, WORKLOAD, 200)
+    assert (row.note, row.events_per_cpu_second, row.role) == ("not here: no Java", None, "peer")
+    assert missing.closed == 1
+
+
+def test_an_engine_that_takes_too_long_is_stopped_and_not_tried_with_more() -> None:
+    class Endless(Counting):
+        def build(self) -> None:
+            time.sleep(60)
+
+    bench, second = quiet(budget=Budget(build=0.05)), Endless()
+    assert (
+        bench.measure(Endless(), WORKLOAD, 200).note == "building took more than 50 ms at 500 subscriptions"
+    )
+    more = bench.measure(second, replace(WORKLOAD, subscriptions=equalities(600, 1).subscriptions), 200)
+    assert (more.subscriptions, more.note) == (600, "building took more than 50 ms at 500 subscriptions")
+    assert not hasattr(second, "size"), "it was asked again"
+
+
+def test_a_timer_that_ran_before_goes_on() -> None:
+    with pytest.raises(TooLong, match="outer"), at_most(0.2, "outer"):
+        with at_most(10, "inner"):
+            pass
+        time.sleep(5)
+
+
+def test_rows_are_compared_with_the_best_peer_and_the_limit_of_their_size() -> None:
+    def row(engine: str, rate: float | None, role: str, size: int = 10) -> Row:
+        return Row("w", size, engine, rate, None, None, None, role=role)  # type: ignore[arg-type]
+
+    rows = [
+        row("index", 50, "ours"),
+        row("a", 10, "peer"),
+        row("b", 5, "peer"),
+        row("c", None, "peer"),
+        row("limit", 100, "limit"),
+        row("index", 50, "ours", 20),
+    ]
+    found = compared(rows)
+    assert [each.ratio_to_best_peer for each in found] == [5, 1, 0.5, None, 10, None]
+    assert [each.fraction_of_limit for each in found] == [0.5, 0.1, 0.05, None, 1, None]
+
+
+def test_rows_survive_being_saved(tmp_path: Path) -> None:
+    rows = [
+        quiet().measure(IndexEngine(), WORKLOAD, 200),
+        Row("w", 1, "e", None, None, None, None, note="not here"),
+    ]
+    save(rows, tmp_path / "results" / "latest.json")
+    assert load(tmp_path / "results" / "latest.json") == rows
+
+
+def test_tables_have_a_line_for_each_row_and_no_empty_column() -> None:
+    rows = [
+        Row("w", 1000, "e", 1234.5, None, None, 2.0),
+        Row("w", 10, "f", None, None, None, None, note="no"),
+    ]
+    assert markdown(rows).splitlines() == [
+        "| workload | subscriptions | engine | events / CPU s | matches / event | note |",
+        "| --- | ---: | --- | ---: | ---: | --- |",
+        "| w | 1,000 | e | 1,234 | 2.0 |  |",
+        "| w | 10 | f |  |  | no |",
+    ]
+    assert table(rows).splitlines()[1] == "w                 1,000  e                1,234              2.0"
+
+
+def test_durations_read_well() -> None:
+    assert [duration(s) for s in (12.0, 0.0321, 4.2e-6, 5e-10)] == ["12 s", "32.1 ms", "4.2 µs", "0.5 ns"]
+    assert cells(Row("w", 1000, "e", 1234.5, None, None, 2.0))[:4] == ("w", "1,000", "e", "1,234")
+
+
+def test_goals_say_by_how_much_they_are_missed() -> None:
+    def row(workload: str, fraction: float) -> Row:
+        return Row(workload, 1_000_000, "index", 1.0, None, None, 1.0, fraction_of_limit=fraction)
+
+    latency = Row("latency", 10, "index", 1.0, None, None, 1.0, p50_seconds=15e-6, p99_seconds=200e-6)
+    said = goals([row("stock", 0.6), row("intervals", 0.4), latency])
+    assert "stock, 1,000,000 subscriptions: fraction of the limit | at least 0.50 | 0.60 | met |" in said
+    assert "| at least 0.50 | 0.40 | missed: 80% of it |" in said
+    assert "half of the calls take | at most 20 µs | 15 µs | met |" in said
+    assert "| at most 100 µs | 200 µs | missed: 50% of it |" in said
+
+
+ECHO = """
+import json, sys
+for line in sys.stdin:
+    words = line.rstrip("\\n").split("\\t")
+    if words[0] == "leave":
+        sys.exit(3)
+    print(json.dumps({"error": "what?"} if words[0] == "wrong" else {"words": words}), flush=True)
+"""
+
+
+def test_a_child_answers_line_by_line_until_it_is_closed() -> None:
+    child = Child([sys.executable, "-c", ECHO])
+    try:
+        assert child.ask("load", Path("/a b"), 7) == {"words": ["load", "/a b", "7"]}
+        with pytest.raises(ChildError, match="wrong: what"):
+            child.ask("wrong")
+        with pytest.raises(ChildError, match="ended with code 3"):
+            child.ask("leave")
+    finally:
+        child.close()
