@@ -10,7 +10,7 @@ from benchmarks import heart, many, paper004, pipeline, stock
 from benchmarks.goals import goals
 from benchmarks.harness import Bench
 from benchmarks.report import machine, write_docs
-from benchmarks.rows import RESULTS, Row, compared, load, save, table
+from benchmarks.rows import RESULTS, load, merged, save, table
 from benchmarks.scale import FULL, QUICK, Scale
 
 PARTS: dict[str, Callable[[Bench, Scale], None]] = {
@@ -31,17 +31,11 @@ def main() -> None:
     for name in options.only or PARTS:
         bench.say(f"{name}:")
         PARTS[name](bench, scale)
-        rows = _merged(before, bench.rows)
+        rows = merged(before, bench.rows)
         save(rows)  # part by part: hours of work are not lost with the last of them
     print(f"\n{table(rows)}\n\n{goals(rows)}\n\n{machine()}\nrows: {RESULTS}")
     if options.docs:
         write_docs(rows, "make bench-full" if options.full else "make bench")
-
-
-def _merged(before: list[Row], now: list[Row]) -> list[Row]:
-    """Rows of an earlier run whose workloads were not measured now, and those measured now."""
-    measured = {row.workload for row in now}
-    return compared([*(row for row in before if row.workload not in measured), *now])
 
 
 def _arguments() -> argparse.Namespace:

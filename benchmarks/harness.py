@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,27 +27,31 @@ class NotHere(Exception):
     """An engine cannot run on this machine: its reason, as people read it ("no gcc")."""
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Something that matches; engines inherit from it. They are asked in this order: prepare, build, give, match."""
 
     name: str
     role: Role = "peer"
 
+    @abstractmethod
     def prepare(self, subscriptions: Subscriptions) -> None:
         """Bring the subscriptions into the form the engine likes; not timed. May raise NotHere."""
 
+    @abstractmethod
     def build(self) -> None:
         """Take all prepared subscriptions: timed once."""
 
+    @abstractmethod
     def give(self, events: Events) -> None:
         """Bring events into the form the engine likes, instead of those given before; not timed."""
 
+    @abstractmethod
     def match(self) -> Any:
         """Match the events given last: the timed call. Whatever the engine naturally answers with."""
 
+    @abstractmethod
     def counts(self, answer: Any) -> Counts:
         """How many subscriptions each event matched, from an answer."""
-        raise NotImplementedError
 
     def nbytes(self) -> int | None:
         """What the subscriptions take in memory, where that can be said."""
@@ -62,6 +67,7 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of processes and files. Called in every case, also when something before failed."""
+        return None
 
 
 class Case(NamedTuple):
@@ -69,7 +75,7 @@ class Case(NamedTuple):
 
     engine: Engine
     workload: Workload
-    count: int
+    events: int
     more: Subscriptions | None = None
 
 
@@ -153,14 +159,14 @@ class Bench:
         The first call maps files and fills caches, so it says little; from then on the engine is given more
         and more until a run is half full.
         """
-        engine, count = case.engine, min(FEW, case.count)
+        engine, count = case.engine, min(FEW, case.events)
         with at_most(_patience(engine, 10 * self.budget.run), f"matching {count} events"):
             engine.give(case.workload.events.first(count))
             engine.match()
             seconds, answer = timed_match(engine)
-        while count < case.count and seconds < self.budget.run / 2:
+        while count < case.events and seconds < self.budget.run / 2:
             growth = min(50.0, max(2.0, self.budget.run / max(seconds, 1e-9)))
-            count = min(case.count, int(count * growth))
+            count = min(case.events, int(count * growth))
             engine.give(case.workload.events.first(count))
             seconds, answer = timed_match(engine)
         return count, answer

@@ -14,7 +14,7 @@ from benchmarks.workloads import Workload, equalities, intervals, stock
 
 
 class Make(Protocol):
-    def __call__(self, subscriptions: int, events: int, skewed: bool = False) -> Workload: ...
+    def __call__(self, subscriptions: int, events: int, *, skewed: bool = False) -> Workload: ...
 
 
 class Family(NamedTuple):

@@ -8,6 +8,8 @@ range is s of the domain wide. An equality holds with probability s because one 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -54,7 +56,7 @@ def predicate_probability(match: float) -> float:
 
 def _compared_by_equality(attributes: int, share: float) -> npt.NDArray[np.bool_]:
     """Spread evenly, so that every group has its share."""
-    return np.floor(np.arange(1, attributes + 1) * share) > np.floor(np.arange(attributes) * share)
+    return np.diff(np.floor(np.arange(attributes + 1) * share)) > 0
 
 
 def _usual(holds: float) -> float:
@@ -63,7 +65,7 @@ def _usual(holds: float) -> float:
     With x for the usual value and the rest shared evenly by the others: x**2 + (1 - x)**2 / (VALUES - 1) = holds.
     """
     others = VALUES - 1
-    return (1 + np.sqrt(max(0.0, 1 - VALUES * (1 - others * holds)))) / VALUES
+    return (1 + math.sqrt(max(0.0, 1 - VALUES * (1 - others * holds)))) / VALUES
 
 
 def _values(rng: np.random.Generator, equal: npt.NDArray[np.bool_], holds: float) -> Integers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,8 @@ from tidings.compiler.plan import Compiled, Operand, Plan, Relation, Test, TestS
 SIGNS = {Relation.EQ: "=", Relation.LT: "<", Relation.LE: "<=", Relation.GT: ">", Relation.GE: ">="}
 
 
-class TestColumn(NamedTuple):
+@dataclass(frozen=True)
+class TestColumn:
     """One test of subscriptions that all have the same shape; `high` differs from `low` for BETWEEN only."""
 
     __test__ = False
@@ -88,9 +89,9 @@ class Subscriptions:
         lengths = np.diff(self.starts)
         if self.clauses != self.size or not self.size or (lengths != lengths[0]).any():
             return None
-        attribute, relation, low, high = (
-            each.reshape(self.size, -1) for each in (self.attribute, self.relation, self.low, self.high)
-        )
+        rows = self.size, int(lengths[0])
+        attribute, relation = self.attribute.reshape(rows), self.relation.reshape(rows)
+        low, high = self.low.reshape(rows), self.high.reshape(rows)
         if (attribute != attribute[0]).any() or (relation != relation[0]).any():
             return None
         return tuple(

@@ -15,7 +15,7 @@ from benchmarks.child import Child, ChildError
 from benchmarks.engines import IndexEngine
 from benchmarks.goals import goals
 from benchmarks.harness import Bench, Counts, Disagreement, Engine, NotHere
-from benchmarks.rows import Row, cells, compared, duration, load, markdown, save, table
+from benchmarks.rows import Row, cells, compared, duration, load, markdown, merged, save, table
 from benchmarks.workloads import Events, Subscriptions, equalities
 
 WORKLOAD = equalities(500, 200)
@@ -122,6 +122,12 @@ def test_rows_are_compared_with_the_best_peer_and_the_limit_of_their_size() -> N
     found = compared(rows)
     assert [each.ratio_to_best_peer for each in found] == [5, 1, 0.5, None, 10, None]
     assert [each.fraction_of_limit for each in found] == [0.5, 0.1, 0.05, None, 1, None]
+
+
+def test_a_later_run_replaces_the_workloads_it_measured() -> None:
+    before = [Row("a", 1, "e", 1.0, None, None, 0.0), Row("b", 1, "e", 2.0, None, None, 0.0)]
+    now = [Row("a", 5, "f", 3.0, None, None, 0.0)]
+    assert [(row.workload, row.engine) for row in merged(before, now)] == [("b", "e"), ("a", "f")]
 
 
 def test_rows_survive_being_saved(tmp_path: Path) -> None:
