@@ -28,6 +28,8 @@ class Scale:
     interval_events: int
     job_events: int
     """Events of the whole Spark job; its subscriptions are those of `stock`."""
+    churn_seconds: float
+    """How long subscriptions come and go, at each rate."""
 
     begen: int
     begen_attributes: tuple[int, ...]
@@ -61,6 +63,7 @@ TINY = Scale(
     equality_events=200,
     interval_events=100,
     job_events=200,
+    churn_seconds=0.3,
     begen=200,
     begen_attributes=(100, 1_000),
     begen_events=50,
@@ -87,6 +90,7 @@ QUICK = Scale(
     equality_events=100_000,
     interval_events=2_000,
     job_events=1_000_000,
+    churn_seconds=10,
     begen=10_000,
     begen_attributes=(100, 30_000),
     begen_events=500,
@@ -113,6 +117,7 @@ FULL = Scale(
     equality_events=100_000,
     interval_events=2_000,
     job_events=4_000_000,
+    churn_seconds=30,
     begen=1_000_000,
     begen_attributes=(100, 30_000),
     begen_events=1_000,

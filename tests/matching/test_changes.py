@@ -66,9 +66,9 @@ class Changes(RuleBasedStateMachine):
         assert self.index.remove(gone) == len(known)
         self.held = {id: plan for id, plan in self.held.items() if id not in known}
 
-    @rule(gone=st.lists(ids, max_size=3), more=several)
-    def change(self, gone: list[str], more: Held) -> None:
-        self.index.change(gone, compiled_of(more))
+    @rule(gone=st.lists(ids, max_size=3), more=several, take_up=st.sampled_from([0, 4, 100]))
+    def change(self, gone: list[str], more: Held, take_up: int) -> None:
+        self.index.change(gone, compiled_of(more), take_up)
         self.held = {id: plan for id, plan in self.held.items() if id not in gone} | dict(more)
 
     @rule()
@@ -153,6 +153,17 @@ def test_removing_and_adding_in_one_step_is_one_version(tmp_path: Path) -> None:
 def in_memory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="tidings-test-", dir=MEMORY) as folder:
         yield Path(folder)
+
+
+def test_small_segments_are_taken_up_into_the_new_one(tmp_path: Path) -> None:
+    index = Index.create(tmp_path)
+    index.add(numbered(0, 10))
+    index.add(numbered(10, 20))
+    before = index.change(["s3"], numbered(20, 30), take_up=28)
+    assert index.segments == 3, "29 would be more than 28"
+    assert index.change(["s10"], compiled(s4="n = 100"), take_up=28) == before + 1
+    assert [(each.subscriptions, each.removed) for each in index.describe()] == [(28, 0)]
+    assert found(index, {"n": [3, 4, 100]}) == {f"s{n}" for n in (4, 11, 17, 18, 24, 25)}
 
 
 def test_a_stream_of_small_additions_stays_in_few_segments(

@@ -58,16 +58,16 @@ class LiveIndex:
             self.index, self._state = self._build()
             self._merger = Merger(self.index)
         self._take_over()
-        self._merger.step()
         if self.index.version != self._state.index:
             self._remember(self._state.subscriptions)
 
     def _take_over(self) -> None:
         changes = self._store.subscriptions.changes(self._state.subscriptions)
         if changes.version == self._state.subscriptions:
-            return
-        self.index.change(changes.removed, self._compile(changes.added))
-        self._remember(changes.version)
+            self._merger.step()
+        else:
+            self._merger.change(changes.removed, self._compile(changes.added))
+            self._remember(changes.version)
 
     def tidy(self) -> None:
         """Delete what only earlier batches used."""

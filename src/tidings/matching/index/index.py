@@ -23,7 +23,7 @@ from tidings.errors import SetupError
 from tidings.kernels.rows import keep_alive
 from tidings.matching.index import versions
 from tidings.matching.index.matches import Matches
-from tidings.matching.index.merging import Merge, to_at_most, worth_merging
+from tidings.matching.index.merging import Merge, joined, to_at_most, worth_merging, worth_taking_up
 from tidings.matching.index.segment import ClusterDescription, write_segment
 from tidings.matching.index.versions import Part
 from tidings.matching.index.view import View
@@ -114,15 +114,15 @@ class Index:
         self._publish_if_new(self._without(pa.array(list(ids), pa.string())))
         return before - self.size
 
-    def change(self, removed: Iterable[str], added: Compiled) -> int:
-        """Remove some and add others in one step: no reader sees the one without the other. The new version."""
+    def change(self, removed: Iterable[str], added: Compiled, take_up: int = 0) -> int:
+        """Remove some and add others in one step: no reader sees the one without the other. The new version.
+
+        Small segments that would be merged with the new one anyway are taken up into it at once, as long as it has at
+        most `take_up` subscriptions.
+        """
         new = added.subscriptions.column("id").combine_chunks()
         parts = self._without(pa.concat_arrays([pa.array(list(removed), pa.string()), new.cast(pa.string())]))
-        if len(new):
-            name = self._new_name("segment")
-            write_segment(self.folder / name, added)
-            parts.append(Part(name, len(new)))
-        return self._publish_if_new(parts)
+        return self._publish_if_new(self._with(parts, added, take_up) if len(new) else parts)
 
     def match(self, batch: Atoms | Iterable[Event]) -> Matches:
         """All pairs of a publication of the batch and a subscription it satisfies."""
@@ -216,13 +216,22 @@ class Index:
         rows = ((part, view.rows_of(part, ids)) for part in view.parts)
         return [view.without(part, found, self._new_name("dead", ".npy")) for part, found in rows]
 
+    def _with(self, parts: Sequence[Part], added: Compiled, most: int) -> list[Part]:
+        """The parts and a new one, which may take some of them up."""
+        busy, size, name = self._being_merged(), added.subscriptions.num_rows, self._new_name("segment")
+        free = [part for part in parts if part.alive and part.name not in busy]
+        taken_up = worth_taking_up(free, size, most)
+        write_segment(self.folder / name, joined(self._now, taken_up, added) if taken_up else added)
+        kept = [part for part in parts if part not in taken_up]
+        return [*kept, Part(name, size + sum(part.alive for part in taken_up))]
+
     def _publish_if_new(self, parts: Sequence[Part]) -> int:
         return self.version if tuple(parts) == self._now.parts else self._publish(parts)
 
     def _publish(self, parts: Sequence[Part]) -> int:
         """Make these parts the next version, for everyone who opens the index from now on."""
         version, kept = self.version + 1, [part for part in parts if part.alive]
-        versions.write(self.folder, version, kept)
+        versions.write(self.folder, version, kept, self._now.parts)
         view = View(self.folder, version, kept, self._now)
         view.opened  # noqa: B018  before a thread that matches can see it, and before the files may go
         self._now = view

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from tidings.compiler.plan import Compiled
 from tidings.matching.index.index import Index
 from tidings.matching.index.merging import Merge
 
@@ -12,12 +14,17 @@ AT_ONCE = 20_000
 
 
 class Merger:
-    """Keeps the segments of an index few. `step` is to be called after changes, in the thread that makes them."""
+    """Changes an index and keeps its segments few. All calls come from one thread."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._thread = ThreadPoolExecutor(1, "merging")
         self._running: tuple[Merge, Future[None]] | None = None
+
+    def change(self, removed: Iterable[str], added: Compiled) -> None:
+        """Remove some and add others in one step, and merge what is worth merging then."""
+        self._index.change(removed, added, take_up=AT_ONCE)
+        self.step()
 
     def step(self) -> None:
         """Adopt the merge that has become ready, do what is small, begin what is large."""

@@ -7,7 +7,8 @@ was written a dozen times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,8 @@ DEAD_SHARE = 0.25
 """A segment of which more is dead is written anew: every event looks at dead rows in vain."""
 
 Mask = npt.NDArray[np.bool_]
+Source = tuple[pa.Table, Sequence[ClauseBlock], Iterable[Domain]]
+SUBSCRIPTIONS = pa.schema([(name, pa.string()) for name in ("id", "subscriber", "language", "text")])
 
 
 def worth_merging(parts: Sequence[Part]) -> list[Part]:
@@ -60,57 +63,77 @@ def to_at_most(parts: Sequence[Part], most: int) -> list[Part]:
     return by_size[: len(by_size) - most + 1]
 
 
+def worth_taking_up(parts: Sequence[Part], size: int, most: int) -> list[Part]:
+    """The parts that would be merged at once with a new one of this size, if all that is at most `most`."""
+    new = Part("", size)
+    merged = worth_merging([*parts, new])
+    wanted = new in merged and sum(part.alive for part in merged) <= most
+    return [part for part in merged if part is not new] if wanted else []
+
+
 class Merge:
     """Segments on their way to becoming one. Writing it disturbs nobody; then the index adopts it."""
 
     def __init__(self, view: View, parts: Sequence[Part], name: str) -> None:
         self.view, self.parts, self.name = view, tuple(parts), name
-        self._alive = {part.name: view.alive_rows(part) for part in parts}
+        for part in parts:
+            view.dead(part)  # read now: later the file may be gone
 
     @property
     def subscriptions(self) -> int:
         return sum(part.alive for part in self.parts)
 
     def write(self) -> None:
-        """Write the new segment: the clauses of the old ones that were alive when the merge was planned."""
+        """Write the new segment: what was alive when the merge was planned."""
         if self.subscriptions:
-            write_segment(self.view.folder / self.name, self._compiled())
-
-    def _compiled(self) -> Compiled:
-        tables: list[pa.Table] = []
-        blocks: list[ClauseBlock] = []
-        domains: dict[str, Domain] = {}
-        for part in self.parts:
-            alive, segment = self._alive[part.name], self.view.segment(part)
-            first = sum(table.num_rows for table in tables)
-            table = segment.subscriptions
-            tables.append(table.filter(pa.array(alive)) if part.dead else table)
-            held, spoken_of = read_clauses(segment.folder)
-            numbers = (np.cumsum(alive) - 1 + first).astype(np.int32)
-            blocks.extend(_moved(block, alive, numbers) for block in held if alive[block.rows].any())
-            _know(domains, spoken_of, self.view.folder)
-        return Compiled(pa.concat_tables(tables), tuple(merge(blocks)), tuple(domains.values()), ())
+            write_segment(self.view.folder / self.name, joined(self.view, self.parts))
 
     def died_since(self, now: View) -> Rows:
         """The rows of the new segment whose subscriptions were removed or replaced while it was written."""
         known = {part.name: part for part in now.parts}
         first, found = 0, [np.empty(0, np.int32)]
         for part in self.parts:
-            alive = self._alive[part.name]
+            alive = self.view.alive_rows(part)
             still = now.alive_rows(known[part.name]) if part.name in known else np.zeros_like(alive)
             found.append((first + np.flatnonzero(~still[alive])).astype(np.int32))
             first += part.alive
         return np.concatenate(found)
 
 
-def _moved(block: ClauseBlock, alive: Mask, numbers: Rows) -> ClauseBlock:
+def joined(view: View, parts: Sequence[Part], new: Compiled | None = None) -> Compiled:
+    """What is alive in these parts, one after the other, and then what is new: as if compiled together."""
+    tables: list[pa.Table] = []
+    blocks: list[ClauseBlock] = []
+    domains: dict[str, Domain] = {}
+    for table, held, spoken_of in _sources(view, parts, new):
+        first = np.int32(sum(each.num_rows for each in tables))
+        tables.append(table)
+        blocks.extend(replace(block, rows=block.rows + first) for block in held)
+        _know(domains, spoken_of, view.folder)
+    return Compiled(pa.concat_tables(tables), tuple(merge(blocks)), tuple(domains.values()), ())
+
+
+def _sources(view: View, parts: Sequence[Part], new: Compiled | None) -> Iterator[Source]:
+    for part in parts:
+        segment, alive = view.segment(part), view.alive_rows(part)
+        held, domains = read_clauses(segment.folder)
+        if part.dead:
+            numbers = (np.cumsum(alive) - 1).astype(np.int32)
+            kept = [_alive(block, alive, numbers) for block in held if alive[block.rows].any()]
+            yield segment.subscriptions.filter(pa.array(alive)), kept, domains
+        else:
+            yield segment.subscriptions, held, domains
+    if new is not None:
+        yield new.subscriptions.cast(SUBSCRIPTIONS), new.blocks, new.domains
+
+
+def _alive(block: ClauseBlock, alive: Mask, numbers: Rows) -> ClauseBlock:
     """The clauses of a block whose subscriptions are alive, which have new numbers."""
-    places = np.flatnonzero(alive[block.rows])
-    kept = block if len(places) == len(block.rows) else take(block, places)
-    return ClauseBlock(kept.shape, kept.operands, numbers[kept.rows])
+    kept = take(block, np.flatnonzero(alive[block.rows]))
+    return replace(kept, rows=numbers[kept.rows])
 
 
-def _know(domains: dict[str, Domain], more: Sequence[Domain], folder: Path) -> None:
+def _know(domains: dict[str, Domain], more: Iterable[Domain], folder: Path) -> None:
     for domain in more:
         if domains.setdefault(domain.name, domain) != domain:
             what = f"segments that speak of two different domains {domain.name} cannot become one"

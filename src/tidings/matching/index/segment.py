@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidings.atoms import Aspect, Atoms, Column
 from tidings.compiler.plan import Compiled
-from tidings.durable import sync
+from tidings.durable import sync_all
 from tidings.kernels import encode as encoding
 from tidings.kernels import match as matching
 from tidings.matching.index.arrays import flatten, map_arrays, rebuild, starts_of, write_arrays
@@ -39,7 +39,7 @@ class ClusterDescription:
 
 
 def write_segment(folder: Path, compiled: Compiled) -> None:
-    """Build a segment and put it into `folder`, whole or not at all."""
+    """Build a segment and put it into `folder`, whole or not at all; the version that lists it makes it last."""
     built = build(compiled)
     unfinished = folder.with_name(folder.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -54,10 +54,8 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
     write_clauses(unfinished, compiled)
     columns = [asdict(column) for column in built.columns]
     (unfinished / "columns.json").write_text(json.dumps(columns))
-    for path in (*unfinished.iterdir(), unfinished):
-        sync(path)
+    sync_all((*unfinished.iterdir(), unfinished))
     unfinished.rename(folder)
-    sync(folder.parent)
 
 
 class Segment:

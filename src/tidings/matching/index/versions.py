@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tidings.durable import sync, write_whole
+from tidings.durable import sync, sync_all, write_aside
 from tidings.errors import SetupError
 
 FORMAT = 2
@@ -82,11 +82,21 @@ def read(folder: Path, version: int) -> list[Part]:
     ]
 
 
-def write(folder: Path, version: int, parts: Sequence[Part]) -> None:
-    """Make these parts the current version: durably, and whole or not at all."""
+def write(folder: Path, version: int, parts: Sequence[Part], before: Sequence[Part]) -> None:
+    """Make these parts the current version: durably, and whole or not at all.
+
+    All new files are waited for at once, then the manifest's name and those of new segments, then the switch.
+    """
     content = {"format": FORMAT, "segments": [asdict(part) for part in parts]}
-    write_whole(folder / _manifest(version), json.dumps(content))
-    write_whole(folder / _CURRENT, str(version))
+    manifest = write_aside(folder / _manifest(version), json.dumps(content))
+    current = write_aside(folder / _CURRENT, str(version))
+    marks = {each.file for part in parts for each in part.marks}
+    marks -= {each.file for part in before for each in part.marks}
+    sync_all((manifest, current, *(folder / name for name in marks)))
+    manifest.replace(folder / _manifest(version))
+    sync(folder)
+    current.replace(folder / _CURRENT)
+    sync(folder)
 
 
 def collect(folder: Path, kept: Collection[int], busy: Collection[str]) -> None:
@@ -123,8 +133,7 @@ def write_marks(folder: Path, name: str, part: Part, rows: Rows) -> Part:
     while kept and kept[-1].rows <= _GROWTH * sum(map(len, gathered)):
         gathered.append(np.load(folder / kept.pop().file))
     joined = np.sort(np.concatenate(gathered))
-    np.save(folder / name, joined)
-    sync(folder / name)
+    np.save(folder / name, joined)  # the version that lists it makes it last
     return Part(part.name, part.subscriptions, (*kept, Marks(name, len(joined))))
 
 

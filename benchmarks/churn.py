@@ -1,0 +1,147 @@
+"""Churn: subscriptions that come and go while events are matched, as in a running stream.
+
+A stream takes turns: what changed since the last batch is taken over, then a batch is matched. So does this loop, in
+one thread, by the clock on the wall: a subscription *arrives* when its turn at the given rate has come, waits for the
+batch that is being matched, is compiled from its text, and is *visible* at the end of the first batch that was matched
+with it. For each that arrives another one, chosen by chance, goes. Large merges are made by a second thread meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.harness import Bench, Counts
+from benchmarks.rows import Row
+from benchmarks.scale import Scale
+from benchmarks.workloads import Subscriptions, Workload, stock
+from tidings.atoms import Atoms
+from tidings.compiler.pipeline import compile_columns
+from tidings.matching.index import Index, Merger
+
+RATES = (0, 1_000, 100_000)
+"""Additions a second, and as many removals."""
+
+BATCH = 10_000
+POOL = 100_000
+"""Texts of new subscriptions; when all were used, the first comes again under another id."""
+
+
+def run(bench: Bench, scale: Scale) -> None:
+    both = stock(scale.stock + min(POOL, scale.stock), scale.stock_events)
+    workload = replace(both, subscriptions=both.subscriptions.part(slice(scale.stock)))
+    more = both.subscriptions.part(slice(scale.stock, None))
+    for rate in RATES:
+        churn = Churn(workload, more, rate)
+        churn.go(scale.churn_seconds)
+        churn.check(bench)
+        bench.keep(churn.row())
+
+
+class Churn:
+    """One run: an index of a million, changes at a rate, and what was measured meanwhile."""
+
+    def __init__(self, workload: Workload, more: Subscriptions, rate: int) -> None:
+        self.name = f"churn, {rate:,} added and removed a second"
+        self.workload, self.more, self.rate = workload, more, rate
+        self.texts = list(more.texts())
+        self.index = Index.create()
+        self.index.add(workload.subscriptions.compiled())
+        self.merger = Merger(self.index)
+        self.alive = np.arange(len(workload.subscriptions))
+        self.rng = np.random.default_rng(17)
+        self.arrived = self.events = self.matches = 0
+        self.waited: list[npt.NDArray[np.float64]] = []
+        self.matching = self.elapsed = 0.0
+
+    def go(self, seconds: float) -> None:
+        """Changes and batches in turns, until the time is over."""
+        batches = self._batches()
+        self._match(next(batches))  # the first maps files
+        self.events = self.matches = 0
+        self.matching, began = 0.0, time.perf_counter()
+        while (now := time.perf_counter() - began) < seconds:
+            due = self._due(now)
+            if len(due):
+                self._change(len(due))
+            self._match(next(batches))
+            self.elapsed = time.perf_counter() - began
+            self.waited.append(self.elapsed - due)
+            self.index.collect(keep_versions=1)
+        self.merger.finish()
+
+    def _due(self, now: float) -> npt.NDArray[np.float64]:
+        """When each of those arrived that have not been added yet; no more than can be exchanged at once."""
+        first = self.arrived
+        self.arrived = last = min(int(now * self.rate), first + len(self.alive) // 2)
+        return np.arange(first, last) / max(1, self.rate)
+
+    def _change(self, size: int) -> None:
+        first = self.arrived - size + len(self.workload.subscriptions)
+        new = np.arange(first, first + size)
+        places = self.rng.choice(len(self.alive), size, replace=False, shuffle=False)
+        removed, self.alive[places] = names(self.alive[places]), new
+        texts = [self.texts[number % len(self.texts)] for number in new.tolist()]
+        same = [pa.repeat(value, size) for value in ("somebody", "predicates")]
+        self.merger.change(removed.to_pylist(), compile_columns(names(new), *same, texts))
+
+    def _batches(self) -> Iterator[tuple[int, int]]:
+        size = min(BATCH, len(self.workload.events))
+        rounds = len(self.workload.events) // size
+        return ((turn % rounds * size, (turn % rounds + 1) * size) for turn in count())
+
+    def _match(self, batch: tuple[int, int]) -> None:
+        atoms = self.workload.events.atoms.part(*batch)
+        before = time.thread_time()  # this thread's: the other one merges
+        found = self.index.match(atoms)
+        self.matching += time.thread_time() - before
+        self.events += atoms.count
+        self.matches += len(found)
+
+    def check(self, bench: Bench) -> None:
+        """What is found in the end is what indexes find that never changed."""
+        size, events = len(self.alive), self.workload.events.first(BATCH).atoms
+        old, new = self.alive[self.alive < size], self.alive[self.alive >= size] - size
+        expected = counts(self.workload.subscriptions, old, events)
+        expected += counts(self.more, new % len(self.texts), events)
+        found = np.bincount(self.index.match(events).publication, minlength=events.count)
+        bench.agree(self.name, size, "an index that never changed", expected)
+        bench.agree(self.name, size, "index", found)
+
+    def row(self) -> Row:
+        waited = np.concatenate(self.waited)
+        p50, p99 = np.percentile(waited, [50, 99]).tolist() if len(waited) else (None, None)
+        return Row(
+            self.name,
+            len(self.workload.subscriptions),
+            "index",
+            events_per_cpu_second=self.events / self.matching,
+            build_seconds=None,
+            bytes_per_subscription=self.index.nbytes / self.index.size,
+            matches_per_event=self.matches / self.events,
+            seconds_per_event=self.matching / self.events,
+            events_per_second=self.events / self.elapsed,
+            p50_seconds=p50,
+            p99_seconds=p99,
+            changes_per_second=2 * self.arrived / self.elapsed,
+        )
+
+
+def names(numbers: npt.NDArray[np.int64]) -> pa.Array:
+    return pc.binary_join_element_wise("s", pc.cast(pa.array(numbers), pa.string()), "")
+
+
+def counts(subscriptions: Subscriptions, held: npt.NDArray[np.int64], events: Atoms) -> Counts:
+    """How many of those that are held (some of them more than once) each event matches."""
+    index = Index.create()
+    index.add(subscriptions.compiled())
+    found = index.match(events)
+    times = np.bincount(held, minlength=len(subscriptions))[found.subscription]
+    return np.bincount(found.publication, times, events.count).astype(np.int64)

@@ -1,0 +1,65 @@
+"""Latency: how long one call of the library takes for a single event at a million subscriptions.
+
+The event is decoded already, and the answer is rows, no id is read. The garbage collector runs as in any program.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.harness import Bench, Counts, timed
+from benchmarks.rows import Row, duration
+from benchmarks.scale import Scale
+from benchmarks.workloads import Workload, stock
+from tidings.atoms import Atoms
+from tidings.matching.index import Index
+
+SHOWN = {"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9, "max": 100}
+
+
+def run(bench: Bench, scale: Scale) -> None:
+    workload = stock(scale.stock, scale.stock_events, name="latency, one quote a call")
+    bench.check(workload)
+    index = Index.create()
+    built, _ = timed(lambda: index.add(workload.subscriptions.compiled()))
+    bench.keep(one_by_one(bench, workload, index, built))
+
+
+def one_by_one(bench: Bench, workload: Workload, index: Index, built: float) -> Row:
+    """Every event of the workload in a call of its own."""
+    size, events = len(workload.subscriptions), len(workload.events)
+    atoms = workload.events.atoms
+    singles = [atoms.part(place, place + 1) for place in range(events)]
+    calls(index, singles[:100])  # files are mapped, kernels loaded
+    cpu, (taken, found) = timed(lambda: calls(index, singles))
+    bench.agree(workload.name, size, "index", found)
+    points = {name: float(np.percentile(taken, share)) for name, share in SHOWN.items()}
+    bench.say("  " + ", ".join(f"{name} {duration(seconds)}" for name, seconds in points.items()))
+    return Row(
+        workload.name,
+        size,
+        "index",
+        events_per_cpu_second=events / cpu,
+        build_seconds=built,
+        bytes_per_subscription=index.nbytes / size,
+        matches_per_event=float(found.mean()),
+        seconds_per_event=cpu / events,
+        p50_seconds=points["p50"],
+        p99_seconds=points["p99"],
+    )
+
+
+def calls(index: Index, singles: Sequence[Atoms]) -> tuple[npt.NDArray[np.float64], Counts]:
+    """Wall-clock seconds of each call, and how many matches it found."""
+    taken, found = np.empty(len(singles)), np.empty(len(singles), np.int64)
+    clock = time.perf_counter
+    for place, atoms in enumerate(singles):
+        began = clock()
+        matches = index.match(atoms)
+        taken[place] = clock() - began
+        found[place] = len(matches)
+    return taken, found
