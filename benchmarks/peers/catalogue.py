@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.engines import DuckDB
 from benchmarks.harness import Engine
+from benchmarks.peers.duckdb_join import DuckDB
+from benchmarks.peers.polars_join import Polars
 
 
 def peers() -> list[Engine]:
-    return [DuckDB()]
+    return [DuckDB(), Polars()]
