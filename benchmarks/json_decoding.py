@@ -18,11 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
+from tidings.publications.conformity import Conformity
 from tidings.publications.event import decode
 from tidings.publications.json_lines import PathTable, decode_many, split_lines
+from tidings.schema.event_schema import Attribute, EventSchema, EventType, Member
 
 EVENTS, BATCH, RUNS = 400_000, 20_000, 7
 NUMBERS = ("price", "open", "high", "low", "close", "volume")
+SCHEMA = EventSchema.of(
+    [],
+    [Attribute("symbol", "string"), *(Attribute(name, "numeric") for name in NUMBERS)],
+    [EventType("quote", tuple(Member(name, mandatory=True) for name in ("symbol", *NUMBERS)))],
+)
 
 
 def main() -> None:
@@ -32,7 +39,7 @@ def main() -> None:
     for name, read in readers(lines).items():
         seconds = statistics.median(measured(read) for _ in range(RUNS))
         ours = ours or seconds
-        print(f"{name:28} {EVENTS / seconds / 1e6:6.2f} million events/s   time x {seconds / ours:.1f}")
+        print(f"{name:30} {EVENTS / seconds / 1e6:6.2f} million events/s   time x {seconds / ours:.1f}")
 
 
 def stock_lines(count: int) -> list[bytes]:
@@ -54,13 +61,17 @@ def readers(lines: list[bytes]) -> dict[str, Callable[[], object]]:
     buffers = [np.frombuffer(batch, np.uint8) for batch in batches]
     fields = [("id", pa.string()), ("symbol", pa.string()), *((name, pa.int64()) for name in NUMBERS)]
     told = pyarrow.json.ParseOptions(explicit_schema=pa.schema(fields))
-    table = PathTable(["symbol", *NUMBERS])
+    table, conformity = PathTable(["symbol", *NUMBERS]), Conformity(SCHEMA, ["symbol", *NUMBERS], "id")
+    typed = [line[:-1] + b',"event_type":"quote"}' for line in lines]
+    checked = [np.frombuffer(b"\n".join(typed[i : i + BATCH]), np.uint8) for i in range(0, len(typed), BATCH)]
     ways: dict[str, Callable[[], object]] = {
         "split_lines + decode_many": lambda: [_ours(buffer, table) for buffer in buffers],
         "Arrow, types inferred": lambda: [_arrow(batch, None) for batch in batches],
         "Arrow, types told": lambda: [_arrow(batch, told) for batch in batches],
         "json.loads": lambda: sum(len(json.loads(line)) for line in lines),
         "the definition": lambda: sum(len(decode(line)) for line in lines),
+        "ours, with a schema": lambda: [_ours(buffer, conformity.paths, conformity) for buffer in checked],
+        "the definition, with a schema": lambda: sum(len(decode(line, SCHEMA)) for line in typed),
     }
     if find_spec("orjson"):
         loads = importlib.import_module("orjson").loads
@@ -68,9 +79,9 @@ def readers(lines: list[bytes]) -> dict[str, Callable[[], object]]:
     return ways
 
 
-def _ours(buffer: np.ndarray, table: PathTable) -> int:
+def _ours(buffer: np.ndarray, table: PathTable, conformity: Conformity | None = None) -> int:
     lines = split_lines(buffer)
-    return decode_many(buffer, lines.starts, lines.ends, table, "id").atoms.count
+    return decode_many(buffer, lines.starts, lines.ends, table, "id", conformity).atoms.count
 
 
 def _arrow(batch: bytes, told: pyarrow.json.ParseOptions | None) -> int:

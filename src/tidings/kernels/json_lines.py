@@ -14,8 +14,8 @@ import numpy as np
 from tidings.kernels import json_scan as scan
 from tidings.kernels.compiled import reading
 from tidings.kernels.doubles import nearest_double
-from tidings.kernels.hashing import hash_bytes
 from tidings.kernels.json_scan import byte_at, scan_key, scan_number, scan_string, scan_word, skip_space
+from tidings.kernels.keys import NOWHERE, child, is_key
 
 INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
 """The kinds of `tidings.atoms.AtomKind`."""
@@ -25,9 +25,8 @@ MOST_KEYS = 4096
 MOST_MAGNITUDE = 300
 """A number of so many digits and zeros is finite for sure; a document with a larger one is declined."""
 
-ROOT, NOWHERE, NO_ID = 0, -1, -2
+ROOT, NO_ID = 0, -2
 _KEY, _VALUE, _AFTER, _DONE, _DECLINED = 0, 1, 2, 3, 4
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _ZERO = np.uint64(0)
 _INT64_MAX = np.uint64((1 << 63) - 1)
 
@@ -43,9 +42,10 @@ class Documents(NamedTuple):
 class Paths(NamedTuple):
     """Wanted paths as a trie. Node 0 is the document; a node's key is key_length bytes of `keys` at key_start.
 
-    `path` is the number of the wanted path that ends at the node, or -1. `slots` finds a child by its parent and its
-    key: open addressing, at most half full, -1 where empty. `id_node` is where the id stands, or NO_ID; `cloud_event`
-    is the member that makes a document a CloudEvent, which is taken apart differently.
+    `path` is the number of the wanted path that ends at the node, or -1; `exact` says of a path whether what a string
+    says matters, or only that it is one. `slots` finds a child by its parent and its key (see `keys`). `id_node` is
+    where the id stands, or NO_ID; `cloud_event` is the member that makes a document a CloudEvent, which is taken
+    apart differently.
     """
 
     parent: Any
@@ -53,8 +53,9 @@ class Paths(NamedTuple):
     key_length: Any
     key_hash: Any
     keys: Any
-    path: Any
     slots: Any
+    path: Any
+    exact: Any
     id_node: Any
     cloud_event: Any
 
@@ -74,12 +75,16 @@ class Work(NamedTuple):
 
 
 class Out(NamedTuple):
-    """Atoms by column; and by document where they begin, its id (length -1: none), and whether it was declined."""
+    """Atoms by column; and by document where they begin, and its id (length -1: none).
+
+    Also by document, whether it was declined, and whether it has values at paths that nobody wants.
+    """
 
     starts: Any
     id_start: Any
     id_length: Any
     declined: Any
+    others: Any
     path: Any
     kind: Any
     payload: Any
@@ -87,54 +92,11 @@ class Out(NamedTuple):
 
 
 @reading
-def _slot(key_hash: Any, parent: int, mask: int) -> Any:
-    mixed = (key_hash ^ np.uint64(parent)) * _SPREAD
-    return np.int64(mixed >> np.uint64(32)) & mask
-
-
-@reading
-def fill_slots(paths: Paths) -> None:
-    """Hash the keys of all nodes and enter them into the (empty) slots."""
-    mask = len(paths.slots) - 1
-    for node in range(1, len(paths.parent)):
-        first = paths.key_start[node]
-        paths.key_hash[node] = hash_bytes(paths.keys, first, paths.key_length[node])
-        slot = _slot(paths.key_hash[node], paths.parent[node], mask)
-        while paths.slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        paths.slots[slot] = node
-
-
-@reading
-def _is_key(paths: Paths, node: int, text: Any, start: int, length: int) -> bool:
-    if paths.key_length[node] != length:
-        return False
-    first, i = paths.key_start[node], 0
-    while i < length and paths.keys[first + i] == text[start + i]:
-        i += 1
-    return i == length
-
-
-@reading
-def _child(paths: Paths, parent: int, key_hash: Any, text: Any, start: int, length: int) -> Any:
-    """The node below `parent` with the key in the text, or NOWHERE. The hash leads there, the bytes decide."""
-    mask = len(paths.slots) - 1
-    slot = _slot(key_hash, parent, mask)
-    node = np.int64(paths.slots[slot])
-    while node >= 0:
-        if paths.parent[node] == parent and _is_key(paths, node, text, start, length):
-            return node
-        slot = (slot + 1) & mask
-        node = np.int64(paths.slots[slot])
-    return np.int64(NOWHERE)
-
-
-@reading
 def _expected(paths: Paths, follower: int, parent: int, text: Any, start: int, end: int) -> Any:
     """The node that is likely to follow, if its key stands in the text, or NOWHERE."""
     stop = start + np.int64(paths.key_length[follower])
     likely = follower != ROOT and paths.parent[follower] == parent and stop < end and text[stop] == scan.QUOTE
-    if likely and _is_key(paths, follower, text, start, stop - start):
+    if likely and is_key(paths, follower, text, start, stop - start):
         return np.int64(follower)
     return np.int64(NOWHERE)
 
@@ -174,7 +136,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
     for i in range(first, len(documents.starts)):
         at, end, begin = documents.starts[i], documents.ends[i], atoms
         depth, top, base, ids, id_start, id_length = 0, 0, 0, 0, 0, -1
-        last = np.int64(ROOT)
+        last, others = np.int64(ROOT), False
         here, node, in_array, state = np.int64(NOWHERE), np.int64(ROOT), False, _VALUE
         at = skip_space(text, at, end)
         if byte_at(text, at, end) != scan.OPEN_OBJECT:
@@ -189,7 +151,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                 else:
                     stop, key_hash = scan_key(text, at + 1, end)
                     if stop >= 0 and here >= 0:
-                        node = _child(paths, here, key_hash, text, at + 1, stop - at - 1)
+                        node = child(paths, here, key_hash, text, at + 1, stop - at - 1)
                     if node >= 0:
                         work.follower[last] = node
                         last = node
@@ -212,10 +174,12 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     return i
                 if c == scan.QUOTE:
                     stop, escaped = scan_string(text, at + 1, end)
-                    if stop < 0 or (escaped and (path >= 0 or is_id)):
+                    if stop < 0 or (escaped and (is_id or (path >= 0 and paths.exact[path]))):
                         break
                     if path >= 0:
                         atoms = _emit(out, atoms, path, STRING, at + 1, stop - at - 1)
+                    else:
+                        others = True
                     if is_id:
                         ids += 1
                         id_start, id_length = at + 1, (stop - at - 1 if stop > at + 1 else -1)
@@ -225,6 +189,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     stop, digits, count, power, whole = scan_number(text, at, end)
                     if stop < 0 or count + abs(power) > MOST_MAGNITUDE:
                         break
+                    others |= path < 0
                     if path >= 0 or is_id:
                         if whole:
                             good, payload = _integer(digits, count, c == scan.MINUS)
@@ -259,6 +224,8 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     if c != scan.NULL:
                         if path >= 0:
                             atoms = _emit(out, atoms, path, BOOLEAN, c == scan.TRUE, 0)
+                        else:
+                            others = True
                         if is_id:
                             ids, id_length = ids + 1, -1
                     at = stop
@@ -281,7 +248,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     break
         if state != _DONE:
             atoms = begin
-        out.declined[i] = state != _DONE
+        out.declined[i], out.others[i] = state != _DONE, others
         out.id_start[i], out.id_length[i] = id_start, (id_length if ids == 1 else -1)
         out.starts[i + 1] = atoms
     return len(documents.starts)

@@ -18,9 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import AtomKind, Atoms, Event
-from tidings.errors import DecodeProblem
+from tidings.errors import PublicationError
+from tidings.kernels import conform, lines
 from tidings.kernels import json_lines as kernel
-from tidings.kernels import lines
+from tidings.publications.conformity import Conformity
 from tidings.publications.event import event_of, parse, publication_id
 from tidings.publications.path_table import PathTable
 
@@ -43,8 +44,8 @@ class Lines(NamedTuple):
 class DecodedLines:
     """The outcome for each document of a batch, in their order.
 
-    `atoms.count` is the number of documents. A refused one has no atoms, no id and a False in `ok`, and is listed in
-    `rejects` with its index and the reason. `ids` are strings, null where `publication_id` finds none. A document's
+    `atoms.count` is the number of documents. A refused one has no atoms and a False in `ok`, and is listed in `rejects`
+    with its index and the reason. `ids` are strings, null where `publication_id` finds none. A document's
     atoms stand in the order of its text, so the values of one path need not stand together. `declined` counts the
     documents that the kernel left to the definition: they took longer and mean the same.
     """
@@ -52,7 +53,7 @@ class DecodedLines:
     atoms: Atoms
     ids: pa.Array[Any]
     ok: npt.NDArray[np.bool_]
-    rejects: list[tuple[int, DecodeProblem]]
+    rejects: list[tuple[int, PublicationError]]
     declined: int = 0
 
 
@@ -77,14 +78,24 @@ def documents_of(array: pa.Array[Any]) -> tuple[Bytes, Integers, Integers]:
 
 
 def decode_many(
-    buffer: Bytes, starts: Integers, ends: Integers, paths: PathTable, id_field: str | None = None
+    buffer: Bytes,
+    starts: Integers,
+    ends: Integers,
+    paths: PathTable,
+    id_field: str | None = None,
+    conformity: Conformity | None = None,
 ) -> DecodedLines:
-    """The atoms at the wanted paths, and the ids, of the documents `buffer[starts[i]:ends[i]]`."""
+    """The atoms at the wanted paths, and the ids, of the documents `buffer[starts[i]:ends[i]]`.
+
+    With a `conformity`, whose paths these have to be, documents that are not consistent with its schema are refused.
+    """
     documents = kernel.Documents(_read_only(buffer), _read_only(starts), _read_only(ends))
     out = _run(documents, paths, id_field)
     atoms = Atoms(paths.paths, out.starts, *_filled(out), documents.text)
+    if conformity is not None:
+        atoms = _conforming(atoms, out, conformity)
     if out.declined.any():
-        return _with_declined(documents, out, atoms, id_field)
+        return _with_declined(documents, out, atoms, id_field, conformity)
     ids = _ids(documents.text, out.id_start, out.id_length)
     return DecodedLines(atoms, ids, ~out.declined, [])
 
@@ -105,13 +116,30 @@ def _run(documents: kernel.Documents, paths: PathTable, id_field: str | None) ->
     work = _new_work(len(table.parent))
     while (first := kernel.decode(documents, table, work, out, first)) < count:
         more = _columns(len(out.path))
-        out = kernel.Out(*out[:4], *(np.concatenate(pair) for pair in zip(out[4:], more, strict=True)))
+        out = kernel.Out(*out[:5], *(np.concatenate(pair) for pair in zip(out[5:], more, strict=True)))
     return out
+
+
+def _conforming(atoms: Atoms, out: kernel.Out, conformity: Conformity) -> Atoms:
+    """Decline the documents that do not surely conform, and leave their atoms out."""
+    doubles = atoms.payload.view(np.float64)
+    seen = conform.Atoms(
+        atoms.starts, atoms.path, atoms.kind, atoms.payload, doubles, atoms.length, atoms.text
+    )
+    conform.conform(seen, out.others, conformity.rules, conformity.work(), out.declined)
+    counts = np.diff(atoms.starts)
+    if not counts[out.declined].any():
+        return atoms
+    kept = np.repeat(~out.declined, counts)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.where(out.declined, 0, counts))])
+    path, kind, payload = atoms.path[kept], atoms.kind[kept], atoms.payload[kept]
+    return Atoms(atoms.paths, starts, path, kind, payload, atoms.length[kept], atoms.text)
 
 
 def _new_out(count: int, room: int) -> kernel.Out:
     starts, id_start = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
-    return kernel.Out(starts, id_start, np.zeros(count, np.int32), np.zeros(count, np.bool_), *_columns(room))
+    declined, others = np.zeros((2, count), np.bool_)
+    return kernel.Out(starts, id_start, np.zeros(count, np.int32), declined, others, *_columns(room))
 
 
 def _columns(room: int) -> tuple[Any, Any, Any, Any]:
@@ -139,11 +167,15 @@ def _ids(text: Bytes, starts: Integers, lengths: npt.NDArray[np.int32]) -> pa.Ar
 
 
 def _with_declined(
-    documents: kernel.Documents, out: kernel.Out, atoms: Atoms, id_field: str | None
+    documents: kernel.Documents,
+    out: kernel.Out,
+    atoms: Atoms,
+    id_field: str | None,
+    conformity: Conformity | None,
 ) -> DecodedLines:
     """Decode the declined documents by the definition, and put their atoms and ids where they belong."""
     where = np.flatnonzero(out.declined)
-    slow = _by_definition(documents, where, id_field)
+    slow = _by_definition(documents, where, id_field, conformity)
     added = Atoms.of(slow.events, atoms.paths)
     names = [(name or "").encode() for name in slow.ids]
     text = _appended(documents.text, added.text, np.frombuffer(b"".join(names), np.uint8))
@@ -157,14 +189,16 @@ def _with_declined(
 
 
 class _Slow(NamedTuple):
-    """What the definition says of declined documents: an event and an id of each, empty where it refuses."""
+    """What the definition says of declined documents: an event and an id of each, an empty event where it refuses."""
 
     events: list[Event]
     ids: list[str | None]
-    rejects: list[tuple[int, DecodeProblem]]
+    rejects: list[tuple[int, PublicationError]]
 
 
-def _by_definition(documents: kernel.Documents, where: Integers, id_field: str | None) -> _Slow:
+def _by_definition(
+    documents: kernel.Documents, where: Integers, id_field: str | None, conformity: Conformity | None
+) -> _Slow:
     slow = _Slow([], [], [])
     for i in where.tolist():
         body = documents.text[documents.starts[i] : documents.ends[i]].tobytes()
@@ -174,7 +208,10 @@ def _by_definition(documents: kernel.Documents, where: Integers, id_field: str |
             content = parse(body)
             event = event_of(content)
             name = None if id_field is None else publication_id(content, id_field)
-        except DecodeProblem as problem:
+            if conformity is not None:
+                event = event_of(content, conformity.schema, conformity.id_field)
+        except PublicationError as problem:
+            event = {}
             slow.rejects.append((i, problem))
         slow.events.append(event)
         slow.ids.append(name)

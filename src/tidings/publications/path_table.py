@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from tidings.kernels import json_lines as kernel
+from tidings.kernels.keys import Keys, fill_slots
 
 _CLOUD_EVENT = "specversion"
 
@@ -14,41 +15,44 @@ _CLOUD_EVENT = "specversion"
 class PathTable:
     """Wanted paths for `json_lines.decode_many`. Build it once per set of paths and use it for many batches.
 
-    A path's number in the atoms is its place in `paths`.
+    A path's number in the atoms is its place in `paths`. Of those that are `loose` nobody asks what their strings say:
+    the bytes of one with an escape are not what it says.
     """
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], loose: Collection[str] = ()) -> None:
         self.paths = tuple(dict.fromkeys(paths))
+        self._exact = np.array([path not in loose for path in self.paths], np.bool_)
         self._with_id: dict[str | None, kernel.Paths] = {}
 
     def with_id(self, id_field: str | None) -> kernel.Paths:
         """The arrays for the kernel; `id_field` is the path of the id, if it is to be found too."""
         if id_field not in self._with_id:
-            self._with_id[id_field] = _arrays(self.paths, id_field)
+            self._with_id[id_field] = self._arrays(id_field)
         return self._with_id[id_field]
 
+    def _arrays(self, id_field: str | None) -> kernel.Paths:
+        nodes = _nodes([*self.paths, _CLOUD_EVENT, *([] if id_field is None else [id_field])])
+        wanted = np.full(len(nodes) + 1, -1, np.int32)
+        for number, path in enumerate(self.paths):
+            wanted[nodes[path]] = number
+        keys = keyed([(-1, b""), *((_parent(path, nodes), _key(path)) for path in nodes)])
+        id_node = kernel.NO_ID if id_field is None else nodes[id_field]
+        return kernel.Paths(*keys, wanted, self._exact, id_node, nodes[_CLOUD_EVENT])
 
-def _arrays(paths: Sequence[str], id_field: str | None) -> kernel.Paths:
-    nodes = _nodes([*paths, _CLOUD_EVENT, *([] if id_field is None else [id_field])])
-    wanted = np.full(len(nodes) + 1, -1, np.int32)
-    for number, path in enumerate(paths):
-        wanted[nodes[path]] = number
-    keys = [b"", *(_key(path) for path in nodes)]
-    ends = np.cumsum([len(key) for key in keys]).astype(np.int32)
-    lengths = np.array([len(key) for key in keys], np.int32)
-    arrays = kernel.Paths(
-        parent=np.array([-1, *(_parent(path, nodes) for path in nodes)], np.int32),
-        key_start=ends - lengths,
+
+def keyed(entries: Sequence[tuple[int, bytes]]) -> Keys:
+    """Parents and keys as a table to find them in."""
+    lengths = np.array([len(key) for _, key in entries], np.int32)
+    table = Keys(
+        parent=np.array([parent for parent, _ in entries], np.int32),
+        key_start=np.cumsum(lengths, dtype=np.int32) - lengths,
         key_length=lengths,
-        key_hash=np.zeros(len(keys), np.uint64),
-        keys=np.array(list(b"".join(keys)), np.uint8),
-        path=wanted,
-        slots=np.full(1 << (2 * len(keys)).bit_length(), -1, np.int32),
-        id_node=kernel.NO_ID if id_field is None else nodes[id_field],
-        cloud_event=nodes[_CLOUD_EVENT],
+        key_hash=np.zeros(len(entries), np.uint64),
+        keys=np.frombuffer(b"".join(key for _, key in entries), np.uint8),
+        slots=np.full(1 << (2 * len(entries)).bit_length(), -1, np.int32),
     )
-    kernel.fill_slots(arrays)
-    return arrays
+    fill_slots(table)
+    return table
 
 
 def _nodes(paths: Iterable[str]) -> dict[str, int]:

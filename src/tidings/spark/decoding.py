@@ -1,4 +1,4 @@
-"""Bytes to atoms inside a task: in columns, or by the definition where there is a schema to check."""
+"""Bytes to atoms inside a task, checked against a schema if there is one, and their matches."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tidings.atoms import Atoms, Event
 from tidings.errors import PublicationError
 from tidings.matching.index import Index, Matches
 from tidings.publications import event
+from tidings.publications.conformity import Conformity
 from tidings.publications.json_lines import PathTable, decode_many
 from tidings.schema.event_schema import EventSchema
 
@@ -51,29 +52,16 @@ class Decoder:
     def __init__(
         self, paths: Iterable[str], schema: EventSchema | None = None, id_field: str | None = None
     ) -> None:
-        self._paths = PathTable(paths)
-        self._schema = schema if schema and not schema.is_empty else None
+        self._schema = schema
         self._id_field = id_field
+        self._conformity = Conformity(schema, paths, id_field) if schema and schema.event_types else None
+        self._paths = self._conformity.paths if self._conformity else PathTable(paths)
 
     def decode(self, buffer: Bytes, starts: Integers, ends: Integers) -> Decoded:
         """The events `buffer[starts[i]:ends[i]]`; one that is refused has no atoms."""
-        plain = decode_many(buffer, starts, ends, self._paths, self._id_field)
-        if self._schema is None:
-            return Decoded(plain.atoms, plain.ids, plain.rejects)
-        bodies = (buffer[start:end].tobytes() for start, end in zip(starts, ends, strict=True))
-        return self._checked(bodies, plain.ids)
+        found = decode_many(buffer, starts, ends, self._paths, self._id_field, self._conformity)
+        return Decoded(found.atoms, found.ids, found.rejects)
 
     def event(self, body: bytes) -> Event:
         """One event in its readable form, whole."""
         return event.decode(body, self._schema, self._id_field)
-
-    def _checked(self, bodies: Iterable[bytes], ids: Any) -> Decoded:
-        events: list[Event] = []
-        rejects: list[tuple[int, PublicationError]] = []
-        for i, body in enumerate(bodies):
-            try:
-                events.append(self.event(body))
-            except PublicationError as problem:
-                events.append({})
-                rejects.append((i, problem))
-        return Decoded(Atoms.of(events, self._paths.paths), ids, rejects)
