@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -32,14 +33,9 @@ class Matches:
     @cached_property
     def subscription(self) -> npt.NDArray[np.int32]:
         """The subscription of each pair, as its place in `Index.ids`."""
-        sizes = [len(segment.ids) for segment, _, _ in self._found]
-        firsts = np.concatenate([np.zeros(1, np.int32), np.cumsum(sizes, dtype=np.int32)])
-        return _joined(
-            [
-                rows + first if first else rows
-                for (_, _, rows), first in zip(self._found, firsts, strict=False)
-            ]
-        )
+        firsts = accumulate((len(segment.ids) for segment, _, _ in self._found[:-1]), initial=0)
+        found = zip(self._found, firsts, strict=False)
+        return _joined([rows + np.int32(first) if first else rows for (_, _, rows), first in found])
 
     def only(self, wanted: npt.NDArray[np.bool_]) -> Matches:
         """The matches of those publications of the batch that are wanted."""
@@ -53,7 +49,7 @@ class Matches:
     def ids(self) -> pa.Array:
         """The subscription's id of each pair."""
         parts = [segment.ids.take(pa.array(rows)) for segment, _, rows in self._found]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+        return parts[0] if len(parts) == 1 else pa.concat_arrays([*parts, pa.array([], pa.string())])
 
     def table(self) -> pa.Table:
         """The subscription of each pair: id, subscriber, language, text."""
