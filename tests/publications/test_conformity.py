@@ -110,7 +110,25 @@ def body_of(event: dict[str, list[Any]], nested: bool, ascii_only: bool) -> byte
 
 
 odd_values = st.sampled_from(
-    [None, True, 0, 1, -1, 5.0, 1e300, 2**53 + 2, 2**63, "", "a0", "x", "é", "2026-01-31", [], [1, 1], {"b": 1}]
+    [
+        None,
+        True,
+        0,
+        1,
+        -1,
+        5.0,
+        1e300,
+        2**53 + 2,
+        2**63,
+        "",
+        "a0",
+        "x",
+        "é",
+        "2026-01-31",
+        [],
+        [1, 1],
+        {"b": 1},
+    ]
 )
 
 
@@ -142,7 +160,21 @@ def test_generated_events(case: tuple[EventSchema, list[bytes], list[str], str |
 
 
 values = st.sampled_from(
-    ["1", "-3", "100.5", "100.6", "1e3", "true", "null", '"S"', r'"\u0053"', '"é"', '"2026-01-31T12:00Z"', "[]", "{}"]
+    [
+        "1",
+        "-3",
+        "100.5",
+        "100.6",
+        "1e3",
+        "true",
+        "null",
+        '"S"',
+        r'"\u0053"',
+        '"é"',
+        '"2026-01-31T12:00Z"',
+        "[]",
+        "{}",
+    ]
 )
 keys = ["price", "title", "sold", "at", "size", "share", "huge", "seller", "id", "other"]
 
