@@ -26,6 +26,9 @@ from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
 from tidings.store import DeadLetter, Store
 
+_STATE = "state.json"
+_TRIES = 5
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -36,6 +39,31 @@ class State:
     index: int
     subscriptions: int
     schema: int
+
+
+def remembered(segments: Path) -> State | None:
+    """What the stream of a folder has written down last."""
+    path = segments / _STATE
+    return State(**json.loads(path.read_text())) if path.exists() else None
+
+
+def open_current(segments: Path) -> Index | None:
+    """The index a stream uses now, for somebody who only looks; None if there is none."""
+    for tries_left in reversed(range(_TRIES)):
+        state = remembered(segments)
+        if state is None:
+            return None
+        try:
+            index = Index.open(segments / state.folder, state.index)
+            index.paths  # noqa: B018  maps all files: from now on it does not matter who deletes them
+            return index
+        except (
+            SetupError,
+            FileNotFoundError,
+        ):  # the stream has gone on and tidied up since we read the state
+            if not tries_left:
+                raise
+    return None
 
 
 class LiveIndex:
@@ -89,8 +117,7 @@ class LiveIndex:
 
     def _remembered(self) -> State | None:
         """The state of an earlier run, if it is about this store and this schema."""
-        path = self._segments / "state.json"
-        state = State(**json.loads(path.read_text())) if path.exists() else None
+        state = remembered(self._segments)
         fits = state and (state.store, state.schema) == (
             self._store.database.name,
             self._store.schemas.version(),
@@ -115,7 +142,7 @@ class LiveIndex:
     def _remember(self, version: int) -> None:
         fields = asdict(self._state) | {"index": self.index.version, "subscriptions": version}
         self._state = State(**fields)
-        write_whole(self._segments / "state.json", json.dumps(fields))
+        write_whole(self._segments / _STATE, json.dumps(fields))
 
     def _load_schema(self) -> None:
         self._schema = self._store.schemas.load()

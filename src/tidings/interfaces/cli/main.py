@@ -23,6 +23,7 @@ from tidings.interfaces.cli import (
     rejects,
     run,
     schema,
+    segments,
     subscriptions,
 )
 from tidings.interfaces.cli.options import prose
@@ -86,6 +87,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (DAILY, rejects.rejects),
     (STREAM, run.run),
     (STREAM, match.match),
+    (SETTING_UP, segments.segments),
     (SETTING_UP, demo.demo),
     (SETTING_UP, doctor.doctor),
 )

@@ -67,6 +67,11 @@ class Index:
         index._publish([])
         return index
 
+    @staticmethod
+    def is_in(folder: Path | str) -> bool:
+        """Whether there is an index in a folder."""
+        return versions.is_index(Path(folder))
+
     @classmethod
     def open(cls, folder: Path | str, version: int | None = None) -> Index:
         """The index in a folder, at its current version or at an earlier one that is still there."""

@@ -1,0 +1,119 @@
+"""`segments`: what stands in the index, and how its clauses are reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.errors import SetupError
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home
+
+if TYPE_CHECKING:
+    from tidings.matching.index import Index, SegmentDescription
+    from tidings.matching.index.segment import ClusterDescription
+
+UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+
+
+def segments(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR",
+            help="An index, a home folder, or the [cyan]--segments[/] folder of a [cyan]tidings match[/] "
+            "that is running; else the home folder.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=0, max=MOST, metavar="N", help="At most N clusters of each segment.")
+    ] = 10,
+    home: Home = DEFAULT_HOME,
+    as_json: AsJson = False,
+) -> None:
+    """Show the segments of an index: how many subscriptions and bytes they have, and how their clauses are reached.
+
+    An event does not look at every clause. Clauses stand in clusters. A cluster is reached through its key, an
+    equality on one attribute: only the clauses for the event's value are looked at. Among them, those whose cut does
+    not hold are skipped, for they are sorted by it. Only what tests are left is tried, clause by clause.
+
+    Clusters without a key cost most: events look at all their clauses whose cut holds. An equality more in those
+    subscriptions would help.
+
+    [dim]Examples[/]
+      tidings segments
+      tidings segments /shared/tidings --limit 3
+      tidings segments --json | jq '.clusters[] | select(.key == null)'
+    """
+    for index in opened(folder or home):
+        described = index.describe()
+        if as_json:
+            for one in described:
+                output.json_line({"folder": str(index.folder), "version": index.version, **asdict(one)})
+        else:
+            _show(index, described, limit)
+
+
+def opened(folder: Path) -> list[Index]:
+    """The indexes of a folder. A stream's is opened at the version the stream uses."""
+    from tidings.matching.index import Index
+    from tidings.spark.live_index import open_current
+
+    for place in (folder, folder / "segments"):
+        live = open_current(place)
+        if live is not None:
+            return [live]
+    found = [place for place in (folder, *sorted(folder.glob(".segments-*"))) if Index.is_in(place)]
+    if not found:
+        raise SetupError(
+            "there is no index",
+            where=str(folder),
+            hint="tidings run makes one; tidings match has one in its --segments folder while it runs",
+        )
+    return [Index.open(place) for place in found]
+
+
+def _show(index: Index, described: Sequence[SegmentDescription], limit: int) -> None:
+    held = f"{output.plural(index.size, 'subscription')} in {output.plural(len(described), 'segment')}"
+    output.line((str(index.folder), "bold cyan"), f"version {index.version}", held)
+    if described:
+        output.table(("segment", "subscriptions", "removed", "bytes", "clusters"), map(_segment, described))
+    for one in described:
+        if one.clusters and limit:
+            output.line(f"\n{one.name}")
+            _clusters(sorted(one.clusters, key=lambda cluster: -cluster.clauses), limit)
+
+
+def _clusters(by_size: Sequence[ClusterDescription], limit: int) -> None:
+    """Whatever the index says of its clusters, field by field."""
+    names = [each.name for each in fields(by_size[0])]
+    rows = [[_shown(getattr(cluster, name)) for name in names] for cluster in by_size[:limit]]
+    output.table([name.replace("_", " ") for name in names], rows)
+    left = by_size[limit:]
+    if left:
+        clauses = output.plural(sum(cluster.clauses for cluster in left), "clause")
+        output.note(f"... and {output.plural(len(left), 'cluster')} of {clauses}; --limit N shows more")
+
+
+def _segment(one: SegmentDescription) -> tuple[str, ...]:
+    return one.name, f"{one.subscriptions:,}", f"{one.removed:,}", _size(one.nbytes), f"{len(one.clusters):,}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _size(count: int) -> str:
+    for unit, size in UNITS:
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"
