@@ -11,7 +11,7 @@ import pytest
 
 from tests.interfaces.calling import Tidings, start
 from tidings.interfaces.cli import inputs
-from tidings.spark import chunks
+from tidings.spark import files
 
 TABLE = {"event_type": ["antiques", "furniture"], "price": 180, "quantity": 2, "period": "XVI"}
 TABLE |= {"furniture_category": "table"}
@@ -78,7 +78,7 @@ def test_ids_of_lines_come_from_a_field(tidings: Tidings) -> None:
 
 @pytest.mark.parametrize("name", ["e.ndjson", "e.jsonl.gz", "e.ndjson.gz"])
 def test_lines_come_in_the_files_that_the_stream_reads_too(tidings: Tidings, name: str) -> None:
-    assert (inputs.LINES, inputs.COMPRESSED) == (chunks.LINES, chunks.COMPRESSED)
+    assert (inputs.LINES, inputs.COMPRESSED) == (files.LINES, files.COMPRESSED)
     lines = b'{"a": 1}\n{"a": 2}\n'
     Path(name).write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
     done = tidings("publish", name)

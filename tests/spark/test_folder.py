@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 
 import pytest
 
@@ -28,13 +29,19 @@ def reader(tmp_path, incoming, monkeypatch):
     return lambda: FolderReader(options)
 
 
+def read(reader, after, upto):
+    """What the tasks of a batch read: they get their part of it pickled, and have a reader of their own."""
+    parts = pickle.loads(pickle.dumps(reader.partitions({"position": after}, {"position": upto})))
+    return [row for part in parts for row in reader.rows(part)]
+
+
 def rows(reader, after, upto):
-    return [(position, id, name, body) for position, id, name, body, _ in reader.rows(after, upto)]
+    return [(position, id, name, body) for position, id, name, body, _ in read(reader, after, upto)]
 
 
 def problems(reader, after, upto):
     return [
-        (position, name, problem) for position, _, name, _, problem in reader.rows(after, upto) if problem
+        (position, name, problem) for position, _, name, _, problem in read(reader, after, upto) if problem
     ]
 
 
@@ -117,12 +124,13 @@ def test_a_file_that_cannot_be_read_has_a_position_and_a_reason(incoming, reader
     (incoming / "b.jsonl.gz").write_bytes(b"no gzip at all")
     (incoming / "c.jsonl").symlink_to("/proc/self/mem")
     (incoming / "d.jsonl").write_text("{}\n")
+    (incoming / "e\udcff.jsonl").write_text("{}\n")
     one = reader()
-    assert one.head() == 4 == reader().head()
-    told = problems(one, 0, 4)
-    assert sorted(name for _, name, _ in told) == ["a.jsonl.gz", "b.jsonl.gz", "c.jsonl"]
+    assert one.head() == 5 == reader().head()
+    told = problems(one, 0, 5)
+    assert sorted(name for _, name, _ in told) == ["a.jsonl.gz", "b.jsonl.gz", "c.jsonl", "e\\xff.jsonl"]
     assert all(reason.startswith("the file cannot be read: ") for _, _, reason in told)
-    assert [name for _, _, name, body in rows(one, 0, 4) if body] == ["d.jsonl:1"]
+    assert [name for _, _, name, body in rows(one, 0, 5) if body] == ["d.jsonl:1"]
 
 
 def test_batches_are_bounded_and_stop_at_the_head_of_the_start(incoming, reader):

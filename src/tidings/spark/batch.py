@@ -29,7 +29,9 @@ from tidings.model import Reject
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
 from tidings.spark.batch_task import PARTS, REPORT, Job, Report, idle, stage
-from tidings.spark.chunks import Chunk, ChunkList, Location, list_publications, plan
+from tidings.spark.chunks import Chunk, ChunkList, plan
+from tidings.spark.files import list_publications
+from tidings.spark.locations import Location
 from tidings.spark.results import (
     check_apart,
     check_free,

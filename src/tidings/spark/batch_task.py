@@ -24,8 +24,10 @@ from tidings.errors import DecodeProblem, PublicationError
 from tidings.matching.index import Index
 from tidings.matching.parquet import Column, Dictionary, ParquetFile, Part
 from tidings.schema.files import load_text
-from tidings.spark.chunks import Block, Chunk, ChunkList, Location, Unreadable, read
+from tidings.spark.blocks import Block, Unreadable, read
+from tidings.spark.chunks import Chunk, ChunkList
 from tidings.spark.decoding import Decoder
+from tidings.spark.locations import Location
 from tidings.spark.workers import settle
 
 MATCHES = ("publication", "subscription")

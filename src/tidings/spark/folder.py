@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -24,21 +24,11 @@ from typing import Any
 from pyarrow import fs
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
-from tidings.spark.chunks import (
-    COMPRESSED,
-    LINES,
-    Block,
-    Chunk,
-    Location,
-    Piece,
-    Unreadable,
-    count_lines,
-    line_pieces,
-    listing,
-    read,
-    unreadable,
-)
-from tidings.spark.source import COLUMNS, PositionReader, Row
+from tidings.spark.blocks import Block, Unreadable, count_lines, read
+from tidings.spark.chunks import Chunk, Piece, line_pieces, unreadable, whole
+from tidings.spark.files import File, listing
+from tidings.spark.locations import Location
+from tidings.spark.source import COLUMNS, PositionReader, Range, Row
 
 PIECE_BYTES = 1 << 20
 LISTING_SECONDS = 0.5
@@ -118,6 +108,13 @@ class FileList:
         self.names.add(one.piece.name)
 
 
+@dataclass
+class Files(Range):
+    """A range of positions and what of the list it needs: reading the list would cost each task all files ever seen."""
+
+    listed: tuple[Listed, ...]
+
+
 class FolderReader(PositionReader):
     """Reads the files of a folder."""
 
@@ -129,30 +126,36 @@ class FolderReader(PositionReader):
         self._next_listing = 0.0
 
     def head(self) -> int:
+        known = self._known()
+        if monotonic() >= self._next_listing:
+            self._discover(known)
+            self._next_listing = monotonic() + LISTING_SECONDS
+        return known.last
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Range]:
+        known, ranges = self._known(), super().partitions(start, end)
+        return [Files(one.after, one.upto, tuple(known.between(one.after, one.upto))) for one in ranges]
+
+    def rows(self, part: Files) -> Iterator[Row]:
+        for listed in part.listed:
+            first, last = max(part.after, listed.first) + 1, min(part.upto, listed.last)
+            yield from _publications(self._folder.files, listed, first, last)
+
+    def _known(self) -> FileList:
         if self._files is None:
             self._files = FileList(self._list)
             self._files.refresh()
-        if monotonic() >= self._next_listing:
-            self._discover(self._files)
-            self._next_listing = monotonic() + LISTING_SECONDS
-        return self._files.last
-
-    def rows(self, after: int, upto: int) -> Iterator[Row]:
-        files = FileList(self._list)
-        files.refresh()
-        for listed in files.between(after, upto):
-            first, last = max(after, listed.first) + 1, min(upto, listed.last)
-            yield from _publications(self._folder.files, listed, first, last)
+        return self._files
 
     def _discover(self, known: FileList) -> None:
-        new = [(info, name) for info, name in listing(self._folder) if name not in known.names]
-        for info, name in sorted(new, key=lambda one: (one[0].mtime_ns or 0, one[1])):
+        new = [file for file in listing(self._folder) if file.name not in known.names]
+        for file in sorted(new, key=lambda file: (file.info.mtime_ns or 0, file.name)):
             try:
-                pieces = list(_pieces(self._folder.files, info, name))
+                pieces = list(_pieces(self._folder.files, file))
             except FileNotFoundError:
                 continue  # gone between two looks: it was never here
             except OSError as problem:
-                pieces = [unreadable(self._folder.files, info, name, problem)]
+                pieces = [unreadable(self._folder.files, file.info, file.name, problem)]
             known.add(pieces)
 
 
@@ -170,17 +173,17 @@ class FolderSource(DataSource):  # type: ignore[misc]
         return FolderReader(self.options)
 
 
-def _pieces(files: fs.FileSystem, info: Any, name: str) -> Iterator[Piece]:
+def _pieces(files: fs.FileSystem, file: File) -> Iterator[Piece]:
     """The pieces of a file; an empty file has one without lines, so that it is not looked at again."""
-    if not name.endswith(LINES + COMPRESSED):
-        yield Piece(info.path, name, 0, info.size)
+    if file.problem or not file.has_lines:
+        yield whole(file)
         return
     some = False
-    for piece in line_pieces(files, info, name, PIECE_BYTES):
+    for piece in line_pieces(files, file.info, file.name, PIECE_BYTES):
         some = True
-        yield Piece(piece.path, name, piece.start, piece.end, piece.first_line, count_lines(files, piece))
+        yield replace(piece, lines=count_lines(files, piece))
     if not some:
-        yield Piece(info.path, name, 0, 0, 1, 0)
+        yield Piece(file.info.path, file.name, 0, 0, 1, 0)
 
 
 def _publications(files: fs.FileSystem, listed: Listed, first: int, last: int) -> Iterator[Row]:

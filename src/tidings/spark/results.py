@@ -16,7 +16,7 @@ from tidings.errors import InputError
 from tidings.matching.parquet import ParquetFile
 from tidings.model import Reject
 from tidings.spark.batch_task import MATCHES, Report
-from tidings.spark.chunks import Location
+from tidings.spark.locations import Location
 
 SHOWN_REJECTS = 20
 

@@ -72,8 +72,8 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
         """The last position there is."""
 
     @abstractmethod
-    def rows(self, after: int, upto: int) -> Iterator[Row]:
-        """The publications in a range of positions."""
+    def rows(self, part: Any) -> Iterator[Row]:
+        """The publications of one of the ranges that `partitions` gives."""
 
     def initialOffset(self) -> dict[str, int]:
         hold(self._lock)
@@ -96,15 +96,14 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
             )
         return {"position": max(start["position"], min(head, start["position"] + self._most))}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Range]:
         hold(self._lock)
         after, upto = start["position"], end["position"]
         cuts = [*range(after, upto, PUBLICATIONS_A_TASK), upto]
         return [Range(*cut) for cut in pairwise(cuts)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, Range)
-        return in_batches(self.rows(partition.after, partition.upto))
+        return in_batches(self.rows(partition))
 
 
 class JournalReader(PositionReader):
@@ -117,8 +116,8 @@ class JournalReader(PositionReader):
     def head(self) -> int:
         return opened(self._url).journal.head()
 
-    def rows(self, after: int, upto: int) -> Iterator[Row]:
-        for one in opened(self._url).journal.read(after, upto):
+    def rows(self, part: Range) -> Iterator[Row]:
+        for one in opened(self._url).journal.read(part.after, part.upto):
             assert one.position is not None
             yield one.position, one.id, one.id, one.body, None
 

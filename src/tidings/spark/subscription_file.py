@@ -22,7 +22,7 @@ from tidings.compiler.plan import Compiled
 from tidings.errors import InputError
 from tidings.model import Reject
 from tidings.schema.event_schema import EventSchema
-from tidings.spark.chunks import Location
+from tidings.spark.locations import Location
 
 FIELDS = ("id", "subscriber", "language", "text")
 DEFAULTS = {"language": "predicates"}

@@ -87,7 +87,7 @@ def match(
 def _refuse_early(request: batch.Request) -> None:
     """What is plainly wrong is said before Spark is started, which takes seconds."""
     from tidings.spark import batch
-    from tidings.spark.chunks import Location
+    from tidings.spark.locations import Location
 
     for option, path in (
         ("--subscriptions", request.subscriptions),

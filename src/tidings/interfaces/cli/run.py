@@ -99,7 +99,7 @@ def run(
 
 def _check_folder(folder: str) -> None:
     """A mistyped folder would be watched for ever, and nothing would ever come."""
-    from tidings.spark.chunks import Location
+    from tidings.spark.locations import Location
 
     kind = Location.of(folder).info().type.name
     if kind != "Directory":
