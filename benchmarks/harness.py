@@ -5,69 +5,20 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.budget import Budget, TooLong, at_most
 from benchmarks.definition import matches
-from benchmarks.rows import Role, Row, compared
-from benchmarks.workloads import Events, Subscriptions, Workload
+from benchmarks.engine import Counts, Engine, NotHere
+from benchmarks.rows import Row, compared
+from benchmarks.workloads import Subscriptions, Workload
 
-Counts = npt.NDArray[np.int64]
 FEW = 20
 """Events an engine is tried with, before it is given as many as it gets through in a run."""
-
-
-class NotHere(Exception):
-    """An engine cannot run on this machine: its reason, as people read it ("no gcc")."""
-
-
-class Engine(ABC):
-    """Something that matches; engines inherit from it. They are asked in this order: prepare, build, give, match."""
-
-    name: str
-    role: Role = "peer"
-
-    @abstractmethod
-    def prepare(self, subscriptions: Subscriptions) -> None:
-        """Bring the subscriptions into the form the engine likes; not timed. May raise NotHere."""
-
-    @abstractmethod
-    def build(self) -> None:
-        """Take all prepared subscriptions: timed once."""
-
-    @abstractmethod
-    def give(self, events: Events) -> None:
-        """Bring events into the form the engine likes, instead of those given before; not timed."""
-
-    @abstractmethod
-    def match(self) -> Any:
-        """Match the events given last: the timed call. Whatever the engine naturally answers with."""
-
-    @abstractmethod
-    def counts(self, answer: Any) -> Counts:
-        """How many subscriptions each event matched, from an answer."""
-
-    def nbytes(self) -> int | None:
-        """What the subscriptions take in memory, where that can be said."""
-        return None
-
-    def seconds(self) -> float | None:
-        """CPU seconds of the last `build` or `match`, where another process did the work: they count then."""
-        return None
-
-    def add(self, more: Subscriptions, first: int) -> int | None:
-        """Add some more to those it has; how many it took, or None where that means nothing."""
-        return None
-
-    def close(self) -> None:
-        """Let go of processes and files. Called in every case, also when something before failed."""
-        return None
 
 
 class Case(NamedTuple):
@@ -176,6 +127,12 @@ class Bench:
         rate = row.note if row.events_per_cpu_second is None else f"{row.events_per_cpu_second:,.0f} events/s"
         self.say(f"  {row.workload}: {row.engine} at {row.subscriptions:,}: {rate}")
         return row
+
+    def has(self, workload: str, size: int, engine: str) -> bool:
+        """Whether there is such a row."""
+        return any(
+            (row.workload, row.subscriptions, row.engine) == (workload, size, engine) for row in self.rows
+        )
 
     def agree(self, workload: str, size: int, engine: str, counts: Counts) -> None:
         """Compare matches event by event with what another engine found, as far as both went."""

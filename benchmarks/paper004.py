@@ -56,9 +56,11 @@ def only_equalities(bench: Bench, scale: Scale) -> None:
 
 
 def compare(bench: Bench, scale: Scale, workload: Workload, names: Iterable[str]) -> None:
-    """The index and the named algorithms on one workload."""
-    more = paper004(1000, 0, seed=5).subscriptions
-    bench.measure(IndexEngine(), workload, scale.index_events, more)
+    """The index and the named algorithms on one workload, unless another figure has measured them already."""
+    more, size = paper004(1000, 0, seed=5).subscriptions, len(workload.subscriptions)
+    if not bench.has(workload.name, size, IndexEngine.name):
+        bench.measure(IndexEngine(), workload, scale.index_events, more)
     for name in names:
-        engine = PlainEngine(name, ALGORITHMS[name], additions=1 if name == "gough" else 100)
-        bench.measure(engine, workload, scale.plain_events, more)
+        if not bench.has(workload.name, size, name):
+            engine = PlainEngine(name, ALGORITHMS[name], additions=1 if name == "gough" else 100)
+            bench.measure(engine, workload, scale.plain_events, more)

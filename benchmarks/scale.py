@@ -80,7 +80,7 @@ TINY = Scale(
 )
 
 QUICK = Scale(
-    runs=5,
+    runs=3,
     budget=Budget(build=8.0, run=0.3),
     sizes=(10_000, 100_000, 1_000_000),
     skewed=(1_000_000,),
@@ -98,9 +98,9 @@ QUICK = Scale(
     ads_events=500,
     gough=60,
     small=10_000,
-    plain=(50_000,),
+    plain=(40_000,),
     index=(200_000, 800_000, 3_200_000),
-    mixed_plain=20_000,
+    mixed_plain=10_000,
     mixed_index=800_000,
     plain_events=20,
     index_events=500,
@@ -108,7 +108,7 @@ QUICK = Scale(
 
 FULL = Scale(
     runs=7,
-    budget=Budget(build=300.0, run=2.0),
+    budget=Budget(build=120.0, run=2.0),
     sizes=(10_000, 100_000, 1_000_000, 10_000_000),
     skewed=(10_000, 100_000, 1_000_000, 10_000_000),
     peers=(10_000, 100_000, 1_000_000, 1_400_000, 3_000_000, 10_000_000),

@@ -6,9 +6,10 @@ given the same ones in the form it likes best: compiled blocks, plans, texts, co
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from benchmarks.workloads.events import Attribute, Events
 from benchmarks.workloads.runs import Integers, starts_of
 from tidings.atoms import Column
 from tidings.compiler.plan import Compiled, Operand, Plan, Relation, Test, TestShape
+from tidings.values import Kind
 
+CHUNK = 100_000
 SIGNS = {Relation.EQ: "=", Relation.LT: "<", Relation.LE: "<=", Relation.GT: ">", Relation.GE: ">="}
 
 
@@ -104,33 +107,42 @@ class Subscriptions:
     def plans(self) -> Iterator[tuple[str, Plan]]:
         """One by one, for the algorithms in plain Python."""
         for row, clauses in enumerate(self._by_subscription()):
-            yield f"s{row}", Plan(tuple(tuple(map(self._test, clause)) for clause in clauses))
+            yield f"s{row}", Plan(tuple(tuple(_test(*test) for test in clause) for clause in clauses))
 
     def texts(self) -> Iterator[str]:
         """In the predicate language."""
         for clauses in self._by_subscription():
-            texts = [" and ".join(map(self._text, clause)) for clause in clauses]
+            texts = [" and ".join([_text(*test) for test in clause]) for clause in clauses]
             yield texts[0] if len(texts) == 1 else " or ".join(f"({text})" for text in texts)
 
-    def _by_subscription(self) -> Iterator[list[range]]:
-        """For each subscription its clauses, for each clause the places of its tests."""
-        starts = self.starts.tolist()
-        bounds = np.searchsorted(self.owner, np.arange(self.size + 1)).tolist()
-        for begin, end in itertools.pairwise(bounds):
-            yield [range(starts[c], starts[c + 1]) for c in range(begin, end)]
+    def _by_subscription(self) -> Iterator[list[list[tuple[Attribute, int, int, int]]]]:
+        """For each subscription its clauses, for each clause its tests. Taken from the columns a chunk at a time."""
+        for first in range(0, self.size, CHUNK):
+            part = self.part(slice(first, first + CHUNK))
+            columns = (part.relation.tolist(), part.low.tolist(), part.high.tolist())
+            attributes = [self.attributes[at] for at in part.attribute.tolist()]
+            tests = list(zip(attributes, *columns, strict=True))
+            clauses = [tests[begin:end] for begin, end in pairwise(part.starts.tolist())]
+            bounds = np.searchsorted(part.owner, np.arange(part.size + 1)).tolist()
+            for begin, end in pairwise(bounds):
+                yield clauses[begin:end]
 
-    def _test(self, at: int) -> Test:
-        attribute, relation = self.attributes[self.attribute[at]], Relation(int(self.relation[at]))
-        low, high = attribute.value(int(self.low[at])), attribute.value(int(self.high[at]))
-        operand: Operand = (low, high) if relation is Relation.BETWEEN else low
-        return Test(TestShape(Column(attribute.name), relation, attribute.kind), operand)
 
-    def _text(self, at: int) -> str:
-        attribute, relation = self.attributes[self.attribute[at]], Relation(int(self.relation[at]))
-        low, high = attribute.literal(int(self.low[at])), attribute.literal(int(self.high[at]))
-        if relation is Relation.BETWEEN:
-            return f"{attribute.name} between {low} and {high}"
-        return f"{attribute.name} {SIGNS[relation]} {low}"
+def _test(attribute: Attribute, relation: int, low: int, high: int) -> Test:
+    shape, value = _shape(attribute.name, attribute.kind, relation), attribute.value(low)
+    operand: Operand = (value, attribute.value(high)) if relation == Relation.BETWEEN else value
+    return Test(shape, operand)
+
+
+@cache
+def _shape(name: str, kind: Kind, relation: int) -> TestShape:
+    return TestShape(Column(name), Relation(relation), kind)
+
+
+def _text(attribute: Attribute, relation: int, low: int, high: int) -> str:
+    if relation == Relation.BETWEEN:
+        return f"{attribute.name} between {attribute.literal(low)} and {attribute.literal(high)}"
+    return f"{attribute.name} {SIGNS[Relation(relation)]} {attribute.literal(low)}"
 
 
 def conjunctions(

@@ -1,0 +1,61 @@
+"""What an engine is to the harness."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.rows import Role
+from benchmarks.workloads import Events, Subscriptions
+
+Counts = npt.NDArray[np.int64]
+
+
+class NotHere(Exception):
+    """An engine cannot run on this machine: its reason, as people read it ("no gcc")."""
+
+
+class Engine(ABC):
+    """Something that matches; engines inherit from it. They are asked in this order: prepare, build, give, match."""
+
+    name: str
+    role: Role = "peer"
+
+    @abstractmethod
+    def prepare(self, subscriptions: Subscriptions) -> None:
+        """Bring the subscriptions into the form the engine likes; not timed. May raise NotHere."""
+
+    @abstractmethod
+    def build(self) -> None:
+        """Take all prepared subscriptions: timed once."""
+
+    @abstractmethod
+    def give(self, events: Events) -> None:
+        """Bring events into the form the engine likes, instead of those given before; not timed."""
+
+    @abstractmethod
+    def match(self) -> Any:
+        """Match the events given last: the timed call. Whatever the engine naturally answers with."""
+
+    @abstractmethod
+    def counts(self, answer: Any) -> Counts:
+        """How many subscriptions each event matched, from an answer."""
+
+    def nbytes(self) -> int | None:
+        """What the subscriptions take in memory, where that can be said."""
+        return None
+
+    def seconds(self) -> float | None:
+        """CPU seconds of the last `build` or `match`, where another process did the work: they count then."""
+        return None
+
+    def add(self, more: Subscriptions, first: int) -> int | None:
+        """Add some more to those it has; how many it took, or None where that means nothing."""
+        return None
+
+    def close(self) -> None:
+        """Let go of processes and files. Called in every case, also when something before failed."""
+        return None
