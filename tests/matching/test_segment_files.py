@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from tests.matching.indexed import compiled_of
 from tests.matching.plans import ROOMS, plans
 from tests.matching.test_contract import FEWER
-from tidings.compiler.blocks import take, unpack
+from tidings.compiler.blocks import join_loose, loosen, take, take_loose, unpack
 from tidings.compiler.plan import Compiled, Plan
 from tidings.matching.index.clauses import read_clauses, write_clauses
 from tidings.matching.index.ids import IdTable, write_ids
@@ -41,16 +43,41 @@ def test_ids_of_a_slice_are_those_of_the_slice(tmp_path: Path) -> None:
     assert table.rows_of(many.slice(690, 20)).tolist() == list(range(490, 500))
 
 
+def loosened(compiled: Compiled) -> Compiled:
+    """The same clauses, most of them loose."""
+    blocks, loose = loosen(compiled.blocks)
+    return replace(compiled, blocks=tuple(blocks), loose=loose)
+
+
+def told(compiled: Compiled) -> list[list[list[str]]]:
+    """What every subscription asks for, in an order that does not depend on how its clauses are kept."""
+    return [sorted(sorted(map(repr, clause)) for clause in plan.clauses) for plan in unpack(compiled)]
+
+
+@pytest.mark.parametrize("kept", [lambda compiled: compiled, loosened], ids=["in blocks", "loose"])
 @FEWER
 @given(held=st.lists(plans, min_size=1, max_size=12))
-def test_clauses_are_read_as_they_were_written(held: list[Plan]) -> None:
+def test_clauses_are_read_as_they_were_written(
+    kept: Callable[[Compiled], Compiled], held: list[Plan]
+) -> None:
     compiled = compiled_of({f"s{number}": plan for number, plan in enumerate(held)})
     with tempfile.TemporaryDirectory() as folder:
-        write_clauses(Path(folder), compiled)
-        blocks, domains = read_clauses(Path(folder))
-        again = Compiled(compiled.subscriptions, tuple(blocks), tuple(domains), ())
-        assert unpack(again) == unpack(compiled)
+        write_clauses(Path(folder), kept(compiled))
+        blocks, loose, domains = read_clauses(Path(folder))
+        again = Compiled(compiled.subscriptions, tuple(blocks), tuple(domains), (), loose)
+        assert told(again) == told(compiled)
     assert domains == [ROOMS]
+
+
+@FEWER
+@given(held=st.lists(plans, min_size=1, max_size=12), data=st.data())
+def test_some_loose_clauses_joined_with_others_are_those_clauses(
+    held: list[Plan], data: st.DataObject
+) -> None:
+    compiled = loosened(compiled_of({f"s{number}": plan for number, plan in enumerate(held)}))
+    kept = np.array([data.draw(st.booleans()) for _ in compiled.loose.rows], bool)
+    halves = [take_loose(compiled.loose, mask) for mask in (kept, ~kept)]
+    assert told(replace(compiled, loose=join_loose(halves))) == told(compiled)
 
 
 @FEWER

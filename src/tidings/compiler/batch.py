@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.compiler.blocks import merge
+from tidings.compiler.blocks import loosen, merge
 from tidings.compiler.bulk import Front, compile_rows
 from tidings.compiler.plan import ClauseBlock, Compiled
 from tidings.errors import SubscriptionError
@@ -133,7 +133,8 @@ def _finish(batch: Batch, blocks: Sequence[ClauseBlock], domains: Mapping[str, D
         blocks = [ClauseBlock(each.shape, each.operands, numbers[each.rows]) for each in blocks]
         table = table.filter(pa.array(accepted))
     rejects = tuple(_reject(batch.ids[row], batch.problems[row]) for row in sorted(batch.problems))
-    return Compiled(table, tuple(blocks), tuple(domains.values()), rejects)
+    kept, loose = loosen(blocks)
+    return Compiled(table, tuple(kept), tuple(domains.values()), rejects, loose)
 
 
 def _reject(id: str, problem: SubscriptionError) -> Reject:

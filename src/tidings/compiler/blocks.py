@@ -15,6 +15,8 @@ from tidings.compiler.plan import (
     ClauseBlock,
     Compiled,
     Literals,
+    Loose,
+    LooseTest,
     Numbers,
     Operands,
     Plan,
@@ -68,6 +70,62 @@ def literal_column(kind: Kind, literals: Sequence[Any]) -> Literals:
     if kind is Kind.INSTANT:
         return np.array([literal.micros for literal in literals], np.int64)
     return np.array(literals, np.bool_)
+
+
+LOOSE_BELOW = 32
+"""Fewer clauses of one shape are kept loose: a million shapes shall not be a million blocks."""
+
+
+def loosen(blocks: Iterable[ClauseBlock]) -> tuple[list[ClauseBlock], Loose]:
+    """The blocks that are worth being blocks, and the clauses of the others test by test."""
+    kept: list[ClauseBlock] = []
+    rows: list[Any] = []
+    parts: dict[tuple[TestShape, int], list[tuple[Operands, Any]]] = {}
+    count = 0
+    for block in blocks:
+        if len(block.rows) >= LOOSE_BELOW:
+            kept.append(block)
+            continue
+        clauses = np.arange(count, count + len(block.rows), dtype=np.int32)
+        for place, (shape, operands) in enumerate(zip(block.shape, block.operands, strict=True)):
+            parts.setdefault((shape, block.shape[:place].count(shape)), []).append((operands, clauses))
+        rows.append(block.rows)
+        count += len(block.rows)
+    if not rows:
+        return kept, Loose()
+    tests = tuple(_loose_test(shape, found) for (shape, _), found in parts.items())
+    return kept, Loose(np.concatenate(rows), tests)
+
+
+def join_loose(parts: Sequence[Loose]) -> Loose:
+    """Loose clauses of several compilations as one."""
+    found: dict[tuple[TestShape, int], list[tuple[Operands, Any]]] = {}
+    first = 0
+    for part in parts:
+        seen: dict[TestShape, int] = {}
+        for test in part.tests:
+            again = seen[test.shape] = seen.get(test.shape, -1) + 1
+            found.setdefault((test.shape, again), []).append((test.operands, test.clauses + np.int32(first)))
+        first += len(part.rows)
+    rows = np.concatenate([np.empty(0, np.int32), *(part.rows for part in parts)])
+    return Loose(rows, tuple(_loose_test(shape, held) for (shape, _), held in found.items()))
+
+
+def take_loose(loose: Loose, kept: npt.NDArray[np.bool_]) -> Loose:
+    """The loose clauses that are kept, numbered anew."""
+    numbers = (np.cumsum(kept) - 1).astype(np.int32)
+    tests = []
+    for test in loose.tests:
+        places = np.flatnonzero(kept[test.clauses])
+        if len(places):
+            operands = _take_operands(test.operands, places)
+            tests.append(LooseTest(test.shape, operands, numbers[test.clauses[places]]))
+    return Loose(loose.rows[kept], tuple(tests))
+
+
+def _loose_test(shape: TestShape, parts: Sequence[tuple[Operands, Any]]) -> LooseTest:
+    operands, clauses = zip(*parts, strict=True)
+    return LooseTest(shape, _join_operands(operands), np.concatenate(clauses))
 
 
 def merge(blocks: Iterable[ClauseBlock]) -> list[ClauseBlock]:
@@ -143,7 +201,18 @@ def unpack(compiled: Compiled) -> list[Plan]:
         for i, row in enumerate(block.rows):
             tests = zip(block.shape, columns, strict=True)
             clauses[row].append(tuple(Test(shape, column[i] if column else None) for shape, column in tests))
+    for row, clause in zip(compiled.loose.rows, _unpack_loose(compiled.loose), strict=True):
+        clauses[row].append(clause)
     return [Plan(tuple(found), compiled.domains) for found in clauses]
+
+
+def _unpack_loose(loose: Loose) -> list[Clause]:
+    clauses: list[list[Test]] = [[] for _ in loose.rows]
+    for test in loose.tests:
+        column = _values(test.shape, test.operands)
+        for i, clause in enumerate(test.clauses):
+            clauses[clause].append(Test(test.shape, column[i] if column else None))
+    return [tuple(found) for found in clauses]
 
 
 def _values(test: TestShape, operands: Operands) -> list[Any]:

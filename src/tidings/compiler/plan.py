@@ -2,12 +2,13 @@
 
 A plan is a list of clauses; a clause is a conjunction of tests; a test is a relation between a column of
 atoms and an operand, or its negation. Many subscriptions differ only in their literals: a `ClauseBlock` holds
-such clauses once as a shape and their operands as columns, so that a million texts need no million trees.
+such clauses once as a shape and their operands as columns, so that a million texts need no million trees. Clauses
+whose shape hardly any other has are kept as `Loose` ones: test by test, each with the clauses it stands in.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +26,8 @@ __all__ = [
     "ClauseBlock",
     "Compiled",
     "Literals",
+    "Loose",
+    "LooseTest",
     "Numbers",
     "Operand",
     "Operands",
@@ -110,6 +113,23 @@ class ClauseBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class LooseTest:
+    """One test in many clauses: operand i is that of clause `clauses[i]`, each of which has the test once."""
+
+    shape: TestShape
+    operands: Operands
+    clauses: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Loose:
+    """Clauses of all sorts of shapes. Clause i belongs to subscription `rows[i]`."""
+
+    rows: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    tests: tuple[LooseTest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """Subscriptions ready for an index, and those that were refused, with the reasons.
 
@@ -121,3 +141,4 @@ class Compiled:
     blocks: tuple[ClauseBlock, ...]
     domains: tuple[Domain, ...]
     rejects: tuple[Reject, ...]
+    loose: Loose = field(default_factory=Loose)

@@ -119,6 +119,16 @@ def number_code(codec: NumberCodec, column: int, nearest: float, rest: int) -> A
 
 
 @inlined
+def dense_code(low: int, count: int, integer: int) -> Any:
+    """The code of an integer in a dense column that has `count` constants from `low` on."""
+    if integer < low:
+        return np.int64(0)
+    if integer > low + count - 1:
+        return 2 * count
+    return 2 * (integer - low) + 1
+
+
+@inlined
 def find_string(codec: StringCodec, column: int, text: Any, start: int, length: int) -> int:
     """The number of the constant equal to the text, or -1. A hash leads there; the bytes decide."""
     if codec.count[column] == 0:

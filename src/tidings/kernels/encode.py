@@ -8,10 +8,12 @@ import numpy as np
 
 from tidings.kernels.codes import (
     BOOLEAN_CODES,
+    DENSE_NUMBERS,
     OTHER_CODE,
     InstantCodec,
     NumberCodec,
     StringCodec,
+    dense_code,
     find_string,
     instant_code,
     number_code,
@@ -29,7 +31,8 @@ INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
 class AtomArrays(NamedTuple):
     """A batch's atoms (see `atoms.Atoms`), and for each of its paths the columns that look at it.
 
-    `double` is the payload, read as doubles.
+    `double` is the payload, read as doubles. Of a path that only one column looks at, with dense integers as its
+    constants, `dense_low` is the first of them and `dense_count` their number; it is 0 for other paths.
     """
 
     starts: Any
@@ -41,6 +44,8 @@ class AtomArrays(NamedTuple):
     text: Any
     column_start: Any
     columns: Any
+    dense_low: Any
+    dense_count: Any
 
 
 class Codecs(NamedTuple):
@@ -73,23 +78,37 @@ class Coded(NamedTuple):
 
 
 @reading
-def encode(atoms: AtomArrays, codecs: Codecs, seen: Any, out: Coded, begin: int) -> int:
-    """Code publications from `begin` on; the answer is the first that did not fit into `out` any more.
+def encode(atoms: AtomArrays, codecs: Codecs, seen: Any, stamp: Any, out: Coded, begin: int) -> Any:
+    """Code publications from `begin` on.
 
-    `seen` has a place for each node of the tries.
+    The answer is the first that did not fit into `out` any more, and whether some have several codes in a column.
+    `seen` has a place for each node of the tries, `stamp` for each column; -1 in all of them.
     """
     count = len(atoms.starts) - 1
     room = len(out.code)
+    several = False
     at = out.starts[begin]
     for row in range(begin, count):
         for a in range(atoms.starts[row], atoms.starts[row + 1]):
-            path = atoms.path[a]
-            for c in range(atoms.column_start[path], atoms.column_start[path + 1]):
+            path = np.uint32(atoms.path[a])
+            if atoms.dense_count[path] and atoms.kind[a] == INTEGER:
+                if at >= room:
+                    return row, several
+                column = atoms.columns[np.uint64(atoms.column_start[path])]
+                several |= stamp[column] == row
+                stamp[column] = row
+                out.column[at] = column
+                out.code[at] = dense_code(atoms.dense_low[path], atoms.dense_count[path], atoms.payload[a])
+                at += 1
+                continue
+            for c in range(atoms.column_start[path], atoms.column_start[path + np.uint32(1)]):
                 column = atoms.columns[c]
                 aspect = codecs.aspect[column]
                 if aspect <= INSTANT:
                     if at >= room:
-                        return row
+                        return row, several
+                    several |= stamp[column] == row
+                    stamp[column] = row
                     code = _value_code(atoms, codecs, column, a) if aspect == VALUE else 0
                     if aspect == INSTANT:
                         code = _moment_code(atoms, codecs, column, a)
@@ -97,17 +116,23 @@ def encode(atoms: AtomArrays, codecs: Codecs, seen: Any, out: Coded, begin: int)
                     out.code[at] = code
                     at += 1
                 elif atoms.kind[a] == STRING:
+                    first = at
                     at = _expand(atoms, codecs, seen, row, column, a, out, at)
                     if at < 0:
-                        return row
+                        return row, several
+                    several |= at > first + 1 or (at > first and stamp[column] == row)
+                    if at > first:
+                        stamp[column] = row
         out.starts[row + 1] = at
-    return count
+    return count, several
 
 
 @inlined
 def _value_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
     kind, payload = atoms.kind[a], atoms.payload[a]
     if kind == INTEGER:
+        if codecs.numbers.mode[column] == DENSE_NUMBERS:
+            return dense_code(codecs.numbers.low[column], codecs.numbers.count[column], payload)
         nearest = np.float64(payload)
         return number_code(codecs.numbers, column, nearest, _rest(payload, nearest))
     if kind == DOUBLE:

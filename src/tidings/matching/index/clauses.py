@@ -2,7 +2,8 @@
 
 Blocks stand one after the other. What their operands hold goes into one stream for each sort of thing (numbers,
 strings, instants, booleans, lengths of lists), in the order in which the blocks' tests ask for it: a million blocks of
-one row cost no more files or arrays than one block of a million rows.
+one row cost no more files or arrays than one block of a million rows. Loose tests follow as blocks of one test each,
+whose rows are numbers of loose clauses.
 """
 
 from __future__ import annotations
@@ -19,14 +20,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import Aspect, Column
-from tidings.compiler.plan import ClauseBlock, Compiled, Literals, Numbers, Operands, Relation, TestShape
+from tidings.compiler.plan import (
+    ClauseBlock,
+    Compiled,
+    Literals,
+    Loose,
+    LooseTest,
+    Numbers,
+    Operands,
+    Relation,
+    TestShape,
+)
 from tidings.matching.index.arrays import map_arrays, starts_of, write_arrays
 from tidings.schema.domains import Domain, DomainKind
 from tidings.values import Kind
 
 FILE = "clauses.bin"
 Array = npt.NDArray[Any]
-Streams = dict[str, list[Array]]
 _STREAMS = {
     "nearest": np.float64,
     "rest": np.int64,
@@ -39,52 +49,55 @@ _STREAMS = {
     "block_rows": np.int64,
     "block_tests": np.int64,
     "test": np.int32,
+    "loose_row": np.int32,
 }
 
 
 def write_clauses(folder: Path, compiled: Compiled) -> None:
     """Write the clauses of compiled subscriptions, and the domains they speak of."""
-    streams: Streams = {name: [] for name in _STREAMS}
+    streams: dict[str, list[Array]] = defaultdict(list)
     tests: dict[TestShape, int] = {}
-    _shapes(compiled.blocks, streams, tests)
-    for block in compiled.blocks:
-        streams["row"].append(block.rows)
-        for operands in block.operands:
-            _stream(operands, streams)
+    loose = [ClauseBlock((t.shape,), (t.operands,), t.clauses) for t in compiled.loose.tests]
+    for block in (*compiled.blocks, *loose):
+        for name, array in _written(block, tests):
+            streams[name].append(array)
+    streams["loose_row"].append(compiled.loose.rows)
     arrays = {name: _joined(streams[name], dtype) for name, dtype in _STREAMS.items()}
     if not arrays["rest"].any():  # nearly always: numbers are the doubles they look like
         arrays["rest"] = np.empty(0, np.int64)
-    head = {"tests": [_plain(test) for test in tests], "domains": [asdict(each) for each in compiled.domains]}
+    head = {
+        "tests": [_plain(test) for test in tests],
+        "domains": [asdict(each) for each in compiled.domains],
+        "blocks": len(compiled.blocks),
+    }
     arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
     write_arrays(folder / FILE, arrays)
 
 
-def _shapes(blocks: Sequence[ClauseBlock], streams: Streams, tests: dict[TestShape, int]) -> None:
-    """How many clauses and which tests each block has. `tests` numbers those that differ."""
-    seen: dict[int, int] = {}  # by identity, for blocks share them: hashing one takes as long as all the rest
-    for block in blocks:
-        for test in block.shape:
-            if id(test) not in seen:
-                seen[id(test)] = tests.setdefault(test, len(tests))
-    streams["block_rows"].append(np.array([len(block.rows) for block in blocks]))
-    streams["block_tests"].append(np.array([len(block.shape) for block in blocks]))
-    streams["test"].append(np.array([seen[id(test)] for block in blocks for test in block.shape]))
+def _written(block: ClauseBlock, tests: dict[TestShape, int]) -> Iterator[tuple[str, Array]]:
+    """What a block adds to each stream."""
+    yield "block_rows", np.array([len(block.rows)])
+    yield "block_tests", np.array([len(block.shape)])
+    yield "row", block.rows
+    yield "test", np.array([tests.setdefault(test, len(tests)) for test in block.shape])
+    for operands in block.operands:
+        if operands.offsets is not None:
+            yield "list_length", np.diff(operands.offsets)
+        for literals in (operands.values, operands.upper):
+            if literals is not None:
+                yield from _streamed(literals)
 
 
-def _stream(operands: Operands, streams: Streams) -> None:
-    """Put operands at the end of the streams."""
-    if operands.offsets is not None:
-        streams["list_length"].append(np.diff(operands.offsets))
-    for literals in (operands.values, operands.upper):
-        if isinstance(literals, Numbers):
-            streams["nearest"].append(literals.nearest)
-            streams["rest"].append(literals.rest)
-        elif isinstance(literals, pa.Array):
-            offsets, data = _string_buffers(literals)
-            streams["string_length"].append(np.diff(offsets))
-            streams["string"].append(data[offsets[0] : offsets[-1]])
-        elif literals is not None:
-            streams["boolean" if literals.dtype == np.bool_ else "micros"].append(literals)
+def _streamed(literals: Literals) -> Iterator[tuple[str, Array]]:
+    if isinstance(literals, Numbers):
+        yield "nearest", literals.nearest
+        yield "rest", literals.rest
+    elif isinstance(literals, pa.Array):
+        offsets, data = _string_buffers(literals)
+        yield "string_length", np.diff(offsets)
+        yield "string", data[offsets[0] : offsets[-1]]
+    else:
+        yield ("boolean" if literals.dtype == np.bool_ else "micros"), literals
 
 
 def _string_buffers(strings: pa.Array[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
@@ -104,13 +117,15 @@ def _plain(test: TestShape) -> list[Any]:
     return [column.path, column.aspect, column.domain, test.relation, test.kind, test.negated]
 
 
-def read_clauses(folder: Path) -> tuple[list[ClauseBlock], list[Domain]]:
-    """The clauses of a segment as they were compiled, and the domains."""
+def read_clauses(folder: Path) -> tuple[list[ClauseBlock], Loose, list[Domain]]:
+    """The clauses of a segment as they were compiled, in blocks and loose, and the domains."""
     arrays = map_arrays(folder / FILE)
     head = json.loads(arrays["head"].tobytes())
     tests = [_test(*plain) for plain in head["tests"]]
     domains = [Domain(**each | {"kind": DomainKind(each["kind"])}) for each in head["domains"]]
-    return list(_Reader(arrays).blocks(tests)), domains
+    blocks = list(_Reader(arrays).blocks(tests))
+    loose = tuple(LooseTest(b.shape[0], b.operands[0], b.rows) for b in blocks[head["blocks"] :])
+    return blocks[: head["blocks"]], Loose(arrays["loose_row"], loose), domains
 
 
 def _test(path: str, aspect: int, domain: str, relation: int, kind: int | None, negated: bool) -> TestShape:
@@ -122,8 +137,7 @@ class _Reader:
     """Reads each stream from its beginning to its end."""
 
     def __init__(self, arrays: dict[str, Array]) -> None:
-        rest = arrays["rest"] if len(arrays["rest"]) else np.zeros(len(arrays["nearest"]), np.int64)
-        self._arrays: dict[str, Array] = arrays | {"rest": rest}
+        self._arrays = arrays
         self._at: dict[str, int] = defaultdict(int)
 
     def blocks(self, tests: Sequence[TestShape]) -> Iterator[ClauseBlock]:
@@ -146,7 +160,9 @@ class _Reader:
 
     def _literals(self, kind: Kind, count: int) -> Literals:
         if kind is Kind.NUMBER:
-            return Numbers(self._take("nearest", count), self._take("rest", count))
+            nearest = self._take("nearest", count)
+            whole = not len(self._arrays["rest"])
+            return Numbers(nearest, np.zeros(count, np.int64) if whole else self._take("rest", count))
         if kind is Kind.STRING:
             offsets = starts_of(self._take("string_length", count)).astype(np.int32)
             buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._take("string", int(offsets[-1])))]

@@ -1,24 +1,27 @@
-"""Lowering: the tests of clause blocks, as intervals and sets of codes."""
+"""Lowering: the tests of compiled subscriptions, as intervals and sets of codes in one table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Column
-from tidings.compiler.plan import ClauseBlock, Compiled, Relation, TestShape
-from tidings.kernels import match as kernel
+from tidings.atoms import Aspect, Column
+from tidings.compiler.plan import Compiled, Operands, Relation, TestShape
+from tidings.kernels import clusters as kernel
 from tidings.matching import access
 from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.codecs import Codes, ColumnConstants, Lot, code_bounds
+from tidings.matching.index.lowered import ANY_KIND, ODD_FORM, Clauses, form_of, mark_of
 
 Offsets = npt.NDArray[np.int64]
-Lots = tuple[Lot, ...]
-_INT32 = np.iinfo(np.int32)
-_UNIFORM = {
+Where = Any
+"""Which clauses: a slice for those of a block, numbers for loose ones."""
+
+_OPS = {
     Relation.EQ: kernel.EQUAL,
     Relation.LT: kernel.AT_MOST,
     Relation.LE: kernel.AT_MOST,
@@ -30,128 +33,122 @@ _ITEMS = {Relation.NE: kernel.OUTSIDE, Relation.IN: kernel.MEMBER}
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredTest:
-    """A test over all rows of a block: a code satisfies row i when it is between low[i] and high[i].
+class Source:
+    """One test over many clauses, with the lots its operands were put in."""
 
-    `op` is what a uniform cluster does with it, `item` what a general one does. For `in`, the codes of row i are
-    members[offsets[i]:offsets[i + 1]], sorted. `selectivity` estimates how often it holds, from the constants alone.
-    """
-
-    column: int
-    plain: bool
-    op: int
-    item: int
-    negated: bool
-    floor: int
-    ceiling: int
-    low: Codes
-    high: Codes
-    selectivity: float
-    members: Codes | None = None
-    offsets: npt.NDArray[np.int64] | None = None
-
-    def take(self, rows: npt.NDArray[np.int64]) -> LoweredTest:
-        """The same test for these rows of the block."""
-        members, offsets = self.members, self.offsets
-        if members is not None and offsets is not None:
-            members, offsets = take_lists(members, offsets, rows)
-        return replace(self, low=self.low[rows], high=self.high[rows], members=members, offsets=offsets)
-
-
-@dataclass(frozen=True, slots=True)
-class LoweredBlock:
-    """Clauses of one shape: their tests, the key among them taken out, and the subscriptions they belong to."""
-
-    tests: tuple[LoweredTest, ...]
-    key: LoweredTest | None
-    rows: npt.NDArray[np.int32]
+    shape: TestShape
+    operands: Operands
+    where: Where
+    rows: int
+    lots: tuple[Lot, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The columns some clause looks at, in order, and for each test of each block the lots of its operands."""
+    """The columns some clause looks at, in order, and every test with the lots of its operands."""
 
     columns: Mapping[Column, ColumnConstants]
     numbers: Mapping[Column, int]
-    distinct: Mapping[Column, int]
-    lots: Sequence[Sequence[Lots]]
+    blocks: Sequence[Sequence[Source]]
+    loose: Sequence[Source]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A source in codes. `members` and `offsets` are the sets of an `in`."""
+
+    where: Where
+    column: int
+    form: int
+    op: int
+    low: Codes
+    high: Codes
+    share: float
+    members: Codes | None = None
+    offsets: Offsets | None = None
 
 
 def collect_constants(compiled: Compiled) -> Constants:
-    """Bring the constants of all blocks together by column, and number them."""
+    """Bring the constants of all tests together by column, and number them."""
     columns: dict[Column, ColumnConstants] = {}
-    lots: list[list[Lots]] = []
+    blocks, first = [], 0
     for block in compiled.blocks:
-        lots.append([])
-        for test, operands in zip(block.shape, block.operands, strict=True):
-            if test.column not in columns:
-                columns[test.column] = ColumnConstants(test.column)
-            constants = columns[test.column]
-            kept = (operands.values, operands.upper)
-            lots[-1].append(
-                tuple(
-                    constants.add(literals, test.kind, test.relation)
-                    for literals in kept
-                    if literals is not None and test.kind is not None
-                )
-            )
+        where = slice(first, first + len(block.rows))
+        tests = zip(block.shape, block.operands, strict=True)
+        blocks.append([_source(s, o, where, len(block.rows), columns) for s, o in tests])
+        first += len(block.rows)
+    loose = [
+        _source(t.shape, t.operands, first + t.clauses, len(t.clauses), columns) for t in compiled.loose.tests
+    ]
     for constants in columns.values():
         constants.finish()
     ordered = dict(sorted(columns.items()))
-    numbers = {column: number for number, column in enumerate(ordered)}
-    return Constants(ordered, numbers, {c: each.distinct for c, each in ordered.items()}, lots)
+    return Constants(ordered, {column: n for n, column in enumerate(ordered)}, blocks, loose)
 
 
-def lower(block: ClauseBlock, lots: Sequence[Lots], constants: Constants) -> LoweredBlock:
-    """A block in codes, with its key chosen."""
-    tests = [
-        _lower_test(test, operands.offsets, lot, constants, len(block.rows))
-        for test, operands, lot in zip(block.shape, block.operands, lots, strict=True)
-    ]
-    members = {
-        i: len(test.members) / max(1, len(block.rows))
-        for i, test in enumerate(tests)
-        if test.members is not None
-    }
-    key = access.key_of(block.shape, constants.distinct, members)
-    if key is None:
-        return LoweredBlock(tuple(tests), None, block.rows)
-    chosen = tests.pop(key)
-    if chosen.members is None or chosen.offsets is None:
-        return LoweredBlock(tuple(tests), chosen, block.rows)
-    # An `in` as key: a copy of the clause for each member.
-    copies = np.repeat(np.arange(len(block.rows)), np.diff(chosen.offsets))
-    copied = tuple(test.take(copies) for test in tests)
-    member = replace(
-        chosen, plain=True, op=kernel.EQUAL, item=kernel.INSIDE, low=chosen.members, high=chosen.members
+def _source(
+    shape: TestShape, operands: Operands, where: Where, rows: int, columns: dict[Column, ColumnConstants]
+) -> Source:
+    if shape.column not in columns:
+        columns[shape.column] = ColumnConstants(shape.column)
+    held = columns[shape.column]
+    given = (operands.values, operands.upper)
+    lots = tuple(
+        held.add(literals, shape.kind, shape.relation)
+        for literals in given
+        if literals is not None and shape.kind is not None
     )
-    return LoweredBlock(copied, replace(member, members=None, offsets=None), block.rows[copies])
+    return Source(shape, operands, where, rows, lots)
 
 
-def _lower_test(
-    test: TestShape, offsets: Offsets | None, lots: Lots, constants: Constants, rows: int
-) -> LoweredTest:
-    column = constants.columns[test.column]
-    floor, ceiling = code_bounds(test.column, test.kind)
-    codes = [column.codes(lot) for lot in lots]
-    members: Codes | None = None
-    if offsets is not None:
-        members, offsets = _member_lists(codes[0], offsets)
-    low, high = _interval(test.relation, codes, rows, (floor, ceiling))
-    return LoweredTest(
-        column=constants.numbers[test.column],
-        plain=access.is_plain(test),
-        op=_UNIFORM.get(test.relation, kernel.NO_CUT),
-        item=_ITEMS.get(test.relation, kernel.INSIDE),
-        negated=test.negated,
-        floor=floor,
-        ceiling=ceiling,
-        low=low,
-        high=high,
-        selectivity=_selectivity(test, column, low, high, floor),
-        members=members,
-        offsets=offsets,
-    )
+def lower(compiled: Compiled, constants: Constants) -> Clauses:
+    """All clauses in codes."""
+    blocks = [sorted(map(_Lower(constants), block), key=_place) for block in constants.blocks]
+    loose = sorted(map(_Lower(constants), constants.loose), key=_place)
+    subscription = np.concatenate([*(block.rows for block in compiled.blocks), compiled.loose.rows])
+    table = _Table(subscription.astype(np.int32), blocks, loose)
+    return table.filled()
+
+
+def _place(test: Lowered) -> tuple[int, int, int]:
+    return test.column, test.form, test.op
+
+
+class _Lower:
+    """Lowers one source after another."""
+
+    def __init__(self, constants: Constants) -> None:
+        self._constants = constants
+
+    def __call__(self, source: Source) -> Lowered:
+        shape = source.shape
+        column = self._constants.columns[shape.column]
+        ends = code_bounds(shape.column, shape.kind)
+        codes = [column.codes(lot) for lot in source.lots]
+        members, offsets = None, source.operands.offsets
+        if offsets is not None:
+            members, offsets = _member_lists(codes[0], offsets)
+        low, high = _interval(shape.relation, codes, source.rows, ends)
+        return Lowered(
+            source.where,
+            self._constants.numbers[shape.column],
+            _form(shape),
+            _ITEMS.get(shape.relation, kernel.INSIDE) + kernel.NEGATED * shape.negated,
+            low,
+            high,
+            _share(shape, column, low, high, ends[0]),
+            members,
+            offsets,
+        )
+
+
+def _form(shape: TestShape) -> int:
+    if not access.is_plain(shape):
+        return ODD_FORM
+    op = _OPS[shape.relation]
+    one_sided = op in (kernel.AT_LEAST, kernel.AT_MOST) and shape.column.aspect <= Aspect.INSTANT
+    # Two bounds keep other kinds out by themselves, one does not: no string is at most a number.
+    return form_of(op, int(shape.kind) if one_sided and shape.kind is not None else ANY_KIND)
 
 
 def _interval(
@@ -159,7 +156,7 @@ def _interval(
 ) -> tuple[Codes, Codes]:
     """Between which codes a value satisfies each row; for `in`, whose codes are members, it says nothing."""
     if relation == Relation.EXISTS:
-        ends = _INT32.min, _INT32.max
+        ends = 0, kernel.LAST
     if relation in (Relation.EXISTS, Relation.IN):
         return np.full(rows, ends[0], np.int32), np.full(rows, ends[1], np.int32)
     if relation in (Relation.LT, Relation.LE):
@@ -169,11 +166,13 @@ def _interval(
     return codes[0], codes[-1]
 
 
-def _selectivity(test: TestShape, column: ColumnConstants, low: Codes, high: Codes, floor: int) -> float:
+def _share(shape: TestShape, column: ColumnConstants, low: Codes, high: Codes, floor: int) -> float:
     """How often the test holds, if values are spread over the codes as evenly as the constants are."""
-    if test.relation in (Relation.EQ, Relation.IN) or not len(low):
+    if shape.negated or shape.relation in (Relation.NE, Relation.EXISTS):
+        return 1.0
+    if shape.relation in (Relation.EQ, Relation.IN) or not len(low):
         return 1.0 / max(1, column.distinct)
-    span = column.span(test.kind)
+    span = column.span(shape.kind)
     wide = min(float(high.sum(dtype=np.int64)) / len(high), floor + span)
     wide -= max(float(low.sum(dtype=np.int64)) / len(low), floor)
     return min(1.0, max(0.0, wide / span))
@@ -190,19 +189,62 @@ def _member_lists(codes: Codes, offsets: Offsets) -> tuple[Codes, Offsets]:
     return codes[new], starts_of(counts)
 
 
-def take_lists(
-    items: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """The lists of these rows, one after the other."""
-    index, starts = list_index(offsets, rows)
-    return items[index], starts
+class _Table:
+    """The table of all tests, filled test by test."""
 
+    def __init__(
+        self,
+        subscription: npt.NDArray[np.int32],
+        blocks: Sequence[Sequence[Lowered]],
+        loose: Sequence[Lowered],
+    ) -> None:
+        self._subscription, self._blocks, self._loose = subscription, blocks, loose
+        count = len(subscription)
+        counts = np.zeros(count, np.int64)
+        for test in self._all():
+            counts[test.where] += 1
+        self._starts = starts_of(counts)
+        size = int(self._starts[-1])
+        self._column, self._share = np.empty(size, np.int32), np.empty(size, np.float32)
+        self._form, self._op = np.empty(size, np.uint8), np.empty(size, np.uint8)
+        self._low, self._high = np.empty(size, np.int32), np.empty(size, np.int32)
+        self._signature, self._plain = np.zeros(count, np.uint64), counts > 0
+        self._sets: list[Codes] = []
+        self._set_sizes: list[npt.NDArray[np.int64]] = []
+        self._set_count = 0
 
-def list_index(
-    offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where the items of these rows' lists stand, and where each list begins in that order."""
-    counts = offsets[rows + 1] - offsets[rows]
-    starts = starts_of(counts)
-    index = np.arange(starts[-1]) + np.repeat(offsets[rows] - starts[:-1], counts)
-    return index, starts
+    def _all(self) -> list[Lowered]:
+        return [test for block in self._blocks for test in block] + list(self._loose)
+
+    def filled(self) -> Clauses:
+        for block in self._blocks:
+            for place, test in enumerate(block):
+                # A block's tests stand as a matrix: a strided view is much cheaper to fill than scattered places.
+                first = int(self._starts[test.where.start]) + place
+                last = int(self._starts[test.where.stop])
+                self._put(test, slice(first, last, len(block)))
+        following = self._starts[:-1].copy()
+        for test in self._loose:
+            self._put(test, following[test.where])
+            following[test.where] += 1
+        set_start = starts_of(np.concatenate(self._set_sizes)) if self._set_sizes else np.zeros(1, np.int64)
+        set_code = np.concatenate(self._sets) if self._sets else np.empty(0, np.int32)
+        return Clauses(
+            self._subscription, self._starts, self._column, self._form, self._op, self._low, self._high,
+            self._share, set_start, set_code, self._signature, self._plain,
+        )  # fmt: skip
+
+    def _put(self, test: Lowered, places: Any) -> None:
+        self._column[places], self._form[places] = test.column, test.form
+        self._op[places], self._share[places] = test.op, test.share
+        self._low[places], self._high[places] = test.low, test.high
+        self._signature[test.where] += mark_of(test.column, test.form)
+        self._plain[test.where] &= test.form != ODD_FORM
+        if test.members is None or test.offsets is None:
+            return
+        sizes = np.diff(test.offsets)
+        self._low[places] = self._set_count + np.arange(len(sizes))
+        self._share[places] = np.minimum(1.0, test.share * sizes)
+        self._sets.append(test.members)
+        self._set_sizes.append(sizes)
+        self._set_count += len(sizes)

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.compiler.blocks import merge, take
-from tidings.compiler.plan import ClauseBlock, Compiled
+from tidings.compiler.blocks import join_loose, merge, take, take_loose
+from tidings.compiler.plan import ClauseBlock, Compiled, Loose
 from tidings.errors import TidingsError
 from tidings.matching.index.clauses import read_clauses
 from tidings.matching.index.ids import Rows
@@ -35,7 +35,6 @@ DEAD_SHARE = 0.25
 """A segment of which more is dead is written anew: every event looks at dead rows in vain."""
 
 Mask = npt.NDArray[np.bool_]
-Source = tuple[pa.Table, Sequence[ClauseBlock], Iterable[Domain]]
 SUBSCRIPTIONS = pa.schema([(name, pa.string()) for name in ("id", "subscriber", "language", "text")])
 
 
@@ -104,27 +103,32 @@ def joined(view: View, parts: Sequence[Part], new: Compiled | None = None) -> Co
     """What is alive in these parts, one after the other, and then what is new: as if compiled together."""
     tables: list[pa.Table] = []
     blocks: list[ClauseBlock] = []
+    loose: list[Loose] = []
     domains: dict[str, Domain] = {}
-    for table, held, spoken_of in _sources(view, parts, new):
+    for source in _sources(view, parts, new):
         first = np.int32(sum(each.num_rows for each in tables))
-        tables.append(table)
-        blocks.extend(replace(block, rows=block.rows + first) for block in held)
-        _know(domains, spoken_of, view.folder)
-    return Compiled(pa.concat_tables(tables), tuple(merge(blocks)), tuple(domains.values()), ())
+        tables.append(source.subscriptions.cast(SUBSCRIPTIONS))
+        blocks.extend(replace(block, rows=block.rows + first) for block in source.blocks)
+        loose.append(replace(source.loose, rows=source.loose.rows + first))
+        _know(domains, source.domains, view.folder)
+    known = tuple(domains.values())
+    return Compiled(pa.concat_tables(tables), tuple(merge(blocks)), known, (), join_loose(loose))
 
 
-def _sources(view: View, parts: Sequence[Part], new: Compiled | None) -> Iterator[Source]:
+def _sources(view: View, parts: Sequence[Part], new: Compiled | None) -> Iterator[Compiled]:
     for part in parts:
         segment, alive = view.segment(part), view.alive_rows(part)
-        held, domains = read_clauses(segment.folder)
+        table = segment.subscriptions
+        held, loose, domains = read_clauses(segment.folder)
         if part.dead:
             numbers = (np.cumsum(alive) - 1).astype(np.int32)
-            kept = [_alive(block, alive, numbers) for block in held if alive[block.rows].any()]
-            yield segment.subscriptions.filter(pa.array(alive)), kept, domains
-        else:
-            yield segment.subscriptions, held, domains
+            held = [_alive(block, alive, numbers) for block in held if alive[block.rows].any()]
+            loose = take_loose(loose, alive[loose.rows])
+            loose = replace(loose, rows=numbers[loose.rows])
+            table = table.filter(pa.array(alive))
+        yield Compiled(table, tuple(held), tuple(domains), (), loose)
     if new is not None:
-        yield new.subscriptions.cast(SUBSCRIPTIONS), new.blocks, new.domains
+        yield new
 
 
 def _alive(block: ClauseBlock, alive: Mask, numbers: Rows) -> ClauseBlock:

@@ -1,0 +1,204 @@
+"""Ways: how each clause is reached and how it is checked, chosen by what it is expected to cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.kernels import clusters as kernel
+from tidings.matching.index import cost
+from tidings.matching.index.cost import Estimate
+from tidings.matching.index.lowered import Clauses, Flags, Numbers, least_of
+from tidings.matching.index.reach import Reached, best_equality, reach
+
+UNIFORM_FROM = 64
+"""Fewer clauses of one shape are not worth a cluster of their own: each cluster is a visit per publication."""
+
+SPARSE_BELOW = 4.0
+"""If key and cut leave fewer clauses than this, comparing them in columns gains nothing: they may stand with others."""
+
+TILES_FROM = 1024
+"""Fewer clauses are not worth bitmaps."""
+
+ALIKE_FROM = 256
+"""So many clauses with equally many equalities, and nothing else, stand in rows of fixed width."""
+
+UNIFORM, EQUALITIES, GENERAL, TILES = "uniform", "equalities", "general", "tiles"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A cluster to be: its clauses, and for each of them the test that is its key, its second key, its cut.
+
+    `column` leads to clauses that have none of them. `width` is how many equalities rows of EQUALITIES have.
+    """
+
+    layout: str
+    rows: Numbers
+    estimate: Estimate
+    key: Numbers | None = None
+    second: Numbers | None = None
+    cut: Numbers | None = None
+    column: int | None = None
+    width: int = 0
+
+
+def choose(clauses: Clauses, derived: Sequence[bool]) -> list[Way]:
+    """A way for every clause. `derived` says of each column whether a value can have many codes there."""
+    ways, rest = _of_one_shape(clauses)
+    with_key, without = best_equality(clauses, rest)
+    for reached in reach(clauses, with_key, derived):
+        ways.extend(_through_key(clauses, reached))
+    ways.extend(_through_cut(clauses, without, len(derived)))
+    return _tiled(clauses, ways)
+
+
+def _of_one_shape(clauses: Clauses) -> tuple[list[Way], Numbers]:
+    """Clauses of one shape that are many and worth comparing in columns; and the others."""
+    plain = np.flatnonzero(clauses.plain)
+    rest = [np.flatnonzero(~clauses.plain)]
+    _, shape, counts = np.unique(clauses.signature[plain], return_inverse=True, return_counts=True)
+    many = counts[shape] >= UNIFORM_FROM
+    rest.append(plain[~many])
+    plain, shape = plain[many], shape[many]
+    order = np.argsort(shape, kind="stable")
+    ways: list[Way] = []
+    for rows in np.split(plain[order], np.flatnonzero(np.diff(shape[order])) + 1) if len(plain) else ():
+        way = _columns(clauses, rows)
+        if way:
+            ways.append(way)
+        else:
+            rest.append(rows)
+    return ways, np.concatenate(rest)
+
+
+def _columns(clauses: Clauses, rows: Numbers) -> Way | None:
+    """Clauses of one shape in columns, if that is worth it."""
+    if (np.diff(clauses.starts)[rows] != clauses.starts[rows[0] + 1] - clauses.starts[rows[0]]).any():
+        return None
+    tests = clauses.matrix(rows)
+    same = (clauses.column[tests] == clauses.column[tests[0]]) & (
+        clauses.form[tests] == clauses.form[tests[0]]
+    )
+    if not same.all():  # signatures are sums: two shapes may share one, if hardly ever
+        return None
+    shares = clauses.share[tests].mean(axis=0)
+    is_equality = clauses.is_equality[tests[0]]
+    ranked = sorted(range(len(shares)), key=lambda t: (not is_equality[t], shares[t]))
+    key = ranked.pop(0) if is_equality[ranked[0]] else None
+    cut = ranked[0] if ranked else None
+    if key is not None and len(rows) * shares[key] * (
+        shares[cut] if cut is not None and is_equality[cut] else 1.0
+    ) < SPARSE_BELOW:  # fmt: skip
+        return None
+    estimate = cost.columns_estimate(
+        len(rows),
+        float(shares[key]) if key is not None else 1.0,
+        float(shares[cut]) if cut is not None else 1.0,
+        len(ranked) - 1,
+    )
+    return Way(
+        UNIFORM,
+        rows,
+        estimate,
+        key=tests[:, key] if key is not None else None,
+        cut=tests[:, cut] if cut is not None else None,
+    )
+
+
+def _through_key(clauses: Clauses, reached: Reached) -> Iterator[Way]:
+    """Clauses reached through the same key columns: rows of fixed width where many are alike, lists for the others."""
+    tests = np.diff(clauses.starts)[reached.rows] - (1 if reached.second is None else 2)
+    only = _equalities(clauses, reached.rows) == np.diff(clauses.starts)[reached.rows]
+    alike = np.where(only, tests, -1)
+    widths, counts = np.unique(alike[only], return_counts=True)
+    for width in widths[counts >= ALIKE_FROM]:
+        yield _keyed(clauses, reached, alike == width, EQUALITIES, int(width))
+    rest = ~np.isin(alike, widths[counts >= ALIKE_FROM])
+    if rest.any():
+        yield _keyed(clauses, reached, rest, GENERAL)
+
+
+def _equalities(clauses: Clauses, rows: Numbers) -> Numbers:
+    """How many equalities each clause has."""
+    before = np.concatenate(([0], np.cumsum(clauses.is_equality)))
+    return before[clauses.starts[rows + 1]] - before[clauses.starts[rows]]
+
+
+def _keyed(clauses: Clauses, reached: Reached, mask: Flags, layout: str, width: int = 0) -> Way:
+    rows, key = reached.rows[mask], reached.key[mask]
+    second = reached.second[mask] if reached.second is not None else None
+    share = clauses.share[key].astype(np.float64)
+    if second is not None:
+        share = share * clauses.share[second]
+    return Way(layout, rows, cost.lists_estimate(len(rows), float(share.mean())), key, second, width=width)
+
+
+def _through_cut(clauses: Clauses, rows: Numbers, columns: int) -> Iterator[Way]:
+    """Clauses without any equality: reached through their narrowest range, else through some value, else always."""
+    if not len(rows):
+        return
+    tests, starts = clauses.tests_of(rows)
+    ranged = clauses.form[tests] > 0
+    narrow = np.where(ranged, clauses.share[tests], np.inf).astype(np.float32)
+    asking = np.where(ranged, narrow, np.where(clauses.op[tests] < kernel.NEGATED, 2.0, np.inf)).astype(
+        np.float32
+    )
+    least = least_of(asking, starts)
+    owner = np.repeat(np.arange(len(rows)), np.diff(starts))
+    hits = np.flatnonzero(asking == least[owner])
+    _, first = np.unique(owner[hits], return_index=True)
+    best = np.full(len(rows), -1)
+    best[owner[hits[first]]] = tests[hits[first]]
+    present = cost.present(columns)
+    with_cut, with_value = np.flatnonzero(least <= 1.0), np.flatnonzero(least == 2.0)
+    for group in _groups(clauses.column[best[with_cut]], clauses.form[best[with_cut]]):
+        mine = with_cut[group]
+        share = float(clauses.share[best[mine]].mean())
+        estimate = cost.lists_estimate(len(mine), share, present)
+        yield Way(GENERAL, rows[mine], estimate, cut=best[mine])
+    for group in _groups(clauses.column[best[with_value]]):
+        mine = with_value[group]
+        estimate = cost.lists_estimate(len(mine), 1.0, present)
+        yield Way(GENERAL, rows[mine], estimate, column=int(clauses.column[best[mine[0]]]))
+    always = np.flatnonzero(np.isinf(least))
+    if len(always):
+        yield Way(GENERAL, rows[always], cost.lists_estimate(len(always), 1.0))
+
+
+def _groups(*keys: Numbers) -> Iterator[Numbers]:
+    """Places whose keys are the same."""
+    if not len(keys[0]):
+        return
+    order = np.lexsort(keys)
+    new = np.zeros(len(order) - 1, bool)
+    for key in keys:
+        new |= np.diff(key[order].astype(np.int64)) != 0
+    yield from np.split(order, np.flatnonzero(new) + 1)
+
+
+def _tiled(clauses: Clauses, ways: Sequence[Way]) -> list[Way]:
+    """Ways that would look at too many rows give their clauses to bitmaps, all to the same, if those are worth it."""
+    matching = _matching(clauses)
+    costly = [_sifts_better(way, matching) for way in ways]
+    pool = [way.rows for way, dear in zip(ways, costly, strict=True) if dear]
+    rows = np.concatenate([np.empty(0, np.int64), *pool])
+    if len(rows) < TILES_FROM:
+        return list(ways)
+    estimate = cost.tiles_estimate(len(rows), float(matching[rows].mean()))
+    return [*(way for way, dear in zip(ways, costly, strict=True) if not dear), Way(TILES, rows, estimate)]
+
+
+def _sifts_better(way: Way, matching: npt.NDArray[np.float64]) -> bool:
+    sifted = cost.tiles_estimate(len(way.rows), float(matching[way.rows].mean()))
+    return sifted.cost < way.estimate.cost
+
+
+def _matching(clauses: Clauses) -> npt.NDArray[np.float64]:
+    """How likely each clause is to match, if its tests have nothing to do with each other."""
+    before = np.concatenate(([0.0], np.cumsum(np.log(np.maximum(clauses.share, 1e-9), dtype=np.float64))))
+    together: npt.NDArray[np.float64] = before[clauses.starts[1:]] - before[clauses.starts[:-1]]
+    return np.exp(together)
