@@ -80,10 +80,13 @@ def _stock(rows: Sequence[Row]) -> Iterator[Goal]:
 
 
 def _job(rows: Sequence[Row]) -> Iterator[Goal]:
-    job = next((row for row in rows if row.workload == pipeline.JOB and row.events_per_second), None)
+    job, plain = (_one(rows, pipeline.JOB, name) for name in (pipeline.SPARK, pipeline.DECODE_MATCH))
     if job and job.events_per_second:
         what = f"Spark job on {pipeline.CORES} cores, events a second"
         yield Goal(what, 220_000, job.events_per_second, _count)
+        if plain and plain.events_per_second:
+            what = f"the same, as a share of {pipeline.DECODE_MATCH} in a plain loop"
+            yield Goal(what, 0.8, job.events_per_second / plain.events_per_second, _fraction)
 
 
 def _latency(rows: Sequence[Row]) -> Iterator[Goal]:

@@ -1,118 +1,187 @@
-"""The whole job on Spark: JSON text in, matches as Parquet out, on two cores.
+"""The whole job on Spark: JSON text in, matches as Parquet out, on two cores; and the same in a plain loop.
 
-Beside it the same work in a plain loop in this process, part by part, so that it is visible where the time goes.
+The rows, part by part, so that it is visible where the time goes:
+
+    decode, plain loop                 one core: lines cut and decoded; the text is in memory already
+    match, plain loop                  one core
+    write, plain loop                  one core: the same Parquet files as the Spark job writes
+    decode + match, plain loop         the first two together
+    decode + match, 2 processes        the plain loop on as many cores as Spark has, each process with its share
+    decode + match + write, 2 processes
+    scan, Spark's tasks                CPU time of all tasks: reading the file, cutting it into lines, opening the index
+    decode, match, write, Spark's tasks
+    Spark job, local[2]                all of it, by the wall clock too: planning, tasks, moving the files into place
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-import numpy as np
-
-from benchmarks.harness import Bench, Disagreement, Row, median_of
+from benchmarks.harness import Bench, Disagreement
+from benchmarks.plain_loop import PARTS, Done, Loop, Together, together
+from benchmarks.rows import Row
 from benchmarks.scale import Scale
 from benchmarks.workloads import Workload, stock
 from tidings.matching.index import Index
-from tidings.publications.json_lines import DecodedLines, PathTable, decode_many, split_lines
 from tidings.spark.batch import Request, Summary, match
 from tidings.spark.session import open_session
 
 CORES = 2
 JOB = "stock, JSON to matches"
+SPARK = f"Spark job, local[{CORES}]"
+DECODE_MATCH = f"decode + match, {CORES} processes"
+WITH_WRITE = f"decode + match + write, {CORES} processes"
 
 
 def run(bench: Bench, scale: Scale) -> None:
     workload = stock(scale.stock, scale.job_events, name=JOB)
     with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
-        files = _files(workload, Path(folder))
-        matches = plain_loop(bench, workload, files.publications.read_bytes())
-        spark_job(bench, workload, files, matches)
+        files = Files.write(workload, Path(folder))
+        one_core(bench, workload, files)
+        all_cores(bench, workload, files)
 
 
 class Files(NamedTuple):
+    """What the loop and the job read, and where they write."""
+
     subscriptions: Path
     publications: Path
+    index: Path
+    out: Path
+
+    @classmethod
+    def write(cls, workload: Workload, folder: Path) -> Files:
+        files = cls(*(folder / name for name in ("subscriptions.jsonl", "events.jsonl", "index", "out")))
+        with files.subscriptions.open("w") as file:
+            for row, text in enumerate(workload.subscriptions.texts()):
+                line = {"id": f"s{row}", "subscriber": "somebody", "language": "predicates", "text": text}
+                file.write(json.dumps(line) + "\n")
+        files.publications.write_bytes(workload.events.json_lines())
+        Index.create(files.index).add(workload.subscriptions.compiled())
+        files.out.mkdir()
+        return files
 
 
-def _files(workload: Workload, folder: Path) -> Files:
-    files = Files(folder / "subscriptions.jsonl", folder / "events.jsonl")
-    with files.subscriptions.open("w") as file:
-        for row, text in enumerate(workload.subscriptions.texts()):
-            line = {"id": f"s{row}", "subscriber": "somebody", "language": "predicates", "text": text}
-            file.write(json.dumps(line) + "\n")
-    files.publications.write_bytes(workload.events.json_lines())
-    return files
+def one_core(bench: Bench, workload: Workload, files: Files) -> None:
+    """Decode, match and write in this process, part by part; what is found is compared with other engines."""
+    loop = Loop(files.index, files.publications.read_bytes())
+    bench.agree(JOB, len(workload.subscriptions), "plain loop", loop.counts())
+    runs = [loop.run(files.out) for _ in range(bench.runs)]
+    seconds, found = _medians(runs), runs[0].matches
+    seconds["decode + match"] = seconds["decode"] + seconds["match"]
+    for name, taken in seconds.items():
+        bench.keep(_row(workload, f"{name}, plain loop", taken, found))
 
 
-def plain_loop(bench: Bench, workload: Workload, text: bytes) -> int:
-    """Decode and match in this process, on one core; how many matches there are."""
-    index, size = Index.create(), len(workload.subscriptions)
-    index.add(workload.subscriptions.compiled())
-    table, buffer = PathTable(list(index.paths)), np.frombuffer(text, np.uint8)
+def all_cores(bench: Bench, workload: Workload, files: Files) -> None:
+    """The plain loop without and with writing and the Spark job, in turns: a slow moment of the machine hits all.
 
-    def decode() -> DecodedLines:
-        lines = split_lines(buffer)
-        return decode_many(buffer, lines.starts, lines.ends, table, "id")
-
-    decode_seconds, decoded = median_of(bench.runs, decode)
-    match_seconds, found = median_of(bench.runs, lambda: index.match(decoded.atoms))
-    bench.agree(JOB, size, "plain loop", np.bincount(found.publication, minlength=len(workload.events)))
-    parts = {"decode only": decode_seconds, "match only": match_seconds}
-    for name, seconds in {**parts, "decode + match, plain loop": decode_seconds + match_seconds}.items():
-        bench.keep(_row(workload, name, len(workload.events) / seconds, len(found)))
-    return len(found)
-
-
-def spark_job(bench: Bench, workload: Workload, files: Files, matches: int) -> None:
-    """`tidings match` on local[2], whole and part by part.
-
-    Its CPU seconds are those of the tasks. How many events a second of wall-clock time go through is a column
-    of its own: that is what somebody waits for.
+    One more turn comes first and does not count: it starts the workers.
     """
-    summaries, count = _runs(files, bench.runs), len(workload.events)
-    wrong = [each.matches for each in summaries if each.matches != matches]
-    if wrong:
-        raise Disagreement(f"the Spark job found {wrong[0]:,} matches, the plain loop {matches:,}")
-    parts = {
-        part: median(each.task_seconds[part] for each in summaries) for part in summaries[0].task_seconds
-    }
+    text = files.publications.read_bytes()
+    with together(CORES, files.index, text) as loops, _job(files) as job:
+        turns = [_turn(loops, job, files) for _ in range(bench.runs + 1)][1:]
+    for turn in turns:
+        _check(turn)
+    _keep_processes(bench, workload, turns)
+    _keep_job(bench, workload, turns)
+
+
+class Turn(NamedTuple):
+    """The plain loop on all cores without and with writing, each with its wall-clock seconds, and the Spark job."""
+
+    without: tuple[float, Done]
+    with_write: tuple[float, Done]
+    job: Summary
+
+
+class Job:
+    """The Spark job; each time it writes somewhere else."""
+
+    def __init__(self, files: Files) -> None:
+        self._files, self._runs = files, 0
+        self._session = open_session(master=f"local[{CORES}]")
+
+    def run(self) -> Summary:
+        self._runs += 1
+        out = self._files.out / f"matches-{self._runs}.parquet"
+        return match(self._session, Request(self._files.subscriptions, self._files.publications, out))
+
+    def stop(self) -> None:
+        self._session.stop()
+
+
+@contextmanager
+def _job(files: Files) -> Iterator[Job]:
+    job = Job(files)
+    try:
+        yield job
+    finally:
+        job.stop()
+
+
+def _turn(loops: Together, job: Job, files: Files) -> Turn:
+    return Turn(loops.run(), loops.run(files.out), job.run())
+
+
+def _check(turn: Turn) -> None:
+    found = {turn.without[1].matches, turn.with_write[1].matches, turn.job.matches}
+    if len(found) > 1:
+        raise Disagreement(f"the Spark job and the plain loop found different matches: {found}")
+
+
+def _keep_processes(bench: Bench, workload: Workload, turns: list[Turn]) -> None:
+    for name, taken in (
+        (DECODE_MATCH, [turn.without for turn in turns]),
+        (WITH_WRITE, [turn.with_write for turn in turns]),
+    ):
+        done = [each for _, each in taken]
+        row = _row(workload, name, sum(_medians(done).values()), done[0].matches)
+        rate = len(workload.events) / median(seconds for seconds, _ in taken)
+        bench.keep(replace(row, events_per_second=rate))
+
+
+def _keep_job(bench: Bench, workload: Workload, turns: list[Turn]) -> None:
+    jobs = [turn.job for turn in turns]
+    parts = {part: median(job.task_seconds[part] for job in jobs) for part in jobs[0].task_seconds}
     for part, seconds in parts.items():
-        bench.keep(_row(workload, f"{part}, Spark's tasks", count / max(seconds, 1e-9), matches))
-    job = _row(workload, f"Spark job, local[{CORES}]", count / max(sum(parts.values()), 1e-9), matches)
+        bench.keep(_row(workload, f"{part}, Spark's tasks", seconds, jobs[0].matches))
     bench.keep(
         replace(
-            job,
-            build_seconds=median(each.built.seconds for each in summaries),
-            bytes_per_subscription=summaries[0].built.bytes_each,
-            events_per_second=median(each.events_a_second for each in summaries),
+            _row(workload, SPARK, sum(parts.values()), jobs[0].matches),
+            build_seconds=median(job.built.seconds for job in jobs),
+            bytes_per_subscription=jobs[0].built.bytes_each,
+            events_per_second=median(job.events_a_second for job in jobs),
+            note=f"{_share(turns, 0)} of {DECODE_MATCH}; {_share(turns, 1)} of {WITH_WRITE}",
         )
     )
 
 
-def _runs(files: Files, runs: int) -> list[Summary]:
-    """Several runs of the job. One more comes first and does not count: it starts the workers."""
-    outs = [files.subscriptions.with_name(f"matches-{number}.parquet") for number in range(runs + 1)]
-    session = open_session(master=f"local[{CORES}]")
-    try:
-        return [match(session, Request(files.subscriptions, files.publications, out)) for out in outs][1:]
-    finally:
-        session.stop()
+def _share(turns: list[Turn], which: int) -> str:
+    """The speed of the job as a share of the plain loop's, turn by turn, by the wall clock."""
+    return f"{median(turn[which][0] / turn.job.match_seconds for turn in turns):.0%}"
 
 
-def _row(workload: Workload, engine: str, rate: float, matches: int) -> Row:
-    count = len(workload.events)
+def _medians(runs: list[Done]) -> dict[str, float]:
+    return {part: median(each.seconds[part] for each in runs) for part in PARTS}
+
+
+def _row(workload: Workload, engine: str, seconds: float, matches: int) -> Row:
+    count, seconds = len(workload.events), max(seconds, 1e-9)
     return Row(
         workload.name,
         len(workload.subscriptions),
         engine,
-        events_per_cpu_second=rate,
+        events_per_cpu_second=count / seconds,
         build_seconds=None,
         bytes_per_subscription=None,
         matches_per_event=matches / count,
-        seconds_per_event=1 / rate,
+        seconds_per_event=seconds / count,
     )

@@ -81,11 +81,17 @@ def test_all_algorithms_are_compared() -> None:
     assert {row.engine for row in bench.rows} == {*ALGORITHMS, "index"}
 
 
-def test_the_plain_loop_of_the_pipeline_finds_what_matching_columns_finds() -> None:
+def test_the_plain_loop_of_the_pipeline_finds_what_matching_columns_finds(tmp_path: Path) -> None:
     workload = stock_workload(TINY.stock, TINY.job_events, name=pipeline.JOB)
     bench = Bench(TINY.runs, lambda _: None)
     bench.measure(IndexEngine(), workload, TINY.job_events)
-    assert pipeline.plain_loop(bench, workload, workload.events.json_lines()) > 0
+    pipeline.one_core(bench, workload, pipeline.Files.write(workload, tmp_path))
+    assert {row.engine.split(",")[0] for row in bench.rows[1:]} == {
+        "decode",
+        "match",
+        "write",
+        "decode + match",
+    }
 
 
 @pytest.mark.spark

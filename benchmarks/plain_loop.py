@@ -1,0 +1,141 @@
+"""JSON text to matches in a plain loop, without Spark: in this process, or on several cores at once.
+
+    loop = Loop(index folder, text)
+    loop.run()                        decode and match
+    loop.run(folder)                  the same, and write the matches as the Spark job does
+
+The text is in memory before the clock starts, so nothing is read; a loop on several cores gives each process a share
+of the lines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.matching.index import Index, Matches
+from tidings.matching.parquet import Dictionary
+from tidings.publications.json_lines import DecodedLines, PathTable, decode_many, split_lines
+from tidings.spark.batch_task import Output, Report
+from tidings.spark.locations import Location
+
+BATCH = 10_000
+"""Events decoded and matched at once: about as many as a block of the Spark job has."""
+
+PARTS = ("decode", "match", "write")
+
+
+class Done(NamedTuple):
+    """CPU seconds by part, and how many matches there were."""
+
+    seconds: dict[str, float]
+    matches: int
+
+
+class Loop:
+    """An index, some lines of JSON, and the loop over them."""
+
+    def __init__(self, index: Path, text: bytes) -> None:
+        self._index = Index.open(index)
+        self._table = PathTable(self._index.paths)
+        self._ids = Dictionary(self._index.ids)
+        self._text = np.frombuffer(text, np.uint8)
+
+    def run(self, out: Path | None = None) -> Done:
+        """Decode and match; with a folder, write as well."""
+        report = Report(0, 0)
+        seconds, matches, last = dict.fromkeys(PARTS, 0.0), 0, time.process_time()
+
+        def spent_on(part: str) -> None:
+            nonlocal last
+            now = time.process_time()
+            seconds[part] += now - last
+            last = now
+
+        with Output(Location.of(out or "."), report, self._ids) as output:
+            for decoded in self._decoded():
+                spent_on("decode")
+                found = self._index.match(decoded.atoms)
+                matches += len(found)
+                spent_on("match")
+                if out is not None:
+                    output.write(decoded.ids, found.publication, found.subscription)
+                    spent_on("write")
+        spent_on("write")
+        return Done(seconds, matches)
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How many subscriptions each event matches."""
+        found = [(self._index.match(decoded.atoms), decoded) for decoded in self._decoded()]
+        return np.concatenate([_counts(matches, decoded) for matches, decoded in found])
+
+    def _decoded(self) -> Iterator[DecodedLines]:
+        lines = split_lines(self._text)
+        for first in range(0, len(lines.starts), BATCH):
+            starts, ends = (each[first : first + BATCH] for each in (lines.starts, lines.ends))
+            yield decode_many(self._text, starts, ends, self._table, "id")
+
+
+def _counts(matches: Matches, decoded: DecodedLines) -> npt.NDArray[np.int64]:
+    return np.bincount(matches.publication, minlength=decoded.atoms.count)
+
+
+class Together:
+    """A loop in each of several processes, each over its share of the lines."""
+
+    def __init__(self, ends: Sequence[Any]) -> None:
+        self._ends = ends
+
+    def run(self, out: Path | None = None) -> tuple[float, Done]:
+        """Let all run at once; the seconds until the last one is done, and what they did together."""
+        began = time.perf_counter()
+        for end in self._ends:
+            end.send(out)
+        done = [end.recv() for end in self._ends]
+        seconds = time.perf_counter() - began
+        parts = {part: sum(each.seconds[part] for each in done) for part in PARTS}
+        return seconds, Done(parts, sum(each.matches for each in done))
+
+
+@contextmanager
+def together(processes: int, index: Path, text: bytes) -> Iterator[Together]:
+    """Start the processes and let each run once, so that everything is loaded and compiled."""
+    context = get_context("spawn")
+    pipes = [context.Pipe() for _ in range(processes)]
+    workers = [
+        context.Process(target=_serve, args=(theirs, index, share), daemon=True)
+        for (_, theirs), share in zip(pipes, shares(text, processes), strict=True)
+    ]
+    for worker in workers:
+        worker.start()
+    loops = Together([ours for ours, _ in pipes])
+    try:
+        loops.run()
+        yield loops
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.join()
+
+
+def shares(text: bytes, count: int) -> list[bytes]:
+    """The text in so many parts, cut at line ends, about equally long."""
+    cuts = [0, *(text.find(b"\n", at * len(text) // count) + 1 for at in range(1, count)), len(text)]
+    return [text[start:end] for start, end in pairwise(cuts)]
+
+
+def _serve(end: Any, index: Path, text: bytes) -> None:
+    """What each process does until it is ended: run when told to, and say what came of it."""
+    pa.set_cpu_count(1)
+    loop = Loop(index, text)
+    while True:
+        end.send(loop.run(end.recv()))
