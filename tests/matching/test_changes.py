@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -233,6 +234,25 @@ def test_a_large_merge_goes_on_while_the_index_changes(
     expected = {f"s{n}" for n in range(82) if n % 7 == 3 and n not in (3, 10)}
     assert found(index, {"n": [3, 100]}) == expected | {"s10"}
     assert found(Index.open(tmp_path), {"n": [3, 100]}) == expected | {"s10"}
+
+
+def test_a_batch_is_matched_with_one_version_whatever_another_thread_changes(in_memory: Path) -> None:
+    """A subscription that is replaced again and again is there at every moment, and once."""
+    index = Index.create(in_memory)
+    index.add(numbered(0, 50))
+    expected = found(index, {"n": [1]})
+
+    def replace_it() -> None:
+        for number in range(60):
+            index.change([], compiled(s1=f"n = 1 or n = {100 + number}"), take_up=number % 3 * 20)
+            index.collect(keep_versions=1)
+
+    with ThreadPoolExecutor(1) as thread:
+        writing = thread.submit(replace_it)
+        while not writing.done():
+            assert found(index, {"n": [1]}) == expected
+        writing.result()
+    assert "s1" in expected and found(index, {"n": [159]}) == {"s1"}
 
 
 def test_a_merge_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ from tidings.values import Kind
 
 FILE = "clauses.bin"
 Array = npt.NDArray[Any]
+Streams = dict[str, list[Array]]
 _STREAMS = {
     "nearest": np.float64,
     "rest": np.int64,
@@ -55,12 +56,15 @@ _STREAMS = {
 
 def write_clauses(folder: Path, compiled: Compiled) -> None:
     """Write the clauses of compiled subscriptions, and the domains they speak of."""
-    streams: dict[str, list[Array]] = defaultdict(list)
+    streams: Streams = {name: [] for name in _STREAMS}
     tests: dict[TestShape, int] = {}
     loose = [ClauseBlock((t.shape,), (t.operands,), t.clauses) for t in compiled.loose.tests]
-    for block in (*compiled.blocks, *loose):
-        for name, array in _written(block, tests):
-            streams[name].append(array)
+    blocks = (*compiled.blocks, *loose)
+    _shapes(blocks, streams, tests)
+    for block in blocks:
+        streams["row"].append(block.rows)
+        for operands in block.operands:
+            _stream(operands, streams)
     streams["loose_row"].append(compiled.loose.rows)
     arrays = {name: _joined(streams[name], dtype) for name, dtype in _STREAMS.items()}
     if not arrays["rest"].any():  # nearly always: numbers are the doubles they look like
@@ -74,30 +78,32 @@ def write_clauses(folder: Path, compiled: Compiled) -> None:
     write_arrays(folder / FILE, arrays)
 
 
-def _written(block: ClauseBlock, tests: dict[TestShape, int]) -> Iterator[tuple[str, Array]]:
-    """What a block adds to each stream."""
-    yield "block_rows", np.array([len(block.rows)])
-    yield "block_tests", np.array([len(block.shape)])
-    yield "row", block.rows
-    yield "test", np.array([tests.setdefault(test, len(tests)) for test in block.shape])
-    for operands in block.operands:
-        if operands.offsets is not None:
-            yield "list_length", np.diff(operands.offsets)
-        for literals in (operands.values, operands.upper):
-            if literals is not None:
-                yield from _streamed(literals)
+def _shapes(blocks: Sequence[ClauseBlock], streams: Streams, tests: dict[TestShape, int]) -> None:
+    """How many clauses and which tests each block has. `tests` numbers those that differ."""
+    seen: dict[int, int] = {}  # by identity, for blocks share them: hashing one takes as long as all the rest
+    for block in blocks:
+        for test in block.shape:
+            if id(test) not in seen:
+                seen[id(test)] = tests.setdefault(test, len(tests))
+    streams["block_rows"].append(np.array([len(block.rows) for block in blocks]))
+    streams["block_tests"].append(np.array([len(block.shape) for block in blocks]))
+    streams["test"].append(np.array([seen[id(test)] for block in blocks for test in block.shape]))
 
 
-def _streamed(literals: Literals) -> Iterator[tuple[str, Array]]:
-    if isinstance(literals, Numbers):
-        yield "nearest", literals.nearest
-        yield "rest", literals.rest
-    elif isinstance(literals, pa.Array):
-        offsets, data = _string_buffers(literals)
-        yield "string_length", np.diff(offsets)
-        yield "string", data[offsets[0] : offsets[-1]]
-    else:
-        yield ("boolean" if literals.dtype == np.bool_ else "micros"), literals
+def _stream(operands: Operands, streams: Streams) -> None:
+    """Put operands at the end of the streams."""
+    if operands.offsets is not None:
+        streams["list_length"].append(np.diff(operands.offsets))
+    for literals in (operands.values, operands.upper):
+        if isinstance(literals, Numbers):
+            streams["nearest"].append(literals.nearest)
+            streams["rest"].append(literals.rest)
+        elif isinstance(literals, pa.Array):
+            offsets, data = _string_buffers(literals)
+            streams["string_length"].append(np.diff(offsets))
+            streams["string"].append(data[offsets[0] : offsets[-1]])
+        elif literals is not None:
+            streams["boolean" if literals.dtype == np.bool_ else "micros"].append(literals)
 
 
 def _string_buffers(strings: pa.Array[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
@@ -137,7 +143,8 @@ class _Reader:
     """Reads each stream from its beginning to its end."""
 
     def __init__(self, arrays: dict[str, Array]) -> None:
-        self._arrays = arrays
+        rest = arrays["rest"] if len(arrays["rest"]) else np.zeros(len(arrays["nearest"]), np.int64)
+        self._arrays: dict[str, Array] = arrays | {"rest": rest}
         self._at: dict[str, int] = defaultdict(int)
 
     def blocks(self, tests: Sequence[TestShape]) -> Iterator[ClauseBlock]:
@@ -160,9 +167,7 @@ class _Reader:
 
     def _literals(self, kind: Kind, count: int) -> Literals:
         if kind is Kind.NUMBER:
-            nearest = self._take("nearest", count)
-            whole = not len(self._arrays["rest"])
-            return Numbers(nearest, np.zeros(count, np.int64) if whole else self._take("rest", count))
+            return Numbers(self._take("nearest", count), self._take("rest", count))
         if kind is Kind.STRING:
             offsets = starts_of(self._take("string_length", count)).astype(np.int32)
             buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._take("string", int(offsets[-1])))]
