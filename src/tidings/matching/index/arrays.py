@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import mmap
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -58,9 +59,14 @@ def flatten(group: tuple[Any, ...], prefix: str = "") -> dict[str, np.ndarray[An
     return flat
 
 
+@cache
+def _hints(group: type) -> dict[str, Any]:
+    return get_type_hints(group)
+
+
 def rebuild(group: type[T], flat: dict[str, np.ndarray[Any, Any]], prefix: str = "") -> T:
     """The reverse of `flatten`."""
-    hints = get_type_hints(group)
+    hints = _hints(group)
     return group(
         *(
             rebuild(hints[name], flat, f"{prefix}{name}.")
