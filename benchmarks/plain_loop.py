@@ -28,8 +28,8 @@ from tidings.publications.json_lines import DecodedLines, PathTable, decode_many
 from tidings.spark.batch_task import Output, Report
 from tidings.spark.locations import Location
 
-BATCH = 10_000
-"""Events decoded and matched at once: about as many as a block of the Spark job has."""
+BLOCK_BYTES = 1 << 20
+"""Decoded and matched at once: a block as the Spark job has them, which stays in the processor's cache."""
 
 PARTS = ("decode", "match", "write")
 
@@ -48,7 +48,8 @@ class Loop:
         self._index = Index.open(index)
         self._table = PathTable(self._index.paths)
         self._ids = Dictionary(self._index.ids)
-        self._text = np.frombuffer(text, np.uint8)
+        count = -(-len(text) // BLOCK_BYTES)
+        self._blocks = [np.frombuffer(block, np.uint8) for block in shares(text, count)]
 
     def run(self, out: Path | None = None) -> Done:
         """Decode and match; with a folder, write as well."""
@@ -79,10 +80,9 @@ class Loop:
         return np.concatenate([_counts(matches, decoded) for matches, decoded in found])
 
     def _decoded(self) -> Iterator[DecodedLines]:
-        lines = split_lines(self._text)
-        for first in range(0, len(lines.starts), BATCH):
-            starts, ends = (each[first : first + BATCH] for each in (lines.starts, lines.ends))
-            yield decode_many(self._text, starts, ends, self._table, "id")
+        for block in self._blocks:
+            lines = split_lines(block)
+            yield decode_many(block, lines.starts, lines.ends, self._table, "id")
 
 
 def _counts(matches: Matches, decoded: DecodedLines) -> npt.NDArray[np.int64]:

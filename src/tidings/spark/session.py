@@ -46,6 +46,7 @@ MASTERS = (
 COMMON = {
     "spark.sql.shuffle.partitions": "4",  # nothing large is ever shuffled: matching needs no exchange
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # publications a task takes at once
+    "spark.sql.codegen.wholeStage": "false",  # compiling Java for plans of two steps takes longer than running them
     "spark.sql.streaming.pollingDelay": "50ms",  # an idle stream asks the store 20 times a second, not 100
     "spark.sql.streaming.minBatchesToRetain": "20",  # recovery needs the last batch; the rest is for people
 }
@@ -66,6 +67,12 @@ EMBEDDED = {
     "spark.connect.grpc.binding.address": LOOPBACK,
 }
 """Settings of a driver with everything on this machine."""
+
+QUICK_JVM = (
+    "-XX:TieredStopAtLevel=1",  # the JVM only hands out work: optimising it costs more than it saves, half the start
+    "-XX:+UseSerialGC",  # a small heap, and the cores are for the tasks
+)
+"""Options of the JVM of such a driver."""
 
 
 def open_session(
@@ -157,16 +164,16 @@ def _remote(master: str | None, remote: str | None) -> str | None:
 def _settings(master: str, remote: str | None) -> dict[str, str]:
     if remote and not remote.startswith("local"):
         return dict(COMMON)
-    started = COMMON | STARTED | _quiet()
-    if (remote or master).startswith("local"):
-        started |= EMBEDDED
+    embedded = (remote or master).startswith("local")
+    started = COMMON | STARTED | (EMBEDDED if embedded else {})
+    options = [_quiet(), *(QUICK_JVM if embedded else ())]
+    started["spark.driver.extraJavaOptions"] = " ".join(options)
     return started if remote else started | {"spark.master": master}
 
 
-def _quiet() -> dict[str, str]:
+def _quiet() -> str:
     """The logging of the JVM, which has to be said before it starts."""
-    file = Path(__file__).with_name("log4j2.properties")
-    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file.as_uri()}"}
+    return f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 
 
 def _prepare_environment(master: str) -> None:
