@@ -57,5 +57,5 @@ class Engine(ABC):
         return None
 
     def close(self) -> None:
-        """Let go of processes and files. Called in every case, also when something before failed."""
+        """Let go of processes and files. Called once after `prepare`, also when that or something later failed."""
         return None

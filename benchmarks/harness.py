@@ -6,6 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -69,22 +70,20 @@ class Bench:
 
     def side_by_side(self, cases: Sequence[Case]) -> list[Row]:
         """Build several, then time them in turns: if the machine slows down, it does so for all of them."""
-        try:
-            started = [self._start(case) for case in cases]
+        with ExitStack() as opened:
+            started = [self._start(case, opened) for case in cases]
             running = [each for each in started if isinstance(each, Running)]
             for _ in range(self.runs):
                 for each in running:
                     each.times.append(timed_match(each.case.engine)[0])
             return [self.keep(each if isinstance(each, Row) else _row(each)) for each in started]
-        finally:
-            for case in cases:
-                case.engine.close()
 
-    def _start(self, case: Case) -> Running | Row:
+    def _start(self, case: Case, opened: ExitStack) -> Running | Row:
         """Build it and see how many events it gets through; or the row that says why not."""
         known = case.workload.name, case.engine.name
         if known in self._given_up:
             return _not_measured(case, self._given_up[known])
+        opened.callback(case.engine.close)
         try:
             return self._build(case)
         except NotHere as missing:

@@ -36,9 +36,10 @@ class LimitEngine(Engine):
         self._child: Child | None = None
 
     def prepare(self, subscriptions: Subscriptions) -> None:
+        program = compiled(self._program, self._flags)
         self._folder = tempfile.TemporaryDirectory(prefix="tidings-limit-")
         self._place = Path(self._folder.name)
-        self._child = Child([compiled(self._program, self._flags)])
+        self._child = Child([program])
         self._write("subscriptions", FORMS[self._program](subscriptions))
 
     def build(self) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import paper004, pipeline, report
+from benchmarks import heart, paper004, pipeline, report
 from benchmarks.__main__ import PARTS
 from benchmarks.engines import IndexEngine
-from benchmarks.harness import Bench
+from benchmarks.harness import Bench, NotHere
+from benchmarks.peers.duckdb_join import DuckDB
 from benchmarks.report import write_docs
 from benchmarks.rows import Row
 from benchmarks.scale import TINY
+from benchmarks.workloads import Subscriptions
 from benchmarks.workloads import stock as stock_workload
 from tidings.matching.algorithms.catalogue import ALGORITHMS
 
@@ -73,6 +75,31 @@ def _docs_have_a_place_for(rows: list[Row], folder: Path) -> None:
     assert all(f"img/{name}" in page for name in drawn)
     write_docs(rows, "make bench", folder)
     assert drawn == {path.name: path.read_bytes() for path in (folder / "img").iterdir()}
+
+
+def test_peers_take_part_at_their_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Missing(DuckDB):
+        name = "missing"
+
+        def prepare(self, subscriptions: Subscriptions) -> None:
+            raise NotHere("no such thing")
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(heart, "peers", lambda: [DuckDB(), Missing()])
+    bench = Bench(TINY.runs, lambda _: None, TINY.budget)
+    heart.run(heart.STOCK, bench, replace(TINY, sizes=(300, 400), skewed=(), peers=(400,)))
+    found = [(row.subscriptions, row.role, row.note) for row in bench.rows]
+    assert found == [
+        (300, "ours", ""),
+        (300, "limit", bench.rows[1].note),  # it has one where there is no gcc
+        (400, "ours", ""),
+        (400, "limit", bench.rows[3].note),
+        (400, "peer", ""),
+        (400, "peer", "not here: no such thing"),
+    ]
+    assert bench.finished()[2].ratio_to_best_peer is not None
 
 
 def test_all_algorithms_are_compared() -> None:
