@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from tidings.atoms import Event
+from tidings.compiler.blocks import loosen
 from tidings.compiler.plan import (
     Clause,
     ClauseBlock,
@@ -59,6 +61,12 @@ def compiled_of(plans: Mapping[str, Plan]) -> Compiled:
         {"id": ids, "subscriber": ids, "language": ["predicates"] * len(ids), "text": [""] * len(ids)}
     )
     return Compiled(table, tuple(map(_block, grouped.values())), tuple(domains.values()), ())
+
+
+def loosened(compiled: Compiled) -> Compiled:
+    """The same, its clauses test by test instead of in blocks, as texts of rare shapes are compiled."""
+    blocks, loose = loosen(compiled.blocks)
+    return replace(compiled, blocks=tuple(blocks), loose=loose)
 
 
 def _block(members: Sequence[tuple[int, Clause]]) -> ClauseBlock:

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from tests.matching.indexed import compiled_of
+from tests.matching.indexed import compiled_of, loosened
 from tests.matching.plans import events, plans
 from tidings.atoms import Event
 from tidings.compiler.pipeline import compile_many
@@ -56,9 +56,9 @@ class Changes(RuleBasedStateMachine):
         self.copies: dict[int, Held] = {}
         self.readers: list[tuple[Index, Held]] = []
 
-    @rule(more=several)
-    def add(self, more: Held) -> None:
-        self.index.add(compiled_of(more))
+    @rule(more=several, loose=st.booleans())
+    def add(self, more: Held, loose: bool) -> None:
+        self.index.add(loosened(compiled_of(more)) if loose else compiled_of(more))
         self.held |= more
 
     @rule(gone=st.lists(ids, max_size=4))

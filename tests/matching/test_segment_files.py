@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.matching.indexed import compiled_of
+from tests.matching.indexed import compiled_of, loosened
 from tests.matching.plans import ROOMS, plans
 from tests.matching.test_contract import FEWER
-from tidings.compiler.blocks import join_loose, loosen, take, take_loose, unpack
+from tidings.compiler.blocks import join_loose, take, take_loose, unpack
 from tidings.compiler.plan import Compiled, Plan
 from tidings.matching.index.clauses import read_clauses, write_clauses
 from tidings.matching.index.ids import IdTable, write_ids
@@ -41,12 +41,6 @@ def test_ids_of_a_slice_are_those_of_the_slice(tmp_path: Path) -> None:
     table = IdTable(tmp_path, many.slice(200, 500))
     assert table.rows_of(many).tolist() == list(range(500))
     assert table.rows_of(many.slice(690, 20)).tolist() == list(range(490, 500))
-
-
-def loosened(compiled: Compiled) -> Compiled:
-    """The same clauses, most of them loose."""
-    blocks, loose = loosen(compiled.blocks)
-    return replace(compiled, blocks=tuple(blocks), loose=loose)
 
 
 def told(compiled: Compiled) -> list[list[list[str]]]:
