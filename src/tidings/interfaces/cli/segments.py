@@ -39,11 +39,12 @@ def segments(
     """Show the segments of an index: how many subscriptions and bytes they have, and how their clauses are reached.
 
     An event does not look at every clause. Clauses stand in clusters. A cluster is reached through its key, an
-    equality on one attribute: only the clauses for the event's value are looked at. Among them, those whose cut does
-    not hold are skipped, for they are sorted by it. Only what tests are left is tried, clause by clause.
+    equality on one attribute (or through two of them, key and second): only the clauses for the event's value are
+    looked at. Among them, those whose cut does not hold are skipped, for they are sorted by it. What tests are left
+    is tried clause by clause.
 
-    Clusters without a key cost most: events look at all their clauses whose cut holds. An equality more in those
-    subscriptions would help.
+    Rows per event and nanoseconds are what the index expects of one event; it chose what should take the least.
+    Clusters that many rows are looked at in cost most: an equality more in those subscriptions would help.
 
     [dim]Examples[/]
       tidings segments
