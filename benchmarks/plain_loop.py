@@ -25,8 +25,8 @@ import pyarrow as pa
 from tidings.matching.index import Index, Matches
 from tidings.matching.parquet import Dictionary
 from tidings.publications.json_lines import DecodedLines, PathTable, decode_many, split_lines
-from tidings.spark.batch_task import Output, Report
 from tidings.spark.locations import Location
+from tidings.spark.output import Output, Report
 
 BLOCK_BYTES = 1 << 20
 """Decoded and matched at once: a block as the Spark job has them, which stays in the processor's cache."""

@@ -70,7 +70,7 @@ class Dictionary:
         used, ranks = np.zeros(self.size, np.uint8), np.empty(self.size, np.int32)
         for part in parts:
             kernel.mark(part.numbers, part.first, used)
-        count, where = kernel.rank(used, ranks), np.flatnonzero(used)
+        count, where = kernel.rank(used, ranks), np.flatnonzero(used.view(np.bool_))
         return count, self._page(self._starts[where], self._ends[where]), ranks
 
     def _page(self, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Bytes:

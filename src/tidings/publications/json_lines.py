@@ -162,8 +162,8 @@ def _new_work(nodes: int) -> kernel.Work:
 def _ids(text: Bytes, starts: Integers, lengths: npt.NDArray[np.int32]) -> pa.Array[Any]:
     offsets, data = lines.gather(text, starts, lengths)
     valid = np.packbits(lengths >= 0, bitorder="little")
-    buffers = [pa.py_buffer(each.data) for each in (valid, offsets, data)]
-    return pa.Array.from_buffers(pa.large_string(), len(lengths), [*buffers]).cast(pa.string())
+    buffers = [pa.py_buffer(each.data) for each in (valid, offsets.astype(np.int32), data)]
+    return pa.Array.from_buffers(pa.string(), len(lengths), [*buffers])
 
 
 def _with_declined(

@@ -28,10 +28,11 @@ from tidings.matching.index import Index
 from tidings.model import Reject
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
-from tidings.spark.batch_task import PARTS, REPORT, Job, Report, idle, stage
+from tidings.spark.batch_task import REPORT, Job, idle, stage
 from tidings.spark.chunks import Chunk, ChunkList, plan
 from tidings.spark.files import list_publications
 from tidings.spark.locations import Location
+from tidings.spark.output import PARTS, Report
 from tidings.spark.results import (
     check_apart,
     check_free,

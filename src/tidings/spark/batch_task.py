@@ -8,37 +8,25 @@ writer instead costs many times as much: docs/decisions/0006-batch-output.md.)
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from time import process_time
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.errors import DecodeProblem, PublicationError
 from tidings.matching.index import Index
-from tidings.matching.parquet import Column, Dictionary, ParquetFile, Part
+from tidings.matching.parquet import Dictionary
 from tidings.schema.files import load_text
 from tidings.spark.blocks import Block, Unreadable, read
 from tidings.spark.chunks import Chunk, ChunkList
 from tidings.spark.decoding import Decoder
 from tidings.spark.locations import Location
+from tidings.spark.output import Output, Report
 from tidings.spark.workers import settle
 
-MATCHES = ("publication", "subscription")
-"""The columns of the result."""
-
-ROW_GROUP = 1 << 22
 REPORT = "report-"
-PARTS = ("scan", "decode", "match", "write")
-"""What a task's time goes into: reading and cutting into lines; events; pairs; files."""
-
-Numbers = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +43,6 @@ class Job:
     version: int
     id_field: str
     schema: str | None
-
-
-@dataclass(slots=True)
-class Report:
-    """What became of a chunk: counts, seconds of CPU by part, and the files with its matches and its rejects."""
-
-    chunk: int
-    bytes: int
-    events: int = 0
-    matches: int = 0
-    rejects: int = 0
-    matches_file: str = ""
-    rejects_file: str = ""
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
 
 
 class Clock:
@@ -159,88 +133,3 @@ def _ids(found: Any, block: Block) -> Any:
     if block.lines is None:
         return block.names()
     return found if found.null_count == 0 else found.fill_null(block.names())
-
-
-class Output:
-    """The files of one task: they begin to exist with the first row, and end with the context.
-
-    Matches wait as numbers until there are enough for a row group: of their publications, block after block, and of
-    their subscriptions.
-    """
-
-    def __init__(self, results: Location, report: Report, subscriptions: Dictionary) -> None:
-        self.report = report
-        self.key = uuid.uuid4().hex[:12]
-        self._results = results
-        self._subscriptions = subscriptions
-        self._files = ExitStack()
-        self._matches: ParquetFile | None = None
-        self._rejects: Any = None
-        self._begin_group()
-
-    def __enter__(self) -> Output:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        if failure[0] is None:
-            self._flush()
-            if self._matches is not None:
-                self._matches.close()
-        self._files.close()
-
-    def write(self, ids: Any, publications: Numbers, subscriptions: Numbers) -> None:
-        """Add pairs of publications, as places among the ids of their block, and subscriptions."""
-        if not len(publications):
-            return
-        if not self._blocks or self._blocks[-1] is not ids:
-            self._first += len(self._blocks[-1]) if self._blocks else 0
-            self._blocks.append(ids)
-        self._publications.append(Part(publications, self._first))
-        self._found.append(Part(subscriptions))
-        self._rows += len(publications)
-        if self._rows >= ROW_GROUP:
-            self._flush()
-
-    def refuse(self, block: Block, ids: Any, rejects: Iterable[tuple[int, PublicationError]]) -> None:
-        """Add the publications that could not be used, a line each."""
-        for i, problem in rejects:
-            self._reject(ids[i].as_py(), block.place(i), problem)
-
-    def refuse_file(self, which: Unreadable) -> None:
-        """Add a file that could not be read, or not to its end."""
-        self._reject(which.file, {"file": which.file}, DecodeProblem(which.reason))
-
-    def _reject(self, id: str, place: dict[str, object], problem: PublicationError) -> None:
-        line = {"what": "publication", "id": id, **place, "reason": problem.headline()}
-        self._reject_file().write(json.dumps({**line, "facts": problem.facts()}).encode() + b"\n")
-        self.report.rejects += 1
-
-    def _begin_group(self) -> None:
-        self._blocks: list[Any] = []
-        self._publications: list[Part] = []
-        self._found: list[Part] = []
-        self._first = self._rows = 0
-
-    def _flush(self) -> None:
-        if self._rows:
-            publications = Dictionary(pa.concat_arrays(self._blocks), bounded=True)
-            columns = Column(publications, self._publications), Column(self._subscriptions, self._found)
-            self._matches_file().write(columns)
-            self.report.matches += self._rows
-        self._begin_group()
-
-    def _matches_file(self) -> ParquetFile:
-        if self._matches is None:
-            self.report.matches_file = f"part-{self.report.chunk:05d}-{self.key}.parquet"
-            self._matches = ParquetFile(self._open(self.report.matches_file), MATCHES)
-        return self._matches
-
-    def _reject_file(self) -> Any:
-        if self._rejects is None:
-            self.report.rejects_file = f"rejects-{self.report.chunk:05d}-{self.key}.jsonl"
-            self._rejects = self._open(self.report.rejects_file)
-        return self._rejects
-
-    def _open(self, name: str) -> Any:
-        stream = self._results.files.open_output_stream(f"{self._results.path}/{name}")
-        return self._files.enter_context(stream)

@@ -15,8 +15,8 @@ from pyarrow import fs
 from tidings.errors import InputError
 from tidings.matching.parquet import ParquetFile
 from tidings.model import Reject
-from tidings.spark.batch_task import MATCHES, Report
 from tidings.spark.locations import Location
+from tidings.spark.output import MATCHES, Report
 
 SHOWN_REJECTS = 20
 

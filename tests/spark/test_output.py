@@ -1,0 +1,51 @@
+"""The files of a task: every pair once, in row groups none of which is small but the last."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings.matching.parquet import Dictionary
+from tidings.spark import output
+from tidings.spark.locations import Location
+from tidings.spark.output import Output, Report
+
+SUBSCRIPTIONS = [f"s{number}" for number in range(40)]
+pair = st.tuples(st.integers(0, 4), st.integers(0, 39))
+
+
+@given(st.lists(st.lists(st.lists(pair, max_size=12), max_size=3), max_size=6))
+def test_what_is_found_is_written(tmp_path_factory, blocks):
+    """Blocks of five publications, each matched in several parts."""
+    folder, report, wanted = tmp_path_factory.mktemp("out"), Report(7, 0), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(output, "ROW_GROUP", 10)
+        with Output(Location.of(folder), report, Dictionary(pa.array(SUBSCRIPTIONS))) as out:
+            for number, parts in enumerate(blocks):
+                ids = pa.array([f"e{number}.{place}" for place in range(5)])
+                for part in parts:
+                    publications, subscriptions = np.array(part, np.int32).reshape(-1, 2).T.copy()
+                    out.write(ids, publications, subscriptions)
+                    wanted.extend((f"e{number}.{place}", f"s{row}") for place, row in part)
+    assert report.matches == len(wanted)
+    assert (report.matches_file == "") == (not wanted) == (not list(folder.iterdir()))
+    if wanted:
+        file = pq.ParquetFile(folder / report.matches_file)
+        sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+        assert all(10 <= size < 22 for size in sizes[:-1])
+        assert [tuple(row.values()) for row in file.read().to_pylist()] == wanted
+
+
+def test_a_task_that_fails_leaves_no_whole_file(tmp_path):
+    report = Report(0, 0)
+    with (
+        pytest.raises(ZeroDivisionError),
+        Output(Location.of(tmp_path), report, Dictionary(pa.array(["s"]))) as out,
+    ):
+        out.write(pa.array(["e"]), np.zeros(1, np.int32), np.zeros(1, np.int32))
+        raise ZeroDivisionError
+    assert report.matches == 0 and list(tmp_path.iterdir()) == []
