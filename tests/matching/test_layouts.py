@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.matching.test_contract import FEWER
 from tidings import Subscription, compile_many
 from tidings.atoms import Event
 from tidings.compiler.pipeline import understand
@@ -93,6 +95,7 @@ def moved_limits(layout: str) -> Iterator[None]:
         yield
 
 
+@FEWER
 @pytest.mark.parametrize("layout", ["tiles", "fixed width", "pairs", "as chosen"])
 @given(held=texts, published=st.lists(events, min_size=1, max_size=8))
 def test_every_layout_answers_as_the_definition(layout: str, held: list[str], published: list[Event]) -> None:
@@ -115,7 +118,7 @@ def intervals(rows: int, attributes: int, tests: int, rng: np.random.Generator) 
 
 def test_many_ranges_are_sifted_through_bitmaps() -> None:
     rng = np.random.default_rng(7)
-    held = intervals(6000, 12, 6, rng)
+    held = intervals(2500, 12, 5, rng)
     index = index_of(held)
     assert layouts(index) == {"tiles"}
     published: list[Event] = [
@@ -153,7 +156,7 @@ def test_candidates_beyond_all_memory_are_taken_in_portions(monkeypatch: pytest.
     assert layouts(index) == {"tiles"}
     expected = found(index, published)
     assert expected
-    monkeypatch.setattr("tidings.matching.index.segment._MOST_CANDIDATES", 10)
+    monkeypatch.setattr("tidings.matching.index.matcher.MOST_CANDIDATES", 10)
     assert found(index, published) == expected
 
 
@@ -234,3 +237,78 @@ def test_a_sample_is_enough_to_choose_pairs(monkeypatch: pytest.MonkeyPatch) -> 
         {f"a{k}": [int(v)] for k, v in enumerate(rng.integers(0, 40, 6))} for _ in range(300)
     ]
     assert found(index_of(held), published) == found(whole, published)
+
+
+def test_codes_too_far_apart_for_narrow_rows() -> None:
+    """Numbers far apart in one column, so that a code needs more than 16 bits."""
+    rng = np.random.default_rng(13)
+    far = [f"a{a} = {int(v)} and b{a} = {int(w)} and c = {int(x)}" for a, v, w, x in zip(
+        rng.integers(0, 3, 600), rng.integers(0, 5, 600), rng.integers(0, 5, 600), rng.choice([0, 3, 200_000], 600),
+        strict=True,
+    )]  # fmt: skip
+    with moved_limits("fixed width"):
+        index = index_of(far)
+    assert "equalities" in layouts(index)
+    published: list[Event] = [
+        {**{f"{n}{a}": [int(v)] for n in "ab" for a, v in enumerate(rng.integers(0, 5, 3))}, "c": [c]}
+        for c in (0, 3, 200_000, 65_536 + 3, 4)
+        for _ in range(10)
+    ]
+    published += [{"a0": [0, 1, 2, 3, 4], "b0": [0, 1, 2, 3, 4], "c": [3, 200_000]}]
+    expected = defined(far, published)
+    assert len(expected) > 100
+    assert found(index, published) == expected
+
+
+@FEWER
+@given(held=texts, published=st.lists(events, min_size=1, max_size=8))
+def test_one_at_a_time_and_all_at_once_are_the_same(held: list[str], published: list[Event]) -> None:
+    index = index_of(held)
+    many = published * 3  # more than a few
+    together = {place % len(published) for place, _ in found(index, many)}
+    one_by_one = {pair for n, event in enumerate(published) for pair in placed(found(index, [event]), n)}
+    assert found(index, many) == {
+        (place + n * len(published), id) for n in range(3) for place, id in one_by_one
+    }
+    assert together == {place for place, _ in one_by_one}
+
+
+def test_a_publication_that_outgrows_the_room_for_a_few() -> None:
+    """More matches, and then more atoms, than a call for a few publications has room for."""
+    held = [f"price > {n % 7}" for n in range(3000)] + ["tag = 't5' and price < 3"]
+    index = index_of(held)
+    assert len(found(index, [{"price": [10]}])) == 3000
+    many_tags: Event = {"price": [1], **{f"x{n}": [n] for n in range(3000)}, "tag": ["t5"]}
+    assert found(index, [many_tags]) == defined(held, [many_tags])
+    assert found(index, [{"price": [2], "tag": [f"t{n}" for n in range(2000)]}]) == defined(
+        held, [{"price": [2], "tag": ["t5"]}]
+    )
+
+
+def test_publications_with_other_paths_one_after_the_other() -> None:
+    held = ["a = 1", "b = 1", "a = 1 and b = 1", "c contains 'x'"]
+    index = index_of(held)
+    for event in (
+        {"a": [1]},
+        {"b": [1]},
+        {"b": [1], "a": [1]},
+        {"c": ["ox"]},
+        {"c": ["oxx"], "a": [2]},
+        {"a": [1]},
+    ):
+        assert found(index, [event]) == defined(held, [event])
+
+
+def test_threads_share_an_index() -> None:
+    held = [
+        f"symbol = 'S{n % 50}' and price > {n % 20} and (kind = 'a' or size > {n % 5})" for n in range(2000)
+    ]
+    index = index_of(held)
+    published: list[Event] = [
+        {"symbol": [f"S{n % 50}"], "price": [n % 23], "size": [n % 7], "kind": ["ab"[n % 2]]}
+        for n in range(200)
+    ]
+    expected = [found(index, [event]) for event in published]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda event: found(index, [event]), published * 5))
+    assert answers == expected * 5

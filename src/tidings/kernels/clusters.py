@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tidings.kernels.dtypes import I32, I64, U8, U32
+
 NO_KEY, DIRECT_KEY, SPARSE_KEY, PAIR_KEY = 0, 1, 2, 3
 NO_CUT, AT_LEAST, AT_MOST, EQUAL, WITHIN = 0, 1, 2, 3, 4
-UNIFORM, EQUALITIES, GENERAL = 0, 1, 2
+UNIFORM, EQUALITIES, GENERAL, NARROW = 0, 1, 2, 3
 INSIDE, OUTSIDE, MEMBER = 0, 1, 2
 NEGATED = 4
 LAST = (1 << 31) - 1
 
 ABSENT, SEVERAL = -1, -2
 """In place of a code: the publication has no value there, or more than one."""
+
+NOT_NARROW = (1 << 32) - 1
+"""In place of a column and a code in one number."""
 
 VISITS = 64
 """So many visits are prepared together."""
@@ -33,73 +38,79 @@ class Clusters(NamedTuple):
     cut_*                 cut column and operation, the codes it is open to, where its bounds stand in `bound`
     test_*                tests of uniform clusters: column, operation, open codes, where the bounds stand in `bound`
     row_start             first row of a cluster (one entry more than clusters)
-    layout, width         how the rows of a cluster stand, and how many equalities each has (EQUALITIES)
-    list_start            where the first row stands: in `equality` (EQUALITIES) or in `row_test` (GENERAL)
+    layout, width         how the rows of a cluster stand, and how many equalities each has (EQUALITIES, NARROW)
+    list_start            where the first row stands: in `equality`, `narrow` or `row_test` (GENERAL)
     equality              rows of EQUALITIES clusters: `width` times a column and a code
+    narrow, narrow_base   rows of NARROW clusters: `width` times a column and a code in one number, 16 bits each; codes
+                          count from the base of their column
     row_test, item        rows of GENERAL clusters: where each one's tests begin, and the tests, ITEM numbers each
     set_start, set_code   the members of tests with MEMBER
     subscription          by row
     several               by subscription: a number for those that have more than one row, else -1; empty if none has
     """
 
-    visit_start: Any
-    visit: Any
-    always: Any
-    key_column: Any
-    key_mode: Any
-    key_base: Any
-    key_start: Any
-    key_count: Any
-    sparse_start: Any
-    sparse_key: Any
-    second_column: Any
-    second_base: Any
-    second_count: Any
-    bucket: Any
-    cut_column: Any
-    cut_op: Any
-    cut_floor: Any
-    cut_ceiling: Any
-    cut_low: Any
-    cut_high: Any
-    test_start: Any
-    test_column: Any
-    test_op: Any
-    test_floor: Any
-    test_ceiling: Any
-    test_low: Any
-    test_high: Any
-    bound: Any
-    row_start: Any
-    layout: Any
-    width: Any
-    list_start: Any
-    equality: Any
-    row_test: Any
-    item: Any
-    set_start: Any
-    set_code: Any
-    subscription: Any
-    several: Any
+    visit_start: I64
+    visit: U32
+    always: U32
+    key_column: U32
+    key_mode: U8
+    key_base: I32
+    key_start: I64
+    key_count: I64
+    sparse_start: I64
+    sparse_key: I32
+    second_column: U32
+    second_base: I32
+    second_count: I64
+    bucket: I32
+    cut_column: U32
+    cut_op: U8
+    cut_floor: I32
+    cut_ceiling: I32
+    cut_low: I64
+    cut_high: I64
+    test_start: I64
+    test_column: U32
+    test_op: U8
+    test_floor: I32
+    test_ceiling: I32
+    test_low: I64
+    test_high: I64
+    bound: I32
+    row_start: I64
+    layout: U8
+    width: I32
+    list_start: I64
+    equality: I32
+    narrow: U32
+    narrow_base: I32
+    row_test: I32
+    item: I32
+    set_start: I64
+    set_code: I32
+    subscription: I32
+    several: I32
 
 
 class Scratch(NamedTuple):
     """Room for one publication.
 
     code, head, tail             by column: its code (or ABSENT, or SEVERAL), where its codes begin and end in the atoms
+    narrow                       by column: the column and its code as in NARROW clusters, or NOT_NARROW
     seen                         by number of a subscription with several rows: the publication that matched it last
     cluster, bucket, low, high   visits that are waiting: the number of a bucket, then its rows; there is room for
                                  VISITS and one for each atom of a publication more
     """
 
-    code: Any
-    head: Any
-    tail: Any
-    seen: Any
-    cluster: Any
-    bucket: Any
-    low: Any
-    high: Any
+    code: I32
+    head: I64
+    tail: I64
+    narrow: U32
+    seen: I64
+    cluster: U32
+    bucket: I64
+    low: I64
+    high: I64
 
 
 class Found(NamedTuple):

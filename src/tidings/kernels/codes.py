@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.kernels.compiled import inlined, reading
+from tidings.kernels.dtypes import F64, I32, I64, U8
 from tidings.kernels.hashing import hash_bytes
 
 NUMBER_CODES = 0
@@ -32,17 +33,17 @@ class NumberCodec(NamedTuple):
     A ranked column has a grid: cell k leads to the first constant in it, so a search touches a few constants only.
     """
 
-    mode: Any
-    start: Any
-    count: Any
-    low: Any
-    nearest: Any
-    rest: Any
-    grid_start: Any
-    grid_cells: Any
-    grid_low: Any
-    grid_scale: Any
-    grid: Any
+    mode: U8
+    start: I64
+    count: I64
+    low: I64
+    nearest: F64
+    rest: I64
+    grid_start: I64
+    grid_cells: I64
+    grid_low: F64
+    grid_scale: F64
+    grid: I32
 
 
 class StringCodec(NamedTuple):
@@ -51,22 +52,22 @@ class StringCodec(NamedTuple):
     `ordered` columns have comparisons by order; in the others a miss needs no search.
     """
 
-    start: Any
-    count: Any
-    ordered: Any
-    offsets: Any
-    data: Any
-    slot_start: Any
-    slot_mask: Any
-    slots: Any
+    start: I64
+    count: I64
+    ordered: U8
+    offsets: I64
+    data: U8
+    slot_start: I64
+    slot_mask: I64
+    slots: I32
 
 
 class InstantCodec(NamedTuple):
     """Instant constants by column, sorted, in microseconds."""
 
-    start: Any
-    count: Any
-    micros: Any
+    start: I64
+    count: I64
+    micros: I64
 
 
 @inlined

@@ -20,6 +20,7 @@ from tidings.kernels.codes import (
     string_code,
 )
 from tidings.kernels.compiled import inlined, reading
+from tidings.kernels.dtypes import I32, I64, U8
 from tidings.kernels.instants import NO_INSTANT, read_instant
 from tidings.kernels.tries import Trie, child, step
 
@@ -55,15 +56,15 @@ class Codecs(NamedTuple):
     related to the constants `related[related_offsets[related_start[column] + s]:...]`.
     """
 
-    aspect: Any
+    aspect: U8
     numbers: NumberCodec
     strings: StringCodec
     instants: InstantCodec
-    trie_start: Any
+    trie_start: I64
     trie: Trie
-    related_start: Any
-    related_offsets: Any
-    related: Any
+    related_start: I64
+    related_offsets: I64
+    related: I32
 
 
 class Coded(NamedTuple):
@@ -77,12 +78,22 @@ class Coded(NamedTuple):
     code: Any
 
 
+class Marks(NamedTuple):
+    """What was met last in which publication, by node of the tries and by column; publication i is tick + i.
+
+    A tick that rises from call to call saves clearing them.
+    """
+
+    node: Any
+    column: Any
+    tick: Any
+
+
 @reading
-def encode(atoms: AtomArrays, codecs: Codecs, seen: Any, stamp: Any, out: Coded, begin: int) -> Any:
+def encode(atoms: AtomArrays, codecs: Codecs, marks: Marks, out: Coded, begin: int) -> Any:
     """Code publications from `begin` on.
 
     The answer is the first that did not fit into `out` any more, and whether some have several codes in a column.
-    `seen` has a place for each node of the tries, `stamp` for each column; -1 in all of them.
     """
     count = len(atoms.starts) - 1
     room = len(out.code)
@@ -95,8 +106,8 @@ def encode(atoms: AtomArrays, codecs: Codecs, seen: Any, stamp: Any, out: Coded,
                 if at >= room:
                     return row, several
                 column = atoms.columns[np.uint64(atoms.column_start[path])]
-                several |= stamp[column] == row
-                stamp[column] = row
+                several |= marks.column[column] == marks.tick + row
+                marks.column[column] = marks.tick + row
                 out.column[at] = column
                 out.code[at] = dense_code(atoms.dense_low[path], atoms.dense_count[path], atoms.payload[a])
                 at += 1
@@ -107,8 +118,8 @@ def encode(atoms: AtomArrays, codecs: Codecs, seen: Any, stamp: Any, out: Coded,
                 if aspect <= INSTANT:
                     if at >= room:
                         return row, several
-                    several |= stamp[column] == row
-                    stamp[column] = row
+                    several |= marks.column[column] == marks.tick + row
+                    marks.column[column] = marks.tick + row
                     code = _value_code(atoms, codecs, column, a) if aspect == VALUE else 0
                     if aspect == INSTANT:
                         code = _moment_code(atoms, codecs, column, a)
@@ -117,12 +128,12 @@ def encode(atoms: AtomArrays, codecs: Codecs, seen: Any, stamp: Any, out: Coded,
                     at += 1
                 elif atoms.kind[a] == STRING:
                     first = at
-                    at = _expand(atoms, codecs, seen, row, column, a, out, at)
+                    at = _expand(atoms, codecs, marks, row, column, a, out, at)
                     if at < 0:
                         return row, several
-                    several |= at > first + 1 or (at > first and stamp[column] == row)
+                    several |= at > first + 1 or (at > first and marks.column[column] == marks.tick + row)
                     if at > first:
-                        stamp[column] = row
+                        marks.column[column] = marks.tick + row
         out.starts[row + 1] = at
     return count, several
 
@@ -152,7 +163,7 @@ def _moment_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
 
 @inlined
 def _expand(
-    atoms: AtomArrays, codecs: Codecs, seen: Any, row: int, column: int, a: int, out: Coded, at: int
+    atoms: AtomArrays, codecs: Codecs, marks: Marks, row: int, column: int, a: int, out: Coded, at: int
 ) -> int:
     """The codes of all patterns found in a string, or of all constants it is related to; -1 if they do not fit."""
     aspect, start, length = codecs.aspect[column], atoms.payload[a], atoms.length[a]
@@ -177,8 +188,8 @@ def _expand(
                 return at
         hit = node
         # What was found before was found with all that ends in it: a text costs its length and its patterns' number.
-        while hit > 0 and seen[base + hit] != row:
-            seen[base + hit] = row
+        while hit > 0 and marks.node[base + hit] != marks.tick + row:
+            marks.node[base + hit] = marks.tick + row
             if trie.pattern[base + hit] >= 0:
                 if at >= room:
                     return -1

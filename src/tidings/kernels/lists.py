@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tidings.kernels.clusters import ABSENT, INSIDE, ITEM, NEGATED, OUTSIDE, SEVERAL, Clusters, Found, Scratch
+from tidings.kernels.clusters import (
+    ABSENT,
+    INSIDE,
+    ITEM,
+    NEGATED,
+    NOT_NARROW,
+    OUTSIDE,
+    SEVERAL,
+    Clusters,
+    Found,
+    Scratch,
+)
 from tidings.kernels.compiled import inlined
 from tidings.kernels.encode import Coded
 from tidings.kernels.search import lower_bound
@@ -69,6 +82,66 @@ def check_equalities_of_several(
             batch, scratch, equality[place], equality[place + 1], equality[place + 1]
         ):
             place += 2
+        if place == end:
+            out.subscription[found] = clusters.subscription[row]
+            found += 1
+        at = end
+    return found
+
+
+@inlined
+def narrowed(column: Any, code: int, base: int) -> Any:
+    """A column and its code in one number, or NOT_NARROW."""
+    distance = np.int64(code) - np.int64(base)
+    if base < 0 or distance < 0 or distance > 0xFFFF:
+        return np.uint32(NOT_NARROW)
+    return np.uint32(np.int64(column) << 16 | distance)
+
+
+@inlined
+def check_narrow(
+    clusters: Clusters, scratch: Scratch, cluster: int, low: int, high: int, out: Found, found: int
+) -> int:
+    """Rows of narrow equalities: a column and a code in one number, as many times as the cluster is wide."""
+    narrow, held, size = clusters.narrow, scratch.narrow, np.uint64(clusters.width[cluster])
+    at = np.uint64(
+        clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * clusters.width[cluster]
+    )
+    for row in range(low, high):
+        place, end = at, at + size
+        while place < end and held[narrow[place] >> np.uint32(16)] == narrow[place]:
+            place += np.uint64(1)
+        if place == end:
+            out.subscription[found] = clusters.subscription[row]
+            found += 1
+        at = end
+    return found
+
+
+@inlined
+def check_narrow_of_several(
+    batch: Coded,
+    clusters: Clusters,
+    scratch: Scratch,
+    cluster: int,
+    low: int,
+    high: int,
+    out: Found,
+    found: int,
+) -> int:
+    """The same where the publication has several codes in some column."""
+    size = clusters.width[cluster]
+    at = clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * size
+    for row in range(low, high):
+        place, end = at, at + size
+        while place < end:
+            column = clusters.narrow[place] >> np.uint32(16)
+            code = np.int64(clusters.narrow_base[column]) + np.int64(
+                clusters.narrow[place] & np.uint32(0xFFFF)
+            )
+            if not some_code(batch, scratch, column, code, code):
+                break
+            place += 1
         if place == end:
             out.subscription[found] = clusters.subscription[row]
             found += 1

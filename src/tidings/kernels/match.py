@@ -21,7 +21,9 @@ from tidings.kernels.clusters import (
     EQUAL,
     EQUALITIES,
     GENERAL,
+    NARROW,
     NO_CUT,
+    NOT_NARROW,
     PAIR_KEY,
     SEVERAL,
     SPARSE_KEY,
@@ -39,7 +41,10 @@ from tidings.kernels.lists import (
     check_equalities,
     check_equalities_of_several,
     check_lists,
+    check_narrow,
+    check_narrow_of_several,
     list_holds,
+    narrowed,
     some_code,
 )
 from tidings.kernels.search import lower_bound, upper_bound
@@ -58,17 +63,25 @@ NO_ROWS, ALL_ROWS = -2, -1
 
 @reading
 def match(
-    batch: Coded, order: Any, clusters: Clusters, sifted: Sifted, scratch: Scratch, out: Found, begin: int
+    batch: Coded,
+    order: Any,
+    clusters: Clusters,
+    sifted: Sifted,
+    scratch: Scratch,
+    tick: int,
+    out: Found,
+    begin: int,
 ) -> Any:
     """Match publications in this order, from place `begin` on.
 
-    The answer is the place of the first that did not fit into `out`, and how many pairs were found.
+    The answer is the place of the first that did not fit into `out`, and how many pairs were found. In `scratch.seen`,
+    publication i is tick + i.
     """
     found = 0
     for place in range(begin, len(order)):
         before, row = found, order[place]
         _prefetch_atoms(batch, order, place)
-        several = _scatter(batch, scratch, row)
+        several = _scatter(batch, clusters, scratch, row)
         found = _match_one(batch, row, clusters, scratch, several, out, found)
         if found >= 0 and len(sifted.row):
             found = _check_sifted(batch, clusters, sifted, scratch, place, out, found)
@@ -76,7 +89,7 @@ def match(
         if found < 0:
             return place, before
         if len(clusters.several):
-            found = _once(clusters, scratch, out, row, before, found)
+            found = _once(clusters, scratch, out, tick + row, before, found)
         for i in range(before, found):
             out.publication[i] = row
     return len(order), found
@@ -103,19 +116,22 @@ def _prefetch_atoms(batch: Coded, order: Any, place: int) -> None:
 
 
 @inlined
-def _scatter(batch: Coded, scratch: Scratch, row: int) -> bool:
+def _scatter(batch: Coded, clusters: Clusters, scratch: Scratch, row: int) -> bool:
     """Put a publication's codes where their columns are looked up. Those of one column stand together, in order.
 
     The answer is whether some column has several.
     """
-    columns, codes, several = batch.column, batch.code, False
+    columns, codes, several, narrow = batch.column, batch.code, False, len(clusters.narrow_base) > 0
     for atom in range(batch.starts[row], batch.starts[row + 1]):
         column = columns[atom]
         if scratch.code[column] == ABSENT:
             scratch.code[column] = codes[atom]
             scratch.head[column] = atom
+            if narrow:
+                scratch.narrow[column] = narrowed(column, codes[atom], clusters.narrow_base[column])
         else:
             scratch.code[column] = SEVERAL
+            scratch.narrow[column] = NOT_NARROW
             several = True
         scratch.tail[column] = atom + 1
     return several
@@ -125,6 +141,7 @@ def _scatter(batch: Coded, scratch: Scratch, row: int) -> bool:
 def _clear(batch: Coded, scratch: Scratch, row: int) -> None:
     for atom in range(batch.starts[row], batch.starts[row + 1]):
         scratch.code[batch.column[atom]] = ABSENT
+        scratch.narrow[batch.column[atom]] = NOT_NARROW
 
 
 @inlined
@@ -230,16 +247,23 @@ def _check_waiting(
             at = np.uint64(number)
             low, high = np.int64(clusters.bucket[at]), np.int64(clusters.bucket[at + np.uint64(1)])
         scratch.low[w], scratch.high[w] = low, high
-        if clusters.layout[cluster] == EQUALITIES:
-            size = 2 * clusters.width[cluster]
-            at = clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * size
-            for line in range(at, at + min(MOST_LINES * LINE, (high - low) * size), LINE):
-                prefetch(clusters.equality, line)
+        if clusters.layout[cluster] == NARROW:
+            _prefetch_rows(clusters.narrow, clusters, cluster, low, high, clusters.width[cluster])
+        elif clusters.layout[cluster] == EQUALITIES:
+            _prefetch_rows(clusters.equality, clusters, cluster, low, high, 2 * clusters.width[cluster])
     for w in range(waiting):
         low, high = scratch.low[w], scratch.high[w]
         if low < high and found >= 0:
             found = _visit(batch, clusters, scratch, scratch.cluster[w], low, high, several, out, found)
     return found
+
+
+@inlined
+def _prefetch_rows(array: Any, clusters: Clusters, cluster: int, low: int, high: int, size: int) -> None:
+    """Ask for rows of so many numbers each."""
+    at = clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * size
+    for line in range(at, at + min(MOST_LINES * LINE, (high - low) * size), LINE):
+        prefetch(array, line)
 
 
 @inlined
@@ -268,6 +292,10 @@ def _visit(
         return _check_columns(batch, clusters, scratch, cluster, low, high, out, found)
     if layout == GENERAL:
         return check_lists(batch, clusters, scratch, cluster, low, high, out, found)
+    if layout == NARROW:
+        if several:
+            return check_narrow_of_several(batch, clusters, scratch, cluster, low, high, out, found)
+        return check_narrow(clusters, scratch, cluster, low, high, out, found)
     if several:
         return check_equalities_of_several(batch, clusters, scratch, cluster, low, high, out, found)
     return check_equalities(batch, clusters, scratch, cluster, low, high, out, found)
@@ -422,7 +450,7 @@ def _check_sifted(
 
 
 @inlined
-def _once(clusters: Clusters, scratch: Scratch, out: Found, row: int, before: int, found: int) -> int:
+def _once(clusters: Clusters, scratch: Scratch, out: Found, mark: int, before: int, found: int) -> int:
     """Leave each subscription of a publication once."""
     several, seen, subscriptions = clusters.several, scratch.seen, out.subscription
     kept = before
@@ -430,9 +458,9 @@ def _once(clusters: Clusters, scratch: Scratch, out: Found, row: int, before: in
         subscription = subscriptions[i]
         number = several[subscription]
         if number >= 0:
-            if seen[number] == row:
+            if seen[number] == mark:
                 continue
-            seen[number] = row
+            seen[number] = mark
         subscriptions[kept] = subscription
         kept += 1
     return kept

@@ -16,6 +16,7 @@ import numpy as np
 
 from tidings.kernels.clusters import ABSENT, SEVERAL
 from tidings.kernels.compiled import inlined, reading
+from tidings.kernels.dtypes import I32, I64, U64
 from tidings.kernels.encode import Coded
 from tidings.kernels.search import upper_bound
 from tidings.kernels.vectors import TILE_WORDS, first_one, meet
@@ -42,21 +43,21 @@ class Tiles(NamedTuple):
     list_shift       what to add to a row to find its list of tests
     """
 
-    column: Any
-    cell_start: Any
-    cell: Any
-    node_depth: Any
-    node_column: Any
-    node_low: Any
-    node_high: Any
-    node_skip: Any
-    node_tile: Any
-    tile_row: Any
-    tile_slots: Any
-    slot_column: Any
-    slot_line: Any
-    line: Any
-    list_shift: Any
+    column: I32
+    cell_start: I64
+    cell: I32
+    node_depth: I32
+    node_column: I32
+    node_low: I32
+    node_high: I32
+    node_skip: I32
+    node_tile: I32
+    tile_row: I64
+    tile_slots: I64
+    slot_column: I32
+    slot_line: I64
+    line: U64
+    list_shift: I64
 
 
 class Work(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from tidings.kernels.compiled import inlined
+from tidings.kernels.dtypes import I32, U8
 
 
 class Trie(NamedTuple):
@@ -22,11 +23,11 @@ class Trie(NamedTuple):
     there are nodes, so that several tries can stand in one array.
     """
 
-    first: Any
-    byte: Any
-    pattern: Any
-    fail: Any
-    link: Any
+    first: I32
+    byte: U8
+    pattern: I32
+    fail: I32
+    link: I32
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]

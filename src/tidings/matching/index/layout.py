@@ -16,13 +16,6 @@ from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.lowered import Clauses, Numbers, op_of, open_codes
 from tidings.matching.index.ways import Way
 
-_LAYOUTS = {
-    ways.UNIFORM: kernel.UNIFORM,
-    ways.EQUALITIES: kernel.EQUALITIES,
-    ways.GENERAL: kernel.GENERAL,
-    ways.TILES: kernel.GENERAL,
-}
-
 
 class Layout:
     """Collects clusters and joins them into the arrays of `kernels.clusters.Clusters`."""
@@ -33,6 +26,7 @@ class Layout:
         self._always: list[int] = []
         self._parts: dict[str, list[npt.NDArray[Any]]] = defaultdict(list)
         self._sizes: dict[str, int] = defaultdict(int)
+        self._base = _bases(clauses, columns)
         self._test_ends = [0]
         self._clusters = 0
 
@@ -43,13 +37,11 @@ class Layout:
         self._key(way, order)
         paired = self._parts["key_mode"][-1][0] == kernel.PAIR_KEY
         self._cut(None if paired or by_cut is None else by_cut[order])
-        self._put("layout", [_LAYOUTS[way.layout]], np.uint8)
-        keys = [way.key] if way.key is not None else []
         if way.layout == ways.UNIFORM:
             self._columns(way, order)
         else:
-            keys += [way.second] if paired and way.second is not None else []
-            self._lists(way, order, keys)
+            taken = (way.key, way.second if paired else None)
+            self._lists(way, order, [test for test in taken if test is not None])
         self._put("subscription", self._clauses.subscription[way.rows[order]], np.int32)
         self._test_ends.append(self._sizes["test_op"])
         if way.layout != ways.TILES:
@@ -69,6 +61,7 @@ class Layout:
             "set_code": self._clauses.set_code,
             "subscription": _padded(rows),
             "several": _several(rows, subscriptions),
+            "narrow_base": self._base if self._sizes["narrow"] else np.empty(0, np.int32),
         }
         for name in Clusters._fields:
             if name not in arrays:
@@ -152,8 +145,13 @@ class Layout:
         kept = [t for t in range(tests.shape[1]) if tests[0, t] not in taken]
         for t in sorted(kept, key=lambda t: c.share[tests[0, t]]):
             self._test("test", tests[order, t])
-        self._put("width", [0])
-        self._put("list_start", [0], np.int64)
+        self._rows_as(kernel.UNIFORM, 0, "bound")
+
+    def _rows_as(self, layout: int, width: int, stands_in: str) -> None:
+        """How the rows of the cluster stand, and in which array."""
+        self._put("layout", [layout], np.uint8)
+        self._put("width", [width])
+        self._put("list_start", [self._sizes[stands_in]], np.int64)
 
     def _test(self, prefix: str, tests: Numbers) -> None:
         """A test's bounds: the one its operation compares with, or both for WITHIN."""
@@ -171,8 +169,7 @@ class Layout:
 
     def _lists(self, way: Way, order: Numbers, keys: list[Numbers]) -> None:
         """The tests of each row but its keys: equalities only in rows of one width, or lists, most selective first."""
-        c, fixed = self._clauses, way.layout == ways.EQUALITIES
-        rows = way.rows[order]
+        c, rows = self._clauses, way.rows[order]
         tests, starts = c.tests_of(rows)
         kept = np.ones(len(tests), bool)
         for key in keys:
@@ -180,16 +177,25 @@ class Layout:
         owner = np.repeat(np.arange(len(rows)), np.diff(starts))[kept]
         tests = tests[kept]
         tests = tests[np.lexsort((c.share[tests], owner))]
-        width = way.width + (way.second is not None and len(keys) < 2)
-        self._put("width", [width if fixed else 0])
-        self._put("list_start", [self._sizes["equality" if fixed else "row_test"]], np.int64)
-        if fixed:
-            self._put("equality", np.column_stack((c.column[tests], c.low[tests])).reshape(-1))
+        if way.layout == ways.EQUALITIES:
+            self._equalities(tests, way.width + (way.second is not None and len(keys) < 2))
             return
+        self._rows_as(kernel.GENERAL, 0, "row_test")
         first = self._sizes["item"] // kernel.ITEM
         self._put("row_test", first + starts_of(np.bincount(owner, minlength=len(rows))))
         named = (c.column[tests], c.op[tests].astype(np.int32), c.low[tests], c.high[tests])
         self._put("item", np.column_stack(named).reshape(-1))
+
+    def _equalities(self, tests: Numbers, width: int) -> None:
+        """Rows of fixed width: column and code of each equality, in one number if they are small enough."""
+        column, code = self._clauses.column[tests].astype(np.int64), self._clauses.low[tests].astype(np.int64)
+        distance = code - self._base[column]
+        if (column < 1 << 15).all() and (distance <= 0xFFFF).all():
+            self._rows_as(kernel.NARROW, width, "narrow")
+            self._put("narrow", column << 16 | distance, np.uint32)
+        else:
+            self._rows_as(kernel.EQUALITIES, width, "equality")
+            self._put("equality", np.column_stack((column, code)).reshape(-1))
 
     def _put(self, name: str, values: Any, dtype: Any = np.int32) -> None:
         array = np.asarray(values).astype(dtype, copy=False)
@@ -218,9 +224,18 @@ _DTYPES: dict[str, Any] = {
     "test_low": np.int64,
     "test_high": np.int64,
     "layout": np.uint8,
+    "narrow": np.uint32,
     "list_start": np.int64,
 }
 """Of arrays that may be empty: kernels are compiled for types."""
+
+
+def _bases(clauses: Clauses, columns: int) -> npt.NDArray[np.int32]:
+    """The least code that equalities ask for, by column; -1 where there are none."""
+    tests = np.flatnonzero(clauses.is_equality)
+    least = np.full(columns, kernel.LAST, np.int32)
+    np.minimum.at(least, clauses.column[tests], clauses.low[tests])
+    return np.where(least == kernel.LAST, -1, least).astype(np.int32)
 
 
 def _padded(array: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

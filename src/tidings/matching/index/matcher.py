@@ -1,0 +1,266 @@
+"""Matching with the arrays of one segment: publications become codes, codes become pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.atoms import Atoms, Column
+from tidings.kernels import clusters
+from tidings.kernels import encode as encoding
+from tidings.kernels import match as matching
+from tidings.kernels import sift as sifting
+from tidings.kernels.few import TRY_AGAIN, Few, Paths, Room, match_few
+from tidings.kernels.handles import handle_of
+from tidings.kernels.vectors import TILE_WORDS
+from tidings.matching.index.arrays import starts_of
+from tidings.matching.index.paths import paths_of
+
+Numbers = npt.NDArray[np.int64]
+Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+
+WORTH_SORTING = 256
+MOST_CANDIDATES = 1 << 24
+FEW = 16
+"""So few publications are matched in one call, in room that is kept."""
+
+FEW_ATOMS, FEW_PAIRS = 1024, 1024
+
+
+class _Kept(NamedTuple):
+    """Room for a few publications, and its handle; the paths it was made for."""
+
+    names: tuple[str, ...]
+    arrays: Few
+    handle: Numbers
+
+
+class Matcher:
+    """Several threads may match at once: what a call needs, it allocates, or takes from what is not in use."""
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        codecs: encoding.Codecs,
+        held: clusters.Clusters,
+        tiles: sifting.Tiles,
+    ) -> None:
+        self._columns, self._codecs, self._clusters, self._tiles = columns, codecs, held, tiles
+        self._paths: tuple[tuple[str, ...], Paths] = (), paths_of((), columns, codecs)
+        self._kept: list[_Kept] = []
+
+    def match(self, atoms: Atoms) -> Pairs:
+        """Pairs of publication (its place in the batch) and subscription (its row), in no particular order."""
+        if len(atoms.starts) <= FEW + 1:
+            found = self._match_few(atoms)
+            if found is not None:
+                return found
+        return self._join(self._encode(atoms))
+
+    def _match_few(self, atoms: Atoms) -> Pairs | None:
+        """The pairs of a few publications; None if they are out of the ordinary."""
+        if self._has_tiles:
+            return None
+        # Taking from a list and putting back are single steps: no other thread gets the same room meanwhile.
+        kept = self._kept.pop() if self._kept else self._room(atoms.paths)
+        if kept.names is not atoms.paths and kept.names != atoms.paths:
+            kept = self._room(atoms.paths)
+        pairs = np.empty(2 * FEW_PAIRS, np.int32)
+        publication, subscription = pairs[:FEW_PAIRS], pairs[FEW_PAIRS:]
+        found = match_few(
+            atoms.starts, atoms.path, atoms.kind, atoms.payload, atoms.payload.view(np.float64),
+            atoms.length, atoms.text, kept.handle, publication, subscription,
+        )  # fmt: skip
+        self._kept.append(kept)
+        return None if found == TRY_AGAIN else (publication[:found], subscription[:found])
+
+    @cached_property
+    def _has_tiles(self) -> bool:
+        return len(self._tiles.node_depth) > 0
+
+    def _room(self, names: tuple[str, ...]) -> _Kept:
+        room = Room(
+            starts=np.zeros(FEW + 2, np.int64),
+            column=np.empty(FEW_ATOMS, np.uint32),
+            code=np.empty(FEW_ATOMS, np.int32),
+            order=np.arange(FEW + 1),
+            node_marks=np.full(len(self._codecs.trie.first), -1, np.int64),
+            column_marks=np.full(len(self._columns), -1, np.int64),
+            tick=np.zeros(1, np.int64),
+            no_starts=_NOTHING_SIFTED.starts,
+            no_rows=_NOTHING_SIFTED.row,
+        )
+        paths = self._paths_of(names)
+        few = Few(paths, self._codecs, self._clusters, room, self._scratch(FEW_ATOMS))
+        return _Kept(names, few, handle_of(few))
+
+    def _paths_of(self, names: tuple[str, ...]) -> Paths:
+        known = self._paths
+        if known[0] is not names and known[0] != names:
+            known = self._paths = names, paths_of(names, self._columns, self._codecs)
+        return known[1]
+
+    def _encode(self, atoms: Atoms) -> encoding.Coded:
+        paths = self._paths_of(atoms.paths)
+        arrays = encoding.AtomArrays(
+            atoms.starts, atoms.path, atoms.kind, atoms.payload, atoms.payload.view(np.float64),
+            atoms.length, atoms.text, *paths,
+        )  # fmt: skip
+        room = int(np.diff(paths.column_start).max(initial=0)) * len(atoms.path) + 64
+        out = encoding.Coded(
+            np.zeros(atoms.count + 1, np.int64), np.empty(room, np.uint32), np.empty(room, np.int32)
+        )
+        done, several = encoding.encode(arrays, self._codecs, self._marks(), out, 0)
+        while done < atoms.count:
+            used = out.starts[done]
+            out = encoding.Coded(out.starts, _grown(out.column, used), _grown(out.code, used))
+            done, more = encoding.encode(arrays, self._codecs, self._marks(), out, done)
+            several |= more
+        return self._tidied(out) if several else out
+
+    def _marks(self) -> encoding.Marks:
+        nodes, columns = len(self._codecs.trie.first), len(self._columns)
+        return encoding.Marks(np.full(nodes, -1, np.int64), np.full(columns, -1, np.int64), 0)
+
+    def _tidied(self, coded: encoding.Coded) -> encoding.Coded:
+        """The same codes, but those of a column together, in order, and each once."""
+        count = len(coded.starts) - 1
+        marks = np.zeros(count, np.uint8)
+        encoding.mark_several(coded, np.full(len(self._columns), -1, np.int64), marks)
+        size = int(coded.starts[-1])
+        column, code = coded.column[:size], coded.code[:size]
+        row = np.repeat(np.arange(count), np.diff(coded.starts))
+        moved = np.flatnonzero(marks[row])
+        order = moved[np.lexsort((code[moved], column[moved], row[moved]))]
+        column[moved], code[moved] = column[order], code[order]
+        again = (row[1:] == row[:-1]) & (column[1:] == column[:-1]) & (code[1:] == code[:-1])
+        kept = np.concatenate(([True], ~again))
+        starts = starts_of(np.bincount(row[kept], minlength=count))
+        return encoding.Coded(starts, column[kept], code[kept])
+
+    def _join(self, coded: encoding.Coded) -> Pairs:
+        order = self._order(coded)
+        scratch = self._scratch(int(np.diff(coded.starts).max(initial=0)))
+        if not self._has_tiles:
+            return _joined(self._matched(coded, order, _NOTHING_SIFTED, scratch))
+        parts: list[Pairs] = []
+        for some in self._sifted(coded, order):
+            parts.extend(self._matched(coded, *some, scratch))
+        return _joined(parts)
+
+    def _matched(
+        self, coded: encoding.Coded, order: Numbers, sifted: sifting.Sifted, scratch: clusters.Scratch
+    ) -> list[Pairs]:
+        """The pairs of publications in this order, in as many parts as they turn out to need."""
+        count = len(order)
+        room, done, total, parts = max(1024, 32 * count), 0, 0, []
+        while True:
+            out = clusters.Found(np.empty(room, np.int32), np.empty(room, np.int32))
+            done, found = matching.match(coded, order, self._clusters, sifted, scratch, 0, out, done)
+            parts.append((out.publication[:found], out.subscription[:found]))
+            if done == count:
+                return parts
+            # Room for as many matches as the rest is likely to have; twice as much if not even one event fitted.
+            total += found
+            room = max(2 * room if found == 0 else room, int(1.1 * total / max(1, done) * (count - done)))
+
+    def _sifted(self, coded: encoding.Coded, order: Numbers) -> Iterator[tuple[Numbers, sifting.Sifted]]:
+        """Portions of publications with the candidates that the bitmaps leave over for them.
+
+        A portion whose candidates would take too much memory is halved.
+        """
+        work, room = self._work(min(len(order), sifting.BATCH)), 1 << 16
+        first, size = 0, sifting.BATCH
+        while first < len(order):
+            some = order[first : first + size]
+            candidates = sifting.Candidates(np.empty(room, np.int32), np.empty(room, np.int32))
+            found = sifting.sift(coded, some, self._tiles, work, candidates)
+            if found > MOST_CANDIDATES and len(some) > 1:
+                size = len(some) // 2
+            elif found > room:
+                room = found
+            else:
+                yield some, self._grouped(candidates, found, len(some))
+                first += len(some)
+
+    def _grouped(self, candidates: sifting.Candidates, found: int, count: int) -> sifting.Sifted:
+        starts, rows = np.zeros(count + 1, np.int64), np.empty(found, np.int32)
+        sifting.group(candidates, found, starts, rows)
+        return sifting.Sifted(starts, rows, int(self._tiles.list_shift[0]))
+
+    def _work(self, count: int) -> sifting.Work:
+        tiles = self._tiles
+        number = np.full(len(self._columns), -1, np.int64)
+        number[tiles.column] = np.arange(len(tiles.column))
+        depth = int(tiles.node_depth.max()) + 2
+        return sifting.Work(
+            number=number,
+            code=np.empty((len(tiles.column), count), np.int32),
+            cell=np.empty((len(tiles.column), count), np.int32),
+            listed=np.empty((depth, count), np.int32),
+            count=np.zeros(depth, np.int64),
+            kept=np.empty(TILE_WORDS, np.uint64),
+            starts=np.empty(sifting.MOST_SLOTS, np.int64),
+        )
+
+    def _order(self, coded: encoding.Coded) -> Numbers:
+        """The order in which to match a batch: publications that lead to the same bucket one after the other.
+
+        What the first of them brings into the processor's cache serves the others.
+        """
+        count = len(coded.starts) - 1
+        if count < WORTH_SORTING or self._main_column is None:
+            return np.arange(count)
+        codes = np.full(count, -1, np.int32)
+        matching.fill_codes(coded, self._main_column, codes)
+        return np.argsort(codes)
+
+    @cached_property
+    def _main_column(self) -> int | None:
+        """The key column of the most clauses whose buckets are long enough to be worth keeping in the cache."""
+        c = self._clusters
+        worth = (c.key_mode != clusters.NO_KEY) & (c.layout == clusters.UNIFORM)
+        keyed = np.where(worth, np.diff(c.row_start), 0)
+        return int(c.key_column[np.argmax(keyed)]) if keyed.any() else None
+
+    def _scratch(self, atoms: int) -> clusters.Scratch:
+        """Room for a publication with so many atoms."""
+        columns, visits = len(self._columns), clusters.VISITS + 2 + atoms
+        return clusters.Scratch(
+            code=np.full(columns, clusters.ABSENT, np.int32),
+            head=np.zeros(columns, np.int64),
+            tail=np.zeros(columns, np.int64),
+            narrow=np.full(columns, clusters.NOT_NARROW, np.uint32),
+            seen=np.full(self._several, -1, np.int64),
+            cluster=np.zeros(visits, np.uint32),
+            bucket=np.zeros(visits, np.int64),
+            low=np.zeros(visits, np.int64),
+            high=np.zeros(visits, np.int64),
+        )
+
+    @cached_property
+    def _several(self) -> int:
+        """How many subscriptions have several rows."""
+        return int(self._clusters.several.max(initial=-1)) + 1
+
+
+_NOTHING_SIFTED = sifting.Sifted(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
+
+
+def _joined(parts: list[Pairs]) -> Pairs:
+    if len(parts) == 1:
+        return parts[0]
+    nothing = np.empty(0, np.int32)
+    return np.concatenate([nothing, *(p for p, _ in parts)]), np.concatenate(
+        [nothing, *(s for _, s in parts)]
+    )
+
+
+def _grown(array: npt.NDArray[np.generic], used: int) -> npt.NDArray[np.generic]:
+    bigger = np.empty(2 * len(array) + 64, array.dtype)
+    bigger[:used] = array[:used]
+    return bigger
