@@ -108,7 +108,7 @@ def test_columns_for_a_join_are_given_where_there_is_one_shape() -> None:
     assert ads(50, 1).subscriptions.columns() is None
 
 
-def test_clauses_of_one_shape_share_a_block_and_no_clause_is_lost() -> None:
+def test_tests_of_one_sort_stand_together_and_none_is_lost() -> None:
     two = (Attribute("a"), Attribute("b"))
     starts, owner = np.array([0, 1, 3, 4, 6]), np.array([0, 0, 1, 2], np.int32)
     attribute, bounds = np.array([0, 0, 1, 0, 0, 1], np.int32), np.array([0, 5, 6, 7, 8, 9])
@@ -116,13 +116,14 @@ def test_clauses_of_one_shape_share_a_block_and_no_clause_is_lost() -> None:
         [Relation.EQ, Relation.GT, Relation.LE, Relation.EQ, Relation.GT, Relation.LE], np.int8
     )
     asked = Subscriptions(two, starts, attribute, relation, bounds, bounds, owner, 3)
-    blocks = {tuple(test.relation for test in block.shape): block for block in asked.compiled().blocks}
-    assert {shape: block.rows.tolist() for shape, block in blocks.items()} == {
-        (Relation.EQ,): [0, 1],
-        (Relation.GT, Relation.LE): [0, 2],
+    loose = asked.compiled().loose
+    assert loose.rows.tolist() == [0, 0, 1, 2]
+    found = {test.shape.relation: (test.clauses.tolist(), test.operands.values) for test in loose.tests}
+    assert {which: (clauses, values.nearest.tolist()) for which, (clauses, values) in found.items()} == {
+        Relation.EQ: ([0, 2], [0.0, 7.0]),
+        Relation.GT: ([1, 3], [5.0, 8.0]),
+        Relation.LE: ([1, 3], [6.0, 9.0]),
     }
-    operands = blocks[Relation.GT, Relation.LE].operands
-    assert [each.values.nearest.tolist() for each in operands] == [[5.0, 8.0], [6.0, 9.0]]
     assert list(asked.texts()) == ["(a = 0) or (a > 5 and b <= 6)", "a = 7", "a > 8 and b <= 9"]
 
 
