@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NamedTuple
@@ -33,15 +33,29 @@ def at_most(seconds: float, what: str) -> Iterator[None]:
     """Raise TooLong when the block takes longer.
 
     By a signal: it ends Python code, waiting for another process, and compiled code that asks for signals (DuckDB
-    does); other compiled code ends by itself first. A timer that ran before goes on.
+    does, and raises an error of its own); other compiled code ends by itself first.
     """
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise TooLong(f"{what} took more than {duration(seconds)}")
-
     if math.isinf(seconds):
         yield
         return
+    late, rang = TooLong(f"{what} took more than {duration(seconds)}"), []
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        rang.append(signum)
+        raise late
+
+    with _alarm(seconds, stop):
+        try:
+            yield
+        except Exception:
+            if rang:
+                raise late from None
+            raise
+
+
+@contextmanager
+def _alarm(seconds: float, stop: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Call `stop` after so many seconds, and let a timer that ran before go on afterwards."""
     began, handler = time.monotonic(), signal.signal(signal.SIGALRM, stop)
     outer, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:

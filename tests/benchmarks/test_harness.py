@@ -100,6 +100,16 @@ def test_an_engine_that_takes_too_long_is_stopped_and_not_tried_with_more() -> N
     assert not hasattr(second, "size") and second.closed == 0, "it was asked again"
 
 
+def test_an_engine_that_words_its_interruption_differently_took_too_long_all_the_same() -> None:
+    with pytest.raises(TooLong, match="sleeping took more than 50 ms"), at_most(0.05, "sleeping"):
+        try:
+            time.sleep(5)
+        except TooLong:
+            raise RuntimeError("Query interrupted") from None
+    with pytest.raises(RuntimeError, match="a fault"), at_most(5, "failing"):
+        raise RuntimeError("a fault")
+
+
 def test_a_timer_that_ran_before_goes_on() -> None:
     with pytest.raises(TooLong, match="outer"), at_most(0.2, "outer"):
         with at_most(10, "inner"):
