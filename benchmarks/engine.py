@@ -23,6 +23,8 @@ class Engine(ABC):
 
     name: str
     role: Role = "peer"
+    overhead: float = 0.0
+    """Wall-clock seconds of a call that are not matching (planning a query, say): the harness waits so much longer."""
 
     @abstractmethod
     def prepare(self, subscriptions: Subscriptions) -> None:

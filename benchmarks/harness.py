@@ -158,7 +158,7 @@ class Bench:
 
 def _patience(engine: Engine, seconds: float) -> float:
     """Only peers are stopped."""
-    return seconds if engine.role == "peer" else math.inf
+    return seconds + engine.overhead if engine.role == "peer" else math.inf
 
 
 def _row(running: Running) -> Row:

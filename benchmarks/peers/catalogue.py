@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.harness import Engine
+from benchmarks.engine import Engine
 from benchmarks.peers.duckdb_join import DuckDB
 from benchmarks.peers.polars_join import Polars
+from benchmarks.peers.spark_join import Spark
 
 
 def peers() -> list[Engine]:
-    return [DuckDB(), Polars()]
+    return [DuckDB(), Polars(), Spark()]

@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.harness import Counts, Engine
+from benchmarks.engine import Counts, Engine
 from benchmarks.peers.intervals import intervals
 from benchmarks.peers.relations import relations
 from benchmarks.workloads import Events, Subscriptions

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.harness import NotHere
+from benchmarks.engine import NotHere
 from benchmarks.workloads import Attribute, Events, Integers, Subscriptions
 from tidings.compiler.plan import Relation
 

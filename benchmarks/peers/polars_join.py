@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from benchmarks.harness import Counts, Engine
+from benchmarks.engine import Counts, Engine
 from benchmarks.peers.intervals import intervals
 from benchmarks.peers.relations import Counting, Tables, Wide, relations
 from benchmarks.workloads import Events, Subscriptions

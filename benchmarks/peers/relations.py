@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.harness import NotHere
+from benchmarks.engine import NotHere
 from benchmarks.peers.intervals import UNBOUNDED, Intervals
 from benchmarks.workloads import Events, Integers
 
