@@ -100,6 +100,23 @@ def test_every_beginning_of_a_document(body: bytes) -> None:
     same_as_definition([body[:i] for i in range(len(body))])
 
 
+@pytest.mark.parametrize(
+    "special", ['"', r"\n", r"\"", "é", "\x1f", "\x7f", "\x80", "😀", r"\u00e9", "\\", "1", ""]
+)
+def test_strings_and_keys_whatever_stands_where_in_them(special: str) -> None:
+    texts = ["x" * before + special + "y" * after for before in range(18) for after in (0, 3, 9)]
+    bodies = [f'{{"{key}":"{value}"}}' for text in texts for key, value in (("a", text), (text, "a"))]
+    same_as_definition([body.encode() for body in bodies])
+
+
+@pytest.mark.parametrize("after", ["", " ", ",", "}", "e", ".", "/", ":", "x", "é"])
+def test_numbers_of_any_length_whatever_follows(after: str) -> None:
+    digits = ["123456789012345678901234567890"[:count] for count in range(1, 25)]
+    numbers = [sign + text for text in digits for sign in ("", "-")]
+    bodies = [f'{{"a":{number}{after}}}' for number in (*numbers, *(f"0.{text}" for text in digits))]
+    same_as_definition([body.encode() for body in bodies])
+
+
 plain_keys = st.lists(st.sampled_from(["a", "b", "c", "id", "é"]), max_size=4)
 small_values = st.recursive(st.sampled_from("12"), lambda inner: arrays(inner) | objects(inner, plain_keys))
 

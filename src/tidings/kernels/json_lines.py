@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidings.kernels import json_scan as scan
-from tidings.kernels.compiled import reading
+from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.doubles import nearest_double
 from tidings.kernels.json_scan import byte_at, scan_key, scan_number, scan_string, scan_word, skip_space
 from tidings.kernels.keys import NOWHERE, child, is_key
@@ -52,6 +52,7 @@ class Paths(NamedTuple):
     key_start: Any
     key_length: Any
     key_hash: Any
+    key_word: Any
     keys: Any
     slots: Any
     path: Any
@@ -61,16 +62,20 @@ class Paths(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The objects and arrays the loop is in, by depth, and the hashes of the keys seen in them so far.
+    """The objects and arrays the loop is in, by depth, and the hashes of their keys that are no nodes, so far.
 
-    `follower` is the node whose key came after that of a node the last time: events of one source mostly have their
-    keys in one order, and comparing a key is cheaper than hashing it.
+    Objects are numbered; `met` is the last object that had a node's key, and `objects` the last number, for the next
+    call. `follower` is the node whose key came after that of a node the last time: events of one source mostly have
+    their keys in one order, and comparing a key is cheaper than hashing it.
     """
 
     node: Any
     is_array: Any
     first_key: Any
+    object: Any
     keys: Any
+    met: Any
+    objects: Any
     follower: Any
 
 
@@ -91,7 +96,7 @@ class Out(NamedTuple):
     length: Any
 
 
-@reading
+@inlined
 def _expected(paths: Paths, follower: int, parent: int, text: Any, start: int, end: int) -> Any:
     """The node that is likely to follow, if its key stands in the text, or NOWHERE."""
     stop = start + np.int64(paths.key_length[follower])
@@ -101,7 +106,7 @@ def _expected(paths: Paths, follower: int, parent: int, text: Any, start: int, e
     return np.int64(NOWHERE)
 
 
-@reading
+@inlined
 def _seen(keys: Any, first: int, end: int, key_hash: Any) -> bool:
     """Whether the hash is among keys[first:end]. Without an early exit, for then the loop is vectorised."""
     same = 0
@@ -110,14 +115,14 @@ def _seen(keys: Any, first: int, end: int, key_hash: Any) -> bool:
     return same > 0
 
 
-@reading
+@inlined
 def _integer(digits: Any, count: int, minus: bool) -> Any:
     """Whether the whole number fits 64 bits, and it. -2**63 is left to the definition."""
     value = np.int64(digits)
     return count <= scan.MOST_DIGITS and digits <= _INT64_MAX, (-value if minus else value)
 
 
-@reading
+@inlined
 def _emit(out: Out, at: int, path: int, kind: int, payload: int, length: int) -> int:
     """Write an atom; the number of the next one."""
     out.path[at], out.kind[at] = path, kind
@@ -132,11 +137,11 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
     A document is read as keys, values and what follows a value, in turns; leaving the inner loop early declines it.
     `here` is the node of the object or array around, `node` that of the value to come, `last` that of the last key.
     """
-    text, room, atoms = documents.text, len(out.path), out.starts[first]
+    text, room, atoms, objects = documents.text, len(out.path), out.starts[first], work.objects[0]
     for i in range(first, len(documents.starts)):
         at, end, begin = documents.starts[i], documents.ends[i], atoms
         depth, top, base, ids, id_start, id_length = 0, 0, 0, 0, 0, -1
-        last, others = np.int64(ROOT), False
+        last, others, inside = np.int64(ROOT), False, objects
         here, node, in_array, state = np.int64(NOWHERE), np.int64(ROOT), False, _VALUE
         at = skip_space(text, at, end)
         if byte_at(text, at, end) != scan.OPEN_OBJECT:
@@ -147,7 +152,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     break
                 node = _expected(paths, work.follower[last], here, text, at + 1, end)
                 if node >= 0:
-                    stop, key_hash, last = at + 1 + paths.key_length[node], paths.key_hash[node], node
+                    stop, last = at + 1 + paths.key_length[node], node
                 else:
                     stop, key_hash = scan_key(text, at + 1, end)
                     if stop >= 0 and here >= 0:
@@ -155,12 +160,15 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     if node >= 0:
                         work.follower[last] = node
                         last = node
-                if stop < 0 or top == MOST_KEYS or _seen(work.keys, base, top, key_hash):
-                    break
-                if node == paths.cloud_event:
-                    break
-                work.keys[top] = key_hash
-                top += 1
+                    elif stop < 0 or top == MOST_KEYS or _seen(work.keys, base, top, key_hash):
+                        break
+                    else:
+                        work.keys[top] = key_hash
+                        top += 1
+                if node >= 0:
+                    if work.met[node] == inside or node == paths.cloud_event:
+                        break
+                    work.met[node] = inside
                 at = skip_space(text, stop + 1, end)
                 if byte_at(text, at, end) != scan.COLON:
                     break
@@ -171,6 +179,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                 path = paths.path[node] if node >= 0 else -1
                 is_id = node == paths.id_node
                 if atoms == room and path >= 0:
+                    work.objects[0] = objects
                     return i
                 if c == scan.QUOTE:
                     stop, escaped = scan_string(text, at + 1, end)
@@ -210,6 +219,9 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     if depth == MOST_DEPTH:
                         break
                     work.node[depth], work.is_array[depth], work.first_key[depth] = here, in_array, base
+                    work.object[depth] = inside
+                    objects += 1
+                    inside = objects
                     depth += 1
                     here, in_array, base = node, c == scan.OPEN_ARRAY, top
                     at = skip_space(text, at + 1, end)
@@ -244,6 +256,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     depth -= 1
                     top = base
                     here, in_array, base = work.node[depth], work.is_array[depth], work.first_key[depth]
+                    inside = work.object[depth]
                 else:
                     break
         if state != _DONE:

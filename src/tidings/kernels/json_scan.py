@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.compiled import reading
+from tidings.kernels.compiled import inlined
 from tidings.kernels.hashing import FNV_BASIS, FNV_PRIME, finished
+from tidings.kernels.words import BYTES, POWERS, before_first, not_digits, not_plain, number_in, word_at
 
 QUOTE, BACKSLASH, COMMA, COLON, DOT, PLUS, MINUS, ZERO, NINE = 34, 92, 44, 58, 46, 43, 45, 48, 57
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY = 123, 125, 91, 93
@@ -29,13 +30,13 @@ MOST_DIGITS = 19
 """So many decimal digits always fit 64 bits."""
 
 
-@reading
+@inlined
 def byte_at(text: Any, at: int, end: int) -> int:
     """The byte, or 0 beyond the end: no token begins with it."""
     return int(text[at]) if at < end else 0
 
 
-@reading
+@inlined
 def skip_space(text: Any, at: int, end: int) -> int:
     while at < end and text[at] <= 32:
         c = text[at]
@@ -45,12 +46,12 @@ def skip_space(text: Any, at: int, end: int) -> int:
     return at
 
 
-@reading
+@inlined
 def _follows(text: Any, at: int, end: int, low: int, high: int) -> bool:
     return at < end and low <= text[at] <= high
 
 
-@reading
+@inlined
 def utf8_length(text: Any, at: int, end: int) -> int:
     """How many bytes the character beyond ASCII has, or 0 if they are no UTF-8 (Unicode, table 3-7)."""
     c = text[at]
@@ -69,7 +70,7 @@ def utf8_length(text: Any, at: int, end: int) -> int:
     return 0
 
 
-@reading
+@inlined
 def _hex_unit(text: Any, at: int, end: int) -> int:
     """The number of an escape like \\u00e9 that begins at the backslash, or -1."""
     if at + 6 > end or text[at] != BACKSLASH or text[at + 1] != _U:
@@ -83,7 +84,7 @@ def _hex_unit(text: Any, at: int, end: int) -> int:
     return unit
 
 
-@reading
+@inlined
 def escape_length(text: Any, at: int, end: int) -> int:
     """How many bytes the escape of a character has (12 for a surrogate pair), or 0 if it is not one."""
     if at + 1 < end and _SIMPLE_ESCAPE[text[at + 1]]:
@@ -96,11 +97,18 @@ def escape_length(text: Any, at: int, end: int) -> int:
     return 6
 
 
-@reading
+@inlined
 def scan_string(text: Any, at: int, end: int) -> Any:
     """From behind the opening quote: where the closing quote is, or -1, and whether there are escapes."""
     escaped = False
     while at < end:
+        while at + BYTES <= end:
+            plain = before_first(not_plain(word_at(text, at)))
+            at += plain
+            if plain < BYTES:
+                break
+        if at == end:
+            break
         c = text[at]
         if _PLAIN[c]:
             at += 1
@@ -119,7 +127,7 @@ def scan_string(text: Any, at: int, end: int) -> Any:
     return -1, escaped
 
 
-@reading
+@inlined
 def scan_key(text: Any, at: int, end: int) -> Any:
     """From behind the opening quote: where the closing quote is, and the `hash_bytes` of what stands before it.
 
@@ -144,7 +152,7 @@ def scan_key(text: Any, at: int, end: int) -> Any:
     return -1, h
 
 
-@reading
+@inlined
 def scan_word(text: Any, at: int, end: int) -> int:
     """Behind `true`, `false` or `null`, or -1."""
     left = end - at
@@ -160,9 +168,18 @@ def scan_word(text: Any, at: int, end: int) -> int:
     return -1
 
 
-@reading
+@inlined
 def scan_digits(text: Any, at: int, end: int, value: Any) -> Any:
     """Behind the digits, and `value` with them appended (modulo 2**64)."""
+    while at + BYTES <= len(text):
+        word = word_at(text, at)
+        count = min(before_first(not_digits(word)), end - at)
+        if count == 0:
+            return at, value
+        value = value * POWERS[count] + number_in(word, count)
+        at += count
+        if count < BYTES:
+            return at, value
     while at < end:
         digit = np.uint64(text[at]) - np.uint64(ZERO)
         if digit > np.uint64(9):
@@ -172,7 +189,7 @@ def scan_digits(text: Any, at: int, end: int, value: Any) -> Any:
     return at, value
 
 
-@reading
+@inlined
 def scan_exponent(text: Any, at: int, end: int) -> Any:
     """From behind the e: where the exponent ends, and its value. With more than five digits it is not read: -1."""
     minus = at < end and text[at] == MINUS
@@ -184,7 +201,7 @@ def scan_exponent(text: Any, at: int, end: int) -> Any:
     return stop, (-np.int64(value) if minus else np.int64(value))
 
 
-@reading
+@inlined
 def _leading_zeros(text: Any, at: int, end: int) -> int:
     zeros = 0
     while at < end and (text[at] == ZERO or text[at] == DOT):
@@ -193,7 +210,7 @@ def _leading_zeros(text: Any, at: int, end: int) -> int:
     return zeros
 
 
-@reading
+@inlined
 def scan_number(text: Any, at: int, end: int) -> Any:
     """Where the number ends, its digits as one integer, how many they are, the power of ten, and if it is whole.
 

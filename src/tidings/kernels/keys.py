@@ -14,25 +14,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidings.kernels.compiled import reading
+from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.hashing import hash_bytes
+from tidings.kernels.words import BYTES, WHOLE, word_at
 
 NOWHERE = -1
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Keys(NamedTuple):
-    """Key i is key_length[i] bytes of `keys` at key_start[i], below parent[i]."""
+    """Key i is key_length[i] bytes of `keys` at key_start[i], below parent[i]; key_word[i] has the first eight."""
 
     parent: Any
     key_start: Any
     key_length: Any
     key_hash: Any
+    key_word: Any
     keys: Any
     slots: Any
 
 
-@reading
+@inlined
 def _slot(key_hash: Any, parent: int, mask: int) -> Any:
     mixed = (key_hash ^ np.uint64(parent)) * _SPREAD
     return np.int64(mixed >> np.uint64(32)) & mask
@@ -53,18 +55,22 @@ def fill_slots(table: Any) -> None:
         table.slots[slot] = node
 
 
-@reading
+@inlined
 def is_key(table: Any, node: int, text: Any, start: int, length: int) -> bool:
     """Whether the bytes are the key of the node."""
     if table.key_length[node] != length:
         return False
     first, i = table.key_start[node], 0
+    if start + BYTES <= len(text):
+        if (word_at(text, start) ^ table.key_word[node]) & WHOLE[min(length, BYTES)]:
+            return False
+        i = min(length, BYTES)
     while i < length and table.keys[first + i] == text[start + i]:
         i += 1
     return i == length
 
 
-@reading
+@inlined
 def child(table: Any, parent: int, key_hash: Any, text: Any, start: int, length: int) -> Any:
     """The node below `parent` with the key in the text, or NOWHERE. The hash leads there, the bytes decide."""
     mask = len(table.slots) - 1

@@ -9,17 +9,10 @@ from numba import njit
 
 from tidings.kernels.compiled import inlined
 from tidings.kernels.json_scan import skip_space
+from tidings.kernels.words import ONES, zeros
 
 _LF, _CR = 10, 13
-_ONES, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-_LINE_FEEDS = _ONES * np.uint64(_LF)
-
-
-@inlined
-def _has_line_feed(word: Any) -> bool:
-    """Whether one of eight bytes is a line feed: of a byte that became zero, taking one away borrows."""
-    zeros = word ^ _LINE_FEEDS
-    return (zeros - _ONES) & ~zeros & _HIGH != 0
+_LINE_FEEDS = ONES * np.uint64(_LF)
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
@@ -35,7 +28,7 @@ def split_lines(text: Any, words: Any) -> Any:
     places = np.empty(breaks + 1, np.int64)
     found, rest = 0, 8 * len(words)
     for w in range(len(words)):
-        if _has_line_feed(words[w]):
+        if zeros(words[w] ^ _LINE_FEEDS):
             found = _line_feeds(text, 8 * w, 8 * w + 8, places, found)
     _line_feeds(text, rest, len(text), places, found)
     places[breaks] = len(text)

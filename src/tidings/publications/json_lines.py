@@ -154,9 +154,17 @@ def _filled(out: kernel.Out) -> tuple[Any, Any, Any, Any]:
 
 
 def _new_work(nodes: int) -> kernel.Work:
-    around, first_keys = np.empty((2, kernel.MOST_DEPTH), np.int64)
-    keys, follower = np.empty(kernel.MOST_KEYS, np.uint64), np.full(nodes, kernel.ROOT, np.int64)
-    return kernel.Work(around, np.empty(kernel.MOST_DEPTH, np.bool_), first_keys, keys, follower)
+    around, first_keys, objects = np.empty((3, kernel.MOST_DEPTH), np.int64)
+    return kernel.Work(
+        node=around,
+        is_array=np.empty(kernel.MOST_DEPTH, np.bool_),
+        first_key=first_keys,
+        object=objects,
+        keys=np.empty(kernel.MOST_KEYS, np.uint64),
+        met=np.full(nodes, -1, np.int64),
+        objects=np.zeros(1, np.int64),
+        follower=np.full(nodes, kernel.ROOT, np.int64),
+    )
 
 
 def _ids(text: Bytes, starts: Integers, lengths: npt.NDArray[np.int32]) -> pa.Array[Any]:

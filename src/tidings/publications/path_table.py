@@ -48,6 +48,7 @@ def keyed(entries: Sequence[tuple[int, bytes]]) -> Keys:
         key_start=np.cumsum(lengths, dtype=np.int32) - lengths,
         key_length=lengths,
         key_hash=np.zeros(len(entries), np.uint64),
+        key_word=np.array([int.from_bytes(key[:8], "little") for _, key in entries], np.uint64),
         keys=np.frombuffer(b"".join(key for _, key in entries), np.uint8),
         slots=np.full(1 << (2 * len(entries)).bit_length(), -1, np.int32),
     )
