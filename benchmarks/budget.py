@@ -26,6 +26,8 @@ class Budget(NamedTuple):
 
     build: float = 60.0
     run: float = 1.0
+    overhead: float = math.inf
+    """A peer whose calls cost more than this besides matching is left out."""
 
 
 @contextmanager

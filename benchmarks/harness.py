@@ -83,6 +83,10 @@ class Bench:
         known = case.workload.name, case.engine.name
         if known in self._given_up:
             return _not_measured(case, self._given_up[known])
+        if case.engine.overhead > self.budget.overhead:
+            return _not_measured(
+                case, "takes part in a full run only: each call costs seconds besides matching"
+            )
         opened.callback(case.engine.close)
         try:
             return self._build(case)

@@ -9,6 +9,8 @@ from benchmarks.engines import IndexEngine
 from benchmarks.harness import Bench, Case
 from benchmarks.limit.engine import LimitEngine
 from benchmarks.peers.catalogue import peers
+from benchmarks.peers.duckdb_join import DuckDB
+from benchmarks.peers.polars_join import Polars
 from benchmarks.scale import Scale
 from benchmarks.workloads import Workload, equalities, intervals, stock
 
@@ -50,7 +52,8 @@ def against_the_limit(bench: Bench, family: Family, workload: Workload) -> None:
 
 
 def against_peers(bench: Bench, scale: Scale, workload: Workload) -> None:
-    """Every peer at the sizes they take part in, one after another: some take all the memory they can get."""
-    if len(workload.subscriptions) in scale.peers:
-        for engine in peers():
-            bench.measure(engine, workload, len(workload.events))
+    """Those that take part at this size, one after another: some take all the memory they can get."""
+    size = len(workload.subscriptions)
+    engines = peers() if size in scale.peers else [DuckDB(), Polars()] if size in scale.joins else []
+    for engine in engines:
+        bench.measure(engine, workload, len(workload.events))

@@ -20,7 +20,9 @@ class Scale:
     skewed: tuple[int, ...]
     """The same by Zipf's law."""
     peers: tuple[int, ...]
-    """At these sizes the peers take part."""
+    """At these sizes all peers take part."""
+    joins: tuple[int, ...]
+    """At these the databases' joins do, the fastest of the peers."""
     stock: int
     """Subscriptions of the experiments with stock quotes beyond the table: texts, ten times as many, the job."""
     stock_events: int
@@ -54,10 +56,11 @@ class Scale:
 
 TINY = Scale(
     runs=1,
-    budget=Budget(build=30.0, run=0.2),
+    budget=Budget(build=30.0, run=0.2, overhead=1.0),
     sizes=(500,),
     skewed=(500,),
     peers=(),
+    joins=(),
     stock=2000,
     stock_events=200,
     equality_events=200,
@@ -81,17 +84,18 @@ TINY = Scale(
 
 QUICK = Scale(
     runs=3,
-    budget=Budget(build=8.0, run=0.3),
+    budget=Budget(build=8.0, run=0.3, overhead=1.0),
     sizes=(10_000, 100_000, 1_000_000),
     skewed=(1_000_000,),
-    peers=(10_000, 1_000_000),
+    peers=(10_000,),
+    joins=(20_000, 140_000, 1_000_000),
     stock=1_000_000,
     stock_events=100_000,
     equality_events=100_000,
     interval_events=2_000,
     job_events=1_000_000,
     churn_seconds=10,
-    begen=10_000,
+    begen=20_000,
     begen_attributes=(100, 30_000),
     begen_events=500,
     ads=(140_000,),
@@ -112,6 +116,7 @@ FULL = Scale(
     sizes=(10_000, 100_000, 1_000_000, 10_000_000),
     skewed=(10_000, 100_000, 1_000_000, 10_000_000),
     peers=(10_000, 100_000, 1_000_000, 1_400_000, 3_000_000, 10_000_000),
+    joins=(),
     stock=1_000_000,
     stock_events=100_000,
     equality_events=100_000,

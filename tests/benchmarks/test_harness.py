@@ -100,6 +100,14 @@ def test_an_engine_that_takes_too_long_is_stopped_and_not_tried_with_more() -> N
     assert not hasattr(second, "size") and second.closed == 0, "it was asked again"
 
 
+def test_an_engine_whose_calls_cost_too_much_besides_matching_is_left_out() -> None:
+    slow = Counting()
+    slow.overhead = 5.0
+    row = quiet(budget=Budget(overhead=1.0)).measure(slow, WORKLOAD, 200)
+    assert row.note.startswith("takes part in a full run only") and slow.given == [0]
+    assert quiet().measure(slow, WORKLOAD, 200).note == ""
+
+
 def test_an_engine_that_words_its_interruption_differently_took_too_long_all_the_same() -> None:
     with pytest.raises(TooLong, match="sleeping took more than 50 ms"), at_most(0.05, "sleeping"):
         try:
