@@ -317,7 +317,10 @@ def test_equalities_of_several_kinds_share_a_cluster() -> None:
             true="a = true and n = true",
         )
     )
-    assert len(index.describe()[0].clusters) == 1
+    alone = Index.create()
+    alone.add(compiled(text="a = 'x'", number="a = 1", true="a = true"))
+    assert len(alone.describe()[0].clusters) == 1
+    assert found(alone, {"a": ["x"]}, {"a": [1]}, {"a": [True]}) == {(0, "text"), (1, "number"), (2, "true")}
     for event, expected in {
         ("x", "y"): "text",
         (1, 2): "number",

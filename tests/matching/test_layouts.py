@@ -212,7 +212,7 @@ def test_a_repeated_equality_asks_for_two_values() -> None:
 def test_the_estimate_prefers_the_cheaper_layout() -> None:
     few_and_wide = cost.tiles_estimate(100_000, 0.5).cost, cost.columns_estimate(100_000, 1.0, 0.5, 1).cost
     assert few_and_wide[0] > few_and_wide[1]
-    many_and_narrow = cost.tiles_estimate(100_000, 1e-6).cost, cost.lists_estimate(100_000, 0.3).cost
+    many_and_narrow = cost.tiles_estimate(100_000, 1e-6).cost, cost.lists_estimate(100_000, 0.3, 1.4).cost
     assert many_and_narrow[0] < many_and_narrow[1]
 
 

@@ -24,7 +24,7 @@ from tidings.kernels.vectors import TILE_WORDS, first_one, meet
 BATCH = 1024
 """How many publications go down the tree together."""
 
-MOST_SLOTS = 32
+MOST_SLOTS = 128
 """How many columns of a tile have lines at the most."""
 
 FREE = -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ class ColumnConstants:
     strings: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
     instants: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     _codes: dict[Kind, Codes] = field(default_factory=dict)
+    _keys: list[Lot] = field(default_factory=list)
     _starts: dict[Kind, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     def add(self, literals: Literals, kind: Kind, relation: Relation) -> Lot:
@@ -64,7 +66,10 @@ class ColumnConstants:
         self.ordered |= kind == Kind.STRING and relation not in (Relation.EQ, Relation.NE, Relation.IN)
         self.keyed |= relation in (Relation.EQ, Relation.IN)
         self.lots[kind].append(literals)
-        return kind, len(self.lots[kind]) - 1
+        lot = kind, len(self.lots[kind]) - 1
+        if relation in (Relation.EQ, Relation.IN):
+            self._keys.append(lot)
+        return lot
 
     def finish(self) -> None:
         """Sort what was collected and code it: once for the column, however many lots there are."""
@@ -84,6 +89,16 @@ class ColumnConstants:
         """The codes of a lot."""
         kind, number = lot
         return self._codes[kind][self._starts[kind][number] : self._starts[kind][number + 1]]
+
+    def frequency(self, codes: Codes) -> npt.NDArray[np.float32]:
+        """How frequent each of these codes is among those that equalities ask for."""
+        named, counts = self._frequencies
+        shares: npt.NDArray[np.float64] = counts[np.searchsorted(named, codes)] / counts.sum()
+        return shares.astype(np.float32)
+
+    @cached_property
+    def _frequencies(self) -> tuple[Codes, npt.NDArray[np.int64]]:
+        return np.unique(np.concatenate([self.codes(lot) for lot in self._keys]), return_counts=True)
 
     @property
     def distinct(self) -> int:

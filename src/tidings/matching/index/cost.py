@@ -15,8 +15,8 @@ VISIT = 12.0
 COMPARE = 0.12
 """A row's bound in a column, compared together with 63 others."""
 
-CHECK = 4.0
-"""A row with a list of tests of its own: the first test fails mostly."""
+CHECK = 3.0
+"""A test of a row that has a list of its own."""
 
 SIFT = 0.03
 """A row in bitmaps, tiles that are passed by included."""
@@ -41,10 +41,13 @@ def columns_estimate(rows: int, key: float, cut: float, tests: int) -> Estimate:
     return Estimate(looked_at, VISIT + looked_at * max(1, tests) * COMPARE)
 
 
-def lists_estimate(rows: int, key: float, present: float = 1.0) -> Estimate:
-    """Rows with tests of their own, of which a share `key` is looked at if the publication has the attribute."""
+def lists_estimate(rows: int, key: float, tried: float, present: float = 1.0) -> Estimate:
+    """Rows with tests of their own, of which a share `key` is looked at if the publication has the attribute.
+
+    `tried` is how many tests of a row are tried before one fails.
+    """
     looked_at = rows * key * present
-    return Estimate(looked_at, VISIT * present + looked_at * CHECK)
+    return Estimate(looked_at, VISIT * present + looked_at * max(1.0, tried) * CHECK)
 
 
 def tiles_estimate(rows: int, matching: float) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 Shares = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
 
 ANY_KIND = 7
 """In a form: the test is open to codes of all kinds."""
@@ -40,12 +42,13 @@ def open_codes(form: int) -> tuple[int, int]:
     return (0, kernel.LAST) if kind == ANY_KIND else BOUNDS[Kind(kind)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clauses:
     """The tests of clause i are starts[i] to starts[i + 1], in the order of their columns and forms.
 
     A code satisfies a test when it is between `low` and `high`; for MEMBER, when it is among
-    set_code[set_start[low]:set_start[low + 1]]. `share` estimates how often a test holds, from the constants alone.
+    set_code[set_start[low]:set_start[low + 1]]. `share` estimates how often a test holds, from the constants alone:
+    values are thought to be spread as they are.
     `signature` is the same for clauses whose tests have the same columns and forms, and `plain` says that all of them
     are comparisons with bounds.
     """
@@ -66,15 +69,43 @@ class Clauses:
     def __len__(self) -> int:
         return len(self.subscription)
 
-    @property
+    @cached_property
     def owner(self) -> Numbers:
         """By test, the clause it belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
-    @property
+    @cached_property
     def is_equality(self) -> Flags:
         equal: Flags = (self.form >> 3) == kernel.EQUAL
         return equal
+
+    @cached_property
+    def equalities(self) -> Numbers:
+        """How many equalities each clause has."""
+        before = np.concatenate(([0], np.cumsum(self.is_equality)))
+        counts: Numbers = before[self.starts[1:]] - before[self.starts[:-1]]
+        return counts
+
+    @cached_property
+    def lengths(self) -> Numbers:
+        """How many tests each clause has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def matching(self) -> Doubles:
+        """How likely each clause is to match, if its tests have nothing to do with each other."""
+        before = np.concatenate(([0.0], np.cumsum(np.log(np.maximum(self.share, 1e-9), dtype=np.float64))))
+        together: Doubles = before[self.starts[1:]] - before[self.starts[:-1]]
+        return np.exp(together)
+
+    @cached_property
+    def tried(self) -> Doubles:
+        """How many of a clause's tests are tried before one fails or all have held."""
+        mean = self.matching ** (1.0 / np.maximum(1, self.lengths))
+        tried: Doubles = np.where(
+            mean < 1.0, (1.0 - self.matching) / np.maximum(1.0 - mean, 1e-9), self.lengths
+        )
+        return tried
 
     def tests_of(self, rows: Numbers) -> tuple[Numbers, Numbers]:
         """Where the tests of these clauses stand, and where each clause's begin in that order."""

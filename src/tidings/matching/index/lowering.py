@@ -15,7 +15,7 @@ from tidings.kernels import clusters as kernel
 from tidings.matching import access
 from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.codecs import Codes, ColumnConstants, Lot, code_bounds
-from tidings.matching.index.lowered import ANY_KIND, ODD_FORM, Clauses, form_of, mark_of
+from tidings.matching.index.lowered import ANY_KIND, ODD_FORM, Clauses, Shares, form_of, mark_of
 
 Offsets = npt.NDArray[np.int64]
 Where = Any
@@ -63,7 +63,7 @@ class Lowered:
     op: int
     low: Codes
     high: Codes
-    share: float
+    share: float | Shares
     members: Codes | None = None
     offsets: Offsets | None = None
 
@@ -136,7 +136,7 @@ class _Lower:
             _ITEMS.get(shape.relation, kernel.INSIDE) + kernel.NEGATED * shape.negated,
             low,
             high,
-            _share(shape, column, low, high, ends[0]),
+            _share(shape, column, codes, (low, high), ends[0]),
             members,
             offsets,
         )
@@ -166,11 +166,22 @@ def _interval(
     return codes[0], codes[-1]
 
 
-def _share(shape: TestShape, column: ColumnConstants, low: Codes, high: Codes, floor: int) -> float:
-    """How often the test holds, if values are spread over the codes as evenly as the constants are."""
+def _share(
+    shape: TestShape,
+    column: ColumnConstants,
+    codes: Sequence[Codes],
+    interval: tuple[Codes, Codes],
+    floor: int,
+) -> float | Shares:
+    """How often the test holds in each row, if values are spread as the constants are."""
     if shape.negated or shape.relation in (Relation.NE, Relation.EXISTS):
         return 1.0
-    if shape.relation in (Relation.EQ, Relation.IN) or not len(low):
+    low, high = interval
+    if not len(low):
+        return 1.0
+    if shape.relation is Relation.EQ:
+        return column.frequency(codes[0])
+    if shape.relation is Relation.IN:
         return 1.0 / max(1, column.distinct)
     span = column.span(shape.kind)
     wide = min(float(high.sum(dtype=np.int64)) / len(high), floor + span)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.kernels import clusters as kernel
 from tidings.matching.index import cost
@@ -51,7 +50,7 @@ def choose(clauses: Clauses, derived: Sequence[bool]) -> list[Way]:
     ways, rest = _of_one_shape(clauses)
     with_key, without = best_equality(clauses, rest)
     for reached in reach(clauses, with_key, derived):
-        ways.extend(_through_key(clauses, reached))
+        ways.extend(_through_key(clauses, reached, cost.present(len(derived))))
     ways.extend(_through_cut(clauses, without, len(derived)))
     return _tiled(clauses, ways)
 
@@ -77,7 +76,7 @@ def _of_one_shape(clauses: Clauses) -> tuple[list[Way], Numbers]:
 
 def _columns(clauses: Clauses, rows: Numbers) -> Way | None:
     """Clauses of one shape in columns, if that is worth it."""
-    if (np.diff(clauses.starts)[rows] != clauses.starts[rows[0] + 1] - clauses.starts[rows[0]]).any():
+    if (clauses.lengths[rows] != clauses.lengths[rows[0]]).any():
         return None
     tests = clauses.matrix(rows)
     same = (clauses.column[tests] == clauses.column[tests[0]]) & (
@@ -109,32 +108,27 @@ def _columns(clauses: Clauses, rows: Numbers) -> Way | None:
     )
 
 
-def _through_key(clauses: Clauses, reached: Reached) -> Iterator[Way]:
+def _through_key(clauses: Clauses, reached: Reached, present: float) -> Iterator[Way]:
     """Clauses reached through the same key columns: rows of fixed width where many are alike, lists for the others."""
-    tests = np.diff(clauses.starts)[reached.rows] - (1 if reached.second is None else 2)
-    only = _equalities(clauses, reached.rows) == np.diff(clauses.starts)[reached.rows]
+    tests = clauses.lengths[reached.rows] - (1 if reached.second is None else 2)
+    only = clauses.equalities[reached.rows] == clauses.lengths[reached.rows]
     alike = np.where(only, tests, -1)
     widths, counts = np.unique(alike[only], return_counts=True)
     for width in widths[counts >= ALIKE_FROM]:
-        yield _keyed(clauses, reached, alike == width, EQUALITIES, int(width))
+        yield _keyed(clauses, reached, alike == width, present, int(width))
     rest = ~np.isin(alike, widths[counts >= ALIKE_FROM])
     if rest.any():
-        yield _keyed(clauses, reached, rest, GENERAL)
+        yield _keyed(clauses, reached, rest, present)
 
 
-def _equalities(clauses: Clauses, rows: Numbers) -> Numbers:
-    """How many equalities each clause has."""
-    before = np.concatenate(([0], np.cumsum(clauses.is_equality)))
-    return before[clauses.starts[rows + 1]] - before[clauses.starts[rows]]
-
-
-def _keyed(clauses: Clauses, reached: Reached, mask: Flags, layout: str, width: int = 0) -> Way:
+def _keyed(clauses: Clauses, reached: Reached, mask: Flags, present: float, width: int | None = None) -> Way:
     rows, key = reached.rows[mask], reached.key[mask]
     second = reached.second[mask] if reached.second is not None else None
     share = clauses.share[key].astype(np.float64)
     if second is not None:
         share = share * clauses.share[second]
-    return Way(layout, rows, cost.lists_estimate(len(rows), float(share.mean())), key, second, width=width)
+    estimate = _listed(clauses, rows, float(share.mean()), present)
+    return Way(GENERAL if width is None else EQUALITIES, rows, estimate, key, second, width=width or 0)
 
 
 def _through_cut(clauses: Clauses, rows: Numbers, columns: int) -> Iterator[Way]:
@@ -158,15 +152,15 @@ def _through_cut(clauses: Clauses, rows: Numbers, columns: int) -> Iterator[Way]
     for group in _groups(clauses.column[best[with_cut]], clauses.form[best[with_cut]]):
         mine = with_cut[group]
         share = float(clauses.share[best[mine]].mean())
-        estimate = cost.lists_estimate(len(mine), share, present)
+        estimate = _listed(clauses, rows[mine], share, present)
         yield Way(GENERAL, rows[mine], estimate, cut=best[mine])
     for group in _groups(clauses.column[best[with_value]]):
         mine = with_value[group]
-        estimate = cost.lists_estimate(len(mine), 1.0, present)
+        estimate = _listed(clauses, rows[mine], 1.0, present)
         yield Way(GENERAL, rows[mine], estimate, column=int(clauses.column[best[mine[0]]]))
     always = np.flatnonzero(np.isinf(least))
     if len(always):
-        yield Way(GENERAL, rows[always], cost.lists_estimate(len(always), 1.0))
+        yield Way(GENERAL, rows[always], _listed(clauses, rows[always], 1.0))
 
 
 def _groups(*keys: Numbers) -> Iterator[Numbers]:
@@ -182,23 +176,18 @@ def _groups(*keys: Numbers) -> Iterator[Numbers]:
 
 def _tiled(clauses: Clauses, ways: Sequence[Way]) -> list[Way]:
     """Ways that would look at too many rows give their clauses to bitmaps, all to the same, if those are worth it."""
-    matching = _matching(clauses)
-    costly = [_sifts_better(way, matching) for way in ways]
+    costly = [_sifted(clauses, way.rows).cost < way.estimate.cost for way in ways]
     pool = [way.rows for way, dear in zip(ways, costly, strict=True) if dear]
     rows = np.concatenate([np.empty(0, np.int64), *pool])
     if len(rows) < TILES_FROM:
         return list(ways)
-    estimate = cost.tiles_estimate(len(rows), float(matching[rows].mean()))
-    return [*(way for way, dear in zip(ways, costly, strict=True) if not dear), Way(TILES, rows, estimate)]
+    kept = [way for way, dear in zip(ways, costly, strict=True) if not dear]
+    return [*kept, Way(TILES, rows, _sifted(clauses, rows))]
 
 
-def _sifts_better(way: Way, matching: npt.NDArray[np.float64]) -> bool:
-    sifted = cost.tiles_estimate(len(way.rows), float(matching[way.rows].mean()))
-    return sifted.cost < way.estimate.cost
+def _sifted(clauses: Clauses, rows: Numbers) -> Estimate:
+    return cost.tiles_estimate(len(rows), float(clauses.matching[rows].mean()))
 
 
-def _matching(clauses: Clauses) -> npt.NDArray[np.float64]:
-    """How likely each clause is to match, if its tests have nothing to do with each other."""
-    before = np.concatenate(([0.0], np.cumsum(np.log(np.maximum(clauses.share, 1e-9), dtype=np.float64))))
-    together: npt.NDArray[np.float64] = before[clauses.starts[1:]] - before[clauses.starts[:-1]]
-    return np.exp(together)
+def _listed(clauses: Clauses, rows: Numbers, share: float, present: float = 1.0) -> Estimate:
+    return cost.lists_estimate(len(rows), share, float(clauses.tried[rows].mean()), present)
