@@ -28,7 +28,7 @@ from tidings.publications.json_lines import DecodedLines, PathTable, decode_many
 from tidings.spark.locations import Location
 from tidings.spark.output import Output, Report
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 2 << 20
 """Decoded and matched at once: a block as the Spark job has them, which stays in the processor's cache."""
 
 PARTS = ("decode", "match", "write")

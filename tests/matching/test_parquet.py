@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.matching import parquet
-from tidings.matching.parquet import Column, Dictionary, ParquetFile, Part
+from tidings.matching.parquet import Dictionary, Encoded, GrowingColumn, KnownColumn, ParquetFile
 
 NAMES = ("publication", "subscription")
 words = st.lists(st.text(max_size=12), min_size=1, max_size=40)
 
 
-def written(names: tuple[str, ...], groups: list[list[Column]]) -> bytes:
+def written(names: tuple[str, ...], groups: list[list[Encoded]]) -> bytes:
     sink = io.BytesIO()
     file = ParquetFile(sink, names)
     for columns in groups:
@@ -28,11 +29,21 @@ def written(names: tuple[str, ...], groups: list[list[Column]]) -> bytes:
     return sink.getvalue()
 
 
-def column(strings: list[str], numbers: list[int], cut: int = 0, bounded: bool = False) -> Column:
-    """Two parts, each counted from the smallest number in it."""
-    parts = [part for part in np.split(np.array(numbers, np.int32), [cut]) if len(part)]
-    dictionary = Dictionary(pa.array(strings, pa.string()), bounded)
-    return Column(dictionary, [Part(part - part.min(), int(part.min())) for part in parts])
+def known(strings: list[str], numbers: list[int], cut: int = 0) -> Encoded:
+    column = KnownColumn(Dictionary(pa.array(strings, pa.string())))
+    for part in np.split(np.array(numbers, np.int32), [cut]):
+        column.add(part)
+    return column.encoded()
+
+
+def growing(strings: list[str], numbers: list[int], cut: int = 0) -> Encoded:
+    """Two blocks with the same strings, the second one in two parts."""
+    column = GrowingColumn()
+    for block in np.split(np.array(numbers, np.int32), [cut]):
+        held = pa.array(strings, pa.string())
+        for part in np.array_split(block, 2):
+            column.add(held, part)
+    return column.encoded()
 
 
 @st.composite
@@ -45,27 +56,30 @@ def columns(draw: st.DrawFn) -> tuple[list[str], list[int], int]:
     return strings, numbers, draw(st.integers(0, len(numbers)))
 
 
-@given(st.lists(columns(), min_size=1, max_size=3), st.sampled_from([8, 64, 1 << 17]), st.booleans())
+@pytest.mark.parametrize("column", [known, growing])
+@given(st.lists(columns(), min_size=1, max_size=3), st.sampled_from([8, 64, 1 << 17]))
 def test_what_is_written_is_read(
-    groups: list[tuple[list[str], list[int], int]], page: int, bounded: bool
+    column: Callable[..., Encoded], groups: list[tuple[list[str], list[int], int]], page: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "PAGE", page)
-        data = written(("word",), [[column(*group, bounded)] for group in groups])
+        data = written(("word",), [[column(*group)] for group in groups])
     wanted = [strings[number] for strings, numbers, _ in groups for number in numbers]
     table = pq.read_table(pa.BufferReader(data))
     assert table.column("word").to_pylist() == wanted
     assert table.schema.field("word") == pa.field("word", pa.string(), nullable=False)
 
 
-def test_large_dictionaries_long_runs_and_whole_pages() -> None:
+@pytest.mark.parametrize("column", [known, growing])
+def test_large_dictionaries_long_runs_and_whole_pages(column: Callable[..., Encoded]) -> None:
     strings = [f"é{number}" for number in range(70_000)]
     numbers = [*range(0, 70_000, 2), *[69_999] * 300_000, *range(40_000)]
     data = written(("word",), [[column(strings, numbers, 7)]])
     assert pq.read_table(pa.BufferReader(data)).column("word").to_pylist() == [strings[n] for n in numbers]
 
 
-def test_strings_that_do_not_occur_are_left_out_when_they_are_many() -> None:
+@pytest.mark.parametrize("column", [known, growing])
+def test_strings_that_do_not_occur_are_left_out_when_they_are_many(column: Callable[..., Encoded]) -> None:
     strings = [f"s{number}" for number in range(100_000)]
     data = written(("word",), [[column(strings, [7, 99_999, 7])]])
     assert len(data) < 1_000
@@ -73,7 +87,7 @@ def test_strings_that_do_not_occur_are_left_out_when_they_are_many() -> None:
 
 
 def test_a_column_says_between_which_strings_it_lies() -> None:
-    columns = [column(["b", "a", "ü"], [0, 1, 2], bounded=True), column(["x"], [0, 0, 0])]
+    columns = [growing(["b", "a", "ü"], [0, 1, 2]), known(["x"], [0, 0, 0])]
     group = pq.ParquetFile(pa.BufferReader(written(NAMES, [columns]))).metadata.row_group(0)
     assert (group.column(0).statistics.min, group.column(0).statistics.max) == ("a", "ü")
     assert group.column(0).statistics.null_count == 0
@@ -88,9 +102,7 @@ def test_a_file_without_rows_has_its_columns() -> None:
 def test_duckdb_reads_it(tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     strings = [f"s{number}" for number in range(3_000)]
-    groups = [
-        [column(["e1", "e2"], [0] * 20 + [1] * 2_980, bounded=True), column(strings, list(range(3_000)))]
-    ] * 2
+    groups = [[growing(["e1", "e2"], [0] * 20 + [1] * 2_980), known(strings, list(range(3_000)))]] * 2
     (tmp_path / "matches.parquet").write_bytes(written(NAMES, groups))
     asked = (
         f"select publication, count(*), max(subscription) from '{tmp_path}/*.parquet' group by all order by 1"

@@ -1,4 +1,4 @@
-"""The files of a task: every pair once, in row groups none of which is small but the last."""
+"""The files of a task: every pair once, in row groups of a bounded size."""
 
 from __future__ import annotations
 

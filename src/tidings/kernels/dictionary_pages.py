@@ -1,7 +1,7 @@
 """Numbers that stand for strings, as a page of a Parquet column holds them: in runs, or packed into few bits.
 
 The layout is that of Parquet's encoding RLE, the hybrid of runs and bit-packing. A page here is wholly the one or
-wholly the other. Numbers come in parts that count from zero each; `first` is what has to be added to those of a part.
+wholly the other. `first` is what has to be added to the numbers of a page.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 @reading
-def mark(numbers: Any, first: int, used: Any) -> None:
+def mark(numbers: Any, used: Any) -> None:
     """Note which numbers occur."""
     for i in range(len(numbers)):
-        used[first + numbers[i]] = 1
+        used[numbers[i]] = 1
 
 
 @reading
@@ -34,9 +34,9 @@ def rank(used: Any, ranks: Any) -> int:
 
 
 @reading
-def replace(numbers: Any, first: int, ranks: Any, out: Any) -> None:
+def replace(numbers: Any, ranks: Any, out: Any) -> None:
     for i in range(len(numbers)):
-        out[i] = ranks[first + numbers[i]]
+        out[i] = ranks[numbers[i]]
 
 
 @reading

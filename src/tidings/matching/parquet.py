@@ -5,22 +5,24 @@
 
 Matching answers in numbers, and numbers are what such a column consists of: no string is looked at but those of the
 dictionaries. A general writer takes the strings, or hashes a dictionary that it is given, and needs several times
-as long (docs/decisions/0006-batch-output.md has the figures). Every reader of Parquet reads the result: pages of
-version 1, not compressed, encodings PLAIN and RLE_DICTIONARY.
+as long (docs/decisions/0006-batch-output.md has the figures). Pages are encoded as numbers come: what is held until a
+row group is whole is a third of the numbers. Every reader of Parquet reads the result: pages of version 1, not
+compressed, encodings PLAIN and RLE_DICTIONARY.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.kernels import dictionary_pages as kernel
-from tidings.matching.thrift import Encoded, binary, i32, i64, many, struct, varint
+from tidings.matching.thrift import Value, binary, i32, i64, many, struct, varint
 from tidings.publications.json_lines import documents_of
 
 PAGE = 1 << 17
@@ -36,65 +38,113 @@ _UNCOMPRESSED = 0
 
 Numbers = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
+Page = tuple[bytes, Bytes]
+"""The header of a page, and its body."""
 
 
 class Sink(Protocol):
     def write(self, data: Any, /) -> Any: ...
 
 
-class Part(NamedTuple):
-    """Numbers of strings, counted from the one with the number `first`."""
+class Encoded(NamedTuple):
+    """A column of a row group, ready to be written; `bounds` are strings between which all of it lies."""
 
-    numbers: Numbers
-    first: int = 0
+    rows: int
+    pages: Sequence[Page]
+    bounds: tuple[str, str] | None = None
 
 
 class Dictionary:
-    """Strings, of which columns hold the numbers. It may serve many row groups.
+    """Strings, of which columns hold the numbers. It may serve many row groups."""
 
-    With `bounded`, a column says between which strings it lies, so that readers who look for one can skip it.
-    """
-
-    def __init__(self, strings: Any, bounded: bool = False) -> None:
+    def __init__(self, strings: Any) -> None:
         self.size = len(strings)
-        self.bounds = tuple(pc.min_max(strings).as_py().values()) if bounded else None
         self._text, self._starts, self._ends = documents_of(strings)
 
     @cached_property
-    def page(self) -> Bytes:
-        """All strings, as a page."""
+    def page(self) -> Page:
+        """All strings."""
         return self._page(self._starts, self._ends)
 
-    def used_in(self, parts: Sequence[Part]) -> tuple[int, Bytes, Numbers]:
-        """The strings that occur: how many, as a page, and for each of all strings its place among them."""
-        used, ranks = np.zeros(self.size, np.uint8), np.empty(self.size, np.int32)
-        for part in parts:
-            kernel.mark(part.numbers, part.first, used)
-        count, where = kernel.rank(used, ranks), np.flatnonzero(used.view(np.bool_))
-        return count, self._page(self._starts[where], self._ends[where]), ranks
+    def some(self, used: Bytes) -> Page:
+        """The strings whose place is marked."""
+        where = np.flatnonzero(used.view(np.bool_))
+        return self._page(self._starts[where], self._ends[where])
 
-    def _page(self, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Bytes:
+    def _page(self, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Page:
         out = np.empty(int((ends - starts).sum()) + 4 * len(starts), np.uint8)
         kernel.write_strings(self._text, starts, ends, out)
-        return out
+        return _dictionary_header(len(starts), len(out)), out
 
 
-class Column(NamedTuple):
-    """A column of a row group: numbers of strings, part after part."""
+class KnownColumn:
+    """A column of a row group whose strings are known beforehand.
 
-    dictionary: Dictionary
-    parts: Sequence[Part]
+    While there are fewer rows than strings, the numbers wait: it may be that only the strings that occur are written.
+    Once there are as many, all strings make the dictionary, since sorting them out would cost more than writing them.
+    """
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.rows = 0
+        self._dictionary = dictionary
+        self._waiting: list[Numbers] = []
+        self._pages: list[Page] = []
+
+    def add(self, numbers: Numbers) -> None:
+        self._waiting.append(numbers)
+        self.rows += len(numbers)
+        if self.rows >= self._dictionary.size:
+            self._encode(self._waiting, self._dictionary.size)
+            self._waiting = []
+
+    def encoded(self) -> Encoded:
+        if not self._waiting:
+            return Encoded(self.rows, [self._dictionary.page, *self._pages])
+        used, ranks, count = _used(self._waiting, self._dictionary.size)
+        self._encode((_replaced(numbers, ranks) for numbers in self._waiting), count)
+        return Encoded(self.rows, [self._dictionary.some(used), *self._pages])
+
+    def _encode(self, parts: Iterable[Numbers], size: int) -> None:
+        for numbers in parts:
+            self._pages.extend(_data_pages(numbers, 0, size))
+
+
+class GrowingColumn:
+    """A column of a row group whose strings come with the numbers, block by block."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._size = 0
+        self._block: Any = None
+        self._strings: list[Any] = []
+        self._pages: list[Page] = []
+
+    def add(self, strings: Any, numbers: Numbers) -> None:
+        """Numbers of these strings. Of a block with fewer numbers than strings only those that occur are kept."""
+        if len(numbers) < len(strings):
+            used, ranks, _ = _used([numbers], len(strings))
+            strings, numbers = strings.filter(pa.array(used.view(np.bool_))), _replaced(numbers, ranks)
+        if strings is not self._block:
+            self._block = strings
+            self._strings.append(strings)
+            self._size += len(strings)
+        self._pages.extend(_data_pages(numbers, self._size - len(strings), self._size))
+        self.rows += len(numbers)
+
+    def encoded(self) -> Encoded:
+        strings = pa.concat_arrays(self._strings)
+        bounds = pc.min_max(strings).as_py()
+        return Encoded(self.rows, [Dictionary(strings).page, *self._pages], (bounds["min"], bounds["max"]))
 
 
 class _Chunk(NamedTuple):
-    """Where a column of a row group stands in the file, and between which strings it lies."""
+    """Where a column of a row group stands in the file."""
 
     name: str
-    rows: int
+    column: Encoded
     start: int
     first_page: int
     end: int
-    bounds: tuple[str, ...] | None
 
 
 class ParquetFile:
@@ -107,7 +157,7 @@ class ParquetFile:
         self._groups: list[list[_Chunk]] = []
         self._write(MAGIC)
 
-    def write(self, columns: Sequence[Column]) -> None:
+    def write(self, columns: Sequence[Encoded]) -> None:
         """Add a row group: a column for each name, all of one length."""
         self._groups.append([self._column(*each) for each in zip(self._names, columns, strict=True)])
 
@@ -115,16 +165,13 @@ class ParquetFile:
         footer = _file_metadata(self._names, self._groups).data
         self._write(footer, len(footer).to_bytes(4, "little"), MAGIC)
 
-    def _column(self, name: str, column: Column) -> _Chunk:
-        size, page, parts = _coded(column)
-        start = self._at
-        self._write(_dictionary_header(size, len(page)), page)
-        first_page, rows = self._at, 0
-        bits = max(1, (size - 1).bit_length())
-        for part in parts:
-            self._write(*_data_page(part, bits))
-            rows += len(part.numbers)
-        return _Chunk(name, rows, start, first_page, self._at, column.dictionary.bounds)
+    def _column(self, name: str, column: Encoded) -> _Chunk:
+        start, (dictionary, *pages) = self._at, column.pages
+        self._write(*dictionary)
+        first_page = self._at
+        for page in pages:
+            self._write(*page)
+        return _Chunk(name, column._replace(pages=()), start, first_page, self._at)
 
     def _write(self, *parts: Any) -> None:
         for part in parts:
@@ -132,40 +179,36 @@ class ParquetFile:
             self._at += len(part)
 
 
-def _coded(column: Column) -> tuple[int, Bytes, Iterator[Part]]:
-    """The size of a column's dictionary, the dictionary as a page, and the numbers page by page.
-
-    Where there are fewer strings than rows, all of them make the dictionary; sorting out those that do not occur
-    would cost more than writing them.
-    """
-    dictionary, parts = column
-    pages = [
-        Part(numbers[at : at + PAGE], first)
-        for numbers, first in parts
-        for at in range(0, len(numbers), PAGE)
-    ]
-    if dictionary.size <= sum(len(part.numbers) for part in parts):
-        return dictionary.size, dictionary.page, iter(pages)
-    size, page, ranks = dictionary.used_in(parts)
-    return size, page, (_replaced(part, ranks) for part in pages)
+def _used(parts: Iterable[Numbers], size: int) -> tuple[Bytes, Numbers, int]:
+    """Which of so many numbers occur, each one's place among those, and how many they are."""
+    used, ranks = np.zeros(size, np.uint8), np.empty(size, np.int32)
+    for numbers in parts:
+        kernel.mark(numbers, used)
+    return used, ranks, kernel.rank(used, ranks)
 
 
-def _replaced(part: Part, ranks: Numbers) -> Part:
-    out = np.empty(len(part.numbers), np.int32)
-    kernel.replace(part.numbers, part.first, ranks, out)
-    return Part(out)
+def _replaced(numbers: Numbers, ranks: Numbers) -> Numbers:
+    out = np.empty(len(numbers), np.int32)
+    kernel.replace(numbers, ranks, out)
+    return out
 
 
-def _data_page(part: Part, bits: int) -> tuple[bytes, Bytes]:
-    """A page of numbers: its header, with all that comes before the body, and the body.
+def _data_pages(numbers: Numbers, first: int, size: int) -> Iterator[Page]:
+    """Pages of numbers below `size`, to each of which `first` has been added."""
+    bits = max(1, (size - 1).bit_length())
+    for at in range(0, len(numbers), PAGE):
+        yield _data_page(numbers[at : at + PAGE], first, bits)
+
+
+def _data_page(numbers: Numbers, first: int, bits: int) -> Page:
+    """A page; its header has all that comes before the body.
 
     The first numbers tell whether runs are shorter. If the others are different the page is longer, and right.
     """
-    (numbers, first), width = part, (bits + 7) // 8
-    rows, sample = len(numbers), numbers[:SAMPLE]
+    rows, sample, width = len(numbers), numbers[:SAMPLE], (bits + 7) // 8
     if 8 * (1 + width) * kernel.count_runs(sample) < bits * len(sample):
         out = np.empty(rows * (1 + width), np.uint8)
-        before, body = b"", out[: kernel.write_runs(numbers, first, width, out)]
+        before, body = b"", out[: kernel.write_runs(numbers, first, width, out)].copy()
     else:
         groups = -(-rows // 8)
         words = np.zeros(bits * groups // 4 + 1, np.uint32)
@@ -185,9 +228,9 @@ def _dictionary_header(strings: int, size: int) -> bytes:
     return struct({1: i32(_DICTIONARY_PAGE), 2: i32(size), 3: i32(size), 7: page}).data
 
 
-def _file_metadata(names: Sequence[str], groups: Sequence[Sequence[_Chunk]]) -> Encoded:
+def _file_metadata(names: Sequence[str], groups: Sequence[Sequence[_Chunk]]) -> Value:
     root = struct({4: binary(b"schema"), 5: i32(len(names))})
-    rows = sum(group[0].rows for group in groups)
+    rows = sum(group[0].column.rows for group in groups)
     by_bytes = struct({1: struct({})})  # how bounds compare: as the type of the column says
     return struct(
         {
@@ -201,31 +244,31 @@ def _file_metadata(names: Sequence[str], groups: Sequence[Sequence[_Chunk]]) -> 
     )
 
 
-def _column_schema(name: str) -> Encoded:
+def _column_schema(name: str) -> Value:
     text = struct({1: struct({})})
     return struct({1: i32(_BYTE_ARRAY), 3: i32(_REQUIRED), 4: binary(name.encode()), 6: i32(_UTF8), 10: text})
 
 
-def _group_metadata(chunks: Sequence[_Chunk]) -> Encoded:
+def _group_metadata(chunks: Sequence[_Chunk]) -> Value:
     size = sum(chunk.end - chunk.start for chunk in chunks)
     columns = many([struct({2: i64(0), 3: _column_metadata(chunk)}) for chunk in chunks])
-    return struct({1: columns, 2: i64(size), 3: i64(chunks[0].rows), 6: i64(size)})
+    return struct({1: columns, 2: i64(size), 3: i64(chunks[0].column.rows), 6: i64(size)})
 
 
-def _column_metadata(chunk: _Chunk) -> Encoded:
+def _column_metadata(chunk: _Chunk) -> Value:
     size = chunk.end - chunk.start
     described = {
         1: i32(_BYTE_ARRAY),
         2: many([i32(encoding) for encoding in (_PLAIN, _RLE, _RLE_DICTIONARY)]),
         3: many([binary(chunk.name.encode())]),
         4: i32(_UNCOMPRESSED),
-        5: i64(chunk.rows),
+        5: i64(chunk.column.rows),
         6: i64(size),
         7: i64(size),
         9: i64(chunk.first_page),
         11: i64(chunk.start),
     }
-    if chunk.bounds is not None:
-        smallest, largest = (binary(bound.encode()) for bound in chunk.bounds)
+    if chunk.column.bounds is not None:
+        smallest, largest = (binary(bound.encode()) for bound in chunk.column.bounds)
         described[12] = struct({3: i64(0), 5: largest, 6: smallest})
     return struct(described)

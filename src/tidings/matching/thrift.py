@@ -14,41 +14,41 @@ _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 _LONG_LIST = 15
 
 
-class Encoded(NamedTuple):
+class Value(NamedTuple):
     """A value and what kind of value it is."""
 
     kind: int
     data: bytes
 
 
-def i32(number: int) -> Encoded:
-    return Encoded(_I32, varint(_zigzag(number)))
+def i32(number: int) -> Value:
+    return Value(_I32, varint(_zigzag(number)))
 
 
-def i64(number: int) -> Encoded:
-    return Encoded(_I64, varint(_zigzag(number)))
+def i64(number: int) -> Value:
+    return Value(_I64, varint(_zigzag(number)))
 
 
-def binary(data: bytes) -> Encoded:
-    return Encoded(_BINARY, varint(len(data)) + data)
+def binary(data: bytes) -> Value:
+    return Value(_BINARY, varint(len(data)) + data)
 
 
-def many(values: Sequence[Encoded], kind: int = _STRUCT) -> Encoded:
+def many(values: Sequence[Value], kind: int = _STRUCT) -> Value:
     """A list of values of one kind; `kind` is that of a list without any."""
     kind = values[0].kind if values else kind
     size = len(values)
     head = bytes([size << 4 | kind]) if size < _LONG_LIST else bytes([_LONG_LIST << 4 | kind]) + varint(size)
-    return Encoded(_LIST, head + b"".join(value.data for value in values))
+    return Value(_LIST, head + b"".join(value.data for value in values))
 
 
-def struct(fields: Mapping[int, Encoded]) -> Encoded:
+def struct(fields: Mapping[int, Value]) -> Value:
     """A struct of fields by number, in ascending order, none of them more than 15 after the one before it."""
     written, last = bytearray(), 0
     for number, value in fields.items():
         written.append((number - last) << 4 | value.kind)
         written += value.data
         last = number
-    return Encoded(_STRUCT, bytes(written) + b"\0")
+    return Value(_STRUCT, bytes(written) + b"\0")
 
 
 def varint(number: int) -> bytes:

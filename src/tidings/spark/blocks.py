@@ -1,4 +1,4 @@
-"""The documents of a chunk, read in blocks of about a megabyte."""
+"""The documents of a chunk, read in blocks that stay in a processor's cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tidings.spark.chunks import LINE_END, Chunk, Piece, line_ends
 from tidings.spark.files import COMPRESSED
 from tidings.spark.locations import why_unreadable
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tidings.errors import DecodeProblem, PublicationError
-from tidings.matching.parquet import Column, Dictionary, ParquetFile, Part
+from tidings.matching.parquet import Dictionary, GrowingColumn, KnownColumn, ParquetFile
 from tidings.spark.blocks import Block, Unreadable
 from tidings.spark.locations import Location
 
 MATCHES = ("publication", "subscription")
 """The columns of the result."""
 
-ROW_GROUP = 1 << 22
+ROW_GROUP = 1 << 24
+"""Rows after which a row group ends. Encoded they take about three bytes each until then; and each group has ids."""
+
 PARTS = ("scan", "decode", "match", "write")
 """What a task's time goes into: reading and cutting into lines; events; pairs; files."""
 
@@ -42,62 +43,37 @@ class Report:
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
 
 
-class Found(NamedTuple):
-    """Pairs that wait to be written: publications, as places among the ids of their block, and subscriptions."""
-
-    ids: Any
-    publications: Numbers
-    subscriptions: Numbers
-
-
-def _columns(group: Sequence[Found], subscriptions: Dictionary) -> tuple[Column, Column]:
-    """The columns of a row group. Several parts of it may be of one block."""
-    blocks: list[Any] = []
-    parts, first = [], 0
-    for found in group:
-        if not blocks or blocks[-1] is not found.ids:
-            first += len(blocks[-1]) if blocks else 0
-            blocks.append(found.ids)
-        parts.append(Part(found.publications, first))
-    publications = Dictionary(pa.concat_arrays(blocks), bounded=True)
-    return Column(publications, parts), Column(subscriptions, [Part(found.subscriptions) for found in group])
-
-
 class Output:
-    """The files of one task: they begin to exist with the first row, and end with the context.
-
-    Matches wait as numbers until there are enough for two row groups. So none but the last is small: each has a
-    dictionary of its own, however few its rows are.
-    """
+    """The files of one task: they begin to exist with the first row group or reject, and end with the context."""
 
     def __init__(self, results: Location, report: Report, subscriptions: Dictionary) -> None:
         self.report = report
         self.key = uuid.uuid4().hex[:12]
         self._results = results
-        self._subscriptions = subscriptions
+        self._known = subscriptions
         self._files = ExitStack()
         self._matches: ParquetFile | None = None
         self._rejects: Any = None
-        self._waiting: list[Found] = []
-        self._rows = 0
+        self._begin_group()
 
     def __enter__(self) -> Output:
         return self
 
     def __exit__(self, *failure: object) -> None:
         if failure[0] is None:
-            self._write_rows(self._rows)
+            self._end_group()
             if self._matches is not None:
                 self._matches.close()
         self._files.close()
 
     def write(self, ids: Any, publications: Numbers, subscriptions: Numbers) -> None:
-        """Add matches of a block whose publications have these ids."""
+        """Add pairs: publications, as places among the ids of their block, and subscriptions."""
         if len(publications):
-            self._waiting.append(Found(ids, publications, subscriptions))
-            self._rows += len(publications)
-        if self._rows >= 2 * ROW_GROUP:
-            self._write_rows(ROW_GROUP)
+            self._publications.add(ids, publications)
+            self._subscriptions.add(subscriptions)
+        if self._publications.rows >= ROW_GROUP:
+            self._end_group()
+            self._begin_group()
 
     def refuse(self, block: Block, ids: Any, rejects: Iterable[tuple[int, PublicationError]]) -> None:
         """Add the publications that could not be used, a line each."""
@@ -113,16 +89,13 @@ class Output:
         self._reject_file().write(json.dumps({**line, "facts": problem.facts()}).encode() + b"\n")
         self.report.rejects += 1
 
-    def _write_rows(self, least: int) -> None:
-        """Write so many of the rows that wait, or a few more."""
-        group, rows = [], 0
-        while rows < least:
-            group.append(self._waiting.pop(0))
-            rows += len(group[-1].publications)
-        if group:
-            self._matches_file().write(_columns(group, self._subscriptions))
-        self.report.matches += rows
-        self._rows -= rows
+    def _begin_group(self) -> None:
+        self._publications, self._subscriptions = GrowingColumn(), KnownColumn(self._known)
+
+    def _end_group(self) -> None:
+        if self._publications.rows:
+            self._matches_file().write([self._publications.encoded(), self._subscriptions.encoded()])
+            self.report.matches += self._publications.rows
 
     def _matches_file(self) -> ParquetFile:
         if self._matches is None:
