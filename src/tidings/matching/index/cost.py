@@ -1,8 +1,8 @@
 """What matching is expected to cost: the figures by which the builder chooses between layouts.
 
-Nanoseconds on one core of a 2023 server processor, taken with `python -m benchmarks --only costs`; only their ratios
-matter. What a publication looks like is not known when a segment is built. Its values are thought to be spread as the
-constants are, and it is thought to have `ATTRIBUTES`.
+Nanoseconds on one core of a server processor, from the benchmarks' workloads (decision 0010); only their ratios matter.
+What a publication looks like is not known when a segment is built. Its values are thought to be spread as the constants
+are, and it is thought to have `ATTRIBUTES` attributes.
 """
 
 from __future__ import annotations
