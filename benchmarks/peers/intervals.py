@@ -18,6 +18,9 @@ from benchmarks.workloads import Attribute, Events, Integers, Subscriptions
 from tidings.compiler.plan import Relation
 
 UNBOUNDED = 1 << 62
+MOST = 1_000_000
+"""Clauses that are given to engines which take kilobytes for each."""
+
 LOWER = (Relation.EQ, Relation.GE, Relation.GT, Relation.BETWEEN)
 UPPER = (Relation.EQ, Relation.LE, Relation.LT, Relation.BETWEEN)
 
@@ -58,7 +61,10 @@ class Intervals:
         return Events(self.attributes, starts, attribute[kept].astype(np.int32), events.value[kept])
 
 
-def intervals(subscriptions: Subscriptions) -> Intervals:
+def intervals(subscriptions: Subscriptions, most: int | None = None) -> Intervals:
+    """The subscriptions in that form; NotHere where an engine would not have the memory for so many clauses."""
+    if most is not None and subscriptions.clauses > most:
+        raise NotHere(f"not tried with more than {most:,} clauses, for lack of memory")
     low, high = _bounds(subscriptions)
     order = _most_selective_first(subscriptions)
     number = np.full(len(subscriptions.attributes), -1, np.int64)

@@ -1,0 +1,86 @@
+"""GoRules ZEN (Rust, by zen-engine): one decision table that collects, a row for each clause.
+
+f0       | f1         | subscription
+"v17"    | >= 20134   | 0
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import zen
+
+from benchmarks.engine import Counts, Engine, NotHere
+from benchmarks.peers.expressions import dictionaries
+from benchmarks.peers.intervals import MOST, UNBOUNDED, Intervals, intervals
+from benchmarks.workloads import Events, Subscriptions
+
+COLUMNS = 200
+"""More attributes are not put into a table: every row has a cell for each."""
+
+
+class Zen(Engine):
+    name = "ZEN decision table"
+
+    def prepare(self, subscriptions: Subscriptions) -> None:
+        self._asked = intervals(subscriptions, MOST)
+        if len(self._asked.attributes) > COLUMNS:
+            raise NotHere(f"not tried with a table of more than {COLUMNS} columns")
+        self._text = json.dumps(_decision(self._asked))
+
+    def build(self) -> None:
+        self._decision = zen.ZenEngine().create_decision(zen.ZenDecisionContent(self._text))
+
+    def give(self, events: Events) -> None:
+        self._events = dictionaries(self._asked, events)
+
+    def match(self) -> list[dict[str, Any]]:
+        return [self._decision.evaluate(event) for event in self._events]
+
+    def counts(self, answer: list[dict[str, Any]]) -> Counts:
+        owners = ({row["subscription"] for row in each["result"]} for each in answer)
+        return np.array([len(found) for found in owners], np.int64)
+
+
+def _decision(asked: Intervals) -> dict[str, Any]:
+    nodes = [
+        {"id": "in", "type": "inputNode", "name": "in"},
+        {"id": "table", "type": "decisionTableNode", "name": "table", "content": _table(asked)},
+        {"id": "out", "type": "outputNode", "name": "out"},
+    ]
+    edges = [
+        {"id": f"{source}-{target}", "type": "edge", "sourceId": source, "targetId": target}
+        for source, target in (("in", "table"), ("table", "out"))
+    ]
+    return {"contentType": "application/vnd.gorules.decision", "nodes": nodes, "edges": edges}
+
+
+def _table(asked: Intervals) -> dict[str, Any]:
+    fields = [f"f{at}" for at in range(len(asked.attributes))]
+    return {
+        "hitPolicy": "collect",
+        "inputs": [{"id": name, "name": name, "field": name} for name in fields],
+        "outputs": [{"id": "subscription", "name": "subscription", "field": "subscription"}],
+        "rules": _rows(asked),
+    }
+
+
+def _rows(asked: Intervals) -> list[dict[str, str]]:
+    owners = enumerate(asked.owner.tolist())
+    rows = [{"_id": str(clause), "subscription": str(owner)} for clause, owner in owners]
+    tests = zip(
+        asked.clause.tolist(), asked.attribute.tolist(), asked.low.tolist(), asked.high.tolist(), strict=True
+    )
+    for clause, attribute, low, high in tests:
+        rows[clause][f"f{attribute}"] = _cell(bool(asked.equal[attribute]), low, high)
+    return rows
+
+
+def _cell(equal: bool, low: int, high: int) -> str:
+    if equal:
+        return f'"v{low}"'
+    if low == -UNBOUNDED:
+        return f"<= {high}"
+    return f">= {low}" if high == UNBOUNDED else f"[{low}..{high}]"
