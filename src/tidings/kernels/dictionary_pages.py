@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.compiled import reading
+from tidings.kernels.words import copy
 
 _WORD = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -92,9 +93,6 @@ def write_strings(text: Any, starts: Any, ends: Any, out: Any) -> int:
         length = ends[i] - starts[i]
         for byte in range(4):
             out[at + byte] = (length >> (8 * byte)) & 255
-        at += 4
-        shift = starts[i] - at
-        for k in range(at, at + length):
-            out[k] = text[k + shift]
-        at += length
+        copy(text, starts[i], length, out, at + 4)
+        at += 4 + length
     return at

@@ -9,7 +9,7 @@ from numba import njit
 
 from tidings.kernels.compiled import inlined
 from tidings.kernels.json_scan import skip_space
-from tidings.kernels.words import ONES, zeros
+from tidings.kernels.words import ONES, copy, zeros
 
 _LF, _CR = 10, 13
 _LINE_FEEDS = ONES * np.uint64(_LF)
@@ -69,7 +69,5 @@ def gather(text: Any, starts: Any, lengths: Any) -> Any:
         offsets[i + 1] = offsets[i] + max(0, lengths[i])
     data = np.empty(offsets[-1], np.uint8)
     for i in range(len(starts)):
-        at, shift = offsets[i], starts[i] - offsets[i]
-        for k in range(at, offsets[i + 1]):
-            data[k] = text[k + shift]
+        copy(text, starts[i], max(0, lengths[i]), data, offsets[i])
     return offsets, data

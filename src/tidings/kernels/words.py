@@ -44,6 +44,31 @@ def word_at(typing: Any, text: Any, at: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def put_word(typing: Any, out: Any, at: Any, word: Any) -> Any:
+    """Write eight bytes from a place on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
+        builder.store(args[2], address, align=1)
+        return context.get_dummy_value()
+
+    return types.void(out, types.int64, types.uint64), generate
+
+
+@inlined
+def copy(text: Any, start: int, length: int, out: Any, at: int) -> None:
+    """Copy bytes of a text to a place. Up to seven bytes behind them are written as well, if `out` has them."""
+    done = 0
+    while done < length and start + done + BYTES <= len(text) and at + done + BYTES <= len(out):
+        put_word(out, at + done, word_at(text, start + done))
+        done += BYTES
+    while done < length:
+        out[at + done] = text[start + done]
+        done += 1
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def before_first(typing: Any, flagged: Any) -> Any:
     """How many bytes come before the first flagged one; eight if there is none."""
 

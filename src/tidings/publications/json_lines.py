@@ -73,6 +73,8 @@ def documents_of(array: pa.Array[Any]) -> tuple[Bytes, Integers, Integers]:
     begin = array.offset * width.itemsize
     bounds = np.frombuffer(memoryview(offsets), width, len(array) + 1, begin).astype(np.int64)
     text = np.frombuffer(b"" if data is None else memoryview(data), np.uint8)
+    if array.null_count == 0:
+        return text, bounds[:-1], bounds[1:]
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     return text, bounds[:-1], np.where(valid, bounds[1:], bounds[:-1])
 
