@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.compiled import reading
-from tidings.kernels.words import copy
+from tidings.kernels.codes import compare_bytes
+from tidings.kernels.compiled import inlined, reading
+from tidings.kernels.vectors import LANES, differ, first_one
+from tidings.kernels.words import BYTES, copy, put_word
 
-_WORD = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
+SPARE = BYTES
 
 
 @reading
@@ -49,40 +50,55 @@ def count_runs(numbers: Any) -> int:
     return runs
 
 
+@inlined
+def _run(out: Any, at: int, number: int, length: int, width: int) -> int:
+    """Twice the length of a run, in groups of seven bits, and its number in `width` bytes; where the next begins."""
+    twice = length << 1
+    while twice >= 128:
+        out[at] = (twice & 127) | 128
+        twice >>= 7
+        at += 1
+    put_word(out, at, np.uint64(twice) | np.uint64(number) << np.uint64(8))
+    return at + 1 + width
+
+
+@inlined
+def _beginnings(numbers: Any, at: int) -> Any:
+    """Which of the numbers from a place on, up to LANES of them, begin a run; a bit for each."""
+    if at + LANES <= len(numbers):
+        return differ(numbers, at)
+    mask = np.uint64(0)
+    for i in range(at, len(numbers)):
+        mask |= np.uint64(numbers[i] != numbers[i - 1]) << np.uint64(i - at)
+    return mask
+
+
 @reading
 def write_runs(numbers: Any, first: int, width: int, out: Any) -> int:
-    """Each run as its length (twice, in groups of seven bits) and its number in `width` bytes; the bytes written."""
-    at, i = 0, 0
-    while i < len(numbers):
-        same, begin = numbers[i], i
-        while i < len(numbers) and numbers[i] == same:
-            i += 1
-        number, twice = first + same, (i - begin) << 1
-        while twice >= 128:
-            out[at] = (twice & 127) | 128
-            twice >>= 7
-            at += 1
-        out[at] = twice
-        at += 1
-        for byte in range(width):
-            out[at] = (number >> (8 * byte)) & 255
-            at += 1
-    return at
+    """The runs, into bytes of which there are SPARE more than needed; how many are used."""
+    at, begin = 0, 0
+    for i in range(1, len(numbers), LANES):
+        mask = _beginnings(numbers, i)
+        while mask:
+            end = i + first_one(mask)
+            mask &= mask - np.uint64(1)
+            at = _run(out, at, first + numbers[begin], end - begin, width)
+            begin = end
+    return _run(out, at, first + numbers[begin], len(numbers) - begin, width)
 
 
 @reading
-def pack(numbers: Any, first: int, bits: int, words: Any) -> None:
-    """Numbers of so many bits one after the other, the lowest bit first, into words of 32 bits."""
-    held, size, at = np.uint64(0), np.uint64(0), 0
-    for i in range(len(numbers)):
-        held |= np.uint64(first + numbers[i]) << size
-        size += np.uint64(bits)
-        if size >= _WORD:
-            words[at] = held & _LOW
-            held >>= _WORD
-            size -= _WORD
-            at += 1
-    words[at] = held
+def pack(numbers: Any, first: int, bits: int, out: Any) -> None:
+    """Numbers of so many bits one after the other, the lowest bit first, into zeros of which SPARE bytes are spare.
+
+    `bits` is a multiple of four, so that two numbers are whole bytes, and each two are written on their own.
+    """
+    even = len(numbers) // 2 * 2
+    for i in range(0, even, 2):
+        low, high = np.uint64(first + numbers[i]), np.uint64(first + numbers[i + 1])
+        put_word(out, i // 2 * (bits // 4), low | high << np.uint64(bits))
+    if even < len(numbers):
+        put_word(out, even // 2 * (bits // 4), np.uint64(first + numbers[even]))
 
 
 @reading
@@ -96,3 +112,20 @@ def write_strings(text: Any, starts: Any, ends: Any, out: Any) -> int:
         copy(text, starts[i], length, out, at + 4)
         at += 4 + length
     return at
+
+
+@inlined
+def _compare(text: Any, starts: Any, ends: Any, a: int, b: int) -> int:
+    return compare_bytes(text, starts[a], ends[a] - starts[a], text, starts[b], ends[b] - starts[b])
+
+
+@reading
+def extremes(text: Any, starts: Any, ends: Any) -> Any:
+    """Which string is the smallest, and which the largest."""
+    smallest, largest = 0, 0
+    for i in range(1, len(starts)):
+        if _compare(text, starts, ends, i, smallest) < 0:
+            smallest = i
+        elif _compare(text, starts, ends, i, largest) > 0:
+            largest = i
+    return smallest, largest

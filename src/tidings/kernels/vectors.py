@@ -72,6 +72,19 @@ def equal(typing: Any, bounds: Any, at: Any, code: Any) -> _Made:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
+def differ(typing: Any, numbers: Any, at: Any) -> _Made:
+    """Which of numbers[at : at + LANES] are not the number right before them."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Sequence[Any]) -> Any:
+        vector, before = ir.VectorType(_I32, LANES), builder.sub(args[1], ir.Constant(_I64, 1))
+        places = (_place(context, builder, signature.args[0], args[0], at) for at in (args[1], before))
+        here, previous = (_load(builder, place, vector, 4) for place in places)
+        return builder.bitcast(builder.icmp_signed("!=", here, previous), _I64)
+
+    return types.uint64(numbers, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
 def compress(typing: Any, source: Any, at: Any, mask: Any, out: Any, place: Any) -> _Made:
     """Write those of source[at : at + 16] whose bit is set in the lowest 16 bits of a mask, one after the other."""
 

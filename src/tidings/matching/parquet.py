@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidings.kernels import dictionary_pages as kernel
 from tidings.matching.thrift import Value, binary, i32, i64, many, struct, varint
@@ -51,7 +50,7 @@ class Encoded(NamedTuple):
 
     rows: int
     pages: Sequence[Page]
-    bounds: tuple[str, str] | None = None
+    bounds: tuple[bytes, bytes] | None = None
 
 
 class Dictionary:
@@ -65,6 +64,15 @@ class Dictionary:
     def page(self) -> Page:
         """All strings."""
         return self._page(self._starts, self._ends)
+
+    @property
+    def bounds(self) -> tuple[bytes, bytes]:
+        """The smallest and the largest string."""
+        smallest, largest = kernel.extremes(self._text, self._starts, self._ends)
+        return self._string(smallest), self._string(largest)
+
+    def _string(self, number: int) -> bytes:
+        return self._text[self._starts[number] : self._ends[number]].tobytes()
 
     def some(self, used: Bytes) -> Page:
         """The strings whose place is marked."""
@@ -132,9 +140,8 @@ class GrowingColumn:
         self.rows += len(numbers)
 
     def encoded(self) -> Encoded:
-        strings = pa.concat_arrays(self._strings)
-        bounds = pc.min_max(strings).as_py()
-        return Encoded(self.rows, [Dictionary(strings).page, *self._pages], (bounds["min"], bounds["max"]))
+        dictionary = Dictionary(pa.concat_arrays(self._strings))
+        return Encoded(self.rows, [dictionary.page, *self._pages], dictionary.bounds)
 
 
 class _Chunk(NamedTuple):
@@ -194,8 +201,8 @@ def _replaced(numbers: Numbers, ranks: Numbers) -> Numbers:
 
 
 def _data_pages(numbers: Numbers, first: int, size: int) -> Iterator[Page]:
-    """Pages of numbers below `size`, to each of which `first` has been added."""
-    bits = max(1, (size - 1).bit_length())
+    """Pages of numbers, to each of which `first` has to be added; then they are below `size`."""
+    bits = 4 * max(1, -(-(size - 1).bit_length() // 4))
     for at in range(0, len(numbers), PAGE):
         yield _data_page(numbers[at : at + PAGE], first, bits)
 
@@ -207,13 +214,13 @@ def _data_page(numbers: Numbers, first: int, bits: int) -> Page:
     """
     rows, sample, width = len(numbers), numbers[:SAMPLE], (bits + 7) // 8
     if 8 * (1 + width) * kernel.count_runs(sample) < bits * len(sample):
-        out = np.empty(rows * (1 + width), np.uint8)
+        out = np.empty(rows * (1 + width) + kernel.SPARE, np.uint8)
         before, body = b"", out[: kernel.write_runs(numbers, first, width, out)].copy()
     else:
         groups = -(-rows // 8)
-        words = np.zeros(bits * groups // 4 + 1, np.uint32)
-        kernel.pack(numbers, first, bits, words)
-        before, body = varint(groups << 1 | 1), words.view(np.uint8)[: groups * bits]
+        out = np.zeros(groups * bits + kernel.SPARE, np.uint8)
+        kernel.pack(numbers, first, bits, out)
+        before, body = varint(groups << 1 | 1), out[: groups * bits]
     before = bytes([bits]) + before
     return _data_header(rows, len(before) + len(body)) + before, body
 
@@ -269,6 +276,6 @@ def _column_metadata(chunk: _Chunk) -> Value:
         11: i64(chunk.start),
     }
     if chunk.column.bounds is not None:
-        smallest, largest = (binary(bound.encode()) for bound in chunk.column.bounds)
+        smallest, largest = (binary(bound) for bound in chunk.column.bounds)
         described[12] = struct({3: i64(0), 5: largest, 6: smallest})
     return struct(described)
