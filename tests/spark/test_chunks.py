@@ -72,6 +72,17 @@ def test_a_file_alone_is_called_by_its_name(tmp_path):
     assert documents(tmp_path / "b c%20.json", plan(tmp_path / "b c%20.json")) == [("b c%20.json", b"{}")]
 
 
+@pytest.mark.parametrize(("cores", "chunks_of"), [(1, 2), (2, 2), (3, 3), (8, 6)])
+def test_every_core_gets_as_many_chunks_of_bounded_size(tmp_path, monkeypatch, cores, chunks_of):
+    monkeypatch.setattr(chunks, "SMALLEST_CHUNK", 1_000)
+    monkeypatch.setattr(chunks, "LARGEST_CHUNK", 4_000)
+    monkeypatch.setattr(chunks, "READ_BYTES", 50)
+    (tmp_path / "a.jsonl").write_text('{"n": 12}\n' * 600)
+    sizes = [chunk.size for chunk in plan(tmp_path, cores)]
+    assert len(sizes) == chunks_of and sum(sizes) == 6_000
+    assert max(sizes) - min(sizes) <= 50 * len(sizes)
+
+
 def test_documents_share_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "DOCUMENTS", 3)
     for i in range(7):

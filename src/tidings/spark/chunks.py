@@ -25,7 +25,6 @@ from tidings.spark.files import COMPRESSED, File, list_publications
 from tidings.spark.locations import Location, why_unreadable
 
 SMALLEST_CHUNK, LARGEST_CHUNK = 4 << 20, 128 << 20
-CHUNKS_A_CORE = 2
 READ_BYTES = 1 << 20
 DOCUMENTS = 2_000
 LINE_END = ord("\n")
@@ -89,13 +88,15 @@ class ChunkList:
 def plan(place: str | Path, cores: int = 1) -> list[Chunk]:
     """The chunks of a file or of everything in a folder, in the order of names and lines.
 
-    A few for each core, so that no core waits long for the last one; no more than that, because starting a task costs
-    some hundredths of a second, and each one's matches come with the ids of the subscriptions once more.
+    As many for each core, so that all are done at the same time. No more than it takes to keep them below
+    LARGEST_CHUNK, about a second's work: starting a task costs some hundredths of a second, and each one's matches come
+    with the ids of the subscriptions once more.
     """
     location = Location.of(place)
     listed = list_publications(place)
     total = sum(file.info.size for file in listed)
-    size = min(max(total // (cores * CHUNKS_A_CORE) + 1, SMALLEST_CHUNK), LARGEST_CHUNK)
+    rounds = max(1, -(-total // (cores * LARGEST_CHUNK)))
+    size = max(total // (cores * rounds) + 1, SMALLEST_CHUNK)
     chunks: list[Chunk] = []
     documents: list[Piece] = []
     for file in listed:
