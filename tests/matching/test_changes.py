@@ -270,6 +270,11 @@ def test_a_merge_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(OSError, match="no space left"):
         beside.finish()
     assert found(index, {"n": [1, 2]}) == {"a", "b"}
+    monkeypatch.undo()
+    beside.step()
+    beside.finish()
+    assert len(index.describe()) == 1
+    assert found(index, {"n": [1, 2]}) == {"a", "b"}
 
 
 def test_matches_outlive_the_segments_they_came_from(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def test_matches_know_their_subscriptions() -> None:
 
 
 def test_statistics_choose_the_key_not_the_text() -> None:
-    rows = {f"s{i}": f"color = 'c{i % 3}' and symbol = 'S{i % 10}' and price > {i}" for i in range(1000)}
+    rows = {f"s{i}": f"color = 'c{i % 3}' and symbol = 'S{i % 10}' and price > {i}" for i in range(3000)}
     index = Index.create()
     index.add(compiled(**rows))
     assert [(c.layout, c.key, c.cut) for c in index.describe()[0].clusters] == [

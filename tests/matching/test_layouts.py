@@ -236,7 +236,17 @@ def test_a_sample_is_enough_to_choose_pairs(monkeypatch: pytest.MonkeyPatch) -> 
     published: list[Event] = [
         {f"a{k}": [int(v)] for k, v in enumerate(rng.integers(0, 40, 6))} for _ in range(300)
     ]
-    assert found(index_of(held), published) == found(whole, published)
+    from_sample = index_of(held)
+    assert all(cluster.second for cluster in from_sample.describe()[0].clusters)
+    assert found(from_sample, published) == found(whole, published)
+
+
+def test_clauses_of_very_many_equalities_are_paired_by_their_best() -> None:
+    """All pairs of a hundred equalities would be thousands for each clause."""
+    held = [" and ".join(f"a{k} = {(n * k) % 7}" for k in range(100)) for n in range(300)]
+    index = index_of(held)
+    published: list[Event] = [{f"a{k}": [(n * k) % 7] for k in range(100)} for n in range(10)]
+    assert found(index, published) == defined(held, published)
 
 
 def test_codes_too_far_apart_for_narrow_rows() -> None:

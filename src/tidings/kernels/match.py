@@ -156,9 +156,8 @@ def _match_one(
     atom, end, always, visit, last_visit = batch.starts[row], batch.starts[row + 1], 0, 0, 0
     if atom < end:
         visit, last_visit = _visits(batch, clusters, atom)
-    while (
-        True
-    ):  # one place where rows are checked: the code for that is long, and compiled in wherever it is called
+    # Rows are checked in one place of this loop: the code for that is long, and compiled in wherever it is called.
+    while True:
         waiting = 0
         while atom < end and waiting <= VISITS:
             if visit < last_visit:

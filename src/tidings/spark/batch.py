@@ -205,9 +205,8 @@ def _run(
     held = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
     folder = str(index.folder.absolute())
     job = Job(publications, work.uri, held, folder, index.version, request.id_field, schema)
-    numbers = session.range(
-        0, len(chunks), 1, len(chunks)
-    )  # a partition for each: nothing has to be exchanged
+    # A partition for each: nothing has to be exchanged.
+    numbers = session.range(0, len(chunks), 1, len(chunks))
     reported = numbers.mapInArrow(stage(job), "report string")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(reported.collect)

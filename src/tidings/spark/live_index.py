@@ -57,10 +57,8 @@ def open_current(segments: Path) -> Index | None:
             index = Index.open(segments / state.folder, state.index)
             index.paths  # noqa: B018  maps all files: from now on it does not matter who deletes them
             return index
-        except (
-            SetupError,
-            FileNotFoundError,
-        ):  # the stream has gone on and tidied up since we read the state
+        except (SetupError, FileNotFoundError):
+            # The stream has gone on and tidied up since we read the state.
             if not tries_left:
                 raise
     return None

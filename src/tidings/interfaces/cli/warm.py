@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.interfaces.cli import auctions
 
 if TYPE_CHECKING:
+    from tidings.atoms import Event
     from tidings.schema.event_schema import EventSchema
 
 PLAIN = (
@@ -27,6 +28,7 @@ PLAIN = (
     "sold.at > 2024-05-01 or sold = true",
 )
 EVENTS = 60
+RANGES = 1200
 
 
 def warm_up() -> int:
@@ -39,7 +41,7 @@ def warm_up() -> int:
     for name in (auctions.FURNITURE, auctions.CURIOSITIES):
         schema = extend(schema, parts_of_text(auctions.schema_text(name))).schema
     wishes = [wish.text for wish in (*auctions.WISHES, auctions.LATER_WISH)]
-    return _matched(wishes, schema) + _matched(PLAIN, None)
+    return _matched(wishes, schema) + _matched(PLAIN, None) + _in_every_layout()
 
 
 def _matched(texts: Sequence[str], schema: EventSchema | None) -> int:
@@ -59,6 +61,26 @@ def _matched(texts: Sequence[str], schema: EventSchema | None) -> int:
         job = Job(str(index.folder), version, dump(schema) if schema else None, "id", folder, True)
         [report] = stage(job)([_publications()])
     return int(json.loads(report["report"][0].as_py())["found"])
+
+
+def _in_every_layout() -> int:
+    """Match one event and many, and what a removal leaves, with clauses enough to be laid out as millions are."""
+    from tidings.compiler.pipeline import compile_many
+    from tidings.matching.index import Index
+    from tidings.model import Subscription
+
+    quotes = [f"symbol = 'S{n % 5}' and price > {n}" for n in range(RANGES)]
+    ranges = [
+        " and ".join(f"a{(n + 3 * k) % 20} between {n} and {n + 9}" for k in range(8)) for n in range(RANGES)
+    ]
+    event: Event = {"symbol": ["S1"], "price": [300], **{f"a{k}": [200] for k in range(20)}}
+    found = 0
+    for texts in (quotes, ranges):
+        index = Index.create()
+        index.add(compile_many(Subscription(str(n), "warm", "predicates", t) for n, t in enumerate(texts)))
+        index.remove(["0"])
+        found += len(index.match([event])) + len(index.match([event] * EVENTS * 5))
+    return found
 
 
 def _publications() -> Any:

@@ -1,6 +1,7 @@
 """What matching is expected to cost: the figures by which the builder chooses between layouts.
 
-Nanoseconds on one core of a server processor, from the benchmarks' workloads (decision 0010); only their ratios matter.
+Nanoseconds on one core of a server processor, rounded by hand from how long the layouts took for S, E and H when they
+were written (decision 0010); only their ratios matter.
 What a publication looks like is not known when a segment is built. Its values are thought to be spread as the constants
 are, and it is thought to have `ATTRIBUTES` attributes.
 """

@@ -183,6 +183,10 @@ class Index:
             return None
         return self._plan(parts)
 
+    def abandon(self, merge: Merge) -> None:
+        """Give up a planned merge: its segments may be merged again."""
+        del self._merging[merge.name]
+
     def adopt(self, merge: Merge) -> int:
         """Put a merged segment in the place of those it was made from. The new version."""
         del self._merging[merge.name]

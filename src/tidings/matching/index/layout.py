@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tidings.errors import TidingsError
 from tidings.kernels import clusters as kernel
 from tidings.kernels.clusters import Clusters
 from tidings.kernels.vectors import LANES
@@ -96,7 +97,7 @@ class Layout:
         codes = c.low[key[order]].astype(np.int64)
         base, span = int(codes[0]), (int(codes[-1]) - int(codes[0])) // 2 + 1
         pairs = span * int(self._parts["second_count"][-1][0])
-        if way.second is not None and pairs <= 4 * len(codes) + 1024:
+        if way.second is not None and pairs <= 32 * len(codes) + 1024:
             second = c.low[way.second[order]].astype(np.int64) - int(self._parts["second_base"][-1][0])
             place = ((codes - base) >> 1) * (pairs // span) + (second >> 1)
             counts = np.bincount(place, minlength=pairs)
@@ -201,6 +202,8 @@ class Layout:
         array = np.asarray(values).astype(dtype, copy=False)
         self._parts[name].append(array)
         self._sizes[name] += len(array)
+        if self._sizes[name] > kernel.LAST:
+            raise TidingsError(f"a segment has no room for more than {kernel.LAST:,} entries in {name}")
 
     def _joined(self, name: str) -> npt.NDArray[Any]:
         parts = self._parts.get(name)

@@ -65,8 +65,10 @@ class Matcher:
         """The pairs of a few publications; None if they are out of the ordinary."""
         if self._has_tiles:
             return None
-        # Taking from a list and putting back are single steps: no other thread gets the same room meanwhile.
-        kept = self._kept.pop() if self._kept else self._room(atoms.paths)
+        try:  # taking from a list is a single step: no other thread gets the same room
+            kept = self._kept.pop()
+        except IndexError:
+            kept = self._room(atoms.paths)
         if kept.names is not atoms.paths and kept.names != atoms.paths:
             kept = self._room(atoms.paths)
         pairs = np.empty(2 * FEW_PAIRS, np.int32)
@@ -185,7 +187,7 @@ class Matcher:
                 room = found
             else:
                 yield some, self._grouped(candidates, found, len(some))
-                first += len(some)
+                first, size = first + len(some), min(sifting.BATCH, 2 * size)
 
     def _grouped(self, candidates: sifting.Candidates, found: int, count: int) -> sifting.Sifted:
         starts, rows = np.zeros(count + 1, np.int64), np.empty(found, np.int32)

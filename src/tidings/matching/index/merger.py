@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from tidings.compiler.plan import Compiled
@@ -34,8 +34,7 @@ class Merger:
             if merge.subscriptions > AT_ONCE:
                 self._running = merge, self._thread.submit(merge.write)
             else:
-                merge.write()
-                self._index.adopt(merge)
+                self._finished(merge, merge.write)
 
     def finish(self) -> None:
         """Wait for the merge that is under way, and adopt it."""
@@ -45,5 +44,13 @@ class Merger:
     def _adopt(self) -> None:
         merge, written = self._running  # type: ignore[misc]
         self._running = None
-        written.result()
+        self._finished(merge, written.result)
+
+    def _finished(self, merge: Merge, written: Callable[[], None]) -> None:
+        """Adopt a merge when it is written. One that fails leaves its segments to a later one."""
+        try:
+            written()
+        except BaseException:
+            self._index.abandon(merge)
+            raise
         self._index.adopt(merge)

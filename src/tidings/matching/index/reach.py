@@ -1,9 +1,10 @@
 """Reach: how clauses of many different shapes with equalities are brought into few clusters.
 
 Each cluster is a visit per publication, so there should be few, and each visit should find few clauses. A pair of
-equalities is selective; the pairs are chosen greedily, the one that serves the most clauses first, until none serves
-enough to be worth its visit. (With five equalities out of ten attributes, eight or so of the 45 pairs serve all.) What
-is left is reached through its best equality alone.
+equalities is selective; the pairs are chosen greedily, the one that saves the most first, until none saves enough to
+be worth its visit. With five equalities out of ten attributes, ten or so of the 45 pairs serve all. If some values are
+much more frequent than others, more pairs pay, for a clause is best reached through its rarest values. What is left is
+reached through its best equality alone.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from tidings.matching.index import cost
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.lowered import Clauses, Numbers, Shares, least_of, list_index
+from tidings.matching.index.lowered import Clauses, Doubles, Numbers, Shares, least_of, list_index
 
 SAMPLE = 20_000
 """So many clauses tell which pairs are worth having."""
+
+MOST_PAIRS = 512
+MOST_EQUALITIES = 8
+"""A clause with more is paired by its best ones only: all pairs of a hundred would be thousands."""
 
 Pair = tuple[int, int]
 
@@ -49,7 +53,7 @@ def reach(clauses: Clauses, found: Reached, derived: Sequence[bool]) -> Iterator
     """Clauses with equalities by the pair of columns, or the column, that leads to them."""
     if not len(found.rows):
         return
-    held = _Equalities.of(clauses, found.rows)
+    held = _Equalities.of(clauses, found.rows).best()
     pairs = held.sampled().chosen_pairs(len(found.rows))
     number, first, second = held.assigned(pairs)
     for which in range(len(pairs)):
@@ -96,6 +100,18 @@ class _Equalities:
         index, starts = list_index(self.starts, rows)
         return _Equalities(starts, self.tests[index], self.column[index], self.share[index])
 
+    def best(self) -> _Equalities:
+        """The same with the most selective equalities of each clause only."""
+        counts = np.diff(self.starts)
+        if counts.max(initial=0) <= MOST_EQUALITIES:
+            return self
+        owner = np.repeat(np.arange(len(counts)), counts)
+        ranked = np.lexsort((self.share, owner))
+        place = np.arange(len(ranked)) - self.starts[owner]  # ranked keeps the clauses where they are
+        kept = np.sort(ranked[place < MOST_EQUALITIES])
+        starts = starts_of(np.minimum(counts, MOST_EQUALITIES))
+        return _Equalities(starts, self.tests[kept], self.column[kept], self.share[kept])
+
     def sampled(self) -> _Equalities:
         count = len(self.starts) - 1
         if count <= SAMPLE:
@@ -110,47 +126,48 @@ class _Equalities:
             yield rows, self.starts[rows][:, None] + np.arange(count)
 
     def chosen_pairs(self, total: int) -> list[Pair]:
-        """The pairs worth a cluster each, best first; `total` clauses are as these are."""
-        pair, clause, weight = self._instances()
+        """The pairs worth a cluster each, best first; `total` clauses are as these are.
+
+        `held` is how often a clause is looked at, through what was chosen so far or its best equality alone. A pair
+        gains what it takes off that.
+        """
+        pair, clause, share = self._instances()
         if not len(pair):
             return []
         named, number = np.unique(pair, return_inverse=True)
-        order = np.argsort(clause, kind="stable")
-        number, clause, weight = number[order], clause[order], weight[order]
         starts = starts_of(np.bincount(clause, minlength=len(self.starts) - 1))
-        gains = np.bincount(number, weight, len(named))
-        holders = np.argsort(number, kind="stable")
-        held = starts_of(np.bincount(number, minlength=len(named)))
-        open_, chosen = np.ones(len(self.starts) - 1, bool), []
-        worth = cost.VISIT / cost.CHECK * (len(self.starts) - 1) / total
-        while gains.max() > worth:
+        by_pair, ends = np.argsort(number, kind="stable"), starts_of(np.bincount(number))
+        held = least_of(self.share, self.starts).astype(np.float64)
+        gains = np.bincount(number, np.maximum(0.0, held[clause] - share), len(named))
+        worth, chosen = cost.VISIT / cost.CHECK * (len(self.starts) - 1) / total, list[Pair]()
+        while gains.max() > worth and len(chosen) < MOST_PAIRS:
             best = int(np.argmax(gains))
             chosen.append((int(named[best] >> 32), int(named[best] & 0xFFFFFFFF)))
-            mine = clause[holders[held[best] : held[best + 1]]]
-            mine = np.unique(mine[open_[mine]])
-            open_[mine] = False
-            gone, _ = list_index(starts, mine)
-            gains -= np.bincount(number[gone], weight[gone], len(named))
+            mine = by_pair[ends[best] : ends[best + 1]]
+            mine = mine[share[mine] < held[clause[mine]]]
+            touched, _ = list_index(starts, np.unique(clause[mine]))
+            before = np.maximum(0.0, held[clause[touched]] - share[touched])
+            np.minimum.at(held, clause[mine], share[mine])
+            after = np.maximum(0.0, held[clause[touched]] - share[touched])
+            gains -= np.bincount(number[touched], before - after, len(named))
             gains[best] = 0.0
         return chosen
 
-    def _instances(self) -> tuple[Numbers, Numbers, npt.NDArray[np.float64]]:
-        """Every pair of equalities of every clause: the two columns as one number, the clause, what the pair saves.
-
-        A pair saves looking at the clause whenever its better equality holds and the other one does not.
-        """
-        pairs, clauses, weights = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
+    def _instances(self) -> tuple[Numbers, Numbers, Doubles]:
+        """Every pair of equalities of every clause, by clause: the columns as one number, the clause, both's share."""
+        pairs, clauses, shares = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
         for rows, places in self.by_count():
             for i, j in combinations(range(places.shape[1]), 2):
                 a, b = places[:, i], places[:, j]
                 pairs.append(self.column[a] << 32 | self.column[b])
                 clauses.append(rows)
-                shares = self.share[a].astype(np.float64), self.share[b].astype(np.float64)
-                weights.append(np.minimum(*shares) * (1.0 - np.maximum(*shares)))
-        return np.concatenate(pairs), np.concatenate(clauses), np.concatenate(weights)
+                shares.append(self.share[a].astype(np.float64) * self.share[b])
+        pair, clause, share = np.concatenate(pairs), np.concatenate(clauses), np.concatenate(shares)
+        order = np.argsort(clause, kind="stable")
+        return pair[order], clause[order], share[order]
 
     def assigned(self, pairs: Sequence[Pair]) -> tuple[Numbers, Numbers, Numbers]:
-        """For each clause the number of the first pair it has (-1 for none) and its two tests."""
+        """For each clause the number of the pair that holds least often (-1 for none) and its two tests."""
         count = len(self.starts) - 1
         number, first, second = np.full(count, -1), np.full(count, -1), np.full(count, -1)
         if not pairs:
@@ -158,14 +175,15 @@ class _Equalities:
         compact, rank = _ranks(pairs)
         for rows, places in self.by_count():
             columns = compact[np.minimum(self.column[places], len(compact) - 1)]
-            best = np.full(len(rows), len(pairs))
+            least = np.full(len(rows), np.inf)
             for i, j in combinations(range(places.shape[1]), 2):
                 found = rank[columns[:, i], columns[:, j]]
-                better = found < best
-                best[better] = found[better]
+                share = self.share[places[:, i]].astype(np.float64) * self.share[places[:, j]]
+                better = (found < len(pairs)) & (share < least)
+                least[better] = share[better]
+                number[rows[better]] = found[better]
                 first[rows[better]] = self.tests[places[better, i]]
                 second[rows[better]] = self.tests[places[better, j]]
-            number[rows] = np.where(best < len(pairs), best, -1)
         return number, first, second
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tidings.kernels import clusters as kernel
 from tidings.matching.index import cost
 from tidings.matching.index.cost import Estimate
-from tidings.matching.index.lowered import Clauses, Flags, Numbers, least_of
+from tidings.matching.index.lowered import Clauses, Flags, Numbers, Shares, least_of
 from tidings.matching.index.reach import Reached, best_equality, reach
 
 UNIFORM_FROM = 64
@@ -18,6 +18,9 @@ UNIFORM_FROM = 64
 
 SPARSE_BELOW = 4.0
 """If key and cut leave fewer clauses than this, comparing them in columns gains nothing: they may stand with others."""
+
+PAIRS_BELOW = 16.0
+"""So many times as many are better reached through a pair of equalities, with clauses of other shapes."""
 
 TILES_FROM = 1024
 """Fewer clauses are not worth bitmaps."""
@@ -89,9 +92,7 @@ def _columns(clauses: Clauses, rows: Numbers) -> Way | None:
     ranked = sorted(range(len(shares)), key=lambda t: (not is_equality[t], shares[t]))
     key = ranked.pop(0) if is_equality[ranked[0]] else None
     cut = ranked[0] if ranked else None
-    if key is not None and len(rows) * shares[key] * (
-        shares[cut] if cut is not None and is_equality[cut] else 1.0
-    ) < SPARSE_BELOW:  # fmt: skip
+    if key is not None and _is_sparse(len(rows) * float(shares[key]), cut, shares, is_equality):
         return None
     estimate = cost.columns_estimate(
         len(rows),
@@ -106,6 +107,14 @@ def _columns(clauses: Clauses, rows: Numbers) -> Way | None:
         key=tests[:, key] if key is not None else None,
         cut=tests[:, cut] if cut is not None else None,
     )
+
+
+def _is_sparse(left: float, cut: int | None, shares: Shares, is_equality: Flags) -> bool:
+    """Whether so few rows of a bucket are left that comparing them in columns gains nothing."""
+    if cut is None or not is_equality[cut]:
+        return left < SPARSE_BELOW
+    # The alternative is a pair of equalities, which leads to these rows without any search.
+    return left * float(shares[cut]) < PAIRS_BELOW * SPARSE_BELOW
 
 
 def _through_key(clauses: Clauses, reached: Reached, present: float) -> Iterator[Way]:
