@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from benchmarks import engines
 from benchmarks.definition import matches
 from benchmarks.engines import IndexEngine, PlainEngine, TextEngine
 from benchmarks.harness import Bench
@@ -225,6 +226,16 @@ def test_draws() -> None:
     drawn = np.bincount(zipf(rng, 4, 20_000), minlength=4) / 20_000
     assert drawn.tolist() == pytest.approx(shares(4).tolist(), abs=0.02)
     assert shares(4).tolist() == pytest.approx([12 / 25, 6 / 25, 4 / 25, 3 / 25])
+
+
+def test_what_is_too_much_for_one_segment_is_added_in_several_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "MOST_TESTS", 2000)
+    workload, engine = ads(700, 50), IndexEngine()
+    engine.prepare(workload.subscriptions)
+    engine.build()
+    engine.give(workload.events)
+    assert len(engine.index.describe()) > 2
+    assert engine.counts(engine.match()).tolist() == _matches(workload).tolist()
 
 
 def test_the_harness_reports_the_matches_of_an_event() -> None:
