@@ -1,13 +1,16 @@
 """CLIPS (a Rete network in C, by clipspy): subscriptions as facts, a rule for each combination of equalities.
 
     (defrule match0
-      (event (q0 ?q0) (a1 ?a1))
-      (clause0 (owner ?owner) (q0 ?q0) (l1 ?l1&:(>= ?a1 ?l1)))
+      (event (a0 ?a0) (a1 ?a1))
+      (clause0 (owner ?owner) (q0 ?a0) (l1 ?l1&:(<= ?l1 ?a1)))
       => (found ?owner))
 
 The network hashes its memories by what is compared by equality, so an event is joined with the clauses of its symbol
 only. A rule for each subscription, the other way to write it, matches faster with some thousands of subscriptions, but
 ten thousand rules take as long to build as half a million facts.
+
+Facts are asserted by functions in CLIPS and events retracted by a rule there. A fact that Python gets hold of is never
+freed (clipspy 1.0.6), and matching then gets slower with every event.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from benchmarks.engine import Counts, Engine, NotHere
 from benchmarks.peers.intervals import MOST, intervals
 from benchmarks.peers.relations import Counting, Wide, relations
 from benchmarks.workloads import Events, Subscriptions
+
+NIL = clips.Symbol("nil")
 
 
 class Clips(Engine):
@@ -39,22 +44,20 @@ class Clips(Engine):
         self._environment.define_function(self._found.append, name="found")
         for construct in _constructs(self._wide):
             self._environment.build(construct)
-        templates = [self._environment.find_template(f"clause{at}") for at in range(len(self._wide.shapes))]
-        for shape, fact in self._facts:
-            templates[shape].assert_fact(**fact)
-        self._event = self._environment.find_template("event")
+        for function, values in self._facts:
+            self._environment.call(function, *values)
+        del self._facts
 
     def give(self, events: Events) -> None:
         rows = self._wide.events(self._asked.asked(events))["events"].drop_columns("id").to_pylist()
-        self._events = [{at: value for at, value in row.items() if value is not None} for row in rows]
+        self._events = [[NIL if value is None else value for value in row.values()] for row in rows]
 
     def match(self) -> list[list[int]]:
         return [self._one(event) for event in self._events]
 
-    def _one(self, event: dict[str, int]) -> list[int]:
-        fact = self._event.assert_fact(**event)
+    def _one(self, event: list[int | clips.Symbol]) -> list[int]:
+        self._environment.call("publish", *event)
         self._environment.run()
-        fact.retract()
         owners = self._found.copy()
         self._found.clear()
         return owners
@@ -63,12 +66,12 @@ class Clips(Engine):
         return np.array([len(set(owners)) for owners in answer], np.int64)
 
 
-def _facts(wide: Wide) -> Iterator[tuple[int, dict[str, int]]]:
-    """Each clause's shape and fact."""
-    names = [_slots(wide, shape) for shape in range(len(wide.shapes))]
+def _facts(wide: Wide) -> Iterator[tuple[str, list[int]]]:
+    """For each clause the function that takes it, and its values."""
+    slots = [_slots(wide, shape) for shape in range(len(wide.shapes))]
     columns = {name: column.tolist() for name, column in wide.columns.items()}
     for row, shape in enumerate(wide.shape.tolist()):
-        yield shape, {name: columns[name][row] for name in names[shape]}
+        yield f"subscribe{shape}", [columns[name][row] for name in slots[shape]]
 
 
 def _slots(wide: Wide, shape: int) -> list[str]:
@@ -78,19 +81,23 @@ def _slots(wide: Wide, shape: int) -> list[str]:
 
 
 def _constructs(wide: Wide) -> Iterator[str]:
-    attributes = wide.equal + wide.ranged
-    yield f"(deftemplate event {_declared(f'a{at}' for at in attributes)})"
+    yield from _template("event", "publish", [f"a{at}" for at in sorted(wide.equal + wide.ranged)])
+    yield "(defrule matched (declare (salience -1)) ?event <- (event) => (retract ?event))"
     for shape in range(len(wide.shapes)):
         slots = _slots(wide, shape)
-        asked = sorted({int(name[1:]) for name in slots[1:]})
-        event = " ".join(f"(a{at} ?a{at}&~nil)" for at in asked)
-        tests = " ".join(map(_test, slots[1:]))
-        yield f"(deftemplate clause{shape} {_declared(slots)})"
-        yield f"(defrule match{shape} (event {event}) (clause{shape} (owner ?owner) {tests}) => (found ?owner))"
+        event = " ".join(f"(a{at} ?a{at}&~nil)" for at in sorted({int(name[1:]) for name in slots[1:]}))
+        clause = " ".join(["(owner ?owner)", *map(_test, slots[1:])])
+        yield from _template(f"clause{shape}", f"subscribe{shape}", slots)
+        yield f"(defrule match{shape} (event {event}) (clause{shape} {clause}) => (found ?owner))"
 
 
-def _declared(slots: Iterator[str] | list[str]) -> str:
-    return " ".join(f"(slot {name})" for name in slots)
+def _template(name: str, function: str, slots: list[str]) -> Iterator[str]:
+    """A kind of fact, and a function that asserts one."""
+    declared = " ".join(f"(slot {slot})" for slot in slots)
+    variables = " ".join(f"?{slot}" for slot in slots)
+    filled = " ".join(f"({slot} ?{slot})" for slot in slots)
+    yield f"(deftemplate {name} {declared})"
+    yield f"(deffunction {function} ({variables}) (assert ({name} {filled})) TRUE)"
 
 
 def _test(slot: str) -> str:

@@ -48,7 +48,7 @@ class Polars(Engine):
         return np.bincount(answer["event"].to_numpy(), minlength=self._count)
 
     def nbytes(self) -> int:
-        return sum(frame.estimated_size() for frame in self._plan.frames)
+        return sum(int(frame.estimated_size()) for frame in self._plan.frames)
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:

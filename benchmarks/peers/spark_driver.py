@@ -61,7 +61,7 @@ class Driver:
         store = context.statusStore()
         jobs = _items(store.jobsList(None))
         stages = _items(max(jobs, key=lambda job: job.jobId()).stageIds())
-        return sum(store.lastStageAttempt(stage).executorCpuTime() for stage in stages) / NANOSECONDS
+        return sum(int(store.lastStageAttempt(stage).executorCpuTime()) for stage in stages) / NANOSECONDS
 
 
 def _items(sequence: Any) -> list[Any]:

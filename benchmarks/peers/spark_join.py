@@ -54,7 +54,7 @@ class Spark(Engine):
 
     def build(self) -> None:
         answers = [self._ask("table", name, path) for name, path in self._files.items()]
-        self._seconds = sum(each["seconds"] for each in answers)
+        self._seconds = sum(float(each["seconds"]) for each in answers)
 
     def give(self, events: Events) -> None:
         self._count = len(events)
@@ -62,7 +62,7 @@ class Spark(Engine):
             self._ask("table", name, path)
 
     def match(self) -> None:
-        self._seconds = self._ask("match", self._relations.query)["seconds"]
+        self._seconds = float(self._ask("match", self._relations.query)["seconds"])
 
     def counts(self, answer: None) -> Counts:
         found = self._ask("count", self._relations.query)

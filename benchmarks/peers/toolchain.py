@@ -46,12 +46,16 @@ def _fetch_jars(artifact: str, folder: Path) -> None:
     group, name, version = artifact.split(":")
     pom = folder / "pom.xml"
     pom.write_text(POM.format(group=group, artifact=name, version=version))
-    goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
+    goal: list[str | Path] = [
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={folder}",
+        "-DincludeScope=runtime",
+    ]
     _run([tool("mvn"), "-B", "-q", "-f", pom, *goal], f"Maven could not fetch {artifact}")
 
 
 def _compile_java(sources: Sequence[Path], jars: Path, folder: Path) -> None:
-    command = [tool("javac"), "-cp", f"{jars}/*", "-d", folder, *sources]
+    command: list[str | Path] = [tool("javac"), "-cp", f"{jars}/*", "-d", folder, *sources]
     _run(command, "javac could not compile the driver")
 
 

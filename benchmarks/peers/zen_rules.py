@@ -36,10 +36,10 @@ class Zen(Engine):
     def give(self, events: Events) -> None:
         self._events = dictionaries(self._asked, events)
 
-    def match(self) -> list[dict[str, Any]]:
+    def match(self) -> list[Any]:
         return [self._decision.evaluate(event) for event in self._events]
 
-    def counts(self, answer: list[dict[str, Any]]) -> Counts:
+    def counts(self, answer: list[Any]) -> Counts:
         owners = ({row["subscription"] for row in each["result"]} for each in answer)
         return np.array([len(found) for found in owners], np.int64)
 
