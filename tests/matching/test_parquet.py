@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidings.errors import InputError
 from tidings.matching import parquet
 from tidings.matching.parquet import Dictionary, Encoded, GrowingColumn, KnownColumn, ParquetFile
 
@@ -92,6 +93,13 @@ def test_a_column_says_between_which_strings_it_lies() -> None:
     assert (group.column(0).statistics.min, group.column(0).statistics.max) == ("a", "ü")
     assert group.column(0).statistics.null_count == 0
     assert not group.column(1).is_stats_set
+
+
+def test_more_bytes_than_a_page_can_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "MOST_BYTES", 30)
+    assert known(["x" * 26], [0]).rows == 1
+    with pytest.raises(InputError, match="too long for Parquet; received 31 bytes"):
+        known(["x" * 27], [0])
 
 
 def test_a_file_without_rows_has_its_columns() -> None:

@@ -20,20 +20,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.errors import InputError
 from tidings.kernels import dictionary_pages as kernel
-from tidings.matching.thrift import Value, binary, i32, i64, many, struct, varint
+from tidings.matching.parquet_headers import ColumnChunk, data_header, dictionary_header, footer
+from tidings.matching.thrift import varint
 from tidings.publications.json_lines import documents_of
 
 PAGE = 1 << 17
 """Rows of a page. A multiple of eight: numbers are packed in groups of eight."""
 
 SAMPLE = 4096
+MOST_BYTES = (1 << 31) - 1
+"""Of a page: its header counts them in 32 bits."""
 
 MAGIC = b"PAR1"
-_BYTE_ARRAY, _REQUIRED, _UTF8 = 6, 0, 0
-_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
-_PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
-_UNCOMPRESSED = 0
 
 Numbers = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
@@ -80,9 +80,14 @@ class Dictionary:
         return self._page(self._starts[where], self._ends[where])
 
     def _page(self, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Page:
-        out = np.empty(int((ends - starts).sum()) + 4 * len(starts), np.uint8)
+        size = int((ends - starts).sum()) + 4 * len(starts)
+        if size > MOST_BYTES:
+            raise InputError(
+                "the ids are too long for Parquet", received=f"{size:,} bytes of them in one column"
+            )
+        out = np.empty(size, np.uint8)
         kernel.write_strings(self._text, starts, ends, out)
-        return _dictionary_header(len(starts), len(out)), out
+        return dictionary_header(len(starts), len(out)), out
 
 
 class KnownColumn:
@@ -144,16 +149,6 @@ class GrowingColumn:
         return Encoded(self.rows, [dictionary.page, *self._pages], dictionary.bounds)
 
 
-class _Chunk(NamedTuple):
-    """Where a column of a row group stands in the file."""
-
-    name: str
-    column: Encoded
-    start: int
-    first_page: int
-    end: int
-
-
 class ParquetFile:
     """Writes row groups to a sink, and the footer when it is closed. The columns are strings, and never null."""
 
@@ -161,7 +156,7 @@ class ParquetFile:
         self._sink = sink
         self._names = names
         self._at = 0
-        self._groups: list[list[_Chunk]] = []
+        self._groups: list[list[ColumnChunk]] = []
         self._write(MAGIC)
 
     def write(self, columns: Sequence[Encoded]) -> None:
@@ -169,16 +164,16 @@ class ParquetFile:
         self._groups.append([self._column(*each) for each in zip(self._names, columns, strict=True)])
 
     def close(self) -> None:
-        footer = _file_metadata(self._names, self._groups).data
-        self._write(footer, len(footer).to_bytes(4, "little"), MAGIC)
+        end = footer(self._names, self._groups)
+        self._write(end, len(end).to_bytes(4, "little"), MAGIC)
 
-    def _column(self, name: str, column: Encoded) -> _Chunk:
+    def _column(self, name: str, column: Encoded) -> ColumnChunk:
         start, (dictionary, *pages) = self._at, column.pages
         self._write(*dictionary)
         first_page = self._at
         for page in pages:
             self._write(*page)
-        return _Chunk(name, column._replace(pages=()), start, first_page, self._at)
+        return ColumnChunk(name, column.rows, start, first_page, self._at, column.bounds)
 
     def _write(self, *parts: Any) -> None:
         for part in parts:
@@ -222,60 +217,4 @@ def _data_page(numbers: Numbers, first: int, bits: int) -> Page:
         kernel.pack(numbers, first, bits, out)
         before, body = varint(groups << 1 | 1), out[: groups * bits]
     before = bytes([bits]) + before
-    return _data_header(rows, len(before) + len(body)) + before, body
-
-
-def _data_header(rows: int, size: int) -> bytes:
-    page = {1: i32(rows), 2: i32(_RLE_DICTIONARY), 3: i32(_RLE), 4: i32(_RLE)}
-    return struct({1: i32(_DATA_PAGE), 2: i32(size), 3: i32(size), 5: struct(page)}).data
-
-
-def _dictionary_header(strings: int, size: int) -> bytes:
-    page = struct({1: i32(strings), 2: i32(_PLAIN)})
-    return struct({1: i32(_DICTIONARY_PAGE), 2: i32(size), 3: i32(size), 7: page}).data
-
-
-def _file_metadata(names: Sequence[str], groups: Sequence[Sequence[_Chunk]]) -> Value:
-    root = struct({4: binary(b"schema"), 5: i32(len(names))})
-    rows = sum(group[0].column.rows for group in groups)
-    by_bytes = struct({1: struct({})})  # how bounds compare: as the type of the column says
-    return struct(
-        {
-            1: i32(2),
-            2: many([root, *map(_column_schema, names)]),
-            3: i64(rows),
-            4: many([_group_metadata(group) for group in groups]),
-            6: binary(b"tidings"),
-            7: many([by_bytes] * len(names)),
-        }
-    )
-
-
-def _column_schema(name: str) -> Value:
-    text = struct({1: struct({})})
-    return struct({1: i32(_BYTE_ARRAY), 3: i32(_REQUIRED), 4: binary(name.encode()), 6: i32(_UTF8), 10: text})
-
-
-def _group_metadata(chunks: Sequence[_Chunk]) -> Value:
-    size = sum(chunk.end - chunk.start for chunk in chunks)
-    columns = many([struct({2: i64(0), 3: _column_metadata(chunk)}) for chunk in chunks])
-    return struct({1: columns, 2: i64(size), 3: i64(chunks[0].column.rows), 6: i64(size)})
-
-
-def _column_metadata(chunk: _Chunk) -> Value:
-    size = chunk.end - chunk.start
-    described = {
-        1: i32(_BYTE_ARRAY),
-        2: many([i32(encoding) for encoding in (_PLAIN, _RLE, _RLE_DICTIONARY)]),
-        3: many([binary(chunk.name.encode())]),
-        4: i32(_UNCOMPRESSED),
-        5: i64(chunk.column.rows),
-        6: i64(size),
-        7: i64(size),
-        9: i64(chunk.first_page),
-        11: i64(chunk.start),
-    }
-    if chunk.column.bounds is not None:
-        smallest, largest = (binary(bound) for bound in chunk.column.bounds)
-        described[12] = struct({3: i64(0), 5: largest, 6: smallest})
-    return struct(described)
+    return data_header(rows, len(before) + len(body)) + before, body
