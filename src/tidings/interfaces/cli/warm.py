@@ -41,7 +41,7 @@ def warm_up() -> int:
     for name in (auctions.FURNITURE, auctions.CURIOSITIES):
         schema = extend(schema, parts_of_text(auctions.schema_text(name))).schema
     wishes = [wish.text for wish in (*auctions.WISHES, auctions.LATER_WISH)]
-    return _matched(wishes, schema) + _matched(PLAIN, None) + _in_every_layout()
+    return _matched(wishes, schema) + _matched(PLAIN, None) + _in_every_layout() + _from_files()
 
 
 def _matched(texts: Sequence[str], schema: EventSchema | None) -> int:
@@ -81,6 +81,27 @@ def _in_every_layout() -> int:
         index.remove(["0"])
         found += len(index.match([event])) + len(index.match([event] * EVENTS * 5))
     return found
+
+
+def _from_files() -> int:
+    """Match files as tasks of the batch job would: one with fewer matches than there are subscriptions, one with more."""
+    from tidings.compiler.pipeline import compile_many
+    from tidings.matching.index import Index
+    from tidings.model import Subscription
+    from tidings.spark.batch_task import Job, match_chunk
+    from tidings.spark.chunks import ChunkList, plan
+    from tidings.spark.locations import Location
+
+    texts = [f"price > {n}" for n in range(EVENTS)]
+    with TemporaryDirectory() as folder:
+        index = Index.create(Path(folder, "segments"))
+        index.add(compile_many(Subscription(str(n), "warm", "predicates", t) for n, t in enumerate(texts)))
+        events, place = Path(folder, "events"), Location.of(folder)
+        events.mkdir()
+        for name, count in (("few", 2), ("many", EVENTS)):
+            (events / f"{name}.jsonl").write_text('{"price": 9}\n' * count)
+        job = Job(place.uri, place.uri, ChunkList("", ()), str(index.folder), index.version, "id", None)
+        return sum(match_chunk(job, number, chunk).matches for number, chunk in enumerate(plan(events)))
 
 
 def _publications() -> Any:
