@@ -84,7 +84,7 @@ def _in_every_layout() -> int:
 
 
 def _from_files() -> int:
-    """Match files as tasks of the batch job would: one with fewer matches than there are subscriptions, one with more."""
+    """Match files as tasks of the batch job would: one with fewer matches than subscriptions, one with more."""
     from tidings.compiler.pipeline import compile_many
     from tidings.matching.index import Index
     from tidings.model import Subscription
