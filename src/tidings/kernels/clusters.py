@@ -118,3 +118,11 @@ class Found(NamedTuple):
 
     publication: Any
     subscription: Any
+
+
+class Span(NamedTuple):
+    """Rows of a cluster: from `low` to before `high`."""
+
+    cluster: Any
+    low: Any
+    high: Any

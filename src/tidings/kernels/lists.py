@@ -10,6 +10,7 @@ from tidings.kernels.clusters import (
     ABSENT,
     INSIDE,
     ITEM,
+    NARROW,
     NEGATED,
     NOT_NARROW,
     OUTSIDE,
@@ -17,6 +18,7 @@ from tidings.kernels.clusters import (
     Clusters,
     Found,
     Scratch,
+    Span,
 )
 from tidings.kernels.compiled import inlined
 from tidings.kernels.encode import Coded
@@ -35,22 +37,11 @@ def some_code(batch: Coded, scratch: Scratch, column: int, first: int, last: int
 
 
 @inlined
-def check_equalities(
-    batch: Coded,
-    clusters: Clusters,
-    scratch: Scratch,
-    cluster: int,
-    low: int,
-    high: int,
-    out: Found,
-    found: int,
-) -> int:
+def check_equalities(clusters: Clusters, scratch: Scratch, span: Span, out: Found, found: int) -> int:
     """Rows of equalities: a column and a code, as many times as the cluster is wide."""
-    equality, codes, size = clusters.equality, scratch.code, np.uint64(2 * clusters.width[cluster])
-    at = np.uint64(
-        clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * 2 * clusters.width[cluster]
-    )
-    for row in range(low, high):
+    equality, codes, size = clusters.equality, scratch.code, np.uint64(2 * clusters.width[span.cluster])
+    at = np.uint64(_first_place(clusters, span, 2 * clusters.width[span.cluster]))
+    for row in range(span.low, span.high):
         # Unsigned places: of signed ones, Numba asks each time whether they count from the end.
         place, end = at, at + size
         while place < end and codes[np.uint32(equality[place])] == equality[place + np.uint64(1)]:
@@ -63,29 +54,54 @@ def check_equalities(
 
 
 @inlined
-def check_equalities_of_several(
-    batch: Coded,
-    clusters: Clusters,
-    scratch: Scratch,
-    cluster: int,
-    low: int,
-    high: int,
-    out: Found,
-    found: int,
-) -> int:
-    """The same where the publication has several codes in some column."""
-    equality, size = clusters.equality, 2 * clusters.width[cluster]
-    at = clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * size
-    for row in range(low, high):
+def check_narrow(clusters: Clusters, scratch: Scratch, span: Span, out: Found, found: int) -> int:
+    """Rows of narrow equalities: a column and a code in one number, as many times as the cluster is wide.
+
+    One loop for this and the one above would ask for the layout at each test: they take a few nanoseconds a row.
+    """
+    narrow, held, size = clusters.narrow, scratch.narrow, np.uint64(clusters.width[span.cluster])
+    at = np.uint64(_first_place(clusters, span, clusters.width[span.cluster]))
+    for row in range(span.low, span.high):
         place, end = at, at + size
-        while place < end and some_code(
-            batch, scratch, equality[place], equality[place + 1], equality[place + 1]
-        ):
-            place += 2
+        while place < end and held[narrow[place] >> np.uint32(16)] == narrow[place]:
+            place += np.uint64(1)
         if place == end:
             out.subscription[found] = clusters.subscription[row]
             found += 1
         at = end
+    return found
+
+
+@inlined
+def _first_place(clusters: Clusters, span: Span, size: int) -> int:
+    """Where the first row of a span stands, if rows have so many numbers each."""
+    return int(clusters.list_start[span.cluster] + (span.low - clusters.row_start[span.cluster]) * size)
+
+
+@inlined
+def check_fixed_of_several(
+    batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, out: Found, found: int
+) -> int:
+    """Rows of equalities, narrow or not, where the publication has several codes in some column."""
+    narrow, width = clusters.layout[span.cluster] == NARROW, clusters.width[span.cluster]
+    at = _first_place(clusters, span, width if narrow else 2 * width)
+    for row in range(span.low, span.high):
+        left = width
+        for _ in range(width):
+            if narrow:
+                column = np.int64(clusters.narrow[at] >> np.uint32(16))
+                code = np.int64(clusters.narrow_base[column]) + np.int64(
+                    clusters.narrow[at] & np.uint32(0xFFFF)
+                )
+                at += 1
+            else:
+                column, code = np.int64(clusters.equality[at]), np.int64(clusters.equality[at + 1])
+                at += 2
+            if some_code(batch, scratch, column, code, code):
+                left -= 1
+        if left == 0:
+            out.subscription[found] = clusters.subscription[row]
+            found += 1
     return found
 
 
@@ -99,70 +115,12 @@ def narrowed(column: Any, code: int, base: int) -> Any:
 
 
 @inlined
-def check_narrow(
-    clusters: Clusters, scratch: Scratch, cluster: int, low: int, high: int, out: Found, found: int
-) -> int:
-    """Rows of narrow equalities: a column and a code in one number, as many times as the cluster is wide."""
-    narrow, held, size = clusters.narrow, scratch.narrow, np.uint64(clusters.width[cluster])
-    at = np.uint64(
-        clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * clusters.width[cluster]
-    )
-    for row in range(low, high):
-        place, end = at, at + size
-        while place < end and held[narrow[place] >> np.uint32(16)] == narrow[place]:
-            place += np.uint64(1)
-        if place == end:
-            out.subscription[found] = clusters.subscription[row]
-            found += 1
-        at = end
-    return found
-
-
-@inlined
-def check_narrow_of_several(
-    batch: Coded,
-    clusters: Clusters,
-    scratch: Scratch,
-    cluster: int,
-    low: int,
-    high: int,
-    out: Found,
-    found: int,
-) -> int:
-    """The same where the publication has several codes in some column."""
-    size = clusters.width[cluster]
-    at = clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * size
-    for row in range(low, high):
-        place, end = at, at + size
-        while place < end:
-            column = clusters.narrow[place] >> np.uint32(16)
-            code = np.int64(clusters.narrow_base[column]) + np.int64(
-                clusters.narrow[place] & np.uint32(0xFFFF)
-            )
-            if not some_code(batch, scratch, column, code, code):
-                break
-            place += 1
-        if place == end:
-            out.subscription[found] = clusters.subscription[row]
-            found += 1
-        at = end
-    return found
-
-
-@inlined
 def check_lists(
-    batch: Coded,
-    clusters: Clusters,
-    scratch: Scratch,
-    cluster: int,
-    low: int,
-    high: int,
-    out: Found,
-    found: int,
+    batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, out: Found, found: int
 ) -> int:
     """Rows with lists of tests of their own, most selective first."""
-    shift = clusters.list_start[cluster] - clusters.row_start[cluster]
-    for row in range(low, high):
+    shift = clusters.list_start[span.cluster] - clusters.row_start[span.cluster]
+    for row in range(span.low, span.high):
         if list_holds(batch, clusters, scratch, shift + row):
             out.subscription[found] = clusters.subscription[row]
             found += 1

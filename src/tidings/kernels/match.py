@@ -2,8 +2,8 @@
 
 A cluster is reached through its key (an equality, or a pair of them: the codes lead to a bucket of rows) or, without
 one, through its cut. Within a bucket, rows are sorted by the cut's bound, and a binary search leaves only rows whose
-cut holds. The other tests of a *uniform* cluster are columns of bounds, compared 64 at a time without branches; rows
-of the other clusters have lists of tests of their own (see `lists`). Clauses that nothing leads to are sifted through
+cut holds. The other tests of a *uniform* cluster are columns of bounds (see `columns`); rows of the other clusters have
+tests of their own (see `lists`). Clauses that nothing leads to are sifted through
 bitmaps first (see `sift`); what is left of them is checked here.
 """
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from tidings.kernels.clusters import (
     ABSENT,
-    AT_LEAST,
     AT_MOST,
     DIRECT_KEY,
     EQUAL,
@@ -29,27 +28,25 @@ from tidings.kernels.clusters import (
     SPARSE_KEY,
     UNIFORM,
     VISITS,
-    WITHIN,
     Clusters,
     Found,
     Scratch,
+    Span,
 )
-from tidings.kernels.codes import LAST_CODE
+from tidings.kernels.columns import check_columns
 from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.encode import Coded
 from tidings.kernels.lists import (
     check_equalities,
-    check_equalities_of_several,
+    check_fixed_of_several,
     check_lists,
     check_narrow,
-    check_narrow_of_several,
     list_holds,
     narrowed,
-    some_code,
 )
 from tidings.kernels.search import lower_bound, upper_bound
 from tidings.kernels.sift import Sifted
-from tidings.kernels.vectors import LANES, at_least, at_most, compress, equal, ones, prefetch
+from tidings.kernels.vectors import prefetch
 
 LINE, MOST_LINES = 16, 4
 """Numbers in a line of the processor's cache, and how many lines of a bucket are asked for ahead."""
@@ -253,7 +250,8 @@ def _check_waiting(
     for w in range(waiting):
         low, high = scratch.low[w], scratch.high[w]
         if low < high and found >= 0:
-            found = _visit(batch, clusters, scratch, scratch.cluster[w], low, high, several, out, found)
+            span = Span(scratch.cluster[w], low, high)
+            found = _visit(batch, clusters, scratch, span, several, out, found)
     return found
 
 
@@ -267,17 +265,10 @@ def _prefetch_rows(array: Any, clusters: Clusters, cluster: int, low: int, high:
 
 @inlined
 def _visit(
-    batch: Coded,
-    clusters: Clusters,
-    scratch: Scratch,
-    cluster: int,
-    low: int,
-    high: int,
-    several: bool,
-    out: Found,
-    found: int,
+    batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, several: bool, out: Found, found: int
 ) -> int:
     """Add those of a bucket's rows that a publication satisfies; -1 if they do not fit."""
+    cluster, low, high = span
     layout = clusters.layout[cluster]
     if clusters.cut_op[cluster] != NO_CUT:
         code = scratch.code[clusters.cut_column[cluster]]
@@ -287,17 +278,16 @@ def _visit(
             low, high = _cut(clusters, cluster, code, low, high)
     if len(out.publication) - found < high - low:
         return -1
+    left = Span(cluster, low, high)
     if layout == UNIFORM:
-        return _check_columns(batch, clusters, scratch, cluster, low, high, out, found)
+        return check_columns(batch, clusters, scratch, left, out, found)
     if layout == GENERAL:
-        return check_lists(batch, clusters, scratch, cluster, low, high, out, found)
-    if layout == NARROW:
-        if several:
-            return check_narrow_of_several(batch, clusters, scratch, cluster, low, high, out, found)
-        return check_narrow(clusters, scratch, cluster, low, high, out, found)
+        return check_lists(batch, clusters, scratch, left, out, found)
     if several:
-        return check_equalities_of_several(batch, clusters, scratch, cluster, low, high, out, found)
-    return check_equalities(batch, clusters, scratch, cluster, low, high, out, found)
+        return check_fixed_of_several(batch, clusters, scratch, left, out, found)
+    if layout == NARROW:
+        return check_narrow(clusters, scratch, left, out, found)
+    return check_equalities(clusters, scratch, left, out, found)
 
 
 @inlined
@@ -322,114 +312,6 @@ def _cut(clusters: Clusters, cluster: int, code: int, low: int, high: int) -> An
     if cut == EQUAL:
         low = lower_bound(bound, code, shift + low, shift + after) - shift
     return low, after
-
-
-@inlined
-def _check_columns(
-    batch: Coded,
-    clusters: Clusters,
-    scratch: Scratch,
-    cluster: int,
-    low: int,
-    high: int,
-    out: Found,
-    found: int,
-) -> int:
-    """Rows of a uniform cluster: its tests are columns of bounds."""
-    cut = clusters.cut_op[cluster]
-    simple = cut == NO_CUT or scratch.code[clusters.cut_column[cluster]] != SEVERAL
-    for t in range(clusters.test_start[cluster], clusters.test_start[cluster + 1]):
-        code = scratch.code[clusters.test_column[t]]
-        if code == SEVERAL:
-            simple = False
-        elif code < clusters.test_floor[t] or code > clusters.test_ceiling[t]:  # ABSENT is below every floor
-            return found
-    if not simple:
-        return _check_several(batch, clusters, scratch, cluster, low, high, out, found)
-    if cut != WITHIN and clusters.test_start[cluster] == clusters.test_start[cluster + 1]:
-        for row in range(low, high):
-            out.subscription[found + row - low] = clusters.subscription[row]
-        return found + high - low
-    for row in range(low, high, LANES):
-        mask = _compare(clusters, cluster, scratch, row)
-        if high - row < LANES:
-            mask &= (np.uint64(1) << np.uint64(high - row)) - np.uint64(1)
-        for at in range(row, row + LANES, 16):
-            if mask & np.uint64(0xFFFF):
-                compress(clusters.subscription, at, mask, out.subscription, found)
-                found += ones(mask & np.uint64(0xFFFF))
-            mask >>= np.uint64(16)
-    return found
-
-
-@inlined
-def _compare(clusters: Clusters, cluster: int, scratch: Scratch, row: int) -> Any:
-    """Which of the LANES rows from one on pass: every column has one code, so a test is a comparison."""
-    bound, shift = clusters.bound, row - clusters.row_start[cluster]
-    mask = np.uint64(0xFFFFFFFFFFFFFFFF)
-    if clusters.cut_op[cluster] == WITHIN:
-        code = scratch.code[clusters.cut_column[cluster]]
-        mask = at_least(bound, clusters.cut_high[cluster] + shift, code)
-    for t in range(clusters.test_start[cluster], clusters.test_start[cluster + 1]):
-        code, op = scratch.code[clusters.test_column[t]], clusters.test_op[t]
-        at = clusters.test_low[t] + shift
-        if op == AT_MOST:
-            mask &= at_least(bound, at, code)
-        elif op == EQUAL:
-            mask &= equal(bound, at, code)
-        else:
-            mask &= at_most(bound, at, code)
-            if op == WITHIN:
-                mask &= at_least(bound, clusters.test_high[t] + shift, code)
-    return mask
-
-
-@inlined
-def _check_several(
-    batch: Coded,
-    clusters: Clusters,
-    scratch: Scratch,
-    cluster: int,
-    low: int,
-    high: int,
-    out: Found,
-    found: int,
-) -> int:
-    """Some column has several codes: each test of a row asks whether one of them satisfies it."""
-    cut, bound = clusters.cut_op[cluster], clusters.bound
-    for row in range(low, high):
-        shift = row - clusters.row_start[cluster]
-        holds = True
-        if cut != NO_CUT:
-            first, last = _bounds(
-                bound, cut, clusters.cut_low[cluster] + shift, clusters.cut_high[cluster] + shift
-            )
-            first, last = max(first, clusters.cut_floor[cluster]), min(last, clusters.cut_ceiling[cluster])
-            holds = some_code(batch, scratch, clusters.cut_column[cluster], first, last)
-        for t in range(clusters.test_start[cluster], clusters.test_start[cluster + 1]):
-            if not holds:
-                break
-            first, last = _bounds(
-                bound, clusters.test_op[t], clusters.test_low[t] + shift, clusters.test_high[t] + shift
-            )
-            first, last = max(first, clusters.test_floor[t]), min(last, clusters.test_ceiling[t])
-            holds = some_code(batch, scratch, clusters.test_column[t], first, last)
-        if holds:
-            out.subscription[found] = clusters.subscription[row]
-            found += 1
-    return found
-
-
-@inlined
-def _bounds(bound: Any, op: int, low: int, high: int) -> Any:
-    """Between which codes a row's test holds; `low` and `high` are where its bounds stand."""
-    if op == AT_LEAST:
-        return np.int64(bound[low]), np.int64(LAST_CODE)
-    if op == AT_MOST:
-        return np.int64(0), np.int64(bound[low])
-    if op == EQUAL:
-        return np.int64(bound[low]), np.int64(bound[low])
-    return np.int64(bound[low]), np.int64(bound[high])
 
 
 @inlined
