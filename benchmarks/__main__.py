@@ -9,8 +9,8 @@ from functools import partial
 from benchmarks import churn, heart, latency, many, paper004, pipeline, stock
 from benchmarks.goals import goals
 from benchmarks.harness import Bench
-from benchmarks.report import machine, write_docs
-from benchmarks.rows import RESULTS, load, merged, save, table
+from benchmarks.report import machine, taken, write_docs
+from benchmarks.rows import RESULTS, Row, load, merged, save, table
 from benchmarks.scale import FULL, QUICK, Scale
 
 PARTS: dict[str, Callable[[Bench, Scale], None]] = {
@@ -30,14 +30,16 @@ def main() -> None:
     options = _arguments()
     scale, before = FULL if options.full else QUICK, load() if options.add else []
     bench = Bench(scale.runs, partial(print, flush=True), scale.budget)
+    rows: list[Row] = []
     for name in options.only or PARTS:
         bench.say(f"{name}:")
         PARTS[name](bench, scale)
+        bench.stamp(taken("make bench-full" if options.full else "make bench"))
         rows = merged(before, bench.rows)
         save(rows)  # part by part: hours of work are not lost with the last of them
     print(f"\n{table(rows)}\n\n{goals(rows)}\n\n{machine()}\nrows: {RESULTS}")
     if options.docs:
-        write_docs(rows, "make bench-full" if options.full else "make bench")
+        write_docs(rows)
 
 
 def _arguments() -> argparse.Namespace:

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,6 +131,10 @@ class Bench:
         self.say(f"  {row.workload}: {row.engine} at {row.subscriptions:,}: {rate}")
         return row
 
+    def stamp(self, taken: str) -> None:
+        """Say of the rows that do not say it yet how they were taken."""
+        self.rows = [row if row.taken else replace(row, taken=taken) for row in self.rows]
+
     def has(self, workload: str, size: int, engine: str) -> bool:
         """Whether there is such a row."""
         return any(
@@ -205,11 +209,6 @@ def _timed(engine: Engine, call: Callable[[], Any]) -> tuple[float, Any]:
 
 def timed_match(engine: Engine) -> tuple[float, Any]:
     return _timed(engine, engine.match)
-
-
-def median_of(runs: int, call: Callable[[], Any]) -> tuple[float, Any]:
-    results = [timed(call) for _ in range(runs)]
-    return max(statistics.median(seconds for seconds, _ in results), 1e-9), results[-1][1]
 
 
 def _added(engine: Engine, more: Subscriptions | None, first: int) -> float | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
+from benchmarks.engine import Engine
 from benchmarks.engines import IndexEngine
 from benchmarks.harness import Bench, Case
 from benchmarks.limit.engine import LimitEngine
@@ -41,7 +42,8 @@ def run(family: Family, bench: Bench, scale: Scale) -> None:
             workload = family.make(size, family.events(scale), skewed=skewed)
             bench.check(workload)
             against_the_limit(bench, family, workload)
-            against_peers(bench, scale, workload)
+            everybody = size in scale.peers and not skewed
+            against(bench, workload, peers() if everybody else joins())
 
 
 def against_the_limit(bench: Bench, family: Family, workload: Workload) -> None:
@@ -51,9 +53,12 @@ def against_the_limit(bench: Bench, family: Family, workload: Workload) -> None:
     bench.side_by_side(cases)
 
 
-def against_peers(bench: Bench, scale: Scale, workload: Workload) -> None:
-    """Those that take part at this size, one after another: some take all the memory they can get."""
-    size = len(workload.subscriptions)
-    engines = peers() if size in scale.peers else [DuckDB(), Polars()] if size in scale.joins else []
+def joins() -> list[Engine]:
+    """The databases' joins, the fastest of the peers."""
+    return [DuckDB(), Polars()]
+
+
+def against(bench: Bench, workload: Workload, engines: Iterable[Engine]) -> None:
+    """One after another: some take all the memory they can get."""
     for engine in engines:
         bench.measure(engine, workload, len(workload.events))

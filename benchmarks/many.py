@@ -6,7 +6,7 @@ from itertools import product
 
 from benchmarks.engines import IndexEngine
 from benchmarks.harness import Bench
-from benchmarks.heart import against_peers
+from benchmarks.heart import against, joins
 from benchmarks.scale import Scale
 from benchmarks.workloads import Workload
 from benchmarks.workloads import ads as ads_workload
@@ -18,10 +18,10 @@ PROBABILITY = (0.001, 0.1)
 
 def begen(bench: Bench, scale: Scale) -> None:
     """Every combination of attributes, share of equalities and probability of a match."""
-    for attributes, equality, probability in product(scale.begen_attributes, EQUALITY, PROBABILITY):
-        compare(
-            bench, scale, begen_workload(scale.begen, scale.begen_events, attributes, equality, probability)
-        )
+    for attributes, equality, probability, size in product(
+        scale.begen_attributes, EQUALITY, PROBABILITY, scale.begen
+    ):
+        compare(bench, scale, begen_workload(size, scale.begen_events, attributes, equality, probability))
 
 
 def ads(bench: Bench, scale: Scale) -> None:
@@ -32,4 +32,5 @@ def ads(bench: Bench, scale: Scale) -> None:
 def compare(bench: Bench, scale: Scale, workload: Workload) -> None:
     bench.check(workload)
     bench.measure(IndexEngine(), workload, len(workload.events))
-    against_peers(bench, scale, workload)
+    size = len(workload.subscriptions)
+    against(bench, workload, joins() if size in scale.joined else [])

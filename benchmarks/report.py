@@ -6,6 +6,7 @@ import os
 import platform
 import re
 from collections.abc import Callable, Sequence
+from datetime import date
 from pathlib import Path
 
 from benchmarks import pipeline
@@ -49,20 +50,29 @@ def busy() -> str:
     return f"The mean load over the last fifteen minutes was {mean:.1f} on {cores} cores: {others}."
 
 
-def write_docs(rows: Sequence[Row], command: str, docs: Path = DOCS) -> None:
+def taken(command: str) -> str:
+    """By which command rows were measured, on which day, on what."""
+    return f"Taken with `{command}` on {date.today()}: {machine()}. {busy()}"
+
+
+def _section(rows: Sequence[Row]) -> str:
+    """A table, and how its rows were taken."""
+    return "\n".join([*dict.fromkeys(row.taken for row in rows), "", markdown(rows)])
+
+
+def write_docs(rows: Sequence[Row], docs: Path = DOCS) -> None:
     """Put the tables between their markers and draw the figures; what was not measured stays as it is."""
-    taken = f"Taken with `{command}` on: {machine()}. {busy()}\n\n"
     page = docs / "performance.md"
     for name, belongs in SECTIONS.items():
         mine = [row for row in rows if belongs(row.workload)]
         if mine:
-            _between(page, name, taken + markdown(mine))
-    _between(page, "goals", taken + goals(rows))
+            _between(page, name, _section(mine))
+    _between(page, "goals", goals(rows))
     own = [row for row in rows if SECTIONS["paper"](row.workload)]
     if own:
         smallest = {row.subscriptions for row in own if row.role == "peer"}
         compared = [row for row in own if row.subscriptions in smallest]
-        _between(docs / "algorithms.md", "comparison", taken + markdown(compared))
+        _between(docs / "algorithms.md", "comparison", _section(compared))
     draw(rows, docs / "img")
 
 

@@ -21,6 +21,7 @@ class Row:
     Where an engine was not measured, its figures are None and `note` says why. `events_per_second` is wall-clock,
     given only where the work is done by several processes. `p50_seconds` and `p99_seconds` are of single calls:
     half of them, and 99 of 100, took no longer. `changes_per_second` is how many subscriptions came and went meanwhile.
+    `taken` says by which command, when, and on what.
     """
 
     workload: str
@@ -40,6 +41,7 @@ class Row:
     changes_per_second: float | None = None
     role: Role = "ours"
     note: str = ""
+    taken: str = ""
 
 
 def compared(rows: Sequence[Row]) -> list[Row]:

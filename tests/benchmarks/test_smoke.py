@@ -68,12 +68,12 @@ def _docs_have_a_place_for(rows: list[Row], folder: Path) -> None:
     """Every row in a table, every figure in the page, and the same figures from the same rows."""
     for name in ("performance.md", "algorithms.md"):
         shutil.copy(report.DOCS / name, folder)
-    write_docs(rows, "make bench", folder)
+    write_docs(rows, folder)
     page = (folder / "performance.md").read_text()
     assert all(f"| {row.workload} | {row.subscriptions:,} | {row.engine} |" in page for row in rows)
     drawn = {path.name: path.read_bytes() for path in (folder / "img").iterdir()}
     assert all(f"img/{name}" in page for name in drawn)
-    write_docs(rows, "make bench", folder)
+    write_docs(rows, folder)
     assert drawn == {path.name: path.read_bytes() for path in (folder / "img").iterdir()}
 
 
@@ -88,14 +88,16 @@ def test_peers_take_part_at_their_sizes(monkeypatch: pytest.MonkeyPatch) -> None
             pass
 
     monkeypatch.setattr(heart, "peers", lambda: [DuckDB(), Missing()])
+    monkeypatch.setattr(heart, "joins", lambda: [DuckDB()])
     bench = Bench(TINY.runs, lambda _: None, TINY.budget)
     heart.run(heart.STOCK, bench, replace(TINY, sizes=(300, 400), skewed=(), peers=(400,)))
     found = [(row.subscriptions, row.role, row.note) for row in bench.rows]
     assert found == [
         (300, "ours", ""),
         (300, "limit", bench.rows[1].note),  # it has one where there is no gcc
+        (300, "peer", ""),
         (400, "ours", ""),
-        (400, "limit", bench.rows[3].note),
+        (400, "limit", bench.rows[4].note),
         (400, "peer", ""),
         (400, "peer", "not here: no such thing"),
     ]
