@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -61,6 +61,10 @@ class Atoms:
     """The atoms of a batch of publications; those of publication i are `starts[i]:starts[i + 1]`.
 
     The payload is an integer, the bits of a double, 0 or 1, or the offset of a string of `length` bytes in `text`.
+
+    Of documents every node is an atom, in the order of the document: an element, its attributes, its content. Its value
+    is a string, its path a tag path, and `parent` says where in its publication the element stands that it belongs to
+    (-1 for the document element). Events have no `parent`.
     """
 
     paths: tuple[str, ...]
@@ -70,10 +74,15 @@ class Atoms:
     payload: npt.NDArray[np.int64]
     length: npt.NDArray[np.int32]
     text: npt.NDArray[np.uint8]
+    parent: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
 
     @property
     def count(self) -> int:
         return len(self.starts) - 1
+
+    @property
+    def are_documents(self) -> bool:
+        return len(self.parent) > 0
 
     def part(self, first: int, last: int) -> Atoms:
         """The publications from `first` to before `last`, without copying their atoms."""
@@ -87,6 +96,7 @@ class Atoms:
             self.payload[held],
             self.length[held],
             self.text,
+            self.parent[held],
         )
 
     @classmethod
