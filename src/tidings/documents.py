@@ -86,7 +86,7 @@ def show_node(kind: NodeKind, name: str) -> str:
 
 def is_named(asked: str, name: str) -> bool:
     """Whether a node's name is what a step asks for."""
-    if asked == ANY or asked == name:
+    if asked in (ANY, name):
         return True
     return asked.endswith("}*") and name.startswith(asked[:-1])
 

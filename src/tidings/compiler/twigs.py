@@ -29,8 +29,9 @@ class TwigNode:
     """A node that must be there, or must not (`negated`): below its parent, with these tests, and with all twig nodes
     whose parent it is. Parents come before their children.
 
-    `contains(a/b, "x")` asks only the first b. Its twig nodes are a, with `firsts`, and b, which `leads_on`: of all nodes
-    that a and those that lead on from it reach together, the first in the document must pass the tests in `firsts`.
+    `contains(a/b, "x")` asks only the first b. Its twig nodes are a, with `firsts`, and b, which `leads_on`: of all
+    nodes that a and those that lead on from it reach together, the first in the document must pass the tests in
+    `firsts`.
     """
 
     parent: int

@@ -33,7 +33,7 @@ class Step:
     axis: Axis
     kind: NodeKind
     name: str
-    predicates: tuple["Expression", ...] = ()
+    predicates: tuple[Expression, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
 
 
