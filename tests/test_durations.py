@@ -1,0 +1,72 @@
+"""Durations: what people write, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidings import durations
+from tidings.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90 s", 90),
+        ("90s", 90),
+        ("1 second", 1),
+        ("10 minutes", 600),
+        ("10 min", 600),
+        (" 1 Hour ", 3_600),
+        ("2 h", 7_200),
+        ("2 days", 172_800),
+        ("365 d", 31_536_000),
+    ],
+)
+def test_what_people_write(text: str, seconds: int) -> None:
+    assert durations.parse(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "10",
+        "minutes",
+        "ten minutes",
+        "1.5 hours",
+        "-1 s",
+        "10 m",
+        "1 month",
+        "1 h 30 min",
+        "PT10M",
+        "١ s",
+        "1 hourss",
+    ],
+)
+def test_what_is_no_duration_is_refused_with_what_is_one(text: str) -> None:
+    with pytest.raises(InputError, match="no duration; received .*accepted: .*90 seconds, 10 minutes"):
+        durations.parse(text)
+
+
+def test_what_nobody_can_promise_is_refused() -> None:
+    with pytest.raises(InputError, match="received 0 s; .*; to be told at once, leave it out"):
+        durations.parse("0 minutes")
+    with pytest.raises(InputError, match="from 1 second to 365 days"):
+        durations.parse("366 days")
+    with pytest.raises(InputError):
+        durations.check(-1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(1, "1 second"), (90, "90 seconds"), (600, "10 minutes"), (3_600, "1 hour"), (604_800, "7 days")],
+)
+def test_shown_in_the_largest_unit_that_leaves_no_rest(seconds: int, text: str) -> None:
+    assert durations.show(seconds) == text
+
+
+@given(st.integers(1, durations.LONGEST))
+def test_what_is_shown_is_read_again(seconds: int) -> None:
+    assert durations.parse(durations.show(seconds)) == seconds
