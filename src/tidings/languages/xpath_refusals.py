@@ -1,0 +1,207 @@
+"""What is said about XPath that subscriptions do not have, and about texts that are no XPath.
+
+Each refusal underlines its place, says what is supported, and hints at how to ask the same another way where there is
+one.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from tidings.documents import NodeKind
+from tidings.errors import CheckProblem, Place, SyntaxProblem
+from tidings.languages.xpath_tree import Path
+
+SUPPORTED = "names, *, @attributes, text(), comparisons, and / or / not()"
+
+
+class NotSupported(SyntaxProblem):
+    """The text is XPath, but uses a part of it that subscriptions do not have."""
+
+    def headline(self) -> str:
+        where = f" ({self.place.describe()})" if self.place else ""
+        return f"{self.what}{where}; supported: {self.accepted}"
+
+
+def not_supported(what: str, place: Place, hint: str | None = None) -> NotSupported:
+    """`what` with its verb: 'positions are', 'the function count() is'."""
+    said = f"{what} not supported in subscriptions"
+    return NotSupported(said, place=place, accepted=SUPPORTED, hint=hint)
+
+
+def positions(place: Place) -> NotSupported:
+    hint = "say what the element has instead: [name = 'value']"
+    return not_supported("positions are", place, hint)
+
+
+_KNOWN = ("contains", "starts-with", "not", "text")
+_INSTEAD = {
+    "count": "a path alone asks whether something is there: [item]",
+    "boolean": "a path alone asks whether something is there: [item]",
+    "string": "a path is compared by its string value: [name = 'value']",
+    "normalize-space": "a path is compared by its string value: [name = 'value']",
+    "number": "a path is compared with a number as a number: [price > 50]",
+    "true": "leave it out: a predicate is true or false by itself",
+    "false": "not(...) asks that something is not so",
+    "name": "write the name as a step: /a/name or //name",
+    "local-name": "write the name as a step; p:name is a name of a namespace",
+    "namespace-uri": 'write declare namespace p = "..."; before, then p:* or p:name',
+    "ends-with": "contains() and starts-with() look inside values",
+    "matches": "contains() and starts-with() look inside values",
+    "substring": "contains() and starts-with() look inside values",
+    "exists": "a path alone asks whether something is there: [item]",
+    "empty": "not(item) asks that nothing is there",
+}
+
+
+def function(name: str, place: Place) -> NotSupported:
+    if name in ("position", "last"):
+        return positions(place)
+    hint = _INSTEAD.get(name)
+    if hint is None:
+        near = get_close_matches(name.lower(), _KNOWN, 1)
+        hint = f"did you mean {near[0]}()?" if near else "functions are not(), contains() and starts-with()"
+    return not_supported(f"the function {name}() is", place, hint)
+
+
+_NODE_TESTS = {
+    "node": "* is any element, @* any attribute, text() any text",
+    "comment": "comments are not part of what is matched",
+    "processing-instruction": "processing instructions are not part of what is matched",
+}
+NODE_TESTS = frozenset(_NODE_TESTS)
+
+
+def node_test(name: str, place: Place) -> NotSupported:
+    return not_supported(f"{name}() is", place, _NODE_TESTS[name])
+
+
+_OUTER = "begin at the outer element: a[b]//c instead of //c/ancestor::a[b]"
+_BESIDE = "ask both of their parent: a[b and c]"
+_AXES = {
+    "parent": "ask the parent in a predicate: a[b] instead of b/parent::a",
+    "ancestor": _OUTER,
+    "ancestor-or-self": _OUTER,
+    "descendant-or-self": "// leads to everything below",
+    "following": _BESIDE,
+    "preceding": _BESIDE,
+    "following-sibling": _BESIDE,
+    "preceding-sibling": _BESIDE,
+    "self": "self:: is only for self::node(), which is '.'",
+    "namespace": "declared prefixes stand in names: p:name",
+}
+AXES = ("child", "descendant", "attribute")
+
+
+def axis(name: str, place: Place) -> SyntaxProblem:
+    if name in _AXES:
+        return not_supported(f"the axis {name}:: is", place, _AXES[name])
+    near = get_close_matches(name, AXES, 1)
+    hint = f"did you mean {near[0]}::?" if near else None
+    return SyntaxProblem(
+        f"there is no axis {name}::", place=place, accepted="child::, descendant::, attribute::", hint=hint
+    )
+
+
+def parent(place: Place) -> NotSupported:
+    return not_supported(
+        "the parent step '..' is", place, "ask the parent in a predicate: a[b] instead of b/.."
+    )
+
+
+def document(place: Place) -> NotSupported:
+    return not_supported(
+        "the bare document is", place, "/* is the document's element, //name an element anywhere"
+    )
+
+
+def dot_behind_slashes(place: Place) -> NotSupported:
+    hint = "//* is any element, //text() any text, //@* any attribute"
+    return not_supported("'.' behind '//' is", place, hint)
+
+
+def predicate_of_dot(place: Place) -> NotSupported:
+    return not_supported(
+        "a predicate of '.' is", place, "write it into the predicate around it, joined with and"
+    )
+
+
+def behind_parentheses(place: Place) -> NotSupported:
+    return not_supported("a path that goes on behind parentheses is", place, "leave the parentheses out")
+
+
+def step_behind(kind: NodeKind, place: Place) -> NotSupported:
+    shown = "text()" if kind is NodeKind.TEXT else "an attribute"
+    return not_supported(f"a step behind {shown} is", place, "texts and attributes have nothing below them")
+
+
+def variable(place: Place) -> NotSupported:
+    return not_supported("variables are", place, "write the value itself")
+
+
+def arithmetic(place: Place) -> NotSupported:
+    return not_supported("arithmetic is", place, "compare a path with a number: price > 50")
+
+
+def union(place: Place) -> NotSupported:
+    return not_supported("unions are", place, "join whole predicates with or: /a/b or /a/c")
+
+
+def no_comparison(left: object, right: object, place: Place) -> NotSupported:
+    """Two operands of which not exactly one is a path and the other a literal."""
+    hint = 'compare a path with a literal: price > 50, name = "x"'
+    if isinstance(left, Path) and isinstance(right, Path):
+        return not_supported("comparing two paths is", place, hint)
+    if isinstance(left, str | float) and isinstance(right, str | float):
+        return not_supported("comparing two literals is", place, hint)
+    return not_supported("comparing what is true or false is", place, "leave it out, or put not(...) around")
+
+
+def comparison_goes_on(place: Place) -> NotSupported:
+    return not_supported("comparing a comparison is", place, "join two comparisons: 1 < a and a < 5")
+
+
+def argument(function: str, place: Place, hint: str | None = None) -> NotSupported:
+    said = f"{function}() of anything but a path and a string is"
+    return not_supported(said, place, hint or f'write {function}(path, "string")')
+
+
+def empty_literal(function: str, place: Place) -> CheckProblem:
+    what = f"{function}() with an empty string always holds"
+    return CheckProblem(what, place=place, accepted="a string with something in it")
+
+
+def never_a_number(operator: str, place: Place) -> CheckProblem:
+    what = f"'{operator}' compares numbers, and this string is none: it can never hold"
+    return CheckProblem(
+        what, place=place, accepted='numbers such as 50, -2.5 or "50"', hint="strings have = and != only"
+    )
+
+
+def number_too_large(place: Place) -> SyntaxProblem:
+    return SyntaxProblem("the number is too large", place=place, accepted="numbers a 64-bit double can hold")
+
+
+def unknown_prefix(prefix: str, known: list[str], place: Place) -> CheckProblem:
+    near = get_close_matches(prefix, known, 1)
+    hint = (
+        f"did you mean '{near[0]}'?" if near else f'write declare namespace {prefix} = "..."; before the path'
+    )
+    return CheckProblem(f"the prefix '{prefix}' is not declared", place=place, hint=hint)
+
+
+def bad_prefix(prefix: str, place: Place) -> CheckProblem:
+    return CheckProblem(
+        f"the prefix '{prefix}' cannot be declared", place=place, accepted="prefixes other than xml and xmlns"
+    )
+
+
+def declared_twice(prefix: str, place: Place) -> CheckProblem:
+    return CheckProblem(f"the prefix '{prefix}' is declared twice", place=place)
+
+
+def bad_namespace(place: Place) -> CheckProblem:
+    hint = "names without a prefix are in no namespace"
+    return CheckProblem(
+        "this is no namespace", place=place, accepted="a URI, not empty, without { and }", hint=hint
+    )
