@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
@@ -54,6 +55,34 @@ def notifies(url: str, stream: str, start: Barrier, batches: int) -> None:
             own = [Found(f"{stream}-{batch}", f"s-{person}", f"user-{person}") for person in people]
             shared = [Found(f"shared-{batch}", f"s-{person}", f"user-{person}") for person in people]
             store.notifications.commit_batch(stream, batch, own + shared)
+
+
+class FastClock:
+    """A clock for which every look takes some seconds."""
+
+    def __init__(self) -> None:
+        self._moment = datetime(2026, 5, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self._moment += timedelta(seconds=7)
+        return self._moment
+
+
+def gathered(stream: str, batches: int) -> list[list[int]]:
+    """Whom the batches of a stream are about."""
+    choose = random.Random(stream)
+    return [choose.sample(range(20), 12) for _ in range(batches)]
+
+
+def gathers(url: str, stream: str, start: Barrier, batches: int) -> None:
+    """Commit batches for subscriptions with delays, others commit a part of them too, and hand over in between."""
+    with open_store(url, FastClock()) as store:
+        start.wait()
+        for batch, people in enumerate(gathered(stream, batches)):
+            publications = (f"{stream}-{batch}", f"shared-{batch}")
+            found = [Found(p, f"s-{who}", f"user-{who}") for p in publications for who in people]
+            store.notifications.commit_batch(stream, batch, found)
+            store.notifications.hand_over(f"user-{people[0]}" if batch % 2 else None)
 
 
 BATCH = 1_500

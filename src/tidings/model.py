@@ -11,12 +11,17 @@ from tidings.values import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What somebody asked for: a text in a language."""
+    """What somebody asked for: a text in a language.
+
+    `within` is the delay they accept, in seconds: what is found is gathered and handed over together, no later than
+    that. Without one they are told at once.
+    """
 
     id: str
     subscriber: str
     language: str
     text: str
+    within: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

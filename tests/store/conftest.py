@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,13 +19,19 @@ def postgres_server() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a new, empty place."""
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def new_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
+    """Gives the address of a new, empty place each time it is called."""
     if request.param == "sqlite":
-        return sqlite_url(tmp_path / "store.db")
+        return lambda: sqlite_url(tmp_path_factory.mktemp("store") / "store.db")
     server: Server = request.getfixturevalue("postgres_server")
-    return server.empty()
+    return server.empty
+
+
+@pytest.fixture
+def url(new_url: Callable[[], str]) -> str:
+    """The address of a new, empty place."""
+    return new_url()
 
 
 @pytest.fixture

@@ -7,11 +7,22 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from multiprocessing.process import BaseProcess
 
 import pytest
 
-from store_writers import BATCH, PEOPLE, notifies, opens, publishes, subscribes, writes_until_killed
+from store_writers import (
+    BATCH,
+    PEOPLE,
+    gathered,
+    gathers,
+    notifies,
+    opens,
+    publishes,
+    subscribes,
+    writes_until_killed,
+)
 from tidings.model import Publication, Subscription
 from tidings.store import Found, Store, open_store
 
@@ -104,6 +115,30 @@ def test_a_subscription_that_changed_hands_notifies_once(store: Store) -> None:
     counts = [len(store.notifications.read(who)) for who in ("ana", "bo")]
     assert sum(counts) == 20
     assert counts == [store.notifications.last_sequence(who) for who in ("ana", "bo")]
+
+
+def test_what_is_held_is_handed_over_once_by_whoever_comes_first(store: Store, url: str) -> None:
+    """Streams that share subscribers commit, hold and hand over at the same time; every third is told at once."""
+    within = (None, 10, 120)
+    store.subscriptions.add_many(
+        Subscription(f"s-{who}", f"user-{who}", "predicates", "a = 1", within[who % 3]) for who in range(20)
+    )
+    assert all_ended_well(start_together(gathers, url, ["x", "y", "z"], 12))
+    with open_store(url, lambda: datetime(2026, 6, 1, tzinfo=UTC)) as later, ThreadPoolExecutor(6) as pool:
+        rest = sum(later.notifications.held(f"user-{who}").count for who in range(20))
+        handing_over = [pool.submit(later.notifications.hand_over) for _ in range(6)]
+        assert sum(done.result() for done in handing_over) == rest > 0
+        pairs: list[tuple[str, str]] = []
+        for who in range(20):
+            read = later.notifications.read(f"user-{who}")
+            assert [one.sequence for one in read] == list(range(1, len(read) + 1))
+            assert later.notifications.last_sequence(f"user-{who}") == len(read)
+            pairs += [(one.publication, one.subscription) for one in read]
+    assert len(pairs) == len(set(pairs))
+    assert len([pair for pair in pairs if not pair[0].startswith("shared")]) == 3 * 12 * 12
+    batches = [one for name in "xyz" for one in enumerate(gathered(name, 12))]
+    shared = {(f"shared-{batch}", f"s-{who}") for batch, people in batches for who in people}
+    assert {pair for pair in pairs if pair[0].startswith("shared")} == shared
 
 
 def test_threads_share_a_store(store: Store) -> None:

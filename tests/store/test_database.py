@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, insert, make_url, select, text
+from sqlalchemy import Connection, insert, inspect, make_url, select, text
 
 from postgres import Server
 from tidings.errors import StoreError
-from tidings.store import Store, migrations, open_store, sqlite_url, tables
+from tidings.model import Subscription
+from tidings.store import Committed, Found, Store, migrations, open_store, sqlite_url, tables
 from tidings.store.database import open_database
 from tidings.store.migrations import MIGRATIONS, Migration, migrate
 
@@ -30,6 +31,36 @@ def test_a_store_of_an_older_version_is_brought_up_to_date(url: str) -> None:
     with open_store(url) as store:
         assert (store.journal.head(), store.notifications.count(), store.schemas.version()) == (0, 0, 0)
     database.close()
+
+
+def test_subscriptions_of_a_store_without_delays_are_told_at_once(url: str) -> None:
+    """As version 5 left it: today's first step makes the table with today's columns, so they are taken away."""
+    database = open_database(url)
+    migrate(database, MIGRATIONS[:5])
+
+    def as_it_was(connection: Connection) -> None:
+        connection.execute(text("DROP INDEX subscriptions_delayed"))
+        connection.execute(text("ALTER TABLE subscriptions DROP COLUMN within"))
+        columns, row = "added, id, subscriber, language, text", "1, 's', 'ana', 'predicates', 'a = 1'"
+        connection.execute(text(f"INSERT INTO subscriptions ({columns}) VALUES ({row})"))
+        connection.execute(text("UPDATE counters SET value = 1 WHERE name = 'subscriptions'"))
+
+    database.transact(as_it_was)
+    assert "within" not in {
+        column["name"] for column in inspect(database.engine).get_columns("subscriptions")
+    }
+    database.close()
+    with open_store(url) as store:
+        old, calm = (
+            Subscription("s", "ana", "predicates", "a = 1"),
+            Subscription("c", "ana", "predicates", "a = 1", 60),
+        )
+        store.subscriptions.add(calm)
+        assert store.subscriptions.list() == [old, calm]
+        matches = [Found("p", "s", "ana"), Found("p", "c", "ana")]
+        assert store.notifications.commit_batch("main", 0, matches) == Committed(1, 0, held=1)
+        indexes = {index["name"] for index in inspect(store.database.engine).get_indexes("subscriptions")}
+        assert "subscriptions_delayed" in indexes
 
 
 def test_a_store_of_a_newer_version_is_refused(store: Store, url: str) -> None:

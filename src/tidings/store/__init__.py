@@ -2,9 +2,21 @@
 
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
+from tidings.store.found import Found
+from tidings.store.held import Held
 from tidings.store.journal import Appended
-from tidings.store.notifications import Committed, Found
+from tidings.store.notifications import Committed
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
 
-__all__ = ["Appended", "Changes", "Committed", "DeadLetter", "Found", "Store", "open_store", "sqlite_url"]
+__all__ = [
+    "Appended",
+    "Changes",
+    "Committed",
+    "DeadLetter",
+    "Found",
+    "Held",
+    "Store",
+    "open_store",
+    "sqlite_url",
+]

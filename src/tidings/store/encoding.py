@@ -7,11 +7,14 @@ pair, which no database takes as text.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from tidings.model import Reason
+
+Clock = Callable[[], datetime]
+"""What says how late it is, in UTC."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
@@ -41,6 +44,16 @@ def storable(text: str) -> str:
     return shown.replace("\x00", "\\x00")
 
 
+def utc() -> datetime:
+    """The clock of this machine."""
+    return datetime.now(UTC)
+
+
+def instant(moment: datetime) -> str:
+    """A time in UTC as notifications and dead letters carry it; the order of these texts is that of the times."""
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
 def now() -> str:
-    """The time, as notifications and dead letters carry it."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    """The time of now, as a text."""
+    return instant(utc())

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, Table, func, insert, inspect, select, text
+from sqlalchemy import Column, Connection, Table, func, insert, inspect, select, text
 
 from tidings.errors import StoreError
 from tidings.store import tables
@@ -46,12 +47,36 @@ def counts(name: str) -> Step:
     return start
 
 
+def adds(column: Column[Any], *indexes: str) -> Step:
+    """A step that adds a column, empty for the rows there are, and indexes of its table."""
+
+    def add(connection: Connection) -> None:
+        table = column.table.name
+        if column.name not in {found["name"] for found in inspect(connection).get_columns(table)}:
+            kind = column.type.compile(connection.dialect)
+            connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column.name} {kind}"))
+        for index in tables.metadata.tables[table].indexes:
+            if index.name in indexes:
+                index.create(connection, checkfirst=True)
+
+    return add
+
+
 MIGRATIONS = (
     Migration(1, "journal", (creates(tables.counters, tables.journal), counts("journal"))),
     Migration(2, "subscriptions", (creates(tables.subscriptions), counts("subscriptions"))),
     Migration(3, "notifications", (creates(tables.subscribers, tables.notifications, tables.batches),)),
     Migration(4, "dead letters", (creates(tables.dead_letters), counts("dead_letters"))),
     Migration(5, "event schema", (creates(tables.schema_rows), counts("schema"))),
+    Migration(
+        6,
+        "delays",
+        (
+            adds(tables.subscriptions.c.within, "subscriptions_delayed"),
+            creates(tables.held, tables.promises),
+            counts("held"),
+        ),
+    ),
 )
 
 

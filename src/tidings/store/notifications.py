@@ -3,24 +3,29 @@
 A batch is one transaction: the mark that it was done, its notifications with the next numbers of their
 subscribers, and its dead letters. Repeating a batch finds the mark; repeating a match in another batch finds
 the notification's id, which follows from publication and subscription. Either way nobody is notified twice,
-and no number is left out.
+and no number is left out. Notifications of subscriptions that accept a delay are held (`held`); they get their numbers
+when they are handed over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from itertools import groupby
 from threading import Event
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, func, select, update
+from sqlalchemy import Connection, delete, func, select
 
-from tidings.model import Notification, Reason, notification_id
-from tidings.store import bulk, names
+from tidings.model import Notification, notification_id
+from tidings.store import bulk, held, names, sequences
 from tidings.store.database import Database
 from tidings.store.dead_letters import DeadLetter, bury
-from tidings.store.encoding import because_from, because_text, mapping_from, mapping_text, now, storable
+from tidings.store.encoding import Clock, because_from, instant, mapping_from, utc
+from tidings.store.found import Found, row_of
+from tidings.store.held import Held
 from tidings.store.tables import batches, notifications, subscribers
 
 # A stream repeats its last batch only; older marks are of no use to anybody.
@@ -30,40 +35,30 @@ PART = 5_000
 """How many matches are held at once, and those of one publication more."""
 LETTERS = 200
 """How many dead letters are: they have their bodies with them."""
+SUBSCRIBERS = 100
+"""How many get what was held for them in one transaction."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A match on its way to becoming a notification. `because` may come as the text of
-    `encoding.because_text`.
-    """
-
-    publication: str
-    subscription: str
-    subscriber: str
-    because: Sequence[Reason] | str = ()
-    bindings: dict[str, Any] | None = None
-    kind: str = "matched"
-
-
-@dataclass(frozen=True, slots=True)
 class Committed:
-    """What became of a batch: new notifications, repeated ones; `skipped` if the batch had been committed
-    before.
+    """What became of a batch: new notifications, repeated ones, and new ones that are held for later; `skipped` if the
+    batch had been committed before.
     """
 
     new: int
     repeated: int
     skipped: bool = False
+    held: int = 0
 
 
 class Notifications:
     """What everybody was told."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock = utc) -> None:
         self._database = database
+        self._clock = clock
 
     def commit_batch(
         self,
@@ -84,10 +79,33 @@ class Notifications:
         """
         names.check("a stream's name", stream)
         matches, letters, origin = _repeatable(found), _repeatable(dead), source or stream
-        return self._database.transact(lambda c: write_batch(c, stream, batch, matches, letters, origin))
+        return self._database.transact(
+            lambda c: write_batch(c, stream, batch, matches, letters, origin, self._clock)
+        )
+
+    def hand_over(self, subscriber: str | None = None) -> int:
+        """Hand over the notifications that were held and are due now, to everybody or to one subscriber.
+
+        Several may do it at the same time: each notification is handed over once. A transaction takes some subscribers
+        only, so that a batch that wants to be committed does not wait for all of them.
+        """
+        with self._database.read() as connection:
+            waiting = held.due(connection, self._clock(), subscriber)
+        return sum(
+            self._database.transact(partial(held.hand_over, to=some, moment=self._clock()))
+            for some in bulk.pieces(waiting, SUBSCRIBERS)
+        )
+
+    def held(self, subscriber: str) -> Held:
+        """What waits for a subscriber until it is due."""
+        with self._database.read() as connection:
+            return held.waiting(connection, subscriber)
 
     def read(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
-        """A subscriber's notifications after a sequence number, in order."""
+        """A subscriber's notifications after a sequence number, in order. What is due is handed over first: no stream
+        has to run for that.
+        """
+        self.hand_over(subscriber)
         wanted = select(*(notifications.c[name] for name in _READ)).where(
             notifications.c.subscriber == subscriber, notifications.c.sequence > after
         )
@@ -134,6 +152,7 @@ def write_batch(
     found: Iterable[Found],
     dead: Iterable[DeadLetter],
     source: str,
+    clock: Clock = utc,
 ) -> Committed:
     """The same inside a transaction of the caller's, for what must commit together with its notifications.
 
@@ -142,16 +161,16 @@ def write_batch(
     """
     if not _mark(connection, stream, batch):
         return Committed(0, 0, skipped=True)
-    numbers = _lock_subscribers(connection, {one.subscriber for one in found})
-    before, given, new = dict(numbers), 0, 0
+    numbers = sequences.lock(connection, {one.subscriber for one in found})
+    before, given, later = dict(numbers), 0, 0
     for part in _parts(_ordered(found) if isinstance(found, Sequence) else found):
-        unknown = _unknown(connection, part)
-        _number_and_insert(connection, unknown, numbers)
-        given, new = given + len(part), new + len(unknown)
-    _remember_numbers(connection, numbers, before)
+        later += _write_part(connection, _unknown(connection, part), numbers, clock())
+        given += len(part)
+    sequences.advance(connection, numbers, before)
     for letters in bulk.pieces(dead, LETTERS):
         bury(connection, source, letters)
-    return Committed(new, given - new)
+    new = sum(numbers.values()) - sum(before.values())
+    return Committed(new, given - new - later, held=later)
 
 
 def _repeatable(given: Iterable[T]) -> Iterable[T]:
@@ -166,23 +185,6 @@ def _mark(connection: Connection, stream: str, batch: int) -> bool:
     old = batches.c.batch < batch - KEPT_MARKS
     connection.execute(delete(batches).where(batches.c.stream == stream, old))
     return True
-
-
-def _lock_subscribers(connection: Connection, subscribed: set[str]) -> dict[str, int]:
-    """The last sequence numbers, locked until the transaction ends.
-
-    First the missing rows, then the locks, both by name: batches that share subscribers queue up behind each
-    other and can never wait in a circle. No row is ever deleted, so who has passed the first step cannot be
-    held up there.
-    """
-    ordered = sorted(names.check("a subscriber's name", name) for name in subscribed)
-    rows = [{"subscriber": name, "last_sequence": 0} for name in ordered]
-    bulk.insert_missing(connection, subscribers, rows)
-    wanted = select(subscribers.c.subscriber, subscribers.c.last_sequence)
-    locked = wanted.order_by(subscribers.c.subscriber).with_for_update()
-    return dict(
-        row._tuple() for row in bulk.select_among(connection, locked, subscribers.c.subscriber, ordered)
-    )
 
 
 def _parts(found: Iterable[Found]) -> Iterator[list[Found]]:
@@ -205,34 +207,34 @@ def _ordered(found: Sequence[Found]) -> list[Found]:
 
 
 def _unknown(connection: Connection, ordered: Sequence[Found]) -> dict[str, Found]:
-    """Those without a notification yet, by the id it will have; the subscribers must be locked."""
+    """Those without a notification yet, told or held, by the id it will have; the subscribers must be locked.
+
+    What is held is looked up first: it may be told in between, and would be in neither place the other way round.
+    """
     new: dict[str, Found] = {}
     for one in ordered:
         new.setdefault(notification_id(one.publication, one.subscription), one)
+    for id in held.among(connection, list(new)):
+        del new[id]
     for row in bulk.select_among(connection, select(notifications.c.id), notifications.c.id, list(new)):
         del new[row.id]
     return new
 
 
-def _number_and_insert(connection: Connection, new: dict[str, Found], numbers: dict[str, int]) -> None:
-    time, rows = now(), []
+def _write_part(
+    connection: Connection, new: dict[str, Found], numbers: dict[str, int], moment: datetime
+) -> int:
+    """Tell those that are to be told at once and hold the others; how many are held."""
+    delays = held.delays(connection, new.values())
+    later = {id: one for id, one in new.items() if (one.subscription, one.subscriber) in delays}
+    rows = []
     for id, one in new.items():
-        numbers[one.subscriber] += 1
-        rows.append(_row(id, one, numbers[one.subscriber], time))
+        if id not in later:
+            numbers[one.subscriber] += 1
+            rows.append(row_of(id, one, numbers[one.subscriber], instant(moment)))
     bulk.insert_rows(connection, notifications, rows)
-
-
-def _remember_numbers(connection: Connection, numbers: dict[str, int], before: dict[str, int]) -> None:
-    grown = [{"name": name, "last": last} for name, last in numbers.items() if last != before[name]]
-    if grown:
-        statement = update(subscribers).where(subscribers.c.subscriber == bindparam("name"))
-        connection.execute(statement.values(last_sequence=bindparam("last")), grown)
-
-
-def _row(id: str, one: Found, sequence: int, time: str) -> tuple[object, ...]:
-    because = one.because if isinstance(one.because, str) else because_text(one.because)
-    publication, bindings = storable(one.publication), mapping_text(one.bindings)
-    return one.subscriber, sequence, id, one.subscription, publication, one.kind, because, bindings, time
+    held.hold(connection, later, delays, moment)
+    return len(later)
 
 
 _READ = ("id", "subscriber", "sequence", "subscription", "publication", "because", "time", "kind", "bindings")

@@ -6,6 +6,7 @@ from types import TracebackType
 
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
+from tidings.store.encoding import Clock, utc
 from tidings.store.journal import Journal
 from tidings.store.migrations import migrate
 from tidings.store.notifications import Notifications
@@ -16,11 +17,11 @@ from tidings.store.subscriptions import Subscriptions
 class Store:
     """One database, seen as its parts. Several processes and threads may use the same one at the same time."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock = utc) -> None:
         self.database = database
         self.journal = Journal(database)
         self.subscriptions = Subscriptions(database)
-        self.notifications = Notifications(database)
+        self.notifications = Notifications(database, clock)
         self.dead_letters = DeadLetters(database)
         self.schemas = Schemas(database)
 
@@ -39,8 +40,11 @@ class Store:
         self.close()
 
 
-def open_store(url: str) -> Store:
-    """The store at `sqlite:///path` or `postgresql://...`, with its tables made or brought up to date."""
+def open_store(url: str, clock: Clock = utc) -> Store:
+    """The store at `sqlite:///path` or `postgresql://...`, with its tables made or brought up to date.
+
+    The clock says when a notification that is held has to be handed over.
+    """
     database = open_database(url)
     migrate(database)
-    return Store(database)
+    return Store(database, clock)

@@ -7,11 +7,12 @@ and asks for what came after: first it forgets `removed`, then it takes `added`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select, update
 
+from tidings import durations
 from tidings.errors import IdTaken, StoreError
 from tidings.model import Subscription
 from tidings.store import bulk, counters, names
@@ -23,6 +24,7 @@ _COLUMNS = (
     subscriptions.c.subscriber,
     subscriptions.c.language,
     subscriptions.c.text,
+    subscriptions.c.within,
 )
 _LIVES = subscriptions.c.removed.is_(None)
 
@@ -129,7 +131,7 @@ def _add(connection: Connection, offered: Sequence[Subscription]) -> list[str]:
     for i, one in enumerate(offered):
         if not one.id and (ids[i] in known or ids[i] in given):
             ids[i] = names.fresh("s", 16)
-        named = Subscription(ids[i], one.subscriber, one.language, one.text)
+        named = replace(one, id=ids[i])
         if ids[i] not in known:
             known[ids[i]] = named
             new.append(_row(named, last + 1))
@@ -150,7 +152,8 @@ def _row(one: Subscription, version: int) -> tuple[object, ...]:
     names.check("a subscription's id", one.id)
     names.check("a subscriber's name", one.subscriber)
     text = names.check_text("a subscription's text", one.text)
-    return version, one.id, one.subscriber, one.language, text, None
+    within = None if one.within is None else durations.check(one.within)
+    return version, one.id, one.subscriber, one.language, text, None, within
 
 
 def _taken(one: Subscription) -> IdTaken:

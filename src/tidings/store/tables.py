@@ -6,7 +6,17 @@ JSON types refuse strings that JSON allows, such as one with a NUL in it.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
 
 metadata = MetaData()
 
@@ -52,6 +62,7 @@ subscriptions = Table(
     Column("language", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("removed", Whole, nullable=True),
+    Column("within", Integer, nullable=True),
     sqlite_with_rowid=False,
 )
 _lives = subscriptions.c.removed.is_(None)
@@ -63,6 +74,9 @@ Index(
     sqlite_where=subscriptions.c.removed.is_not(None),
     postgresql_where=subscriptions.c.removed.is_not(None),
 )
+
+_waits = subscriptions.c.within.is_not(None)
+Index("subscriptions_delayed", subscriptions.c.id, sqlite_where=_waits, postgresql_where=_waits)
 
 subscribers = Table(
     "subscribers",
@@ -84,6 +98,34 @@ notifications = Table(
     Column("because", Text, nullable=False),
     Column("bindings", Text, nullable=True),
     Column("time", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# A notification that waits has all that it will have, but for its number: `place` says in which order they were found.
+held = Table(
+    "held",
+    metadata,
+    Column("subscriber", Name, nullable=False),
+    Column("place", Whole, nullable=False),
+    Column("id", Name, nullable=False, unique=True),
+    Column("subscription", Name, nullable=False),
+    Column("publication", Name, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("because", Text, nullable=False),
+    Column("bindings", Text, nullable=True),
+    Column("time", Text, nullable=False),
+    PrimaryKeyConstraint("subscriber", "subscription", "place"),
+    sqlite_with_rowid=False,
+)
+
+# One row for each subscription that something is held for. Instants are compared as text: all have the same length.
+promises = Table(
+    "promises",
+    metadata,
+    Column("subscriber", Name, primary_key=True),
+    Column("subscription", Name, primary_key=True),
+    Column("since", Name, nullable=False, index=True),
+    Column("due", Name, nullable=False, index=True),
     sqlite_with_rowid=False,
 )
 

@@ -1,0 +1,31 @@
+"""A match on its way to becoming a notification, and the row it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.model import Reason
+from tidings.store.encoding import because_text, mapping_text, storable
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A match on its way to becoming a notification. `because` may come as the text of
+    `encoding.because_text`.
+    """
+
+    publication: str
+    subscription: str
+    subscriber: str
+    because: Sequence[Reason] | str = ()
+    bindings: dict[str, Any] | None = None
+    kind: str = "matched"
+
+
+def row_of(id: str, one: Found, number: int, time: str) -> tuple[object, ...]:
+    """A row of `notifications`, or of `held`: they differ in what the number is."""
+    because = one.because if isinstance(one.because, str) else because_text(one.because)
+    publication, bindings = storable(one.publication), mapping_text(one.bindings)
+    return one.subscriber, number, id, one.subscription, publication, one.kind, because, bindings, time
