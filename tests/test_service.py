@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,23 @@ def test_notifications_and_dead_letters(tidings: Tidings) -> None:
     stop.set()
     assert list(following) == []
     assert tidings.dead_letters() == []
+
+
+def test_an_accepted_delay(tidings: Tidings) -> None:
+    made = tidings.subscribe("ana", "price < 200", id="calm", within="10 minutes")
+    assert made.within == 600
+    assert tidings.subscriptions() == [Subscription("calm", "ana", "predicates", "price < 200", 600)]
+    with pytest.raises(InputError, match="no duration; received 'soon'"):
+        tidings.subscribe("ana", "price < 200", within="soon")
+    tidings.store.notifications.commit_batch(
+        "main", 0, [Found("p-1", "calm", "ana"), Found("p-1", "s", "ana")]
+    )
+    assert [one.subscription for one in tidings.notifications("ana")] == ["s"]
+    assert tidings.held("ana").count == 1
+    tidings.close()
+    with open_store(tidings.store_url, lambda: datetime.now(UTC) + timedelta(minutes=10)) as later:
+        assert [one.subscription for one in later.notifications.read("ana")] == ["s", "calm"]
+    assert tidings.held("ana").count == 0
 
 
 def test_the_schema_is_seen_by_everybody_at_once(tidings: Tidings) -> None:

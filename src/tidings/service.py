@@ -19,6 +19,7 @@ from threading import Event
 from types import TracebackType
 from typing import TypeVar
 
+from tidings import durations
 from tidings.compiler.context import Context
 from tidings.compiler.pipeline import LANGUAGES, compile_many
 from tidings.errors import InputError, PublicationError, SchemaError, SetupError, TidingsError
@@ -28,7 +29,7 @@ from tidings.publications.event import decode, publication_id
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
-from tidings.store import Appended, DeadLetter, Store, open_store, sqlite_url
+from tidings.store import Appended, DeadLetter, Held, Store, open_store, sqlite_url
 
 T = TypeVar("T")
 Decode = Callable[[bytes, EventSchema | None], object]
@@ -43,7 +44,9 @@ CHUNK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """A subscription that was taken, how many predicates it has, and what they are reached through."""
+    """A subscription that was taken, how many predicates it has, what they are reached through, and the delay in
+    seconds that its subscriber accepts.
+    """
 
     id: str
     subscriber: str
@@ -51,6 +54,7 @@ class Subscribed:
     text: str
     predicates: int
     reached_through: str
+    within: int | None = None
 
 
 class Tidings:
@@ -85,14 +89,24 @@ class Tidings:
         return open_store(self.store_url)
 
     def subscribe(
-        self, subscriber: str, text: str, language: str = "predicates", id: str | None = None
+        self,
+        subscriber: str,
+        text: str,
+        language: str = "predicates",
+        id: str | None = None,
+        within: str | None = None,
     ) -> Subscribed:
-        """Take a subscription, or refuse it with the reason; it counts from the stream's next batch on."""
+        """Take a subscription, or refuse it with the reason; it counts from the stream's next batch on.
+
+        `within` is a delay that the subscriber accepts, `10 minutes` say: what is found is gathered and handed over
+        together, no later than that.
+        """
         front = _choose("a subscription language", language, LANGUAGES)
         plan = front.compile(Context(text, self._checked_against()))
-        id = self.store.subscriptions.add(Subscription(_given(id), subscriber, language, text))
+        delay = None if within is None else durations.parse(within)
+        id = self.store.subscriptions.add(Subscription(_given(id), subscriber, language, text, delay))
         tests = {test for clause in plan.clauses for test in clause}
-        return Subscribed(id, subscriber, language, text, len(tests), reached_through(plan))
+        return Subscribed(id, subscriber, language, text, len(tests), reached_through(plan), delay)
 
     def unsubscribe(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
         """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
@@ -142,6 +156,10 @@ class Tidings:
     def notifications(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
         """A subscriber's notifications after a sequence number, in order."""
         return self.store.notifications.read(subscriber, after, limit)
+
+    def held(self, subscriber: str) -> Held:
+        """What waits for a subscriber, because of the delays accepted, and until when."""
+        return self.store.notifications.held(subscriber)
 
     def follow(self, subscriber: str, after: int = 0, stop: Event | None = None) -> Iterator[Notification]:
         """A subscriber's notifications as they come, until `stop` is set."""

@@ -6,6 +6,8 @@ import json
 import re
 
 from tests.interfaces.calling import Tidings
+from tidings.service import Tidings as Service
+from tidings.store import Found
 
 DINING = "furniture_category is a 'dining room' and price < 200"
 
@@ -71,8 +73,42 @@ def test_subscriptions_lists_everybodys_or_ones_own(tidings: Tidings) -> None:
     ]
     own = tidings("subscriptions", "--as", "bo", "--json").stdout.splitlines()
     assert [json.loads(row) for row in own] == [
-        {"id": "s2", "subscriber": "bo", "language": "predicates", "text": "b = 'x'"}
+        {"id": "s2", "subscriber": "bo", "language": "predicates", "text": "b = 'x'", "within": None}
     ]
+
+
+def test_an_accepted_delay_is_shown(tidings: Tidings) -> None:
+    done = tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1", "--within", "600 s")
+    assert done.stdout == "s1  ana  predicates  1 predicate, reached through a, told within 10 minutes\n"
+    made = tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1", "--within", "10 min", "--json")
+    assert json.loads(made.stdout)["within"] == "10 minutes"
+    tidings("subscribe", "--as", "bo", "b = 1", "--id", "s2")
+    assert [row.rstrip() for row in tidings("subscriptions").stdout.splitlines()] == [
+        "id  subscriber  language    within      text",
+        "s1  ana         predicates  10 minutes  a = 1",
+        "s2  bo          predicates              b = 1",
+    ]
+    own = json.loads(tidings("subscriptions", "--as", "ana", "--json").stdout)
+    assert own["within"] == "10 minutes"
+
+
+def test_a_delay_that_cannot_be_read_is_refused(tidings: Tidings) -> None:
+    done = tidings("subscribe", "--as", "ana", "a = 1", "--within", "soon")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: no duration; received 'soon'; accepted: a whole number and a unit")
+    assert tidings("subscriptions", "--json").stdout == ""
+
+
+def test_what_waits_is_said(tidings: Tidings) -> None:
+    tidings("subscribe", "--as", "ana", "a = 1", "--id", "calm", "--within", "1 hour")
+    with Service(".tidings") as service:
+        service.store.notifications.commit_batch(
+            "main", 0, [Found("p", "calm", "ana"), Found("q", "calm", "ana")]
+        )
+    done = tidings("notifications", "--as", "ana")
+    assert done.stdout == ""
+    assert re.fullmatch(r"held for later: 2 notifications, the first until \d{4}-.*Z\n", done.stderr)
+    assert tidings("notifications", "--as", "ana", "--json").output == ""
 
 
 def test_a_long_subscription_is_not_cut_when_there_is_no_terminal(tidings: Tidings) -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+from sqlalchemy import update
 
 from strategies import SCHEMA
 from tests.spark import workload
@@ -13,8 +14,10 @@ from tests.spark.streams import check_gapless, running, told
 from tidings.errors import SetupError
 from tidings.model import Publication, Subscription
 from tidings.spark import stream
-from tidings.spark.stream import Progress, Repaired, Started, run
+from tidings.spark.stream import HandedOver, Progress, Repaired, Started, run
 from tidings.store import open_store, sqlite_url
+from tidings.store.encoding import now
+from tidings.store.tables import promises
 
 pytestmark = pytest.mark.spark
 
@@ -64,6 +67,33 @@ def test_subscriptions_come_and_go_while_it_runs(session, tmp_path, store, url):
     assert isinstance(stream.news[0], Started)
     assert isinstance(stream.news[-1], Progress) and stream.news[-1].lag == 0
     assert stream.news[-1].total_events == 3
+
+
+def test_delays_are_kept_by_the_stream_and_hold_up_nobody(session, tmp_path, store, url):
+    """Nobody reads for bo and cy, so it is the stream that hands over."""
+    store.subscriptions.add(Subscription("s1", "ana", "predicates", "n > 0"))
+    store.subscriptions.add(Subscription("s2", "bo", "predicates", "n > 0", within=1))
+    store.subscriptions.add(Subscription("s3", "cy", "predicates", "n > 0", within=3_600))
+    publish(store, b'{"n": 1}', b'{"n": 2}')
+    with running(session, tmp_path, url) as stream:
+        stream.until(lambda: store.notifications.last_sequence("bo") == 2)
+        assert store.notifications.last_sequence("ana") == 2
+        publish(store, b'{"n": 3}')
+        stream.until(lambda: store.notifications.last_sequence("ana") == 3)
+        stream.until(lambda: store.notifications.last_sequence("bo") == 3)
+    progress = [one for one in stream.news if isinstance(one, Progress)][-1]
+    assert (progress.total_notifications, progress.total_held) == (3, 6)
+    assert sum(one.notifications for one in stream.news if isinstance(one, HandedOver)) == 3
+    assert (store.notifications.last_sequence("cy"), store.notifications.held("cy").count) == (0, 3)
+    # An hour passes while nothing runs: what is due goes out when the stream starts, before it does anything else.
+    heard = []
+    store.subscriptions.remove(["s3"])
+    store.database.transact(lambda connection: connection.execute(update(promises).values(due=now())))
+    run(session, tmp_path, url, once=True, listener=heard.append)
+    assert heard[0] == HandedOver(3)
+    assert told(store, "ana", "bo", "cy") == {
+        who: [(n, f"p{n}", s) for n in (1, 2, 3)] for who, s in (("ana", "s1"), ("bo", "s2"), ("cy", "s3"))
+    }
 
 
 def test_a_bad_event_is_buried_and_the_batch_goes_on(session, tmp_path, store, url):

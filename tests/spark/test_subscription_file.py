@@ -42,6 +42,9 @@ def test_a_file_of_good_lines(tmp_path):
             "s2",
             "the field 'subscriber' is not a text",
         ),
+        ({**GOOD, "id": "s2", "within": "soon"}, "s2", "the field 'within': no duration; received 'soon'"),
+        ({**GOOD, "id": "s2", "within": 600}, "s2", "the field 'within': no duration; received '600'"),
+        ({**GOOD, "id": "s2", "within": "0 s"}, "s2", "the field 'within': no such duration"),
         (GOOD, "s1", "the id 's1' is on an earlier line already"),
     ],
 )
@@ -52,6 +55,14 @@ def test_a_bad_line_is_refused_and_the_rest_is_used(tmp_path, line, id, reason):
     assert (reject.what, reject.id) == ("subscription", id)
     assert reject.reason.startswith(reason)
     assert reject.facts == {"file": "subs.jsonl", "line": 2}
+
+
+def test_a_delay_is_checked_and_not_carried_on(tmp_path):
+    calm = {**GOOD, "id": "s2", "within": "10 minutes"}
+    file = read_subscriptions(written(tmp_path, GOOD, calm, {**GOOD, "id": "s3", "within": None}))
+    assert file.rejects == ()
+    assert file.subscriptions.column_names == ["id", "subscriber", "language", "text"]
+    assert file.subscriptions["id"].to_pylist() == ["s1", "s2", "s3"]
 
 
 def test_an_empty_file_has_no_subscriptions(tmp_path):

@@ -79,6 +79,7 @@ class Progress:
     batch: int = -1
     events: int = 0
     notifications: int = 0
+    held: int = 0
     repeated: int = 0
     dead_letters: int = 0
     position: int = 0
@@ -88,6 +89,7 @@ class Progress:
     segments: int = 0
     total_events: int = 0
     total_notifications: int = 0
+    total_held: int = 0
     total_dead_letters: int = 0
 
 
@@ -105,7 +107,15 @@ class Started:
     source: str
 
 
-Listener = Callable[[Repaired | Started | Progress], None]
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """Notifications that were held have become due, and their subscribers have them now."""
+
+    notifications: int
+
+
+News = Repaired | Started | Progress | HandedOver
+Listener = Callable[[News], None]
 
 
 def run(
@@ -129,10 +139,11 @@ def run(
         for what in checkpoint.repair(stream.checkpoint):
             tell(Repaired(what))
         _prepare(stream)
-        with closing(Processor(stream)) as processor:
+        with closing(Processor(stream)) as processor, open_store(stream.store) as store:
+            _hand_over(store, tell)
             query = _start(session, processor, once)
             tell(Started(stream.source))
-            return _follow(query, processor, stop or Event(), tell)
+            return _follow(query, processor, store, stop or Event(), tell)
 
 
 def _absolute(store_url: str) -> str:
@@ -166,13 +177,17 @@ def _start(session: SparkSession, processor: Processor, once: bool) -> Streaming
 
 
 def _follow(
-    query: StreamingQuery, processor: Processor, stop: Event, tell: Callable[[Progress], None]
+    query: StreamingQuery, processor: Processor, store: Store, stop: Event, tell: Listener
 ) -> Progress:
-    """Pass progress on until the query ends, by itself or because it is to stop."""
+    """Pass progress on until the query ends, by itself or because it is to stop.
+
+    What is held is handed over from here, beside the batches: a long one keeps nobody waiting.
+    """
     last, stream = Progress(), processor.stream
     try:
         while not query.awaitTermination(POLL_SECONDS) and not stop.is_set():
             last = _news(stream, last, tell)
+            _hand_over(store, tell)
     except PySparkException as problem:
         raise processor.failure or _explained(problem) from problem
     finally:
@@ -181,7 +196,12 @@ def _follow(
     return _news(stream, last, tell)
 
 
-def _news(stream: Stream, last: Progress, tell: Callable[[Progress], None]) -> Progress:
+def _hand_over(store: Store, tell: Listener) -> None:
+    if count := store.notifications.hand_over():
+        tell(HandedOver(count))
+
+
+def _news(stream: Stream, last: Progress, tell: Listener) -> Progress:
     if not stream.status.exists():
         return last
     now = Progress(**json.loads(stream.status.read_text()))
@@ -278,6 +298,7 @@ def _added(live: Live, batch: int, events: int, dead: int, committed: Any, posit
         batch=batch,
         events=events,
         notifications=committed.new,
+        held=committed.held,
         repeated=committed.repeated,
         dead_letters=dead,
         position=position,
@@ -286,5 +307,6 @@ def _added(live: Live, batch: int, events: int, dead: int, committed: Any, posit
         segments=live.index.index.segments,
         total_events=before.total_events + events,
         total_notifications=before.total_notifications + committed.new,
+        total_held=before.total_held + committed.held,
         total_dead_letters=before.total_dead_letters + dead,
     )

@@ -1,6 +1,8 @@
-"""Subscription files: JSON Lines with `id`, `subscriber`, `language` (default `predicates`) and `text`.
+"""Subscription files: JSON Lines with `id`, `subscriber`, `language` (else `predicates`), `text` and perhaps `within`.
 
-    {"id": "s1", "subscriber": "ana", "text": "price < 200"}
+    {"id": "s1", "subscriber": "ana", "text": "price < 200", "within": "10 minutes"}
+
+A delay is checked and not carried on: who matches files has all matches at once.
 
 A file in which every line is good is read in columns; any other is read line by line, so that each bad line is
 refused with its number and its reason and the rest is used.
@@ -17,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from tidings import durations
 from tidings.compiler.pipeline import compile_columns
 from tidings.compiler.plan import Compiled
 from tidings.errors import InputError
@@ -26,6 +29,7 @@ from tidings.spark.locations import Location
 
 FIELDS = ("id", "subscriber", "language", "text")
 DEFAULTS = {"language": "predicates"}
+DELAY = "within"
 SCHEMA = pa.schema([(name, pa.string()) for name in FIELDS])
 
 
@@ -60,11 +64,15 @@ def _bytes(place: str | Path) -> Any:
 
 def _in_columns(data: Any) -> Any | None:
     """The table, or None if some line needs a closer look."""
-    options = pj.ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore")
+    written = SCHEMA.append(pa.field(DELAY, pa.string()))
+    options = pj.ParseOptions(explicit_schema=written, unexpected_field_behavior="ignore")
     try:
-        table = pj.read_json(pa.BufferReader(data), parse_options=options).select(FIELDS)
+        read = pj.read_json(pa.BufferReader(data), parse_options=options)
     except pa.ArrowInvalid:
         return None
+    if any(_wrong_delay(delay) for delay in pc.unique(read[DELAY]).to_pylist()):
+        return None
+    table = read.select(FIELDS)
     for name, value in DEFAULTS.items():
         table = table.set_column(FIELDS.index(name), name, pc.fill_null(table[name], value))
     if any(_has_gaps(column) for column in table.columns):
@@ -112,7 +120,18 @@ def _fields(line: bytes) -> tuple[tuple[str, ...], str]:
             return (id,), f"the field '{name}' is not a text"
         if not value:
             return (id,), f"the field '{name}' is empty"
-    return tuple(str(value) for value in values), ""
+    wrong = _wrong_delay(content.get(DELAY))
+    return ((id,), f"the field '{DELAY}': {wrong}") if wrong else (tuple(map(str, values)), "")
+
+
+def _wrong_delay(delay: object) -> str:
+    """What is wrong with a delay; nothing is with none."""
+    try:
+        if delay is not None:
+            durations.parse(delay if isinstance(delay, str) else json.dumps(delay))
+    except InputError as problem:
+        return problem.message()
+    return ""
 
 
 def _encodable(text: str) -> bool:

@@ -46,7 +46,14 @@ def notifications(
         for one in islice(found, limit):
             output.notification(one, as_json)
             told += 1
-    if not told and not as_json:
+        waits = tidings.held(subscriber)
+    if as_json:
+        return
+    if waits.count:
+        output.note(
+            f"held for later: {output.plural(waits.count, 'notification')}, the first until {waits.due}"
+        )
+    elif not told:
         why = "is `tidings run` running?" if known else "there are no subscriptions for that name"
         output.note(f"nothing for {subscriber} yet; {why}")
 

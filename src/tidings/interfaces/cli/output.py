@@ -18,6 +18,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from tidings import durations
 from tidings.errors import PublicationError, TidingsError
 from tidings.model import Notification, Reason
 from tidings.values import show
@@ -104,6 +105,7 @@ def _coloured(drawn: str) -> Text:
 
 def subscribed(made: Subscribed, colour: str = "") -> None:
     how = f"{plural(made.predicates, 'predicate')}, reached through {made.reached_through}"
+    how += f", told within {durations.show(made.within)}" if made.within else ""
     line((made.id, "bold cyan"), (made.subscriber, colour), (made.language, "dim"), how)
 
 

@@ -151,19 +151,27 @@ class Teller:
             self.status.update(what)
             self.status.start()
 
-    def __call__(self, news: stream.Repaired | stream.Started | stream.Progress) -> None:
-        from tidings.spark.stream import Repaired, Started
+    def __call__(self, news: stream.News) -> None:
+        from tidings.spark.stream import HandedOver, Repaired, Started
 
         if isinstance(news, Repaired):
             output.note(f"mended the checkpoint: {news.what}")
         elif isinstance(news, Started):
             self._started(news)
+        elif isinstance(news, HandedOver):
+            self._handed_over(news)
         elif self.as_json:
             output.json_line(asdict(news))
         elif self.status:
             self.status.update(progress(news))
         elif news.events:
             output.line(progress(news))
+
+    def _handed_over(self, news: stream.HandedOver) -> None:
+        if self.as_json:
+            output.json_line({"handed_over": news.notifications})
+        else:
+            output.line(f"{output.plural(news.notifications, 'held notification')} handed over")
 
     def _started(self, news: stream.Started) -> None:
         if self.as_json:
@@ -177,14 +185,18 @@ class Teller:
 def progress(now: stream.Progress) -> str:
     return (
         f"position {now.position:,}, lag {now.lag:,}   {output.plural(now.total_events, 'event')}, "
-        f"{output.plural(now.total_notifications, 'notification')}   "
+        f"{output.plural(now.total_notifications, 'notification')}{_held(now)}   "
         f"{output.plural(now.subscriptions, 'subscription')} in {output.plural(now.segments, 'segment')}"
     )
+
+
+def _held(now: stream.Progress) -> str:
+    return f", {now.total_held:,} held" if now.total_held else ""
 
 
 def ended(done: stream.Progress) -> str:
     dead = f", {output.plural(done.total_dead_letters, 'dead letter')}" if done.total_dead_letters else ""
     return (
         f"{output.plural(done.total_events, 'event')}, "
-        f"{output.plural(done.total_notifications, 'notification')}{dead}"
+        f"{output.plural(done.total_notifications, 'notification')}{_held(done)}{dead}"
     )

@@ -46,7 +46,7 @@ class Running:
                     )
                 self._news.wait(LOOK_SECONDS)
 
-    def _hear(self, news: stream.Repaired | stream.Started | stream.Progress) -> None:
+    def _hear(self, news: stream.News) -> None:
         from tidings.spark.stream import Progress
 
         with self._news:

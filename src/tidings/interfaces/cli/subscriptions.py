@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings import durations
 from tidings.errors import InputError, SyntaxProblem
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_tidings
+from tidings.model import Subscription
+
+if TYPE_CHECKING:
+    from tidings.service import Subscribed
 
 QUOTE = 'quote the whole text: tidings subscribe --as NAME "price > 200"'
 
@@ -26,6 +31,15 @@ def subscribe(
     language: Annotated[str, typer.Option(help="The language TEXT is written in.")] = "predicates",
     id: Annotated[
         str | None, typer.Option("--id", help="An id of your own; one is made when none is given.")
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DELAY",
+            help="Gather notifications and hand them over together, no later than this: [cyan]10 minutes[/], "
+            "[cyan]1 hour[/]. At once when nothing is said.",
+            show_default=False,
+        ),
     ] = None,
     home: Home = DEFAULT_HOME,
     store: Store = None,
@@ -41,13 +55,23 @@ def subscribe(
       tidings subscribe --as bo "furniture_category is a 'dining room' and not material = 'plastic'"
       tidings subscribe --as cy "title contains 'clock' or price between 10 and 20"
       tidings subscribe --as di "exists reserve and sold.at >= 2024-05-01"
+      tidings subscribe --as ed "material = 'oak'" --within "10 minutes"
     """
     with open_tidings(home, store) as tidings, _hint_to_quote(text):
-        made = tidings.subscribe(subscriber, text[0], language, id)
+        made = tidings.subscribe(subscriber, text[0], language, id, within)
     if as_json:
-        output.json_line(asdict(made))
+        output.json_line(_record(made))
     else:
         output.subscribed(made)
+
+
+def _record(one: Subscribed | Subscription) -> dict[str, object]:
+    """The fields, with the delay as people and subscription files write it."""
+    return asdict(one) | {"within": _delay(one) or None}
+
+
+def _delay(one: Subscribed | Subscription) -> str:
+    return "" if one.within is None else durations.show(one.within)
 
 
 @contextmanager
@@ -107,13 +131,20 @@ def subscriptions(
         found = tidings.subscriptions(subscriber)
     if as_json:
         for one in found:
-            output.json_line(asdict(one))
+            output.json_line(_record(one))
     elif found:
-        output.table(
-            ("id", "subscriber", "language", "text"),
-            [(one.id, one.subscriber, one.language, one.text) for one in found],
-        )
+        _table(found)
     elif subscriber is not None:
         output.note(f"no subscriptions for {subscriber}")
     else:
         output.note('no subscriptions yet: tidings subscribe --as NAME "price < 200"')
+
+
+def _table(found: Sequence[Subscription]) -> None:
+    """Delays have a column only where somebody accepts one."""
+    rows = [(one.id, one.subscriber, one.language, _delay(one), one.text) for one in found]
+    header = ("id", "subscriber", "language", "within", "text")
+    if any(one.within for one in found):
+        output.table(header, rows)
+    else:
+        output.table((*header[:3], header[4]), [(*row[:3], row[4]) for row in rows])
