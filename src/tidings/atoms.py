@@ -25,7 +25,7 @@ Event = Mapping[str, Sequence[Scalar]]
 
 
 class Aspect(IntEnum):
-    """Which property of a value a predicate looks at."""
+    """Which property of a value a predicate looks at. NUMBER is the number that a text names, as XPath reads it."""
 
     VALUE = 0
     INSTANT = 1
@@ -36,15 +36,20 @@ class Aspect(IntEnum):
     BELOW = 6
     AT_LEAST = 7
     ABOVE = 8
+    NUMBER = 9
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Column:
-    """A path seen through an aspect; the order aspects also name the domain whose order it is."""
+    """A path seen through an aspect; the order aspects also name the domain whose order it is.
+
+    A column of documents is a `pattern`: a linear path, which looks at every tag path it matches.
+    """
 
     path: str
     aspect: Aspect = Aspect.VALUE
     domain: str = ""
+    pattern: bool = False
 
 
 class AtomKind(IntEnum):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.compiler.blocks import loosen, merge
-from tidings.compiler.bulk import Front, compile_rows
-from tidings.compiler.plan import ClauseBlock, Compiled
+from tidings.compiler.blocks import join_loose, loosen, merge
+from tidings.compiler.bulk import Language
+from tidings.compiler.plan import ClauseBlock, Compiled, Loose, Twigs
 from tidings.errors import SubscriptionError
 from tidings.model import Reject
 from tidings.schema.domains import Domain
@@ -99,42 +99,52 @@ def _equal(column: Sequence[str], word: str) -> npt.NDArray[np.bool_]:
 
 
 def compile_batch(
-    batch: Batch, languages: Mapping[str, Front], schema: EventSchema | None, limit: int
+    batch: Batch, languages: Mapping[str, Language], schema: EventSchema | None, limit: int
 ) -> Compiled:
     """Compile the subscriptions of a batch, each in its language."""
     blocks: list[ClauseBlock] = []
+    loose: list[Loose] = []
+    twigs = Twigs()
     domains: dict[str, Domain] = {}
     for name, rows in batch.by_language():
         if name not in languages:
             batch.problems.update({int(row): _unknown_language(name, languages) for row in rows})
             continue
         chosen = batch.texts if len(rows) == len(batch) else [batch.texts[row] for row in rows]
-        done = compile_rows(chosen, languages[name], schema, limit)
+        done = languages[name].compile_rows(chosen, schema, limit)
         batch.problems.update({int(rows[row]): problem for row, problem in done.problems.items()})
-        blocks += [
-            ClauseBlock(each.shape, each.operands, rows[each.rows].astype(np.int32)) for each in done.blocks
-        ]
+        blocks += [replace(each, rows=rows[each.rows].astype(np.int32)) for each in done.blocks]
+        loose.append(replace(done.loose, rows=rows[done.loose.rows].astype(np.int32)))
+        twigs = done.twigs if len(done.twigs) else twigs  # only one of the languages has any
         domains |= done.domains
-    return _finish(batch, merge(blocks), domains)
+    return _finish(batch, merge(blocks), loose, twigs, domains)
 
 
-def _unknown_language(name: str, languages: Mapping[str, Front]) -> SubscriptionError:
+def _unknown_language(name: str, languages: Mapping[str, Language]) -> SubscriptionError:
     accepted = ", ".join(sorted(languages))
     return SubscriptionError("unknown language", received=repr(name), accepted=accepted)
 
 
-def _finish(batch: Batch, blocks: Sequence[ClauseBlock], domains: Mapping[str, Domain]) -> Compiled:
-    """Only accepted subscriptions keep a row; blocks are numbered accordingly."""
+def _finish(
+    batch: Batch,
+    blocks: Sequence[ClauseBlock],
+    loose: Sequence[Loose],
+    twigs: Twigs,
+    domains: Mapping[str, Domain],
+) -> Compiled:
+    """Only accepted subscriptions keep a row; clauses are numbered accordingly."""
     accepted = np.ones(len(batch), np.bool_)
     accepted[list(batch.problems)] = False
     table = batch.table
     if batch.problems:
         numbers = (np.cumsum(accepted) - 1).astype(np.int32)
-        blocks = [ClauseBlock(each.shape, each.operands, numbers[each.rows]) for each in blocks]
+        blocks = [replace(each, rows=numbers[each.rows]) for each in blocks]
+        loose = [replace(each, rows=numbers[each.rows]) for each in loose]
         table = table.filter(pa.array(accepted))
     rejects = tuple(_reject(batch.ids[row], batch.problems[row]) for row in sorted(batch.problems))
-    kept, loose = loosen(blocks)
-    return Compiled(table, tuple(kept), tuple(domains.values()), rejects, loose)
+    kept, loosened = loosen(blocks)
+    together = join_loose([*loose, loosened])
+    return Compiled(table, tuple(kept), tuple(domains.values()), rejects, together, twigs)
 
 
 def _reject(id: str, problem: SubscriptionError) -> Reject:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.compiler.plan import (
+    NO_TWIGS,
     Clause,
     ClauseBlock,
     Compiled,
@@ -40,11 +41,12 @@ def pack(plans: Mapping[int, Plan]) -> list[ClauseBlock]:
 
 def _block(shape: tuple[TestShape, ...], members: list[tuple[int, Clause]]) -> ClauseBlock:
     columns = [[clause[place].operand for _, clause in members] for place in range(len(shape))]
-    operands = tuple(_operands(test, column) for test, column in zip(shape, columns, strict=True))
+    operands = tuple(operands_of(test, column) for test, column in zip(shape, columns, strict=True))
     return ClauseBlock(shape, operands, np.array([row for row, _ in members], np.int32))
 
 
-def _operands(test: TestShape, column: Sequence[Any]) -> Operands:
+def operands_of(test: TestShape, column: Sequence[Any]) -> Operands:
+    """The operands of one test in many clauses, as columns."""
     if test.kind is None:
         return Operands()
     if test.relation is Relation.BETWEEN:
@@ -80,6 +82,7 @@ def loosen(blocks: Iterable[ClauseBlock]) -> tuple[list[ClauseBlock], Loose]:
     """The blocks that are worth being blocks, and the clauses of the others test by test."""
     kept: list[ClauseBlock] = []
     rows: list[Any] = []
+    twigs: list[Any] = []
     parts: dict[tuple[TestShape, int], list[tuple[Operands, Any]]] = {}
     count = 0
     for block in blocks:
@@ -90,11 +93,17 @@ def loosen(blocks: Iterable[ClauseBlock]) -> tuple[list[ClauseBlock], Loose]:
         for place, (shape, operands) in enumerate(zip(block.shape, block.operands, strict=True)):
             parts.setdefault((shape, block.shape[:place].count(shape)), []).append((operands, clauses))
         rows.append(block.rows)
+        twigs.append(twigs_of(block))
         count += len(block.rows)
     if not rows:
         return kept, Loose()
     tests = tuple(_loose_test(shape, found) for (shape, _), found in parts.items())
-    return kept, Loose(np.concatenate(rows), tests)
+    return kept, Loose(np.concatenate(rows), tests, np.concatenate(twigs))
+
+
+def twigs_of(clauses: ClauseBlock | Loose) -> npt.NDArray[np.int32]:
+    """The number of each clause's twig; -1 for clauses about events."""
+    return clauses.twigs if len(clauses.twigs) else np.full(len(clauses.rows), -1, np.int32)
 
 
 def join_loose(parts: Sequence[Loose]) -> Loose:
@@ -108,7 +117,8 @@ def join_loose(parts: Sequence[Loose]) -> Loose:
             found.setdefault((test.shape, again), []).append((test.operands, test.clauses + np.int32(first)))
         first += len(part.rows)
     rows = np.concatenate([np.empty(0, np.int32), *(part.rows for part in parts)])
-    return Loose(rows, tuple(_loose_test(shape, held) for (shape, _), held in found.items()))
+    twigs = np.concatenate([NO_TWIGS, *(twigs_of(part) for part in parts)])
+    return Loose(rows, tuple(_loose_test(shape, held) for (shape, _), held in found.items()), twigs)
 
 
 def take_loose(loose: Loose, kept: npt.NDArray[np.bool_]) -> Loose:
@@ -118,14 +128,14 @@ def take_loose(loose: Loose, kept: npt.NDArray[np.bool_]) -> Loose:
     for test in loose.tests:
         places = np.flatnonzero(kept[test.clauses])
         if len(places):
-            operands = _take_operands(test.operands, places)
+            operands = take_operands(test.operands, places)
             tests.append(LooseTest(test.shape, operands, numbers[test.clauses[places]]))
-    return Loose(loose.rows[kept], tuple(tests))
+    return Loose(loose.rows[kept], tuple(tests), twigs_of(loose)[kept])
 
 
 def _loose_test(shape: TestShape, parts: Sequence[tuple[Operands, Any]]) -> LooseTest:
     operands, clauses = zip(*parts, strict=True)
-    return LooseTest(shape, _join_operands(operands), np.concatenate(clauses))
+    return LooseTest(shape, join_operands(operands), np.concatenate(clauses))
 
 
 def merge(blocks: Iterable[ClauseBlock]) -> list[ClauseBlock]:
@@ -139,10 +149,12 @@ def merge(blocks: Iterable[ClauseBlock]) -> list[ClauseBlock]:
 def _joined(blocks: list[ClauseBlock]) -> ClauseBlock:
     columns = zip(*(block.operands for block in blocks), strict=True)
     rows = np.concatenate([block.rows for block in blocks])
-    return ClauseBlock(blocks[0].shape, tuple(_join_operands(column) for column in columns), rows)
+    twigs = np.concatenate([twigs_of(block) for block in blocks])
+    return ClauseBlock(blocks[0].shape, tuple(join_operands(column) for column in columns), rows, twigs)
 
 
-def _join_operands(column: Sequence[Operands]) -> Operands:
+def join_operands(column: Sequence[Operands]) -> Operands:
+    """Operands of the same test in several lots of clauses, as one."""
     return Operands(
         join_literals([each.values for each in column]),
         join_literals([each.upper for each in column]),
@@ -170,11 +182,14 @@ def _join_offsets(parts: Sequence[Any]) -> Any:
 
 def take(block: ClauseBlock, places: Places) -> ClauseBlock:
     """The clauses at these places of a block."""
-    operands = tuple(_take_operands(each, places) for each in block.operands)
-    return ClauseBlock(block.shape, operands, block.rows[places])
+    operands = tuple(take_operands(each, places) for each in block.operands)
+    return ClauseBlock(
+        block.shape, operands, block.rows[places], block.twigs[places] if len(block.twigs) else NO_TWIGS
+    )
 
 
-def _take_operands(operands: Operands, places: Places) -> Operands:
+def take_operands(operands: Operands, places: Places) -> Operands:
+    """The operands of the clauses at these places."""
     if operands.offsets is not None and operands.values is not None:
         counts = np.diff(operands.offsets)[places]
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

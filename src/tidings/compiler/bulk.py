@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from tidings.compiler.blocks import join_literals, literal_column, merge, pack, 
 from tidings.compiler.columns import Mask, Sort, Written
 from tidings.compiler.context import Context
 from tidings.compiler.lower import domains_of, lower, shape_of
-from tidings.compiler.plan import ClauseBlock, Literals, Operands, Plan, Relation
+from tidings.compiler.plan import ClauseBlock, Literals, Loose, Operands, Plan, Relation, Twigs
 from tidings.compiler.rewrites import clauses_of, comparison_of
 from tidings.compiler.skeletons import Skeleton, group_texts, literal_ends
 from tidings.compiler.suspects import suspects
@@ -46,12 +47,27 @@ class Front:
     def compile(self, context: Context) -> Plan:
         return lower(self.to_clauses(self.understand(context), context))
 
+    def compile_rows(self, texts: Sequence[str], schema: EventSchema | None, limit: int) -> Rows:
+        return compile_rows(texts, self, schema, limit)
+
+
+class Language(Protocol):
+    """What subscriptions can be written in."""
+
+    def compile(self, context: Context) -> Plan:
+        """The plan of one text."""
+
+    def compile_rows(self, texts: Sequence[str], schema: EventSchema | None, limit: int) -> Rows:
+        """What becomes of many."""
+
 
 @dataclass(slots=True)
 class Rows:
-    """What became of texts, by their row: blocks of clauses, and problems."""
+    """What became of texts, by their row: clauses in blocks and loose, with their twigs, and problems."""
 
     blocks: list[ClauseBlock] = field(default_factory=list)
+    loose: Loose = field(default_factory=Loose)
+    twigs: Twigs = field(default_factory=Twigs)
     domains: dict[str, Domain] = field(default_factory=dict)
     problems: dict[int, SubscriptionError] = field(default_factory=dict)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from tidings.compiler.batch import Batch, Strings, compile_batch
-from tidings.compiler.bulk import Front
+from tidings.compiler.bulk import Front, Language
 from tidings.compiler.check import check
 from tidings.compiler.context import DEFAULT_LIMIT, Context
 from tidings.compiler.contradictions import drop_contradictions, refuse_impossible
 from tidings.compiler.plan import Compiled, Plan
 from tidings.compiler.rewrites import distribute, drop_repeated, drop_subsumed, push_not_down
+from tidings.compiler.xpath_bulk import XPathFront
 from tidings.languages.predicates import parse
 from tidings.languages.tree import Tree
 from tidings.model import Subscription
@@ -43,7 +44,7 @@ def to_clauses(tree: Tree, context: Context) -> Tree:
     return tree
 
 
-LANGUAGES: Mapping[str, Front] = {"predicates": Front(_understand, to_clauses)}
+LANGUAGES: Mapping[str, Language] = {"predicates": Front(_understand, to_clauses), "xpath": XPathFront()}
 """What a subscription may be written in, and how it is compiled."""
 
 

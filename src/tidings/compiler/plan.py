@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import Column
+from tidings.compiler.twigs import Twig
 from tidings.model import Reject
 from tidings.operators import Operand, Relation
 from tidings.schema.domains import Domain
@@ -35,6 +36,7 @@ __all__ = [
     "Relation",
     "Test",
     "TestShape",
+    "Twigs",
 ]
 
 
@@ -67,12 +69,13 @@ Clause = tuple[Test, ...]
 class Plan:
     """A subscription satisfied by what satisfies all tests of one of its clauses.
 
-    `domains` are the ordered domains its order aspects speak of. A shape to check after the tests (the
-    branches of a document, the bindings of a graph) will stand beside the clauses.
+    `domains` are the ordered domains its order aspects speak of. `twigs` has for each clause what is to be checked
+    after the tests: the branches of a document. A plan for events has none.
     """
 
     clauses: tuple[Clause, ...]
     domains: tuple[Domain, ...] = ()
+    twigs: tuple[Twig, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +106,20 @@ class Operands:
     offsets: npt.NDArray[np.int64] | None = None
 
 
+NO_TWIGS = np.empty(0, np.int32)
+
+
 @dataclass(frozen=True, slots=True)
 class ClauseBlock:
-    """Clauses of one shape. Row i belongs to subscription `rows[i]` of the `Compiled` it stands in."""
+    """Clauses of one shape. Row i belongs to subscription `rows[i]` of the `Compiled` it stands in.
+
+    `twigs` has the number of each clause's twig; it is empty for clauses about events.
+    """
 
     shape: tuple[TestShape, ...]
     operands: tuple[Operands, ...]
     rows: npt.NDArray[np.int32]
+    twigs: npt.NDArray[np.int32] = field(default_factory=lambda: NO_TWIGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +133,28 @@ class LooseTest:
 
 @dataclass(frozen=True, slots=True)
 class Loose:
-    """Clauses of all sorts of shapes. Clause i belongs to subscription `rows[i]`."""
+    """Clauses of all sorts of shapes. Clause i belongs to subscription `rows[i]`; its twig is `twigs[i]`, or -1."""
 
     rows: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     tests: tuple[LooseTest, ...] = ()
+    twigs: npt.NDArray[np.int32] = field(default_factory=lambda: NO_TWIGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Twigs:
+    """Twigs in numbers: twig i is `words[starts[i]:starts[i + 1]]` (see `compiler.twig_words`).
+
+    Its names and strings are numbers, too. `exact` says which twigs ask no more than the tests of their clauses do.
+    """
+
+    starts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    words: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    exact: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    names: tuple[str, ...] = ()
+    strings: pa.Array[Any] = field(default_factory=lambda: pa.array([], pa.binary()))
+
+    def __len__(self) -> int:
+        return len(self.exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +170,4 @@ class Compiled:
     domains: tuple[Domain, ...]
     rejects: tuple[Reject, ...]
     loose: Loose = field(default_factory=Loose)
+    twigs: Twigs = field(default_factory=Twigs)

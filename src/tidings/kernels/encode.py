@@ -25,15 +25,16 @@ from tidings.kernels.instants import NO_INSTANT, read_instant
 from tidings.kernels.tries import Trie, child, step
 
 # The numbers of atoms.Aspect and atoms.AtomKind; a test keeps them equal.
-VALUE, INSTANT, PREFIX, SUFFIX, SUBSTRING = 0, 1, 2, 3, 4
+VALUE, INSTANT, PREFIX, SUFFIX, SUBSTRING, NUMBER = 0, 1, 2, 3, 4, 9
 INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
 
 
 class AtomArrays(NamedTuple):
     """A batch's atoms (see `atoms.Atoms`), and for each of its paths the columns that look at it.
 
-    `double` is the payload, read as doubles. Of a path that only one column looks at, with dense integers as its
-    constants, `dense_low` is the first of them and `dense_count` their number; it is 0 for other paths.
+    `double` is the payload, read as doubles; of documents, the numbers that their texts name. Of a path that only one
+    column looks at, with dense integers as its constants, `dense_low` is the first of them and `dense_count` their
+    number; it is 0 for other paths.
     """
 
     starts: Any
@@ -126,6 +127,16 @@ def encode(atoms: AtomArrays, codecs: Codecs, marks: Marks, out: Coded, begin: i
                     out.column[at] = column
                     out.code[at] = code
                     at += 1
+                elif aspect == NUMBER:
+                    value = atoms.double[a]
+                    if value == value:
+                        if at >= room:
+                            return row, several
+                        several |= marks.column[column] == marks.tick + row
+                        marks.column[column] = marks.tick + row
+                        out.column[at] = column
+                        out.code[at] = number_code(codecs.numbers, column, value, 0)
+                        at += 1
                 elif atoms.kind[a] == STRING:
                     first = at
                     at = _expand(atoms, codecs, marks, row, column, a, out, at)

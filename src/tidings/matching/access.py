@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tidings.atoms import Aspect, Column
+from tidings.compiler.linear import ANYWHERE
 from tidings.compiler.plan import Plan, Relation, TestShape
 
 MANY_MEMBERS = 16
@@ -61,5 +62,6 @@ def is_plain(test: TestShape) -> bool:
 
 
 def is_derived(column: Column) -> bool:
-    """Whether one value can have many codes here: text patterns and order aspects."""
-    return column.aspect > Aspect.INSTANT
+    """Whether a publication may well have many codes here: text patterns, order aspects, all values of a document."""
+    derived = Aspect.INSTANT < column.aspect < Aspect.NUMBER
+    return derived or column.path == ANYWHERE

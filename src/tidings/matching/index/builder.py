@@ -1,7 +1,7 @@
 """Building a segment: compiled subscriptions in, arrays for the kernels out.
 
-Four steps: collect the constants of every column, lower the clauses to one table of codes, choose a way for each of
-them, lay them out.
+Five steps: hide the columns that few clauses ask about, collect the constants of the others, lower the clauses to one
+table of codes, choose a way for each of them, lay them out.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from tidings.compiler.plan import Compiled
 from tidings.kernels.clusters import Clusters
 from tidings.kernels.encode import Codecs
 from tidings.kernels.sift import Tiles
+from tidings.kernels.twigs import Twigs
 from tidings.matching.access import is_derived
 from tidings.matching.index import ways
 from tidings.matching.index.codecs import build_codecs
+from tidings.matching.index.hiding import hide_rare
 from tidings.matching.index.layout import Layout
 from tidings.matching.index.lowered import Clauses, Numbers
 from tidings.matching.index.lowering import collect_constants, lower
 from tidings.matching.index.spreading import spread_members
 from tidings.matching.index.tiles import no_tiles, pack_tiles
+from tidings.matching.index.twigs import lay_out
 from tidings.matching.index.ways import Way, choose
 
 
@@ -34,6 +37,8 @@ class Built:
     codecs: Codecs
     clusters: Clusters
     tiles: Tiles
+    twigs: Twigs
+    hidden: tuple[str, ...]
     clauses: Clauses
     ways: tuple[Way, ...]
 
@@ -54,13 +59,15 @@ class Built:
 
 def build(compiled: Compiled) -> Built:
     """Lay compiled subscriptions out as a segment."""
-    constants = collect_constants(compiled)
+    hidden = hide_rare(compiled)
+    constants = collect_constants(hidden.compiled)
     columns = tuple(constants.columns)
-    clauses = spread_members(lower(compiled, constants))
+    clauses, twigs = lay_out(spread_members(lower(hidden.compiled, constants)), hidden)
     codecs = build_codecs(list(constants.columns.values()), {d.name: d for d in compiled.domains})
     chosen = choose(clauses, [is_derived(column) for column in columns])
-    clusters, tiles = _laid_out(clauses, chosen, len(columns), compiled.subscriptions.num_rows)
-    return Built(columns, codecs, clusters, tiles, clauses, tuple(chosen))
+    count = len(clauses) if len(twigs.document) else compiled.subscriptions.num_rows
+    clusters, tiles = _laid_out(clauses, chosen, len(columns), count)
+    return Built(columns, codecs, clusters, tiles, twigs, hidden.patterns, clauses, tuple(chosen))
 
 
 def _laid_out(

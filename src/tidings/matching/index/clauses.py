@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import Aspect, Column
+from tidings.compiler.blocks import twigs_of
 from tidings.compiler.plan import (
     ClauseBlock,
     Compiled,
@@ -30,6 +31,7 @@ from tidings.compiler.plan import (
     Operands,
     Relation,
     TestShape,
+    Twigs,
 )
 from tidings.matching.index.arrays import map_arrays, starts_of, write_arrays
 from tidings.schema.domains import Domain, DomainKind
@@ -51,6 +53,12 @@ _STREAMS = {
     "block_tests": np.int64,
     "test": np.int32,
     "loose_row": np.int32,
+    "twig": np.int32,
+    "twig_start": np.int64,
+    "twig_word": np.uint32,
+    "twig_exact": np.bool_,
+    "twig_string_length": np.int32,
+    "twig_string": np.uint8,
 }
 
 
@@ -66,6 +74,7 @@ def write_clauses(folder: Path, compiled: Compiled) -> None:
         for operands in block.operands:
             _stream(operands, streams)
     streams["loose_row"].append(compiled.loose.rows)
+    _stream_twigs(compiled, streams)
     arrays = {name: _joined(streams[name], dtype) for name, dtype in _STREAMS.items()}
     if not arrays["rest"].any():  # nearly always: numbers are the doubles they look like
         arrays["rest"] = np.empty(0, np.int64)
@@ -73,9 +82,24 @@ def write_clauses(folder: Path, compiled: Compiled) -> None:
         "tests": [_plain(test) for test in tests],
         "domains": [asdict(each) for each in compiled.domains],
         "blocks": len(compiled.blocks),
+        "names": compiled.twigs.names,
     }
     arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
     write_arrays(folder / FILE, arrays)
+
+
+def _stream_twigs(compiled: Compiled, streams: Streams) -> None:
+    """The twigs, and which clause has which; nothing if all clauses are about events."""
+    twigs = compiled.twigs
+    if not len(twigs):
+        return
+    streams["twig"] += [*map(twigs_of, compiled.blocks), twigs_of(compiled.loose)]
+    offsets, data = _string_buffers(twigs.strings)
+    streams["twig_start"].append(twigs.starts)
+    streams["twig_word"].append(twigs.words)
+    streams["twig_exact"].append(twigs.exact)
+    streams["twig_string_length"].append(np.diff(offsets))
+    streams["twig_string"].append(data[offsets[0] : offsets[-1]])
 
 
 def _shapes(blocks: Sequence[ClauseBlock], streams: Streams, tests: dict[TestShape, int]) -> None:
@@ -120,22 +144,43 @@ def _joined(arrays: Sequence[Array], dtype: Any) -> Array:
 
 def _plain(test: TestShape) -> list[Any]:
     column = test.column
-    return [column.path, column.aspect, column.domain, test.relation, test.kind, test.negated]
+    return [
+        *(column.path, column.aspect, column.domain, column.pattern),
+        *(test.relation, test.kind, test.negated),
+    ]
 
 
-def read_clauses(folder: Path) -> tuple[list[ClauseBlock], Loose, list[Domain]]:
-    """The clauses of a segment as they were compiled, in blocks and loose, and the domains."""
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a segment was made from: its clauses as they were compiled."""
+
+    blocks: list[ClauseBlock]
+    loose: Loose
+    twigs: Twigs
+    domains: list[Domain]
+
+
+def read_clauses(folder: Path) -> Stored:
+    """The clauses of a segment."""
     arrays = map_arrays(folder / FILE)
     head = json.loads(arrays["head"].tobytes())
     tests = [_test(*plain) for plain in head["tests"]]
     domains = [Domain(**each | {"kind": DomainKind(each["kind"])}) for each in head["domains"]]
-    blocks = list(_Reader(arrays).blocks(tests))
-    loose = tuple(LooseTest(b.shape[0], b.operands[0], b.rows) for b in blocks[head["blocks"] :])
-    return blocks[: head["blocks"]], Loose(arrays["loose_row"], loose), domains
+    reader = _Reader(arrays)
+    found = list(reader.blocks(tests))
+    blocks, rest = found[: head["blocks"]], found[head["blocks"] :]
+    loose = tuple(LooseTest(b.shape[0], b.operands[0], b.rows) for b in rest)
+    if not len(arrays["twig"]):
+        return Stored(blocks, Loose(arrays["loose_row"], loose), Twigs(), domains)
+    blocks = [replace(block, twigs=reader.take("twig", len(block.rows))) for block in blocks]
+    own = Loose(arrays["loose_row"], loose, reader.take("twig", len(arrays["loose_row"])))
+    return Stored(blocks, own, reader.twigs(tuple(head["names"])), domains)
 
 
-def _test(path: str, aspect: int, domain: str, relation: int, kind: int | None, negated: bool) -> TestShape:
-    column = Column(path, Aspect(aspect), domain)
+def _test(
+    path: str, aspect: int, domain: str, pattern: bool, relation: int, kind: int | None, negated: bool
+) -> TestShape:
+    column = Column(path, Aspect(aspect), domain, pattern)
     return TestShape(column, Relation(relation), None if kind is None else Kind(kind), negated)
 
 
@@ -150,15 +195,20 @@ class _Reader:
     def blocks(self, tests: Sequence[TestShape]) -> Iterator[ClauseBlock]:
         rows, widths = self._arrays["block_rows"].tolist(), self._arrays["block_tests"].tolist()
         for count, width in zip(rows, widths, strict=True):
-            held = self._take("row", count)
-            shape = tuple(tests[number] for number in self._take("test", width).tolist())
+            held = self.take("row", count)
+            shape = tuple(tests[number] for number in self.take("test", width).tolist())
             yield ClauseBlock(shape, tuple(self._operands(test, count) for test in shape), held)
+
+    def twigs(self, names: tuple[str, ...]) -> Twigs:
+        arrays = self._arrays
+        strings = _strings(arrays["twig_string_length"], arrays["twig_string"])
+        return Twigs(arrays["twig_start"], arrays["twig_word"], arrays["twig_exact"], names, strings)
 
     def _operands(self, test: TestShape, rows: int) -> Operands:
         if test.kind is None:
             return Operands()
         if test.relation is Relation.IN:
-            offsets = starts_of(self._take("list_length", rows))
+            offsets = starts_of(self.take("list_length", rows))
             return Operands(self._literals(test.kind, int(offsets[-1])), offsets=offsets)
         values = self._literals(test.kind, rows)
         return Operands(
@@ -167,14 +217,20 @@ class _Reader:
 
     def _literals(self, kind: Kind, count: int) -> Literals:
         if kind is Kind.NUMBER:
-            return Numbers(self._take("nearest", count), self._take("rest", count))
+            return Numbers(self.take("nearest", count), self.take("rest", count))
         if kind is Kind.STRING:
-            offsets = starts_of(self._take("string_length", count)).astype(np.int32)
-            buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._take("string", int(offsets[-1])))]
-            return pa.Array.from_buffers(pa.binary(), count, buffers)
-        return self._take("micros" if kind is Kind.INSTANT else "boolean", count)
+            lengths = self.take("string_length", count)
+            return _strings(lengths, self.take("string", int(lengths.sum())))
+        return self.take("micros" if kind is Kind.INSTANT else "boolean", count)
 
-    def _take(self, name: str, count: int) -> Array:
+    def take(self, name: str, count: int) -> Array:
+        """The next so many of a stream."""
         at = self._at[name]
         self._at[name] = at + count
         return self._arrays[name][at : at + count]
+
+
+def _strings(lengths: Array, data: Array) -> pa.Array[Any]:
+    offsets = starts_of(lengths).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)

@@ -37,9 +37,15 @@ BOUNDS = {
 """The first and last code of a kind."""
 
 
+def is_order(aspect: Aspect) -> bool:
+    """Whether an aspect shows the order of a domain."""
+    return Aspect.AT_MOST <= aspect <= Aspect.ABOVE
+
+
 def code_bounds(column: Column, kind: Kind | None) -> tuple[int, int]:
     """Between which codes the values lie that a literal of this kind can be compared with."""
-    return BOUNDS[kind] if kind is not None and column.aspect <= Aspect.INSTANT else (0, code.LAST_CODE)
+    whole = column.aspect <= Aspect.INSTANT or column.aspect is Aspect.NUMBER
+    return BOUNDS[kind] if kind is not None and whole else (0, code.LAST_CODE)
 
 
 @dataclass
@@ -163,7 +169,7 @@ def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domai
     return Codecs(
         aspect=np.array([c.column.aspect for c in columns], np.uint8),
         numbers=_number_codec(columns),
-        strings=_string_codec(columns, named),
+        strings=string_codec(named, [c.ordered for c in columns]),
         instants=code.InstantCodec(
             start=starts_of([len(c.instants) for c in columns])[:-1],
             count=np.array([len(c.instants) for c in columns], np.int64),
@@ -220,7 +226,7 @@ def _grid(nearest: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int32], floa
 
 def _named_strings(column: ColumnConstants, domains: Mapping[str, Domain]) -> pa.Array:
     """The strings looked up in a column: its constants, or all values of the domain for an order aspect."""
-    if column.column.aspect >= Aspect.AT_MOST:
+    if is_order(column.column.aspect):
         names = sorted(value.encode() for value in domains[column.column.domain].values)
         return pa.array(names, pa.binary())
     if column.column.aspect == Aspect.VALUE:
@@ -228,14 +234,15 @@ def _named_strings(column: ColumnConstants, domains: Mapping[str, Domain]) -> pa
     return pa.array([], pa.binary())
 
 
-def _string_codec(columns: Sequence[ColumnConstants], named: Sequence[pa.Array]) -> code.StringCodec:
+def string_codec(named: Sequence[pa.Array], ordered: Sequence[bool]) -> code.StringCodec:
+    """The arrays kernels read, from the different strings of each column, sorted where they are `ordered`."""
     counts = [len(strings) for strings in named]
     sizes = [1 << max(1, (2 * count - 1).bit_length()) if count else 0 for count in counts]
     offsets, data = _packed(pa.concat_arrays(named) if named else pa.array([], pa.binary()))
     codec = code.StringCodec(
         start=starts_of(counts)[:-1],
         count=np.array(counts, np.int64),
-        ordered=np.array([c.ordered for c in columns], np.uint8),
+        ordered=np.array(ordered, np.uint8),
         offsets=offsets,
         data=data,
         slot_start=starts_of(sizes)[:-1],
@@ -281,7 +288,7 @@ def _relations(
     starts, offsets, related = [], [0], []
     for column, values in zip(columns, named, strict=True):
         starts.append(len(offsets) - 1)
-        if column.column.aspect < Aspect.AT_MOST:
+        if not is_order(column.column.aspect):
             continue
         domain = domains[column.column.domain]
         constants = {c.decode(): 2 * i + 1 for i, c in enumerate(column.strings.to_pylist())}

@@ -22,8 +22,10 @@ from tidings.compiler.plan import Compiled
 from tidings.errors import SetupError
 from tidings.kernels.rows import keep_alive
 from tidings.matching.index import versions
+from tidings.matching.index.branches import numbers_of
 from tidings.matching.index.matches import Matches
 from tidings.matching.index.merging import Merge, joined, to_at_most, worth_merging, worth_taking_up
+from tidings.matching.index.path_match import PathMatch
 from tidings.matching.index.segment import ClusterDescription, write_segment
 from tidings.matching.index.versions import Part
 from tidings.matching.index.view import View
@@ -48,7 +50,8 @@ class Index:
 
     def __init__(self, folder: Path, version: int, parts: Sequence[Part], keep: Any = None) -> None:
         self.folder = folder
-        self._now = View(folder, version, parts)
+        self.path_match = PathMatch()
+        self._now = View(folder, version, parts, self.path_match)
         self._keep = keep
         self._part = _FIRST_PART
         self._merging: dict[str, Merge] = {}
@@ -100,8 +103,9 @@ class Index:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every path some subscription looks at: nothing else of a publication needs decoding."""
-        return tuple(sorted({column.path for segment, _ in self._now.opened for column in segment.columns}))
+        """Every path of events that some subscription looks at: nothing else of them needs decoding."""
+        columns = {column for segment, _ in self._now.opened for column in segment.columns}
+        return tuple(sorted({column.path for column in columns if not column.pattern}))
 
     @property
     def ids(self) -> pa.Array:
@@ -132,9 +136,9 @@ class Index:
     def match(self, batch: Atoms | Iterable[Event]) -> Matches:
         """All pairs of a publication of the batch and a subscription it satisfies."""
         atoms = batch if isinstance(batch, Atoms) else Atoms.of(batch)
-        found = []
+        found, numbers = [], numbers_of(atoms)
         for segment, dead in self._now.opened:
-            publication, subscription = segment.match(atoms)
+            publication, subscription = segment.match(atoms, numbers)
             if dead is not None:
                 count = keep_alive(dead, publication, subscription)
                 publication, subscription = publication[:count], subscription[:count]
@@ -241,7 +245,7 @@ class Index:
         """Make these parts the next version, for everyone who opens the index from now on."""
         version, kept = self.version + 1, [part for part in parts if part.alive]
         versions.write(self.folder, version, kept, self._now.parts)
-        view = View(self.folder, version, kept, self._now)
+        view = View(self.folder, version, kept, self.path_match, self._now)
         view.opened  # noqa: B018  before a thread that matches can see it, and before the files may go
         self._now = view
         return version

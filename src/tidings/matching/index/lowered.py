@@ -49,11 +49,13 @@ class Clauses:
     A code satisfies a test when it is between `low` and `high`; for MEMBER, when it is among
     set_code[set_start[low]:set_start[low + 1]]. `share` estimates how often a test holds, from the constants alone:
     values are thought to be spread as they are.
+    `twig` is the number of the twig to be checked after the tests; -1 for clauses about events.
     `signature` is the same for clauses whose tests have the same columns and forms, and `plain` says that all of them
     are comparisons with bounds.
     """
 
     subscription: npt.NDArray[np.int32]
+    twig: npt.NDArray[np.int32]
     starts: Numbers
     column: npt.NDArray[np.int32]
     form: Bytes

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.atoms import Aspect, Column
+from tidings.compiler.blocks import twigs_of
 from tidings.compiler.plan import Compiled, Operands, Relation, TestShape
 from tidings.kernels import clusters as kernel
 from tidings.matching import access
@@ -106,7 +107,8 @@ def lower(compiled: Compiled, constants: Constants) -> Clauses:
     blocks = [sorted(map(_Lower(constants), block), key=_place) for block in constants.blocks]
     loose = sorted(map(_Lower(constants), constants.loose), key=_place)
     subscription = np.concatenate([*(block.rows for block in compiled.blocks), compiled.loose.rows])
-    table = _Table(subscription.astype(np.int32), blocks, loose)
+    twig = np.concatenate([*map(twigs_of, compiled.blocks), twigs_of(compiled.loose)])
+    table = _Table(subscription.astype(np.int32), twig, blocks, loose)
     return table.filled()
 
 
@@ -206,10 +208,11 @@ class _Table:
     def __init__(
         self,
         subscription: npt.NDArray[np.int32],
+        twig: npt.NDArray[np.int32],
         blocks: Sequence[Sequence[Lowered]],
         loose: Sequence[Lowered],
     ) -> None:
-        self._subscription, self._blocks, self._loose = subscription, blocks, loose
+        self._subscription, self._twig, self._blocks, self._loose = subscription, twig, blocks, loose
         count = len(subscription)
         counts = np.zeros(count, np.int64)
         for test in self._all():
@@ -241,7 +244,7 @@ class _Table:
         set_start = starts_of(np.concatenate(self._set_sizes)) if self._set_sizes else np.zeros(1, np.int64)
         set_code = np.concatenate(self._sets) if self._sets else np.empty(0, np.int32)
         return Clauses(
-            self._subscription, self._starts, self._column, self._form, self._op, self._low, self._high,
+            self._subscription, self._twig, self._starts, self._column, self._form, self._op, self._low, self._high,
             self._share, set_start, set_code, self._signature, self._plain,
         )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,14 +14,15 @@ from tidings.kernels import clusters
 from tidings.kernels import encode as encoding
 from tidings.kernels import match as matching
 from tidings.kernels import sift as sifting
-from tidings.kernels.few import TRY_AGAIN, Few, Paths, Room, match_few
+from tidings.kernels.few import TRY_AGAIN, Few, Room, match_few
 from tidings.kernels.handles import handle_of
+from tidings.kernels.twigs import Twigs
 from tidings.kernels.vectors import TILE_WORDS
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.paths import paths_of
+from tidings.matching.index.branches import Branches, Doubles, Pairs
+from tidings.matching.index.paths import Known, Patterns
 
 Numbers = npt.NDArray[np.int64]
-Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 WORTH_SORTING = 256
 MOST_CANDIDATES = 1 << 24
@@ -34,7 +35,7 @@ FEW_ATOMS, FEW_PAIRS = 1024, 1024
 class _Kept(NamedTuple):
     """Room for a few publications, and its handle; the paths it was made for."""
 
-    names: tuple[str, ...]
+    known: Known
     arrays: Few
     handle: Numbers
 
@@ -48,33 +49,45 @@ class Matcher:
         codecs: encoding.Codecs,
         held: clusters.Clusters,
         tiles: sifting.Tiles,
+        twigs: Twigs,
+        patterns: Patterns,
     ) -> None:
         self._columns, self._codecs, self._clusters, self._tiles = columns, codecs, held, tiles
-        self._paths: tuple[tuple[str, ...], Paths] = (), paths_of((), columns, codecs)
+        self._branches, self._patterns = Branches(twigs), patterns
+        self._known = patterns.look_at((), False, codecs)
         self._kept: list[_Kept] = []
 
-    def match(self, atoms: Atoms) -> Pairs:
+    def match(self, atoms: Atoms, numbers: Doubles) -> Pairs:
         """Pairs of publication (its place in the batch) and subscription (its row), in no particular order."""
+        if not self._branches.about(atoms.are_documents):
+            return _NO_PAIRS
         if len(atoms.starts) <= FEW + 1:
-            found = self._match_few(atoms)
+            found = self._match_few(atoms, numbers)
             if found is not None:
-                return found
-        return self._join(self._encode(atoms))
+                return _joined(list(self._checked(atoms, numbers, [found])))
+        return _joined(list(self._checked(atoms, numbers, self._join(self._encode(atoms, numbers)))))
 
-    def _match_few(self, atoms: Atoms) -> Pairs | None:
+    def _checked(self, atoms: Atoms, numbers: Doubles, parts: Iterable[Pairs]) -> Iterable[Pairs]:
+        """The pairs whose branches meet; if there are no branches in the segment, all of them."""
+        if not self._branches.is_needed:
+            return parts
+        prepared = self._branches.prepare(atoms, numbers, self._known_of(atoms).names)
+        return (self._branches.check(prepared, pairs, atoms.are_documents) for pairs in parts)
+
+    def _match_few(self, atoms: Atoms, numbers: Doubles) -> Pairs | None:
         """The pairs of a few publications; None if they are out of the ordinary."""
         if self._has_tiles:
             return None
         try:  # taking from a list is a single step: no other thread gets the same room
             kept = self._kept.pop()
         except IndexError:
-            kept = self._room(atoms.paths)
-        if kept.names is not atoms.paths and kept.names != atoms.paths:
-            kept = self._room(atoms.paths)
+            kept = self._room(self._known_of(atoms))
+        if not _is_of(kept.known, atoms):
+            kept = self._room(self._known_of(atoms))
         pairs = np.empty(2 * FEW_PAIRS, np.int32)
         publication, subscription = pairs[:FEW_PAIRS], pairs[FEW_PAIRS:]
         found = match_few(
-            atoms.starts, atoms.path, atoms.kind, atoms.payload, atoms.payload.view(np.float64),
+            atoms.starts, atoms.path, atoms.kind, atoms.payload, numbers,
             atoms.length, atoms.text, kept.handle, publication, subscription,
         )  # fmt: skip
         self._kept.append(kept)
@@ -84,7 +97,7 @@ class Matcher:
     def _has_tiles(self) -> bool:
         return len(self._tiles.node_depth) > 0
 
-    def _room(self, names: tuple[str, ...]) -> _Kept:
+    def _room(self, known: Known) -> _Kept:
         room = Room(
             starts=np.zeros(FEW + 2, np.int64),
             column=np.empty(FEW_ATOMS, np.uint32),
@@ -96,20 +109,19 @@ class Matcher:
             no_starts=_NOTHING_SIFTED.starts,
             no_rows=_NOTHING_SIFTED.row,
         )
-        paths = self._paths_of(names)
-        few = Few(paths, self._codecs, self._clusters, room, self._scratch(FEW_ATOMS))
-        return _Kept(names, few, handle_of(few))
+        few = Few(known.columns, self._codecs, self._clusters, room, self._scratch(FEW_ATOMS))
+        return _Kept(known, few, handle_of(few))
 
-    def _paths_of(self, names: tuple[str, ...]) -> Paths:
-        known = self._paths
-        if known[0] is not names and known[0] != names:
-            known = self._paths = names, paths_of(names, self._columns, self._codecs)
-        return known[1]
+    def _known_of(self, atoms: Atoms) -> Known:
+        known = self._known
+        if not _is_of(known, atoms):
+            known = self._known = self._patterns.look_at(atoms.paths, atoms.are_documents, self._codecs)
+        return known
 
-    def _encode(self, atoms: Atoms) -> encoding.Coded:
-        paths = self._paths_of(atoms.paths)
+    def _encode(self, atoms: Atoms, numbers: Doubles) -> encoding.Coded:
+        paths = self._known_of(atoms).columns
         arrays = encoding.AtomArrays(
-            atoms.starts, atoms.path, atoms.kind, atoms.payload, atoms.payload.view(np.float64),
+            atoms.starts, atoms.path, atoms.kind, atoms.payload, numbers,
             atoms.length, atoms.text, *paths,
         )  # fmt: skip
         room = int(np.diff(paths.column_start).max(initial=0)) * len(atoms.path) + 64
@@ -144,28 +156,27 @@ class Matcher:
         starts = starts_of(np.bincount(row[kept], minlength=count))
         return encoding.Coded(starts, column[kept], code[kept])
 
-    def _join(self, coded: encoding.Coded) -> Pairs:
+    def _join(self, coded: encoding.Coded) -> Iterator[Pairs]:
         order = self._order(coded)
         scratch = self._scratch(int(np.diff(coded.starts).max(initial=0)))
         if not self._has_tiles:
-            return _joined(self._matched(coded, order, _NOTHING_SIFTED, scratch))
-        parts: list[Pairs] = []
+            yield from self._matched(coded, order, _NOTHING_SIFTED, scratch)
+            return
         for some in self._sifted(coded, order):
-            parts.extend(self._matched(coded, *some, scratch))
-        return _joined(parts)
+            yield from self._matched(coded, *some, scratch)
 
     def _matched(
         self, coded: encoding.Coded, order: Numbers, sifted: sifting.Sifted, scratch: clusters.Scratch
-    ) -> list[Pairs]:
+    ) -> Iterator[Pairs]:
         """The pairs of publications in this order, in as many parts as they turn out to need."""
         count = len(order)
-        room, done, total, parts = max(1024, 32 * count), 0, 0, []
+        room, done, total = max(1024, 32 * count), 0, 0
         while True:
             out = clusters.Found(np.empty(room, np.int32), np.empty(room, np.int32))
             done, found = matching.match(coded, order, self._clusters, sifted, scratch, 0, out, done)
-            parts.append((out.publication[:found], out.subscription[:found]))
+            yield out.publication[:found], out.subscription[:found]
             if done == count:
-                return parts
+                return
             # Room for as many matches as the rest is likely to have; twice as much if not even one event fitted.
             total += found
             room = max(2 * room if found == 0 else room, int(1.1 * total / max(1, done) * (count - done)))
@@ -251,6 +262,15 @@ class Matcher:
 
 
 _NOTHING_SIFTED = sifting.Sifted(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
+
+
+_NO_PAIRS = np.empty(0, np.int32), np.empty(0, np.int32)
+
+
+def _is_of(known: Known, atoms: Atoms) -> bool:
+    """Whether this is what is known of the paths of a batch."""
+    same = known.paths is atoms.paths or known.paths == atoms.paths
+    return same and known.documents == atoms.are_documents
 
 
 def _joined(parts: list[Pairs]) -> Pairs:

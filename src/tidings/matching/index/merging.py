@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.compiler.blocks import join_loose, merge, take, take_loose
-from tidings.compiler.plan import ClauseBlock, Compiled, Loose
+from tidings.compiler.plan import ClauseBlock, Compiled, Loose, Twigs
 from tidings.errors import TidingsError
 from tidings.matching.index.clauses import read_clauses
 from tidings.matching.index.ids import Rows
 from tidings.matching.index.segment import write_segment
+from tidings.matching.index.twigs import with_joined_twigs
 from tidings.matching.index.versions import Part
 from tidings.matching.index.view import View
 from tidings.schema.domains import Domain
@@ -105,28 +106,30 @@ def joined(view: View, parts: Sequence[Part], new: Compiled | None = None) -> Co
     blocks: list[ClauseBlock] = []
     loose: list[Loose] = []
     domains: dict[str, Domain] = {}
-    for source in _sources(view, parts, new):
+    sources = with_joined_twigs(list(_sources(view, parts, new)))
+    for source in sources:
         first = np.int32(sum(each.num_rows for each in tables))
         tables.append(source.subscriptions.cast(SUBSCRIPTIONS))
         blocks.extend(replace(block, rows=block.rows + first) for block in source.blocks)
         loose.append(replace(source.loose, rows=source.loose.rows + first))
         _know(domains, source.domains, view.folder)
-    known = tuple(domains.values())
-    return Compiled(pa.concat_tables(tables), tuple(merge(blocks)), known, (), join_loose(loose))
+    known, twigs = tuple(domains.values()), sources[0].twigs if sources else Twigs()
+    return Compiled(pa.concat_tables(tables), tuple(merge(blocks)), known, (), join_loose(loose), twigs)
 
 
 def _sources(view: View, parts: Sequence[Part], new: Compiled | None) -> Iterator[Compiled]:
     for part in parts:
         segment, alive = view.segment(part), view.alive_rows(part)
         table = segment.subscriptions
-        held, loose, domains = read_clauses(segment.folder)
+        stored = read_clauses(segment.folder)
+        held, loose = stored.blocks, stored.loose
         if part.dead:
             numbers = (np.cumsum(alive) - 1).astype(np.int32)
             held = [_alive(block, alive, numbers) for block in held if alive[block.rows].any()]
             loose = take_loose(loose, alive[loose.rows])
             loose = replace(loose, rows=numbers[loose.rows])
             table = table.filter(pa.array(alive))
-        yield Compiled(table, tuple(held), tuple(domains), (), loose)
+        yield Compiled(table, tuple(held), tuple(stored.domains), (), loose, stored.twigs)
     if new is not None:
         yield new
 

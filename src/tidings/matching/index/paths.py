@@ -1,25 +1,93 @@
-"""Which columns of a segment look at which path of a batch."""
+"""Which columns of a segment look at which path of a batch, and what twigs call its nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.atoms import Aspect, Column
+from tidings.compiler.linear import ANYWHERE
+from tidings.documents import steps_of
 from tidings.kernels.codes import DENSE_NUMBERS
 from tidings.kernels.encode import Codecs
 from tidings.kernels.few import Paths
 from tidings.matching.index.arrays import starts_of
+from tidings.matching.index.path_match import PathMatch
 
 
-def paths_of(names: Sequence[str], columns: Sequence[Column], codecs: Codecs) -> Paths:
+class Names(NamedTuple):
+    """Of each tag path: the kind of its last node, the number of its name and that of any name of its namespace."""
+
+    kind: npt.NDArray[np.uint8]
+    name: npt.NDArray[np.int32]
+    space: npt.NDArray[np.int32]
+
+
+class Known(NamedTuple):
+    """What a segment makes of a list of paths."""
+
+    paths: tuple[str, ...]
+    documents: bool
+    columns: Paths
+    names: Names
+
+
+class Patterns:
+    """The columns of a segment by path, and for documents by the linear paths that match a tag path.
+
+    `hidden` are linear paths without columns of their own, whose values are looked at anywhere; `names` are those in
+    the segment's twigs.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column], hidden: Sequence[str], names: Sequence[str], path_match: PathMatch
+    ) -> None:
+        self._columns, self._hidden, self._path_match = columns, frozenset(hidden), path_match
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._plain, self._linear = dict[str, list[int]](), dict[str, list[int]]()
+        for number, column in enumerate(columns):
+            (self._linear if column.pattern else self._plain).setdefault(column.path, []).append(number)
+        self._anywhere = self._linear.pop(ANYWHERE, [])
+        used = (*self._linear, *(path for path in hidden if path not in self._linear))
+        path_match.use(used)
+        weakref.finalize(self, path_match.release, used)
+
+    def look_at(self, paths: tuple[str, ...], documents: bool, codecs: Codecs) -> Known:
+        """What the segment makes of the paths of a batch."""
+        lists = [self._of_tag_path(path) if documents else self._plain.get(path, []) for path in paths]
+        names = self._names(paths) if documents else _NO_NAMES
+        return Known(paths, documents, _paths(lists, self._columns, codecs), names)
+
+    def _of_tag_path(self, path: str) -> list[int]:
+        matching = self._path_match.matching(path)
+        found = [number for linear in matching for number in self._linear.get(linear, ())]
+        return sorted([*found, *self._anywhere] if matching & self._hidden else found)
+
+    def _names(self, paths: Sequence[str]) -> Names:
+        last = [steps_of(path)[-1] for path in paths]
+        return Names(
+            np.array([step.kind for step in last], np.uint8),
+            np.array([self._numbers.get(step.name, -1) for step in last], np.int32),
+            np.array([_space(step.name, self._numbers) for step in last], np.int32),
+        )
+
+
+def _space(name: str, numbers: Mapping[str, int]) -> int:
+    """The number of any name of a name's namespace. -2 is nobody's: a name that is not known has -1."""
+    uri, brace, _ = name.rpartition("}")
+    return numbers.get(f"{uri}}}*", -2) if brace else -2
+
+
+_NO_NAMES = Names(np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+def _paths(lists: Sequence[Sequence[int]], columns: Sequence[Column], codecs: Codecs) -> Paths:
     """What `kernels.encode.AtomArrays` says of the paths of a batch."""
-    by_path: dict[str, list[int]] = {}
-    for number, column in enumerate(columns):
-        by_path.setdefault(column.path, []).append(number)
-    lists = [by_path.get(path, []) for path in names]
-    low, count = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+    low, count = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     for place, numbers in enumerate(lists):
         if len(numbers) == 1 and columns[numbers[0]].aspect == Aspect.VALUE:
             dense = codecs.numbers.mode[numbers[0]] == DENSE_NUMBERS

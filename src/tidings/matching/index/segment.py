@@ -17,11 +17,15 @@ from tidings.durable import sync_all
 from tidings.kernels.clusters import Clusters
 from tidings.kernels.encode import Codecs
 from tidings.kernels.sift import Tiles
+from tidings.kernels.twigs import Twigs
 from tidings.matching.index.arrays import flatten, map_arrays, rebuild, write_arrays
+from tidings.matching.index.branches import Doubles, Pairs
 from tidings.matching.index.builder import Built, build
 from tidings.matching.index.clauses import write_clauses
 from tidings.matching.index.ids import write_ids
-from tidings.matching.index.matcher import Matcher, Pairs
+from tidings.matching.index.matcher import Matcher
+from tidings.matching.index.path_match import PathMatch
+from tidings.matching.index.paths import Patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
         flatten(built.codecs, "codecs.")
         | flatten(built.clusters, "clusters.")
         | flatten(built.tiles, "tiles.")
+        | flatten(built.twigs, "twigs.")
     )
     write_arrays(unfinished / "arrays.bin", arrays)
     with pa.OSFile(str(unfinished / "subscriptions.arrow"), "wb") as sink:
@@ -60,7 +65,12 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
             writer.write_table(table)
     write_ids(unfinished, table.column("id").combine_chunks())
     write_clauses(unfinished, compiled)
-    about = {"columns": [asdict(column) for column in built.columns], "clusters": _described(built)}
+    about = {
+        "columns": [asdict(column) for column in built.columns],
+        "clusters": _described(built),
+        "hidden": built.hidden,
+        "names": compiled.twigs.names,
+    }
     (unfinished / "segment.json").write_text(json.dumps(about))
     sync_all((*unfinished.iterdir(), unfinished))
     unfinished.rename(folder)
@@ -88,12 +98,13 @@ def _described(built: Built) -> list[dict[str, Any]]:
 class Segment:
     """An opened segment. It can be matched by several threads at once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, path_match: PathMatch) -> None:
         self.folder = folder
         arrays = map_arrays(folder / "arrays.bin")
         about = json.loads((folder / "segment.json").read_text())
         self.columns = tuple(
-            Column(entry["path"], Aspect(entry["aspect"]), entry["domain"]) for entry in about["columns"]
+            Column(entry["path"], Aspect(entry["aspect"]), entry["domain"], entry["pattern"])
+            for entry in about["columns"]
         )
         self._described = about["clusters"]
         self.array_bytes = (folder / "arrays.bin").stat().st_size
@@ -102,6 +113,8 @@ class Segment:
             rebuild(Codecs, arrays, "codecs."),
             rebuild(Clusters, arrays, "clusters."),
             rebuild(Tiles, arrays, "tiles."),
+            rebuild(Twigs, arrays, "twigs."),
+            Patterns(self.columns, about["hidden"], about["names"], path_match),
         )
 
     @cached_property
@@ -119,9 +132,12 @@ class Segment:
         """What matching needs in memory: the arrays and the ids. The texts stay on disk until a reason is asked."""
         return self.array_bytes + int(self.ids.nbytes)
 
-    def match(self, atoms: Atoms) -> Pairs:
-        """Pairs of publication (its place in the batch) and subscription (its row), in no particular order."""
-        return self._matcher.match(atoms)
+    def match(self, atoms: Atoms, numbers: Doubles) -> Pairs:
+        """Pairs of publication (its place in the batch) and subscription (its row), in no particular order.
+
+        `numbers` are those that the atoms' texts name, of documents; of events, nothing.
+        """
+        return self._matcher.match(atoms, numbers)
 
     def describe(self) -> list[ClusterDescription]:
         return [ClusterDescription(**entry) for entry in self._described]

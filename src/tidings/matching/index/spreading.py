@@ -59,7 +59,9 @@ def _best_members(clauses: Clauses) -> Numbers:
 def _taken(clauses: Clauses, rows: Numbers) -> Clauses:
     tests, starts = clauses.tests_of(rows)
     named = {name: getattr(clauses, name)[tests] for name in ("column", "form", "op", "low", "high", "share")}
-    by_clause = {name: getattr(clauses, name)[rows] for name in ("subscription", "signature", "plain")}
+    by_clause = {
+        name: getattr(clauses, name)[rows] for name in ("subscription", "twig", "signature", "plain")
+    }
     return replace(clauses, starts=starts, **named, **by_clause)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidings.kernels.rows import mark_dead
 from tidings.matching.index import versions
 from tidings.matching.index.ids import IdTable, Rows
+from tidings.matching.index.path_match import PathMatch
 from tidings.matching.index.segment import Segment
 from tidings.matching.index.versions import Part
 
@@ -29,8 +30,16 @@ class View:
     A mapped file keeps its place on the disk: what this version does not use goes with the version that did.
     """
 
-    def __init__(self, folder: Path, version: int, parts: Sequence[Part], before: View | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        version: int,
+        parts: Sequence[Part],
+        path_match: PathMatch,
+        before: View | None = None,
+    ) -> None:
         self.folder, self.version, self.parts = folder, version, tuple(parts)
+        self._path_match = path_match
         names = {part.name for part in parts}
         self._segments: dict[str, Segment] = _those(before._segments, names) if before else {}
         self._tables: dict[str, IdTable] = _those(before._tables, names) if before else {}
@@ -43,7 +52,7 @@ class View:
 
     def segment(self, part: Part) -> Segment:
         if part.name not in self._segments:
-            segment = Segment(self.folder / part.name)
+            segment = Segment(self.folder / part.name, self._path_match)
             segment.ids  # noqa: B018  mapped now: who asks a match for them later may find the folder deleted
             self._segments[part.name] = segment
         return self._segments[part.name]

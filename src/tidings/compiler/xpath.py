@@ -1,0 +1,220 @@
+"""From the tree of an XPath to its plan: alternatives without `or`, each a twig with the tests that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import product
+
+from tidings.compiler.context import Context
+from tidings.compiler.linear import tests_of
+from tidings.compiler.plan import Plan
+from tidings.compiler.twig_words import MOST_TESTS
+from tidings.compiler.twigs import DOCUMENT, Twig, TwigNode, ValueTest
+from tidings.documents import Axis, NodeKind
+from tidings.errors import CheckProblem, TooLarge
+from tidings.languages import xpath
+from tidings.languages.xpath_tree import All, Any, Expression, Found, Never, Path, Step, ValueOperator
+
+_ASKS_THE_FIRST = (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A twig node with the nodes below it. One that is `rooted` begins at the document, wherever it was written."""
+
+    axis: Axis
+    kind: NodeKind
+    name: str
+    children: tuple[Branch, ...] = ()
+    tests: tuple[ValueTest, ...] = ()
+    firsts: tuple[ValueTest, ...] = ()
+    leads_on: bool = False
+    negated: bool = False
+    rooted: bool = False
+
+
+Part = Branch | ValueTest
+"""What one alternative asks for: a branch, or something of the node itself."""
+
+Alternatives = tuple[tuple[Part, ...], ...]
+
+
+def compile_xpath(context: Context) -> Plan:
+    """The plan of an XPath."""
+    twigs = twigs_of(xpath.parse(context.text), context)
+    return Plan(tuple(tests_of(twig)[0] for twig in twigs), twigs=twigs)
+
+
+def twigs_of(expression: Expression, context: Context) -> tuple[Twig, ...]:
+    """The alternatives of an expression; a document that satisfies one of them satisfies it."""
+    alternatives = _Expansion(context).expand(expression)
+    if not alternatives:
+        raise CheckProblem("this can never hold", hint="no document satisfies it")
+    if () in alternatives:
+        raise CheckProblem("this holds for every document", hint="ask for something that a document may lack")
+    return tuple(dict.fromkeys(_twig([p for p in parts if isinstance(p, Branch)]) for parts in alternatives))
+
+
+@dataclass(frozen=True, slots=True)
+class _Expansion:
+    """Distributes `and` over `or`. What would become more alternatives than the limit is refused."""
+
+    context: Context
+
+    def expand(self, expression: Expression) -> Alternatives:
+        if isinstance(expression, Found):
+            return self._found(expression)
+        if isinstance(expression, Never):
+            return self._negated(self.expand(expression.part))
+        parts = [self.expand(part) for part in expression.parts]
+        if isinstance(expression, All):
+            return self._all(parts)
+        assert isinstance(expression, Any)
+        return self._counted(tuple(dict.fromkeys(found for part in parts for found in part)))
+
+    def _all(self, parts: Iterable[Alternatives]) -> Alternatives:
+        made: Alternatives = ((),)
+        for part in parts:
+            self._count(len(made) * len(part))
+            made = tuple(tuple(dict.fromkeys((*a, *b))) for a, b in product(made, part))
+        return made
+
+    def _negated(self, alternatives: Alternatives) -> Alternatives:
+        """Of each alternative something must not be so."""
+        return self._all(tuple((_opposite(part),) for part in parts) for parts in alternatives)
+
+    def _found(self, found: Found) -> Alternatives:
+        tests = () if found.operator is None else (ValueTest(found.operator, _literal(found, self.context)),)
+        if not found.path.steps:
+            return (tests,)
+        held = [self._all(map(self.expand, step.predicates)) for step in found.path.steps]
+        first = found.operator in _ASKS_THE_FIRST and not _is_single(found.path)
+        if first and any(len(each) > 1 for each in held):
+            raise self.context.problem(
+                "alternatives inside the path of contains() or starts-with() are not supported",
+                found.path.span,
+                hint="only the first node counts there: write path[...][contains(., 'x')]",
+            )
+        made = 1
+        for each in held:
+            made *= len(each)
+        self._count(made)
+        return tuple(_chain(found.path, chosen, tests, first) for chosen in product(*held))
+
+    def _counted(self, made: Alternatives) -> Alternatives:
+        self._count(len(made))
+        return made
+
+    def _count(self, count: int) -> None:
+        if count > self.context.limit:
+            raise TooLarge(
+                f"the subscription needs {count:,} clauses or more",
+                accepted=f"at most {self.context.limit:,}",
+                hint="each combination of alternatives is a clause: split it into several subscriptions",
+            )
+
+
+def _literal(found: Found, context: Context) -> str | float:
+    assert found.literal is not None
+    if isinstance(found.literal, float) and not abs(found.literal) < float("inf"):
+        raise context.problem("the number is not finite", found.span, accepted="a number up to about 1.8e308")
+    return found.literal
+
+
+def _is_single(path: Path) -> bool:
+    """Whether there is one node at most: an element has an attribute once."""
+    step = path.steps[0]
+    return (
+        len(path.steps) == 1
+        and not path.absolute
+        and step.kind is NodeKind.ATTRIBUTE
+        and step.axis is Axis.CHILD
+        and not step.name.endswith("*")
+    )
+
+
+def _chain(
+    path: Path, chosen: tuple[tuple[Part, ...], ...], tests: tuple[ValueTest, ...], first: bool
+) -> tuple[Part, ...]:
+    """The branch of a path, with one alternative of the predicates at each step; and what they ask of the document."""
+    branch, rooted = None, list[Part]()
+    for number, (step, parts) in reversed(list(enumerate(zip(path.steps, chosen, strict=True)))):
+        branches = [part for part in parts if isinstance(part, Branch)]
+        rooted += [part for part in branches if part.rooted]
+        below = [part for part in branches if not part.rooted]
+        own = [part for part in parts if isinstance(part, ValueTest)]
+        if branch is None and not first:
+            own += tests
+        branch = _branch(step, [*below, *([branch] if branch else [])], own)
+        if first:
+            branch = replace(branch, firsts=() if number else tests, leads_on=number > 0)
+    assert branch is not None
+    return (replace(branch, rooted=path.absolute), *rooted)
+
+
+def _branch(step: Step, children: list[Branch], tests: list[ValueTest]) -> Branch:
+    return Branch(step.axis, step.kind, step.name, tuple(children), tuple(dict.fromkeys(tests)))
+
+
+def _opposite(part: Part) -> Part:
+    return replace(part, negated=not part.negated)
+
+
+def _twig(branches: list[Branch]) -> Twig:
+    """Branches from the document as a list of nodes, parents first."""
+    nodes: list[TwigNode] = []
+
+    def put(branch: Branch, parent: int) -> None:
+        place = len(nodes)
+        nodes.append(
+            TwigNode(
+                parent,
+                branch.axis,
+                branch.kind,
+                branch.name,
+                branch.negated,
+                branch.tests,
+                branch.firsts,
+                branch.leads_on,
+            )
+        )
+        for child in sorted(branch.children, key=_telling):
+            put(child, place)
+
+    for branch in sorted(_joined(branches), key=_telling):
+        put(branch, DOCUMENT)
+    if any(max(len(node.tests), len(node.firsts)) > MOST_TESTS for node in nodes):
+        raise TooLarge("too many comparisons of one node", accepted=f"at most {MOST_TESTS}")
+    return tuple(nodes)
+
+
+def _joined(branches: list[Branch]) -> list[Branch]:
+    """There is one document element: what is asked of `/stock` here and there is asked of the same one."""
+    joined: dict[object, Branch] = {}
+    for branch in branches:
+        whole = branch.negated or branch.firsts or branch.axis is not Axis.CHILD
+        key = branch if whole else (branch.kind, branch.name)
+        held = joined.get(key)
+        if held is None or whole:
+            joined[key] = branch
+        else:
+            joined[key] = replace(
+                held,
+                children=tuple(dict.fromkeys((*held.children, *branch.children))),
+                tests=tuple(dict.fromkeys((*held.tests, *branch.tests))),
+            )
+    return list(joined.values())
+
+
+def _telling(branch: Branch) -> tuple[bool, int]:
+    """The most telling branches come last: that is where checking begins."""
+    if branch.negated:
+        return False, -1
+    said = max((len(str(test.literal)) for test in branch.tests if _is_equality(test)), default=0)
+    below = max((_telling(child)[1] for child in branch.children), default=0)
+    return max(said, below) > 0, max(said, below)
+
+
+def _is_equality(test: ValueTest) -> bool:
+    return test.operator is ValueOperator.EQUAL and not test.negated

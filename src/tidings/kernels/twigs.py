@@ -1,0 +1,319 @@
+"""Twigs meet documents: of the pairs that the tests let through, those whose branches meet in the same elements.
+
+A twig is checked from its leaves to its root. For each of its nodes the kernel finds the document's nodes that satisfy
+it together with all below it, and tells their parents or ancestors. So it takes a time that grows with the size of the
+twig times the size of the document, however the two are nested. A twig node that must be found, and is not, ends it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidings.kernels.codes import StringCodec, find_string
+from tidings.kernels.compiled import inlined, reading
+from tidings.kernels.dtypes import F64, I32, I64, U8, U32
+
+# As in compiler.twig_words; a test keeps them equal.
+DESCENDANT, NEGATED, LEADS_ON, REQUIRED, INNER = 1, 1 << 3, 1 << 4, 1 << 5, 1 << 6
+KIND_SHIFT, KIND_MASK = 1, 3
+TESTS_SHIFT, FIRSTS_SHIFT, COUNT_MASK, PARENT_SHIFT = 7, 11, 15, 16
+OPERATOR_MASK, TEST_NEGATED, IS_NUMBER, STRING_SHIFT = 7, 1 << 3, 1 << 4, 5
+EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, CONTAINS, STARTS_WITH = range(8)
+TEXT = 2
+
+NONE = -1
+NOT_SOUGHT = -2
+"""In place of a string's number: nobody has asked yet."""
+
+
+class Twigs(NamedTuple):
+    """What a segment's clauses ask of documents, and whose they are. Empty if all clauses are about events.
+
+    subscription   by clause
+    several        by clause: a number for subscriptions with more than one clause, else -1
+    document       by clause: whether it is about documents
+    start, word    by clause: its twig (see `compiler.twig_words`); it has no words where the tests say it all
+    star           the number of the name `*`, or -1
+    strings        the strings of all twigs, as those of one column
+    """
+
+    subscription: I32
+    several: I32
+    document: U8
+    start: I64
+    word: U32
+    star: I32
+    strings: StringCodec
+
+
+class Nodes(NamedTuple):
+    """The nodes of documents (see `atoms.Atoms`), and of each path the kind and the numbers of its last name.
+
+    `name` is the number of the name itself among those of the twigs, `space` that of any name of its namespace.
+    `string` and `number` are each node's value: its number among the strings of the twigs, or NOT_SOUGHT; as a double.
+    """
+
+    starts: I64
+    path: I32
+    parent: I32
+    value: I64
+    length: I32
+    text: U8
+    kind: U8
+    name: I32
+    space: I32
+    string: I32
+    number: F64
+
+
+class Work(NamedTuple):
+    """Room for one twig and one document.
+
+    place    by twig node: where its words begin
+    state    by twig node and node: NONE if it does not satisfy it, else the node itself, or where that leads on to
+    mark     by node, one further than it stands, the document first: the first node found below it
+    seen     by number in `several`: the publication that matched last
+    """
+
+    place: I64
+    state: I32
+    mark: I32
+    seen: I64
+
+
+@reading
+def check(
+    twigs: Twigs, nodes: Nodes, work: Work, publication: Any, clause: Any, count: int, documents: bool
+) -> int:
+    """Of pairs with clauses, keep those that hold, each subscription once, in place of its clause; how many those are.
+
+    The pairs of a publication stand together.
+    """
+    kept = 0
+    for i in range(count):
+        row, asked = publication[i], np.int64(clause[i])
+        if (twigs.document[asked] != 0) != documents:
+            continue
+        several = twigs.several[asked]
+        if several >= 0 and work.seen[several] == row:
+            continue
+        if documents and not _holds(twigs, nodes, work, np.int64(row), asked):
+            continue
+        if several >= 0:
+            work.seen[several] = row
+        publication[kept] = row
+        clause[kept] = twigs.subscription[asked]
+        kept += 1
+    return kept
+
+
+@inlined
+def _holds(twigs: Twigs, nodes: Nodes, work: Work, row: int, clause: int) -> bool:
+    begin, end = twigs.start[clause], twigs.start[clause + 1]
+    size = _find_places(twigs, work, begin, end)
+    first = nodes.starts[row]
+    count = nodes.starts[row + 1] - first
+    width = len(work.mark)
+    for q in range(size):  # a node's state is made when the first below it, or it itself, is looked at
+        work.state[q * width] = NONE
+    for q in range(size - 1, -1, -1):
+        found = _find(twigs, nodes, work, q, first, count)
+        flags = twigs.word[work.place[q]]
+        if not found and flags & np.uint32(REQUIRED):
+            return False
+        _tell(nodes, work, q, flags, first, count)
+        if not _ask(twigs, nodes, work, q, flags, first, count):
+            return False
+    return True
+
+
+@inlined
+def _find_places(twigs: Twigs, work: Work, begin: int, end: int) -> int:
+    """Where the twig's nodes begin; how many there are."""
+    size, at = 0, begin
+    while at < end:
+        work.place[size] = at
+        flags = np.int64(twigs.word[at])
+        at += 2
+        tests = (flags >> TESTS_SHIFT & COUNT_MASK) + (flags >> FIRSTS_SHIFT & COUNT_MASK)
+        for _ in range(tests):
+            at += 3 if twigs.word[at] & np.uint32(IS_NUMBER) else 1
+        size += 1
+    return size
+
+
+@inlined
+def _find(twigs: Twigs, nodes: Nodes, work: Work, q: int, first: int, count: int) -> bool:
+    """Leave in the state of a twig node the nodes that satisfy it; whether there are any."""
+    at, width, found = work.place[q], len(work.mark), False
+    flags, asked = np.int64(twigs.word[at]), np.int32(twigs.word[at + 1])
+    kind, tests = flags >> KIND_SHIFT & KIND_MASK, flags >> TESTS_SHIFT & COUNT_MASK
+    inner = flags & INNER != 0
+    for d in range(count):
+        place = q * width + 1 + d
+        path = nodes.path[first + d]
+        good = nodes.kind[path] == kind and (
+            kind == TEXT or asked == nodes.name[path] or asked == twigs.star[0] or asked == nodes.space[path]
+        )
+        if good and inner:
+            good = work.state[place] != NONE
+        if good and tests:
+            good = _all_hold(twigs, nodes, at + 2, tests, first + d)
+        if good:
+            found = True
+            if not inner:
+                work.state[place] = d
+        else:
+            work.state[place] = NONE
+    return found
+
+
+@inlined
+def _tell(nodes: Nodes, work: Work, q: int, flags: int, first: int, count: int) -> None:
+    """Tell the parents, or all ancestors, of the nodes that satisfy a twig node. The document counts as place 0."""
+    mark, width = work.mark, len(work.mark)
+    for d in range(count + 1):
+        mark[d] = NONE
+    for d in range(count):
+        value = work.state[q * width + 1 + d]
+        if value == NONE:
+            continue
+        up = nodes.parent[first + d] + 1
+        if flags & np.uint32(DESCENDANT):
+            while mark[up] == NONE or mark[up] > value:
+                mark[up] = value
+                if up == 0:
+                    break
+                up = nodes.parent[first + up - 1] + 1
+        elif mark[up] == NONE or mark[up] > value:
+            mark[up] = value
+
+
+@inlined
+def _ask(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int, count: int) -> bool:
+    """Leave in the state of the parent those nodes below which there is what is asked; False if the twig fails."""
+    mark, width, wanted = work.mark, len(work.mark), flags & np.uint32(NEGATED) == 0
+    parent = np.int64(flags) >> PARENT_SHIFT
+    if parent == 0:
+        return _is_told(twigs, nodes, work, q, np.int64(flags), first, 0) == wanted
+    base = (parent - 1) * width
+    fresh = work.state[base] == NONE
+    work.state[base] = 0
+    for d in range(count):
+        if fresh:
+            work.state[base + 1 + d] = d
+        if work.state[base + 1 + d] == NONE:
+            continue
+        if _is_told(twigs, nodes, work, q, np.int64(flags), first, d + 1) != wanted:
+            work.state[base + 1 + d] = NONE
+        elif flags & np.uint32(LEADS_ON):
+            work.state[base + 1 + d] = mark[d + 1]
+    return True
+
+
+@inlined
+def _is_told(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int, place: int) -> bool:
+    """Whether a node has been told of something below it, the first of which passes the tests for that."""
+    told = work.mark[place]
+    if told == NONE:
+        return False
+    firsts = flags >> FIRSTS_SHIFT & COUNT_MASK
+    if firsts == 0:
+        return True
+    at = work.place[q] + 2
+    for _ in range(flags >> TESTS_SHIFT & COUNT_MASK):
+        at += 3 if twigs.word[at] & np.uint32(IS_NUMBER) else 1
+    return _all_hold(twigs, nodes, at, firsts, first + told)
+
+
+@inlined
+def _all_hold(twigs: Twigs, nodes: Nodes, at: int, tests: int, node: int) -> bool:
+    for _ in range(tests):
+        flags = np.int64(twigs.word[at])
+        if flags & IS_NUMBER:
+            low, high = np.uint64(twigs.word[at + 1]), np.uint64(twigs.word[at + 2])
+            literal = np.int64(high << np.uint64(32) | low).view(np.float64)
+            holds = _compares(flags & OPERATOR_MASK, nodes.number[node], literal)
+            at += 3
+        else:
+            holds = _reads(twigs, nodes, flags & OPERATOR_MASK, node, flags >> STRING_SHIFT)
+            at += 1
+        if holds == (flags & TEST_NEGATED != 0):
+            return False
+    return True
+
+
+@inlined
+def _compares(operator: int, value: float, literal: float) -> bool:
+    """What is no number is unequal to every number, and that is all."""
+    if operator == EQUAL:
+        return value == literal
+    if operator == UNEQUAL:
+        return value != literal
+    if operator == LESS:
+        return value < literal
+    if operator == AT_MOST:
+        return value <= literal
+    if operator == GREATER:
+        return value > literal
+    return value >= literal
+
+
+@inlined
+def _reads(twigs: Twigs, nodes: Nodes, operator: int, node: int, literal: int) -> bool:
+    """A node's value as a text. Equal texts have equal numbers; each is sought once."""
+    if operator <= UNEQUAL:
+        if nodes.string[node] == NOT_SOUGHT:
+            nodes.string[node] = find_string(
+                twigs.strings, 0, nodes.text, nodes.value[node], nodes.length[node]
+            )
+        return (nodes.string[node] == literal) == (operator == EQUAL)
+    begin = twigs.strings.offsets[literal]
+    size, length = twigs.strings.offsets[literal + 1] - begin, np.int64(nodes.length[node])
+    last = 0 if operator == STARTS_WITH else length - size
+    if size > length:
+        return False
+    for shift in range(last + 1):
+        i = 0
+        while i < size and twigs.strings.data[begin + i] == nodes.text[nodes.value[node] + shift + i]:
+            i += 1
+        if i == size:
+            return True
+    return False
+
+
+@reading
+def renumber(words: Any, names: Any, strings: Any) -> None:
+    """Give names and strings in words other numbers."""
+    at, end = 0, len(words)
+    while at < end:
+        flags = np.int64(words[at])
+        words[at + 1] = names[words[at + 1]]
+        at += 2
+        for _ in range((flags >> TESTS_SHIFT & COUNT_MASK) + (flags >> FIRSTS_SHIFT & COUNT_MASK)):
+            test = words[at]
+            if test & np.uint32(IS_NUMBER):
+                at += 3
+            else:
+                kept = test & np.uint32((1 << STRING_SHIFT) - 1)
+                words[at] = strings[test >> np.uint32(STRING_SHIFT)] << np.uint32(STRING_SHIFT) | kept
+                at += 1
+
+
+@reading
+def mark_used(words: Any, names: Any, strings: Any) -> None:
+    """Mark the names and strings that words have in them."""
+    at, end = 0, len(words)
+    while at < end:
+        flags = np.int64(words[at])
+        names[words[at + 1]] = 1
+        at += 2
+        for _ in range((flags >> TESTS_SHIFT & COUNT_MASK) + (flags >> FIRSTS_SHIFT & COUNT_MASK)):
+            test = words[at]
+            if test & np.uint32(IS_NUMBER):
+                at += 3
+            else:
+                strings[test >> np.uint32(STRING_SHIFT)] = 1
+                at += 1
