@@ -124,7 +124,7 @@ class _Parser(PathReader):
         if isinstance(literal, str) and written not in ("=", "!="):
             literal = self.finite(xpath_number(literal), value)
             if math.isnan(literal):
-                raise refusals.never_a_number(written, self.tokens.place(value))
+                raise refusals.never_a_number(self.tokens.place(value))
         return self.found(path, _OPERATORS[written], literal, start)
 
     def alone(self, operand: _Operand, start: int) -> Expression:
@@ -138,7 +138,7 @@ class _Parser(PathReader):
     def found(
         self, path: Path, operator: ValueOperator | None, literal: str | float | None, start: int
     ) -> Found:
-        self.predicates += 1
+        self.predicates += _counts(path, operator)
         if self.predicates > self.limits.predicates:
             raise slips.too_many("predicates", self.limits.predicates, self.tokens.place(start))
         return Found(path, operator, literal, self.span(start))
@@ -178,7 +178,7 @@ class _Parser(PathReader):
             raise slips.behind_parentheses(self.tokens, self.at)
         if not isinstance(inner, Found) or inner.operator is not None:
             return inner
-        self.predicates -= 1  # `(price)` is a path still, and may be compared
+        self.predicates -= _counts(inner.path, None)  # `(price)` is a path still, and may be compared
         return inner.path
 
     def call(self) -> _Operand:
@@ -208,8 +208,15 @@ class _Parser(PathReader):
             raise refusals.argument(name, self.tokens.place(second, self.at - 1))
         if not literal:
             raise refusals.empty_literal(name, self.tokens.place(second))
+        if self.words[self.at] not in (")", ""):
+            raise slips.expected("')'", self.tokens, self.at)
         self.close(start + 1)
         return self.found(path, _CALLS[name], literal, start)
+
+
+def _counts(path: Path, operator: ValueOperator | None) -> bool:
+    """Whether a comparison or path is a predicate of its own: `/a[b]` is only one, that there is a b."""
+    return operator is not None or not path.steps or not path.steps[-1].predicates
 
 
 _OPERANDS: dict[str, Callable[[_Parser], _Operand]] = {

@@ -16,7 +16,7 @@ from tidings.languages.xpath_tree import All, Expression, Path, Step
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large one subscription may be. A predicate is a comparison, or a path that asks for existence."""
+    """How large one subscription may be. A predicate is a comparison, or a path alone that has none at its end."""
 
     steps: int = 64
     predicates: int = 64

@@ -171,11 +171,10 @@ def empty_literal(function: str, place: Place) -> CheckProblem:
     return CheckProblem(what, place=place, accepted="a string with something in it")
 
 
-def never_a_number(operator: str, place: Place) -> CheckProblem:
-    what = f"'{operator}' compares numbers, and this string is none: it can never hold"
-    return CheckProblem(
-        what, place=place, accepted='numbers such as 50, -2.5 or "50"', hint="strings have = and != only"
-    )
+def never_a_number(place: Place) -> CheckProblem:
+    what = "an order is one of numbers, and this string is none: it can never hold"
+    hint = "strings have = and != only"
+    return CheckProblem(what, place=place, accepted='numbers such as 50, -2.5 or "50"', hint=hint)
 
 
 def number_too_large(place: Place) -> SyntaxProblem:

@@ -1,0 +1,221 @@
+"""The language of documents: text pairs, the way back from trees to texts, and texts that want to break it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.generated_xpaths import DECLARATIONS, Writer, expressions
+from tests.pairs import Pair, outcome, read_pairs
+from tidings.documents import Axis, NodeKind
+from tidings.errors import SubscriptionError, SyntaxProblem
+from tidings.languages.tree import Span
+from tidings.languages.xpath import Limits, parse, show
+from tidings.languages.xpath_refusals import SUPPORTED
+from tidings.languages.xpath_tree import Expression, Found, Never, Step, ValueOperator
+from tidings.languages.xpath_tree import Path as XPath
+
+PAIRS = read_pairs(Path(__file__).with_name("xpath.txt"))
+
+
+def parsed(text: str) -> str:
+    try:
+        return outcome(show(parse(text)))
+    except SubscriptionError as problem:
+        return outcome(problem)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_pairs(pair: Pair) -> None:
+    assert parsed(pair.given) == pair.expected
+
+
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if "\n" not in pair.expected], ids=str)
+def test_what_is_shown_is_shown_again(pair: Pair) -> None:
+    assert parsed(pair.expected) == pair.expected
+
+
+@given(expressions())
+def test_a_tree_shown_reads_back(tree: Expression) -> None:
+    assert parse(show(tree)) == tree
+
+
+@given(expressions(), st.integers(0, 2**32))
+def test_the_ways_to_write_a_tree_are_read_alike(tree: Expression, seed: int) -> None:
+    assert parse(DECLARATIONS + Writer(seed).write(tree)) == tree
+
+
+def test_a_tree() -> None:
+    assert parse('/stock[not(@closed)]//price >= "50"') == Found(
+        XPath(
+            True,
+            (
+                Step(
+                    Axis.CHILD,
+                    NodeKind.ELEMENT,
+                    "stock",
+                    (Never(Found(XPath(False, (Step(Axis.CHILD, NodeKind.ATTRIBUTE, "closed"),)))),),
+                ),
+                Step(Axis.DESCENDANT, NodeKind.ELEMENT, "price"),
+            ),
+        ),
+        ValueOperator.AT_LEAST,
+        50.0,
+    )
+
+
+WORDS = [
+    *("a", "b", "p:a", "*", "@", "/", "//", ".", "..", "[", "]", "(", ")", "text()", "::", "child", "self"),
+    *("=", "!=", "<", ">=", "and", "or", "AND", "not", "not(", "contains(", "starts-with(", "count(", ","),
+    *(
+        "'x'",
+        '"y"',
+        "5",
+        "-",
+        ".5",
+        "+",
+        "|",
+        "$",
+        "'",
+        '"',
+        "&&",
+        "é",
+        "\\",
+        "\n",
+        ";",
+        "declare",
+        "namespace",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=14), st.sampled_from(["", " "]))
+def test_any_words_give_a_tree_or_a_place(words: list[str], space: str) -> None:
+    """Whatever the text, there is a tree or a problem with a place inside it, and nothing else."""
+    text = space.join(words)
+    try:
+        parse(text)
+    except SubscriptionError as problem:
+        assert problem.place is not None
+        lines = text.split("\n")
+        assert problem.place.column <= len(lines[problem.place.line - 1]) + 1
+
+
+@given(st.text(max_size=30))
+def test_any_text_gives_a_tree_or_a_problem(text: str) -> None:
+    try:
+        parse(text)
+    except SubscriptionError as problem:
+        assert problem.what
+
+
+def test_spans_underline_what_they_name() -> None:
+    text = '  //stock [ 5 <  price/@p and contains( .//b , "x")]/ child::c/text()  or not(d)'
+    tree = parse(text)
+    path, other = [part.path if isinstance(part, Found) else part.part.path for part in tree.parts]
+    assert [_at(text, step.span) for step in path.steps] == ["stock", "child::c", "text()"]
+    assert _at(text, path.span) == text.partition("  or")[0].strip()
+    assert _at(text, other.span) == "d"
+    compared, inside = path.steps[0].predicates
+    assert _at(text, compared.span) == "5 <  price/@p"
+    assert _at(text, compared.path.span) == "price/@p"
+    assert [_at(text, step.span) for step in compared.path.steps] == ["price", "@p"]
+    assert _at(text, inside.span) == 'contains( .//b , "x")'
+    assert _at(text, inside.path.span) == ".//b"
+
+
+def _at(text: str, span: Span) -> str:
+    return text[span.start : span.end]
+
+
+@given(expressions(), st.integers(0, 2**32))
+def test_the_text_of_a_predicate_is_the_predicate(tree: Expression, seed: int) -> None:
+    """What a span of a comparison underlines says the same by itself, where it stands in a predicate."""
+    text = DECLARATIONS + Writer(seed).write(tree)
+    for found in _founds(parse(text)):
+        again = parse(f"{DECLARATIONS}/around[{_at(text, found.span)}]").path.steps[0].predicates[0]
+        assert again.operator == found.operator and again.literal == found.literal
+        assert again.path.steps == found.path.steps
+
+
+def _founds(tree: Expression) -> list[Found]:
+    if isinstance(tree, Never):
+        return _founds(tree.part)
+    if not isinstance(tree, Found):
+        return [found for part in tree.parts for found in _founds(part)]
+    inner = [held for step in tree.path.steps for predicate in step.predicates for held in _founds(predicate)]
+    return [tree, *inner]
+
+
+def test_refusals_are_fields_too() -> None:
+    with pytest.raises(SyntaxProblem) as refused:
+        parse("/a/b[2]")
+    assert refused.value.facts() == {
+        "error": "NotSupported",
+        "what": "positions are not supported in subscriptions",
+        "place": {"line": 1, "column": 6, "length": 1},
+        "accepted": SUPPORTED,
+        "hint": "say what the element has instead: [name = 'value']",
+    }
+
+
+LIMITED = [
+    ("steps", "/a/b", "/c", r"too many steps \(column 8\); accepted: at most 3 in a subscription"),
+    ("predicates", "/a[b][c]", "[d][e = 1]", r"too many predicates \(column 13\); accepted: at most 3 in a"),
+    (
+        "nesting",
+        "/a[b[c[d]]]",
+        "[e[(f[g])]]",
+        r"nested too deeply \(column 17\); accepted: at most 3 levels of",
+    ),
+    ("length", "/a", "/bcde", r"too long; received 7 characters; accepted: at most 3"),
+]
+
+
+@pytest.mark.parametrize(("limit", "text", "more", "said"), LIMITED, ids=[each[0] for each in LIMITED])
+def test_limits(limit: str, text: str, more: str, said: str) -> None:
+    """Each limit is a setting. Steps of all paths count together, and what stands in brackets is a predicate."""
+    assert parse(text, Limits(**{limit: 3}))
+    with pytest.raises(SyntaxProblem, match=said):
+        parse(text + more + "/x" * (limit == "steps"), Limits(**{limit: 3}))
+
+
+def test_limits_by_default() -> None:
+    assert parse("/a" * 64) and parse("/a[" + " and ".join([". = 1"] * 62 + ["(.)", "b[c]"]) + "]")
+    with pytest.raises(SyntaxProblem, match="too many steps"):
+        parse("/a" * 65)
+    with pytest.raises(SyntaxProblem, match="too many predicates"):
+        parse("/a[" + " and ".join([". = 1"] * 65) + "]")
+    assert parse("(" * 32 + "/a" + ")" * 32) == parse("/a")
+    for opening, closing in (("(", ")"), ("/a[", "]"), ("not(", ")")):
+        with pytest.raises(SyntaxProblem, match="nested too deeply"):
+            parse(opening * 1900 + "/a" + closing * 1900)
+    with pytest.raises(
+        SyntaxProblem, match=r"too long; received 10,002 characters; accepted: at most 10,000"
+    ):
+        parse("/a" * 5001)
+
+
+def test_numbers_that_no_double_holds_are_refused() -> None:
+    for written in ("9" * 400, f'"-{"9" * 400}"'):
+        with pytest.raises(SyntaxProblem, match=r"the number is too large \(column 6\)"):
+            parse(f"/a < {written}")
+
+
+def test_half_characters_are_refused() -> None:
+    with pytest.raises(SyntaxProblem, match=r"half a character \(column 7\); received U\+D800"):
+        parse("/a = '\ud800'")
+
+
+def test_empty_texts_are_refused() -> None:
+    for text in ("", " \n\t"):
+        with pytest.raises(SyntaxProblem, match=r"the text is empty \((line 1, )?column 1\)"):
+            parse(text)
+
+
+def test_a_literal_with_both_kinds_of_quotes_cannot_be_shown() -> None:
+    with pytest.raises(ValueError, match="both kinds of quotes"):
+        show(Found(XPath(True, (Step(Axis.CHILD, NodeKind.ELEMENT, "a"),)), ValueOperator.EQUAL, "'\""))
