@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,10 @@ from hypothesis import strategies as st
 from tests.generated_xpaths import DECLARATIONS, Writer, expressions
 from tests.pairs import Pair, outcome, read_pairs
 from tidings.documents import Axis, NodeKind
-from tidings.errors import SubscriptionError, SyntaxProblem
+from tidings.errors import CheckProblem, SubscriptionError, SyntaxProblem
 from tidings.languages.tree import Span
 from tidings.languages.xpath import Limits, parse, show
-from tidings.languages.xpath_refusals import SUPPORTED
+from tidings.languages.xpath_refusals import SUPPORTED, NotSupported
 from tidings.languages.xpath_tree import Expression, Found, Never, Step, ValueOperator
 from tidings.languages.xpath_tree import Path as XPath
 
@@ -162,6 +164,7 @@ def test_refusals_are_fields_too() -> None:
     }
 
 
+DEFAULTS = asdict(Limits())
 LIMITED = [
     ("steps", "/a/b", "/c", r"too many steps \(column 8\); accepted: at most 3 in a subscription"),
     ("predicates", "/a[b][c]", "[d][e = 1]", r"too many predicates \(column 13\); accepted: at most 3 in a"),
@@ -197,6 +200,43 @@ def test_limits_by_default() -> None:
         SyntaxProblem, match=r"too long; received 10,002 characters; accepted: at most 10,000"
     ):
         parse("/a" * 5001)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "xpath.md").read_text(encoding="utf-8")
+ROWS = re.findall(
+    r"^\| `(.*?)` \| (.*?) \|(?: (.*?) \|)?$", PAGE.partition("## What is refused")[2], re.MULTILINE
+)
+
+
+@pytest.mark.parametrize(("text", "said", "hint"), [row for row in ROWS if row[0] not in DEFAULTS], ids=str)
+def test_the_docs_say_what_is_said(text: str, said: str, hint: str) -> None:
+    with pytest.raises(SubscriptionError) as refused:
+        parse(text.replace("\\|", "|"))
+    what = f"{said} not supported in subscriptions" if hint else said
+    assert (refused.value.what, refused.value.hint if hint else "") == (what, hint)
+
+
+@pytest.mark.parametrize("limit", DEFAULTS)
+def test_the_docs_name_every_limit(limit: str) -> None:
+    assert f"| `{limit}` | {DEFAULTS[limit]:,} |" in PAGE
+
+
+def test_every_refusal_is_in_the_docs() -> None:
+    said = {_general(problem) for pair in PAIRS if (problem := _problem(pair.given))}
+    documented = {_general(problem) for text, _, _ in ROWS if (problem := _problem(text.replace("\\|", "|")))}
+    assert said - documented == set()
+
+
+def _problem(text: str) -> SubscriptionError | None:
+    try:
+        parse(text)
+    except SubscriptionError as problem:
+        return problem if isinstance(problem, NotSupported | CheckProblem) else None
+    return None
+
+
+def _general(problem: SubscriptionError) -> str:
+    return re.sub(r"(function|axis|prefix) \S+", r"\1", problem.what)
 
 
 def test_numbers_that_no_double_holds_are_refused() -> None:
