@@ -1,0 +1,94 @@
+"""Twigs as branches: paths, tests, and the points where they meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidings.compiler.twigs import DOCUMENT, TwigNode, ValueTest
+from tidings.documents import Axis, NodeKind
+from tidings.languages.xpath_tree import ValueOperator
+from tidings.relational.branches import Alternative, Branch, alternative_of
+from tidings.relational.rows import alternatives_of
+
+CHILD, BELOW = Axis
+
+
+def node(parent, name, *tests, axis=CHILD, **more):
+    kind = NodeKind.TEXT if not name else NodeKind.ATTRIBUTE if name[0] == "@" else NodeKind.ELEMENT
+    return TwigNode(parent, axis, kind, name.removeprefix("@"), tests=tests, **more)
+
+
+def equal(literal, negated=False):
+    return ValueTest(ValueOperator.EQUAL, literal, negated)
+
+
+def test_branches_meet_where_two_things_are_asked():
+    twig = (node(DOCUMENT, "a", axis=BELOW), node(0, "b", equal("v")), node(0, "c"))
+    expected = (Branch("//a/b", "=", "v", ((1, 1),)), Branch("//a/c", "exists", None, ((1, 1),)))
+    assert alternative_of(twig) == Alternative(expected, exact=True)
+
+
+def test_the_document_element_is_no_branching_point():
+    twig = (node(DOCUMENT, "a"), node(0, "b", equal("v")), node(0, "c", equal("w")))
+    assert [branch.points for branch in alternative_of(twig).branches] == [(), ()]
+
+
+def test_two_tests_of_one_node_meet_in_it():
+    above, below = ValueTest(ValueOperator.GREATER, 5.0), ValueTest(ValueOperator.LESS, 9.0)
+    twig = (node(DOCUMENT, "a"), node(0, "b", above, below))
+    expected = (Branch("/a/b", ">", 5.0, ((1, 2),)), Branch("/a/b", "<", 9.0, ((1, 2),)))
+    assert alternative_of(twig).branches == expected
+
+
+def test_what_must_not_be_there_is_left_to_verification():
+    twig = (node(DOCUMENT, "a", axis=BELOW), node(0, "b", negated=True), node(1, "c", equal("v")))
+    assert alternative_of(twig) == Alternative((Branch("//a", "exists"),), exact=False)
+
+
+def test_nothing_is_left_of_what_only_must_not_be_there():
+    assert alternative_of((node(DOCUMENT, "a", negated=True),)) == Alternative((), exact=False)
+
+
+def test_a_test_that_must_fail_is_one_of_its_own():
+    """`not(. < 5)` also holds of what is no number, so it is not `. >= 5`; `not(. = 5)` is `. != 5`."""
+    less = ValueTest(ValueOperator.LESS, 5.0, negated=True)
+    assert alternative_of((node(DOCUMENT, "a", less),)).branches[0].operator == "not <"
+    assert alternative_of((node(DOCUMENT, "a", equal(5.0, negated=True)),)).branches[0].operator == "!="
+    unequal = ValueTest(ValueOperator.UNEQUAL, 5.0, negated=True)
+    assert alternative_of((node(DOCUMENT, "a", unequal),)).branches[0].operator == "="
+
+
+def test_of_the_first_node_some_node_is_asked_then_verified():
+    contains = ValueTest(ValueOperator.CONTAINS, "v")
+    twig = (node(DOCUMENT, "a", axis=BELOW, firsts=(contains,)), node(0, "b", leads_on=True))
+    assert alternative_of(twig) == Alternative((Branch("//a/b", "contains", "v"),), exact=False)
+
+
+TEXTS = [
+    (
+        "/a[b > 5 and c = 'v' and d and contains(., 'w') and e = 1]",
+        ["/a/c = v", "/a/e = 1.0", "/a/b > 5.0", "/a contains w", "/a/d exists"],
+    ),
+    ("//a[b = 'v']/b = 'v'", ["//a/b = v bp#1=1"]),
+    ("//a[b = 'v'][b = 'w']", ["//a/b = v bp#1=1", "//a/b = w bp#1=1"]),
+    ("/a//b[c = 'v'][.//d[e = 1]/f = 2]", ["/a//b/c = v bp#1=2", "/a//b//d/e = 1.0 bp#1=2&bp#2=3"]),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), TEXTS)
+def test_equalities_come_first_and_what_is_repeated_counts_once(text, expected):
+    (alternative,) = alternatives_of(text)
+    shown = [_shown(branch) for branch in alternative.branches]
+    assert [line for line in shown if line in expected] == [line for line in expected if line in shown]
+    assert set(expected) <= set(shown)
+    ranks = [branch.operator == "=" for branch in alternative.branches]
+    assert ranks == sorted(ranks, reverse=True)
+
+
+def _shown(branch):
+    literal = "" if branch.literal is None else f" {branch.literal}"
+    return f"{branch.path} {branch.operator}{literal}" + (f" {branch.info}" if branch.info else "")
+
+
+def test_alternatives_of_an_or():
+    assert [len(each.branches) for each in alternatives_of("/a/b = 1 or (/a/c = 2 and /a/d = 3)")] == [1, 2]
