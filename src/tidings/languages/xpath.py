@@ -49,6 +49,9 @@ def _refuse_half_characters(text: str) -> None:
 
 _Operand = Path | str | float | Expression
 
+_LITERAL = (str, float)
+_INFINITE = (math.inf, -math.inf)
+
 _OPERATORS = {each.value: each for each in ValueOperator if not each.value[0].isalpha()}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _CALLS = {"contains": ValueOperator.CONTAINS, "starts-with": ValueOperator.STARTS_WITH}
@@ -93,7 +96,9 @@ class _Parser(PathReader):
         while self.words[self.at] in ("or", "OR"):
             self.at += 1
             parts.append(self.both())
-        return Any(tuple(inner for part in parts for inner in (part.parts if type(part) is Any else (part,))))
+        return Any(
+            tuple([inner for part in parts for inner in (part.parts if type(part) is Any else (part,))])
+        )
 
     def both(self) -> Expression:
         first = self.comparison()
@@ -103,7 +108,9 @@ class _Parser(PathReader):
         while self.words[self.at] in ("and", "AND"):
             self.at += 1
             parts.append(self.comparison())
-        return All(tuple(inner for part in parts for inner in (part.parts if type(part) is All else (part,))))
+        return All(
+            tuple([inner for part in parts for inner in (part.parts if type(part) is All else (part,))])
+        )
 
     def comparison(self) -> Expression:
         start = self.at
@@ -114,9 +121,9 @@ class _Parser(PathReader):
         self.at += 1
         value = self.at
         right = self.operand()
-        if isinstance(left, Path) and isinstance(right, str | float):
+        if isinstance(left, Path) and isinstance(right, _LITERAL):
             return self.compared(left, written, right, start, value)
-        if isinstance(right, Path) and isinstance(left, str | float):
+        if isinstance(right, Path) and isinstance(left, _LITERAL):
             return self.compared(right, _FLIPPED[written], left, start, start)
         raise refusals.no_comparison(left, right, self.tokens.place(start, self.at - 1))
 
@@ -131,14 +138,14 @@ class _Parser(PathReader):
         """What is not compared: a path asks for existence, and what is true or false stays as it is."""
         if isinstance(operand, Path):
             return self.found(operand, None, None, start)
-        if isinstance(operand, str | float):
+        if isinstance(operand, _LITERAL):
             raise slips.literal_alone(operand, self.tokens, start, self.at)
         return operand
 
     def found(
         self, path: Path, operator: ValueOperator | None, literal: str | float | None, start: int
     ) -> Found:
-        self.predicates += _counts(path, operator)
+        self.predicates += operator is not None or _counts(path)
         if self.predicates > self.limits.predicates:
             raise slips.too_many("predicates", self.limits.predicates, self.tokens.place(start))
         return Found(path, operator, literal, self.span(start))
@@ -158,7 +165,7 @@ class _Parser(PathReader):
         return self.finite(float(self.words[self.at - 1]), self.at - 1)
 
     def finite(self, number: float, at: int) -> float:
-        if math.isinf(number):
+        if number in _INFINITE:
             raise refusals.number_too_large(self.tokens.place(at))
         return number + 0.0  # -0.0 becomes 0.0, which it equals
 
@@ -178,7 +185,7 @@ class _Parser(PathReader):
             raise slips.behind_parentheses(self.tokens, self.at)
         if not isinstance(inner, Found) or inner.operator is not None:
             return inner
-        self.predicates -= _counts(inner.path, None)  # `(price)` is a path still, and may be compared
+        self.predicates -= _counts(inner.path)  # `(price)` is a path still, and may be compared
         return inner.path
 
     def call(self) -> _Operand:
@@ -214,9 +221,9 @@ class _Parser(PathReader):
         return self.found(path, _CALLS[name], literal, start)
 
 
-def _counts(path: Path, operator: ValueOperator | None) -> bool:
-    """Whether a comparison or path is a predicate of its own: `/a[b]` is only one, that there is a b."""
-    return operator is not None or not path.steps or not path.steps[-1].predicates
+def _counts(path: Path) -> bool:
+    """Whether a path alone is a predicate of its own: `/a[b]` is only one, that there is a b."""
+    return not path.steps or not path.steps[-1].predicates
 
 
 _OPERANDS: dict[str, Callable[[_Parser], _Operand]] = {

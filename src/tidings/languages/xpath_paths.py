@@ -10,7 +10,7 @@ from tidings.languages import xpath_refusals as refusals
 from tidings.languages import xpath_slips as slips
 from tidings.languages.tree import Span
 from tidings.languages.xpath_shown import XML_NAMESPACE
-from tidings.languages.xpath_tokens import is_name, tokens_of
+from tidings.languages.xpath_tokens import NO_NAME, is_name, tokens_of
 from tidings.languages.xpath_tree import All, Expression, Path, Step
 
 
@@ -25,6 +25,8 @@ class Limits:
 
 
 _ELEMENT, _ATTRIBUTE, _TEXT = NodeKind.ELEMENT, NodeKind.ATTRIBUTE, NodeKind.TEXT
+_CHILD, _DESCENDANT = Axis.CHILD, Axis.DESCENDANT
+_SLASHES = {"/": _CHILD, "//": _DESCENDANT}
 _CLOSING = {"(": ")", "[": "]"}
 _NO_STEP = frozenset(("", "[", "]", ")", ",", "=", "!=", "<", "<=", ">", ">=", "|", "+", "-"))
 _SELF = ["self", "::", "node", "(", ")"]
@@ -71,43 +73,39 @@ class PathReader(ABC):
 
     def path(self) -> Path:
         start = self.at
-        absolute, axis = not self.inside, Axis.CHILD
-        if self.words[start] in ("/", "//"):
+        absolute, axis = not self.inside, _CHILD
+        if self.words[start] in _SLASHES:
             absolute, axis = True, self.slashes()
-            if self.words[self.at] in _NO_STEP and axis is Axis.CHILD:
+            if self.words[self.at] in _NO_STEP and axis is _CHILD:
                 raise refusals.document(self.tokens.place(start))
         steps = self.follow(axis)
         if absolute and not steps:
             raise refusals.document(self.tokens.place(start, self.at - 1))
-        return Path(absolute, steps, self.span(start))
+        return Path(absolute, steps, steps[0].span if self.at == start + 1 and steps else self.span(start))
 
     def follow(self, axis: Axis) -> tuple[Step, ...]:
         """Steps up to the end of the path; `.` leads nowhere else and is none."""
         found: list[Step] = []
         while True:
-            start = self.at
-            if self.at_dot():
+            start, word = self.at, self.words[self.at]
+            if word == "." or (word == "self" and self.words[start : start + 5] == _SELF):
                 self.dot(axis)
             else:
                 found.append(self.step(axis))
                 if len(found) > 1 and found[-2].kind is not _ELEMENT:
                     raise refusals.step_behind(found[-2].kind, self.tokens.place(start))
-            if self.words[self.at] not in ("/", "//"):
+            if self.words[self.at] not in _SLASHES:
                 return tuple(found)
             axis = self.slashes()
 
     def slashes(self) -> Axis:
         self.at += 1
-        return Axis.DESCENDANT if self.words[self.at - 1] == "//" else Axis.CHILD
-
-    def at_dot(self) -> bool:
-        word = self.words[self.at]
-        return word == "." or (word == "self" and self.words[self.at : self.at + 5] == _SELF)
+        return _SLASHES[self.words[self.at - 1]]
 
     def dot(self, axis: Axis) -> None:
         start = self.at
         self.at += 1 if self.words[start] == "." else len(_SELF)
-        if axis is Axis.DESCENDANT:
+        if axis is _DESCENDANT:
             raise refusals.dot_behind_slashes(self.tokens.place(start, self.at - 1))
         if self.words[self.at] == "[":
             raise refusals.predicate_of_dot(self.tokens.place(self.at))
@@ -125,7 +123,7 @@ class PathReader(ABC):
         self.steps += 1
         if self.steps > self.limits.steps:
             raise slips.too_many("steps", self.limits.steps, self.tokens.place(start))
-        span = self.span(start)
+        span = Span(self.edges[2 * start], self.edges[2 * self.at - 1])
         return Step(axis, kind, name, self.brackets() if self.words[self.at] == "[" else (), span)
 
     def axis(self, axis: Axis) -> tuple[Axis, NodeKind]:
@@ -136,17 +134,16 @@ class PathReader(ABC):
         self.at += 2
         if name == "attribute":
             return axis, _ATTRIBUTE
-        return (Axis.DESCENDANT if name == "descendant" else axis), _ELEMENT
+        return (_DESCENDANT if name == "descendant" else axis), _ELEMENT
 
     def text_test(self, kind: NodeKind) -> NodeKind:
         """`text()`, and nothing else that has parentheses."""
-        name, place = self.words[self.at], self.tokens.place(self.at)
+        name = self.words[self.at]
         if not is_name(name):
             raise slips.no_operand(self.tokens, self.at)
-        if name in refusals.NODE_TESTS:
-            raise refusals.node_test(name, place)
         if name != "text":
-            raise refusals.function(name, place)
+            refuse = refusals.node_test if name in refusals.NODE_TESTS else refusals.function
+            raise refuse(name, self.tokens.place(self.at))
         if kind is _ATTRIBUTE:
             raise slips.expected("an attribute's name or '*'", self.tokens, self.at)
         if self.words[self.at + 2] != ")":
@@ -157,7 +154,7 @@ class PathReader(ABC):
     def name(self) -> str:
         """A name or `*`; names with a prefix are given their namespace: `{uri}local`."""
         word = self.words[self.at]
-        if word != ANY and not is_name(word):
+        if word[:1] in NO_NAME and word != ANY:
             raise slips.no_operand(self.tokens, self.at)
         self.at += 1
         if ":" not in word:
