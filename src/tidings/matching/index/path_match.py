@@ -7,7 +7,7 @@ nobody uses any more is forgotten.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -36,6 +36,7 @@ class PathMatch:
     def __init__(self) -> None:
         self._root = _State()
         self._used: Counter[str] = Counter()
+        self._released: deque[frozenset[str]] = deque()
         self._known: dict[str, frozenset[str]] = {}
         self._lock = Lock()
         self.compared = 0
@@ -44,8 +45,10 @@ class PathMatch:
     def use(self, linear: Iterable[str]) -> None:
         """Take linear paths; those that are new are compared with the known tag paths."""
         with self._lock:
-            new = [path for path in dict.fromkeys(linear) if not self._used[path]]
-            self._used.update(dict.fromkeys([*new, *linear]))
+            self._forget_released()
+            asked = set(linear)
+            new = sorted(path for path in asked if path not in self._used)
+            self._used.update(asked)
             fresh = _State()
             for path in new:
                 _enter(self._root, path)
@@ -54,15 +57,21 @@ class PathMatch:
                 self._known = {tag: held | self._led(fresh, tag) for tag, held in self._known.items()}
 
     def release(self, linear: Iterable[str]) -> None:
-        """Say that somebody who used linear paths does not any more."""
-        with self._lock:
-            self._used.subtract(dict.fromkeys(linear))
-            gone = frozenset(path for path in linear if self._used[path] <= 0)
-            for path in gone:
-                del self._used[path]
-                _remove(self._root, steps_of(path))
-            if gone:
-                self._known = {tag: held - gone for tag, held in self._known.items()}
+        """Say that somebody who used linear paths does not any more.
+
+        The garbage collector may call this at any moment, while this thread holds the lock, too: so it is only noted.
+        """
+        self._released.append(frozenset(linear))
+
+    def _forget_released(self) -> None:
+        while self._released:
+            self._used.subtract(self._released.popleft())
+        gone = frozenset(path for path, users in self._used.items() if users <= 0)
+        for path in gone:
+            del self._used[path]
+            _remove(self._root, steps_of(path))
+        if gone:
+            self._known = {tag: held - gone for tag, held in self._known.items()}
 
     def matching(self, tag_path: str) -> frozenset[str]:
         """The linear paths in use that match a tag path."""
@@ -82,7 +91,9 @@ class PathMatch:
 
     @property
     def linear_paths(self) -> int:
-        return len(self._used)
+        with self._lock:
+            self._forget_released()
+            return len(self._used)
 
     @property
     def tag_paths(self) -> int:

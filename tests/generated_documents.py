@@ -1,0 +1,133 @@
+"""Documents and XPaths at random: few names, so that much repeats and nests; few values, so that something matches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tidings.atoms import AtomKind, Atoms
+from tidings.documents import Axis, Node, NodeKind, show_node
+from tidings.languages.xpath_tree import All, Expression, Found, Never, Path, Step, ValueOperator
+from tidings.languages.xpath_tree import Any as Either
+
+NAMES = ("a", "b", "c", "{urn:n}a")
+VALUES = ("x", "y", "xy", "5", " 7.50 ", "-1", "", "5e1", "12345678901234567890.5")
+LITERALS = ("x", "y", "xy", "5")
+NUMBERS = (5.0, 7.5, -1.0, 0.0, 6.0)
+
+
+def element(name: str, *children: Node, text: str = "", **attributes: str) -> Node:
+    """An element with attributes, a text and then children."""
+    node = Node(NodeKind.ELEMENT, name, "")
+    for key, value in attributes.items():
+        _put(node, Node(NodeKind.ATTRIBUTE, key, value))
+    for child in (*([Node(NodeKind.TEXT, "", text)] if text else []), *children):
+        _put(node, child)
+    node.value = "".join(child.value for child in node.children if child.kind is not NodeKind.ATTRIBUTE)
+    return node
+
+
+def _put(parent: Node, child: Node) -> None:
+    child.parent = parent
+    parent.children.append(child)
+
+
+@st.composite
+def documents(draw: st.DrawFn, depth: int = 4) -> Node:
+    """The document element of a document."""
+    name = draw(st.sampled_from(NAMES))
+    attributes = draw(st.dictionaries(st.sampled_from(("p", "q")), st.sampled_from(VALUES), max_size=2))
+    children: list[Node] = []
+    for _ in range(draw(st.integers(0, 3)) if depth else 0):
+        if draw(st.booleans()):
+            children.append(draw(documents(depth=depth - 1)))
+        elif not children or children[-1].kind is not NodeKind.TEXT:
+            text = draw(st.sampled_from(VALUES))
+            children += [Node(NodeKind.TEXT, "", text)] if text else []
+    return element(name, *children, **attributes)
+
+
+@st.composite
+def steps(draw: st.DrawFn, depth: int, last: bool) -> Step:
+    kinds = [NodeKind.ELEMENT] * 3 + ([NodeKind.ATTRIBUTE, NodeKind.TEXT] if last else [])
+    kind = draw(st.sampled_from(kinds))
+    names = {
+        NodeKind.ELEMENT: (*NAMES, "*", "{urn:n}*"),
+        NodeKind.ATTRIBUTE: ("p", "q", "*"),
+        NodeKind.TEXT: ("",),
+    }
+    predicates = draw(st.lists(expressions(depth=depth - 1, top=False), max_size=2 if depth > 0 else 0))
+    axis = draw(st.sampled_from((Axis.CHILD, Axis.CHILD, Axis.DESCENDANT)))
+    return Step(axis, kind, draw(st.sampled_from(names[kind])), tuple(predicates))
+
+
+@st.composite
+def paths(draw: st.DrawFn, depth: int, top: bool) -> Path:
+    size = draw(st.integers(1 if top else 0, 3))
+    made = tuple(draw(steps(depth=depth, last=at == size - 1)) for at in range(size))
+    return Path(bool(made) and (top or draw(st.integers(0, 5)) == 0), made)
+
+
+@st.composite
+def founds(draw: st.DrawFn, depth: int, top: bool) -> Found:
+    path = draw(paths(depth=depth, top=top))
+    operator = draw(st.sampled_from((None, *ValueOperator)))
+    ordered = operator in (
+        ValueOperator.LESS,
+        ValueOperator.AT_MOST,
+        ValueOperator.GREATER,
+        ValueOperator.AT_LEAST,
+    )
+    textual = operator in (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)
+    literal: Any = None
+    if operator is not None:
+        literal = draw(
+            st.sampled_from(NUMBERS if ordered or (not textual and draw(st.booleans())) else LITERALS)
+        )
+    return Found(path, operator, literal)
+
+
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 2, top: bool = True) -> Expression:
+    """An expression; `top` for one that is a whole subscription."""
+    sort = draw(st.integers(0, 5)) if depth > 0 else 5
+    if sort == 0:
+        return Never(draw(expressions(depth=depth - 1, top=top)))
+    if sort in (1, 2):
+        parts = tuple(draw(st.lists(expressions(depth=depth - 1, top=top), min_size=2, max_size=3)))
+        return All(parts) if sort == 1 else Either(parts)
+    return draw(founds(depth=depth, top=top))
+
+
+def atoms_of(given: list[Node]) -> Atoms:
+    """Documents as atoms: all nodes in the order of the document."""
+    paths: dict[str, int] = {}
+    starts, path, parent, payload, length = [0], list[int](), list[int](), list[int](), list[int]()
+    text = bytearray()
+
+    def put(node: Node, above: str, up: int, first: int) -> None:
+        mine, place = f"{above}/{show_node(node.kind, node.name)}", len(path) - first
+        value = node.value.encode()
+        path.append(paths.setdefault(mine, len(paths)))
+        parent.append(up)
+        payload.append(len(text))
+        length.append(len(value))
+        text.extend(value)
+        for child in node.children:
+            put(child, mine, place, first)
+
+    for document in given:
+        put(document, "", -1, len(path))
+        starts.append(len(path))
+    return Atoms(
+        tuple(paths),
+        np.array(starts, np.int64),
+        np.array(path, np.int32),
+        np.full(len(path), AtomKind.STRING, np.uint8),
+        np.array(payload, np.int64),
+        np.array(length, np.int32),
+        np.frombuffer(bytes(text), np.uint8),
+        np.array(parent, np.int32),
+    )
