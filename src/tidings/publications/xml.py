@@ -1,0 +1,227 @@
+"""Documents: XML, taken apart into nodes with their tag paths. This is the definition of decoding.
+
+    <stock id="7">IBM<price>83.50</price></stock>
+
+has the nodes `/stock` ('IBM83.50'), `/stock/@id` ('7'), `/stock/text()` ('IBM'), `/stock/price` ('83.50') and
+`/stock/price/text()` ('83.50'). What counts as a node is what XPath says: comments and processing instructions do not,
+but they part the text around them; CDATA is text; blanks are text; namespace declarations are no attributes. Faster
+decoders are tested against this one.
+
+A document is read twice: once to see that it stays within the limits, with a parser that keeps nothing, and then to
+be taken apart. The first reading ends at the first node that is too many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from lxml import etree
+
+from tidings.documents import Node, NodeKind, show_node
+from tidings.errors import DecodeProblem, InputError
+from tidings.publications.xml_bytes import as_utf8, malformed, refuse_declarations
+from tidings.schema.names import safe
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a document may be. Lengths are in bytes of UTF-8; a name counts with its namespace."""
+
+    document: int = 16_000_000
+    depth: int = 200
+    nodes: int = 250_000
+    text: int = 10_000_000
+    nested_text: int = 100_000_000
+    attributes: int = 256
+    attribute_length: int = 1_000_000
+    namespaces: int = 256
+    name_length: int = 1_000
+    path_length: int = 4_000
+    tag_paths: int = 10_000
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, most = getattr(self, each.name), MOST.get(each.name, 2**31 - 1)
+            if not 1 <= value <= most:
+                raise InputError(
+                    "not a limit", where=each.name, received=str(value), accepted=f"1 to {most:,}"
+                )
+
+
+MOST = {"depth": 256, "text": 10_000_000, "attribute_length": 10_000_000, "name_length": 50_000}
+"""What the parser itself does not go beyond (libxml2, without its option for huge documents)."""
+
+OVER = {
+    "document": ("the document is too large", "bytes"),
+    "depth": ("elements are nested too deeply", "levels"),
+    "nodes": ("the document has too many elements, attributes and texts", "nodes"),
+    "text": ("a text is too long", "bytes"),
+    "nested_text": ("the text counted once for each element around it is too long", "bytes"),
+    "attributes": ("an element has too many attributes", "attributes"),
+    "attribute_length": ("the value of an attribute is too long", "bytes"),
+    "namespaces": ("the document declares too many namespaces", "declarations"),
+    "name_length": ("a name is too long", "bytes, its namespace counted"),
+    "path_length": ("a tag path is too long", "bytes"),
+    "tag_paths": ("the document has too many different tag paths", "tag paths"),
+}
+"""What is said of a document beyond each limit, and what the limit counts."""
+
+DEFAULT = Limits()
+
+
+def decode(body: bytes, limits: Limits = DEFAULT) -> Node:
+    """The document element of the document in the bytes."""
+    if len(body) > limits.document:
+        raise beyond("document", limits, received=f"{len(body):,} bytes")
+    return decode_utf8(as_utf8(body), limits)
+
+
+def decode_utf8(text: bytes, limits: Limits = DEFAULT) -> Node:
+    """The same for bytes that are UTF-8 by now, whatever their XML declaration says."""
+    refuse_declarations(text)
+    _parsed(text, _parser(_Measured(limits)))
+    return _node(_parsed(text, _parser()), None)
+
+
+def beyond(
+    limit: str, limits: Limits, where: str | None = None, received: str | None = None
+) -> DecodeProblem:
+    """The problem of a document that is beyond the limit of this name."""
+    what, unit = OVER[limit]
+    accepted = f"at most {getattr(limits, limit):,} {unit} (the limit {limit})"
+    return DecodeProblem(what, where=where, received=received, accepted=accepted)
+
+
+def _parser(target: _Measured | None = None) -> etree.XMLParser:
+    """No network, no DTD, no entities; the encoding is UTF-8, whatever the XML declaration said before.
+
+    A target is handed `&#38;` for `&amp;` in attributes unless entities are replaced; there are none but the five then.
+    """
+    return etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False if target is None else "internal",  # type: ignore[arg-type]
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        huge_tree=False,
+        remove_comments=False,
+        remove_pis=False,
+        collect_ids=False,  # that two elements have one xml:id is no matter of well-formedness
+        target=target,  # type: ignore[arg-type]
+    )
+
+
+def _parsed(text: bytes, parser: etree.XMLParser) -> Any:
+    """What the parser makes of it.
+
+    An error about namespaces stops nothing, and is forgotten when a mere warning comes after it: `<p:a><?xml-x?></p:a>`
+    is accepted by lxml. So the parser's log is looked at, too.
+    """
+    try:
+        made = etree.fromstring(text, parser)
+    except etree.XMLSyntaxError as error:
+        raise malformed(error.msg or "", *error.position, text) from None
+    if parser.error_log.last_error is not None:
+        for entry in parser.error_log.filter_from_errors():
+            raise malformed(entry.message, entry.line, entry.column, text)
+    return made
+
+
+class Judge:
+    """Says which documents are well-formed; one for a batch, because its parser must not serve two threads at once."""
+
+    def __init__(self) -> None:
+        self._parser = _parser()
+
+    def refuse(self, text: bytes) -> None:
+        """Refuse what is not well-formed; the bytes are UTF-8 and without a declaration."""
+        _parsed(text, self._parser)
+
+
+class _Measured:
+    """Sees a document go by, and refuses it at the first thing that is beyond a limit."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._around: list[
+            tuple[str, int]
+        ] = []  # tag path of each open element, and how much text was before it
+        self._tag_paths: set[str] = set()
+        self._nodes = self._namespaces = self._said = self._nested = 0
+        self._text: int | None = None
+
+    def start(self, tag: str, attributes: dict[str, str], declared: dict[str, str]) -> None:
+        self._end_text()
+        self._namespaces += len(declared)
+        self._at_most("namespaces", self._namespaces)
+        for uri in declared.values():
+            if "}" in uri:
+                raise DecodeProblem("a namespace has a } in its name", where=self._here(), received=safe(uri))
+        self._around.append((self._node(NodeKind.ELEMENT, tag), self._said))
+        self._at_most("depth", len(self._around))
+        self._at_most("attributes", len(attributes))
+        for name, value in attributes.items():
+            self._at_most("attribute_length", len(value.encode()))
+            self._node(NodeKind.ATTRIBUTE, name)
+
+    def data(self, text: str) -> None:
+        self._text = (self._text or 0) + len(text.encode())
+        self._at_most("text", self._text)
+
+    def end(self, tag: str) -> None:
+        self._end_text()
+        self._nested += self._said - self._around[-1][1]
+        self._at_most("nested_text", self._nested)
+        self._around.pop()
+
+    def comment(self, text: str) -> None:
+        self._end_text()
+
+    def pi(self, target: str, text: str | None = None) -> None:
+        self._end_text()
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def _end_text(self) -> None:
+        if self._text is not None:
+            self._said += self._text
+            self._text = None
+            self._node(NodeKind.TEXT, "")
+
+    def _node(self, kind: NodeKind, name: str) -> str:
+        path = f"{self._around[-1][0] if self._around else ''}/{show_node(kind, name)}"
+        self._nodes += 1
+        self._tag_paths.add(path)
+        self._at_most("nodes", self._nodes)
+        self._at_most("name_length", len(name.encode()))
+        self._at_most("path_length", len(path.encode()))
+        self._at_most("tag_paths", len(self._tag_paths))
+        return path
+
+    def _at_most(self, limit: str, value: int) -> None:
+        if value > getattr(self._limits, limit):
+            raise beyond(limit, self._limits, where=self._here())
+
+    def _here(self) -> str | None:
+        return safe(self._around[-1][0]) if self._around else None
+
+
+def _node(element: etree._Element, parent: Node | None) -> Node:
+    node = Node(NodeKind.ELEMENT, element.tag, "", parent)
+    for name, value in element.attrib.items():
+        node.children.append(Node(NodeKind.ATTRIBUTE, str(name), str(value), node))
+    _add_text(node, element.text)
+    for child in element:
+        if isinstance(child.tag, str):  # comments and processing instructions have none
+            node.children.append(_node(child, node))
+        _add_text(node, child.tail)
+    content = (child.value for child in node.children if child.kind is not NodeKind.ATTRIBUTE)
+    node.value = "".join(content)
+    return node
+
+
+def _add_text(node: Node, text: str | None) -> None:
+    if text is not None:
+        node.children.append(Node(NodeKind.TEXT, "", text, node))

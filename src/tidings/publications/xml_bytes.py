@@ -1,0 +1,111 @@
+"""What is looked at before a document is parsed: the encoding of its bytes, and declarations, which are refused.
+
+A declaration of an entity is never expanded, because a document that has a DOCTYPE is not given to the parser. Bytes
+are turned into UTF-8 first, so that this look and the parser see the same characters.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from tidings.errors import DecodeProblem
+from tidings.publications.strict_json import problem
+
+ENCODINGS = (
+    *("UTF-8", "UTF-16", "US-ASCII", "ISO-8859-1 to 16", "windows-1250 to 1258", "KOI8-R", "KOI8-U"),
+    *("Shift_JIS", "EUC-JP", "GB2312", "GBK", "GB18030", "Big5", "EUC-KR"),
+)
+"""What a document may be written in."""
+
+LONGEST_KEPT = 65_536
+"""Of a larger document a problem keeps the line and the column, not the text to underline them in."""
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_UNMARKED = ((b"<\0?\0", "utf-16-le"), (b"\0<\0?", "utf-16-be"))
+_WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_DECLARED = re.compile(rb"""<\?xml\s[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_KNOWN = re.compile(
+    r"us-ascii|ascii|iso[-_]8859-([1-9]|1[0134-6])|latin1|windows-125[0-8]|cp125[0-8]|koi8-[ru]"
+    r"|shift_jis|euc-jp|gb2312|gbk|gb18030|big5|euc-kr"
+)
+_PROLOG = re.compile(rb"(?:[ \t\r\n]++|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
+
+
+def as_utf8(body: bytes) -> bytes:
+    """The same document in UTF-8 without a byte order mark. A mark says more than the XML declaration does."""
+    for mark, encoding in _MARKS:
+        if body.startswith(mark) and not body.startswith(_WIDE):
+            return _recoded(body[len(mark) :], encoding)
+    for beginning, encoding in _UNMARKED:
+        if body.startswith(beginning):
+            return _recoded(body, encoding)
+    declared = _DECLARED.match(body)
+    return _recoded(body, declared[1].decode().lower()) if declared else _recoded(body, "utf-8")
+
+
+def _recoded(body: bytes, encoding: str) -> bytes:
+    if encoding in ("utf-8", "utf8"):
+        return body  # whether it is, the parser says, with the place
+    if not encoding.startswith("utf-16-") and not _KNOWN.fullmatch(encoding):
+        what = "the body is not in the encoding that it names, or nobody knows that encoding"
+        raise DecodeProblem(what, received=encoding[:40], accepted=", ".join(ENCODINGS))
+    try:
+        return body.decode(encoding).encode()
+    except UnicodeDecodeError as error:
+        received = f"byte 0x{body[error.start]:02x} at offset {error.start}"
+        raise DecodeProblem(f"the body is not {encoding}", received=received, accepted=encoding) from None
+    except UnicodeEncodeError:
+        raise DecodeProblem("half of a surrogate pair", accepted="both halves") from None
+
+
+def refuse_declarations(body: bytes) -> None:
+    """Refuse a document type declaration: entities, external DTDs and default attributes stand there, nowhere else.
+
+    Only what precedes the document element is looked at: `<!DOCTYPE html>` in a CDATA section is text.
+    """
+    prolog = _PROLOG.match(body)
+    start = prolog.end() if prolog else 0
+    if body.startswith(b"<!", start) and not body.startswith(b"<!--", start):
+        raise declaration_problem(body, start)
+
+
+def declaration_problem(body: bytes, start: int) -> DecodeProblem:
+    what = "a document type declaration is not accepted"
+    end = start + len(re.match(rb"<![A-Z]*", body[start:])[0])  # type: ignore[index]
+    received = body[start:end].decode()
+    accepted = "a document without DOCTYPE; the entities lt, gt, amp, apos, quot; character references"
+    return problem_at(what, body, start, end, received=received, accepted=accepted)
+
+
+def malformed(said: str, line: int, column: int, body: bytes) -> DecodeProblem:
+    """What the parser says of a document that is not well-formed, at its place."""
+    what = re.sub(r", line \d+, column \d+$", "", said.split("\n")[0])
+    start = 0
+    for _ in range(line - 1):
+        start = body.find(b"\n", start) + 1
+    before = body[start : start + 4 * column].decode(errors="replace")[: max(0, column - 1)]
+    at = min(start + len(before.encode()), len(body))
+    return problem_at(f"not well-formed XML: {what}", body, at)
+
+
+def problem_at(
+    what: str,
+    body: bytes,
+    start: int,
+    end: int | None = None,
+    received: str | None = None,
+    accepted: str | None = None,
+) -> DecodeProblem:
+    """A problem at the bytes `start` to `end`."""
+    before = body[:start].decode(errors="replace")
+    if len(body) <= LONGEST_KEPT:
+        last = None if end is None else len(body[:end].decode(errors="replace"))
+        return problem(what, body.decode(errors="replace"), len(before), last, received, accepted)
+    return DecodeProblem(what, where=place_in(body, start), received=received, accepted=accepted)
+
+
+def place_in(body: bytes, start: int) -> str:
+    """Line and column of a byte."""
+    line, first = body.count(b"\n", 0, start) + 1, body.rfind(b"\n", 0, start) + 1
+    return f"line {line}, column {len(body[first:start].decode(errors='replace')) + 1}"
