@@ -268,6 +268,13 @@ def test_explain(xpath: str, reasons: list[tuple[str, str | None, str]]) -> None
     assert told == reasons
 
 
+def test_reasons_are_of_nodes_on_one_way() -> None:
+    """Where elements nest, the one that is told is one through which the path goes; behind //, the outermost."""
+    nested = decode(b"<a x='1'><a x='2'><b/></a></a>")
+    assert explain(parse("//a[@x > 0]/b"), nested)[0] == Reason("@x > 0", "2", "/a[1]/a[1]/@x")
+    assert explain(parse("//a[@x > 0]//b"), nested)[0] == Reason("@x > 0", "1", "/a[1]/@x")
+
+
 def test_reasons_name_namespaces() -> None:
     tree = parse(f"{DECLARATIONS}//d:a[@p:x = 1]")
     node = decode(b"<a xmlns='urn:d' xmlns:p='urn:p' p:x='1'/>")
