@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import churn, heart, latency, many, paper004, pipeline, stock
+from benchmarks import churn, documents, heart, latency, many, paper004, pipeline, stock
 from benchmarks.goals import goals
 from benchmarks.harness import Bench
 from benchmarks.report import machine, taken, write_docs
@@ -19,6 +19,8 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "intervals": partial(heart.run, heart.INTERVALS),
     "begen": many.begen,
     "ads": many.ads,
+    "documents": documents.stock,
+    "anthology": documents.real,
     "churn": churn.run,
     "latency": latency.run,
     "pipeline": pipeline.run,

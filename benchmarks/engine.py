@@ -23,6 +23,9 @@ class Engine(ABC):
 
     name: str
     role: Role = "peer"
+    matches: bool = True
+    """False of one that only parses: it takes no subscriptions, and what it finds is compared with nothing."""
+
     overhead: float = 0.0
     """Wall-clock seconds of a call that are not matching (planning a query, say): the harness waits so much longer."""
 
@@ -48,6 +51,10 @@ class Engine(ABC):
 
     def nbytes(self) -> int | None:
         """What the subscriptions take in memory, where that can be said."""
+        return None
+
+    def linear_paths(self) -> int | None:
+        """How many different linear paths the subscriptions have, if they are XPaths."""
         return None
 
     def seconds(self) -> float | None:

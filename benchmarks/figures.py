@@ -10,8 +10,10 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks import paper003
 from benchmarks.rows import Row
 from benchmarks.sketches import COLOURS, SKETCHES
+from benchmarks.workloads.stock_documents import MANY
 
 FAMILIES = {"stock": "S: stock quotes", "equalities": "E: equalities", "intervals": "H: intervals"}
 PAPER = "paper 004, p = "
@@ -31,6 +33,7 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
     _bars("begen", [row for row in measured if row.workload.startswith(BEGEN)], folder)
     _bars("ads", [row for row in measured if row.workload == "ads"], folder)
     _paper([row for row in measured if row.workload.startswith(PAPER)], folder)
+    _documents(measured, folder)
 
 
 def _save(figure: Figure, name: str, folder: Path) -> None:
@@ -103,6 +106,28 @@ def _bars(name: str, rows: Sequence[Row], folder: Path) -> None:
     axes.grid(alpha=0.3, axis="x")
     figure.legend(loc="outside right upper", fontsize=8)
     _save(figure, name, folder)
+
+
+def _documents(rows: Sequence[Row], folder: Path) -> None:
+    """Paper 003's table 5.2: seconds for 10,000 documents against the number of subscriptions, ours and the paper's."""
+    lines = [line for line in paper003.lines(rows) if line.share == MANY]
+    if not lines:
+        return
+    figure = Figure(figsize=(8, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for engine in paper003.OURS:
+        points = [(line.subscriptions, line.seconds[engine]) for line in lines if engine in line.seconds]
+        if points:
+            axes.plot(*zip(*points, strict=True), marker="o", label=engine)
+    for at, plan in enumerate(paper003.PLANS):
+        points = [(size, seconds[at]) for size, seconds in paper003.TABLE_5_2.items()]
+        axes.plot(
+            *zip(*points, strict=True), "--", marker=".", label=f"paper's {plan}", color=f"{0.2 + 0.25 * at}"
+        )
+    axes.set(xlabel="subscriptions", ylabel="seconds for 10,000 documents", xscale="log", yscale="log")
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=8)
+    _save(figure, "documents", folder)
 
 
 def _paper(rows: Sequence[Row], folder: Path) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks import pipeline, stock
+from benchmarks import documents, paper003, pipeline, stock
+from benchmarks.document_engines import DocumentIndex, Parsing
 from benchmarks.rows import Row, duration
+from benchmarks.workloads import anthology
+from benchmarks.workloads.stock_documents import MANY
 
 GOAL_SIZE = 1_000_000
 FRACTIONS = {"stock": 1 / 2, "equalities": 1 / 3, "intervals": 1 / 2}
@@ -44,6 +47,8 @@ def _all(rows: Sequence[Row]) -> Iterator[Goal]:
     yield from _stock(rows)
     yield from _job(rows)
     yield from _latency(rows)
+    yield from _stock_documents(rows)
+    yield from _anthology(rows)
 
 
 def _of_the_limit(rows: Sequence[Row]) -> Iterator[Goal]:
@@ -95,6 +100,30 @@ def _latency(rows: Sequence[Row]) -> Iterator[Goal]:
         at = f"one event at {row.subscriptions:,} subscriptions"
         yield Goal(f"{at}: half of the calls take", 20e-6, row.p50_seconds, duration, more=False)
         yield Goal(f"{at}: 99 of 100 calls take", 100e-6, row.p99_seconds, duration, more=False)
+
+
+def _stock_documents(rows: Sequence[Row]) -> Iterator[Goal]:
+    lines = [line for line in paper003.lines(rows) if DocumentIndex.name in line.seconds]
+    for line in lines:
+        if line.subscriptions == GOAL_SIZE:
+            notifications = f"{line.share * paper003.MESSAGES:,.0f} notifications"
+            what = f"{paper003.MESSAGES:,} stock documents at {GOAL_SIZE:,} subscriptions, {notifications}"
+            yield Goal(what, 1.0, line.seconds[DocumentIndex.name], duration, more=False)
+    same = {line.subscriptions: line.seconds[DocumentIndex.name] for line in lines if line.share == MANY}
+    if {GOAL_SIZE // 10, GOAL_SIZE} <= same.keys():
+        what = (
+            f"the same at {GOAL_SIZE:,} beside {GOAL_SIZE // 10:,} subscriptions, with ten times the matches"
+        )
+        yield Goal(what, 1.3, same[GOAL_SIZE] / same[GOAL_SIZE // 10], _times, more=False)
+
+
+def _anthology(rows: Sequence[Row]) -> Iterator[Goal]:
+    mine = [row for row in rows if row.workload == anthology.NAME and row.seconds_per_event]
+    most = max((row.subscriptions for row in mine), default=0)
+    seconds = {row.engine: row.seconds_per_event or 0.0 for row in mine if row.subscriptions == most}
+    if {documents.MATCH, Parsing.name} <= seconds.keys():
+        what = f"matching real documents at {most:,} subscriptions, beside parsing them"
+        yield Goal(what, 3.0, seconds[documents.MATCH] / seconds[Parsing.name], _times, more=False)
 
 
 def _largest(rows: Iterable[Row], workload: str) -> Row | None:

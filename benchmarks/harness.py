@@ -36,9 +36,9 @@ class Running:
     """An engine that is built, and its times so far."""
 
     case: Case
-    build_seconds: float
+    build_seconds: float | None
     count: int
-    matches_per_event: float
+    matches_per_event: float | None
     times: list[float] = field(default_factory=list)
 
 
@@ -103,6 +103,8 @@ class Bench:
         with at_most(_patience(engine, self.budget.build), "building"):
             seconds, _ = _timed(engine, engine.build)
         count, answer = self._as_many(case)
+        if not engine.matches:
+            return Running(case, None, count, None)
         counts = engine.counts(answer)
         self.agree(workload.name, len(workload.subscriptions), engine.name, counts)
         return Running(case, seconds, count, float(counts.mean()))
@@ -182,6 +184,7 @@ def _row(running: Running) -> Row:
         matches_per_event=running.matches_per_event,
         seconds_per_event=seconds / running.count,
         seconds_per_added_subscription=_added(case.engine, case.more, size),
+        linear_paths=case.engine.linear_paths(),
         role=case.engine.role,
     )
 

@@ -9,19 +9,22 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-from benchmarks import pipeline
+from benchmarks import paper003, pipeline
 from benchmarks.figures import BEGEN, PAPER, draw
 from benchmarks.goals import goals
 from benchmarks.rows import Row, markdown
+from benchmarks.workloads import anthology, stock_documents
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 SECTIONS: dict[str, Callable[[str], bool]] = {
-    "stock": lambda workload: workload.startswith("stock") and workload != pipeline.JOB,
+    "stock": lambda workload: workload.split(",")[0] == "stock" and workload != pipeline.JOB,
     "equalities": lambda workload: workload.startswith("equalities"),
     "intervals": lambda workload: workload.startswith("intervals"),
     "begen": lambda workload: workload.startswith(BEGEN),
     "ads": lambda workload: workload == "ads",
+    "documents": lambda workload: workload.startswith(stock_documents.NAME),
+    "anthology": lambda workload: workload == anthology.NAME,
     "pipeline": lambda workload: workload == pipeline.JOB,
     "churn": lambda workload: workload.startswith("churn"),
     "latency": lambda workload: workload.startswith("latency"),
@@ -68,6 +71,9 @@ def write_docs(rows: Sequence[Row], docs: Path = DOCS) -> None:
         if mine:
             _between(page, name, _section(mine))
     _between(page, "goals", goals(rows))
+    seconds = paper003.table(rows)
+    if seconds:
+        _between(page, "paper003", seconds)
     own = [row for row in rows if SECTIONS["paper"](row.workload)]
     if own:
         smallest = {row.subscriptions for row in own if row.role == "peer"}

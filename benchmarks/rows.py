@@ -21,6 +21,7 @@ class Row:
     Where an engine was not measured, its figures are None and `note` says why. `events_per_second` is wall-clock,
     given only where the work is done by several processes. `p50_seconds` and `p99_seconds` are of single calls:
     half of them, and 99 of 100, took no longer. `changes_per_second` is how many subscriptions came and went meanwhile.
+    `linear_paths` is how many different ones XPath subscriptions have.
     `taken` says by which command, when, and on what.
     """
 
@@ -39,6 +40,7 @@ class Row:
     p50_seconds: float | None = None
     p99_seconds: float | None = None
     changes_per_second: float | None = None
+    linear_paths: int | None = None
     role: Role = "ours"
     note: str = ""
     taken: str = ""
@@ -102,6 +104,7 @@ HEADINGS = (
     "p50",
     "p99",
     "changes / s",
+    "linear paths",
     "note",
 )
 TEXTS = ("workload", "engine", "note")
@@ -125,6 +128,7 @@ def cells(row: Row) -> tuple[str, ...]:
         _shown(row.p50_seconds, duration),
         _shown(row.p99_seconds, duration),
         _shown(row.changes_per_second, "{:,.0f}".format),
+        _shown(row.linear_paths, "{:,}".format),
         row.note,
     )
 

@@ -39,6 +39,19 @@ class Scale:
     joined: tuple[int, ...]
     """At these sizes of the two above the joins take part: at more they take more than all memory."""
 
+    stock_documents: tuple[int, ...]
+    """Subscriptions to stock quotes as documents; other shares of matches at the largest of these."""
+    stock_messages: int
+    anthology: tuple[int, ...]
+    """Subscriptions to real documents, of which there are as many as there are."""
+    xpath_peers: int
+    """So few that an XPath can be evaluated after another."""
+    relational: tuple[int, ...]
+    """Subscriptions as tables, matched by joins."""
+    relational_messages: int
+    relational_shares: bool
+    """Whether the joins are measured with other shares of matches, too."""
+
     gough: int
     """The single-path tree refuses more than this few."""
     small: int
@@ -72,6 +85,13 @@ TINY = Scale(
     ads=(300,),
     ads_events=50,
     joined=(),
+    stock_documents=(300, 500),
+    stock_messages=100,
+    anthology=(300,),
+    xpath_peers=50,
+    relational=(),
+    relational_messages=20,
+    relational_shares=True,
     gough=20,
     small=200,
     plain=(300,),
@@ -100,6 +120,13 @@ QUICK = Scale(
     ads=(140_000,),
     ads_events=500,
     joined=(20_000, 140_000),
+    stock_documents=(100_000, 1_000_000),
+    stock_messages=10_000,
+    anthology=(130_000,),
+    xpath_peers=1_000,
+    relational=(10_000,),
+    relational_messages=1_000,
+    relational_shares=False,
     gough=60,
     small=10_000,
     plain=(40_000,),
@@ -128,6 +155,13 @@ FULL = Scale(
     ads=(140_000, 1_400_000, 3_000_000),
     ads_events=1_000,
     joined=(20_000, 140_000),
+    stock_documents=(100_000, 200_000, 1_000_000),
+    stock_messages=10_000,
+    anthology=(130_000, 700_000, 1_400_000, 2_100_000, 2_700_000),
+    xpath_peers=10_000,
+    relational=(100_000, 200_000, 1_000_000),
+    relational_messages=10_000,
+    relational_shares=True,
     gough=60,
     small=10_000,
     plain=(25_000, 50_000, 100_000),

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import heart, paper004, pipeline, report
+from benchmarks import documents, heart, paper004, pipeline, report
 from benchmarks.__main__ import PARTS
+from benchmarks.document_engines import Parsing
 from benchmarks.engines import IndexEngine
 from benchmarks.harness import Bench, NotHere
 from benchmarks.peers.duckdb_join import DuckDB
 from benchmarks.report import write_docs
 from benchmarks.rows import Row
 from benchmarks.scale import TINY
-from benchmarks.workloads import Subscriptions
+from benchmarks.workloads import Subscriptions, anthology
 from benchmarks.workloads import stock as stock_workload
 from tidings.matching.algorithms.catalogue import ALGORITHMS
 
@@ -37,7 +38,10 @@ SPARK = {"pipeline"}
 
 
 @pytest.mark.parametrize("part", [name for name in PARTS if name not in SPARK])
-def test_a_part_runs_and_reports(part: str, tmp_path: Path) -> None:
+def test_a_part_runs_and_reports(
+    part: str, tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anthology, "ARCHIVE", archive)
     bench = Bench(TINY.runs, lambda _: None, TINY.budget)
     PARTS[part](bench, TINY)
     rows = bench.finished()
@@ -52,7 +56,8 @@ def _has_what_was_promised(row: Row) -> None:
     if row.events_per_cpu_second is None:
         assert row.note and row.role != "ours", "a row has figures or says why not"
     else:
-        assert row.events_per_cpu_second > 0 and row.matches_per_event is not None and not row.note
+        assert row.events_per_cpu_second > 0 and not row.note
+        assert (row.matches_per_event is None) == (row.engine == Parsing.name)
         assert row.seconds_per_event == pytest.approx(1 / row.events_per_cpu_second)
 
 
@@ -104,6 +109,36 @@ def test_peers_take_part_at_their_sizes(monkeypatch: pytest.MonkeyPatch) -> None
     assert bench.finished()[2].ratio_to_best_peer is not None
 
 
+def test_documents_are_measured_part_by_part_and_beside_lxml(archive: Path) -> None:
+    bench = Bench(TINY.runs, lambda _: None)
+    documents.against_lxml(bench, anthology.anthology(TINY.xpath_peers, archive))
+    rows = {row.engine: row for row in bench.finished()}
+    assert list(rows) == [
+        "parsing alone (lxml)",
+        "index",
+        "index: decode",
+        "index: match",
+        "lxml, each XPath in turn",
+        "lxml, compiled XPaths in turn",
+    ]
+    whole, *parts = (
+        rows[name].seconds_per_event or 0 for name in ("index", documents.DECODE, documents.MATCH)
+    )
+    assert 0 < sum(parts) <= whole
+    assert rows["index"].linear_paths and rows["index"].fraction_of_limit
+    assert rows["index"].matches_per_event == rows["lxml, each XPath in turn"].matches_per_event != 0
+
+
+def test_without_the_archive_nothing_is_measured_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(anthology, "ARCHIVE", tmp_path / "papers.tar.gz")
+    bench = Bench(TINY.runs, said.append)
+    documents.real(bench, TINY)
+    assert not bench.rows and "skipped: there is no papers.tar.gz in" in said[0]
+
+
 def test_all_algorithms_are_compared() -> None:
     bench = Bench(TINY.runs, lambda _: None)
     paper004.more_subscriptions(bench, TINY)
@@ -121,6 +156,16 @@ def test_the_plain_loop_of_the_pipeline_finds_what_matching_columns_finds(tmp_pa
         "write",
         "decode + match",
     }
+
+
+@pytest.mark.spark
+def test_relational_plans_find_what_the_index_finds() -> None:
+    bench = Bench(TINY.runs, lambda _: None)
+    documents.by_joins(bench, replace(TINY, relational=(1_500,), relational_shares=False))
+    rows = {row.engine: row for row in bench.rows}
+    for name in ("relational, unroll", "relational, share", "relational, share-bucket"):
+        assert rows[name].matches_per_event == rows["index"].matches_per_event != 0
+        assert rows[name].events_per_second and rows[name].bytes_per_subscription
 
 
 @pytest.mark.spark
