@@ -11,7 +11,7 @@ subscriptions was good when it came. Matching is the stream's work, not this mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,19 +25,14 @@ from tidings.compiler.pipeline import LANGUAGES, compile_many
 from tidings.errors import InputError, PublicationError, SchemaError, SetupError, TidingsError
 from tidings.matching.access import reached_through
 from tidings.model import Notification, Publication, Reject, Subscription
-from tidings.publications.event import decode, publication_id
+from tidings.publications.event import publication_id
+from tidings.publications.media_types import JSON, MEDIA_TYPES, Decode
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
 from tidings.store import Appended, DeadLetter, Held, Store, open_store, sqlite_url
 
 T = TypeVar("T")
-Decode = Callable[[bytes, EventSchema | None], object]
-
-MEDIA_TYPES: Mapping[str, Decode] = {"application/json": decode, "application/cloudevents+json": decode}
-"""What may be published, and what takes it apart."""
-
-JSON = "application/json"
 CHUNK = 10_000
 """How many publications of many are made durable at a time."""
 

@@ -116,7 +116,7 @@ def _opened(folder: str, version: int, id_field: str, schema: str | None) -> Ope
 
 
 def _match_block(opened: Opened, block: Block, output: Output, clock: Clock) -> None:
-    decoded = opened.decoder.decode(block.buffer, block.starts, block.ends)
+    decoded = opened.decoder.decode(block.media_type, block.buffer, block.starts, block.ends)
     ids = _ids(decoded.ids, block)
     output.report.events += decoded.atoms.count
     output.refuse(block, ids, decoded.rejects)

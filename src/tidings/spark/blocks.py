@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from tidings.publications.json_lines import split_lines
+from tidings.publications.media_types import JSON, media_type_of
 from tidings.spark.chunks import LINE_END, Chunk, Piece, line_ends
 from tidings.spark.files import COMPRESSED
 from tidings.spark.locations import why_unreadable
@@ -22,13 +24,16 @@ BLOCK_BYTES = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Documents read together: `buffer[starts[i]:ends[i]]`, and what each is called if it has no id."""
+    """Publications of one media type, read together: `buffer[starts[i]:ends[i]]`, and what each is called if it has no
+    id.
+    """
 
     buffer: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
     files: tuple[str, ...]
     lines: npt.NDArray[np.int64] | None = None
+    media_type: str = JSON
 
     def names(self) -> Any:
         """The names of the documents: `file:line` where there are lines, the file elsewhere."""
@@ -120,6 +125,13 @@ def _joined_at_lines(stream: Any) -> Iterator[bytes]:
 
 
 def _documents(files: fs.FileSystem, pieces: Iterable[Piece]) -> Iterator[Block | Unreadable]:
+    for media_type, some in groupby(pieces, key=lambda piece: media_type_of(piece.name)):
+        yield from _of_one_type(files, some, media_type)
+
+
+def _of_one_type(
+    files: fs.FileSystem, pieces: Iterable[Piece], media_type: str
+) -> Iterator[Block | Unreadable]:
     bodies: list[bytes] = []
     names: list[str] = []
     size = 0
@@ -132,10 +144,10 @@ def _documents(files: fs.FileSystem, pieces: Iterable[Piece]) -> Iterator[Block 
         names.append(piece.name)
         size += len(bodies[-1])
         if size >= BLOCK_BYTES:
-            yield _together(bodies, names)
+            yield _together(bodies, names, media_type)
             bodies, names, size = [], [], 0
     if bodies:
-        yield _together(bodies, names)
+        yield _together(bodies, names, media_type)
 
 
 def _document(files: fs.FileSystem, piece: Piece) -> bytes | Unreadable:
@@ -148,10 +160,10 @@ def _document(files: fs.FileSystem, piece: Piece) -> bytes | Unreadable:
         return Unreadable(piece.name, why_unreadable(files, piece.path, problem))
 
 
-def _together(bodies: list[bytes], names: list[str]) -> Block:
+def _together(bodies: list[bytes], names: list[str], media_type: str) -> Block:
     ends = np.cumsum([len(body) for body in bodies]).astype(np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-    return Block(np.frombuffer(b"".join(bodies), np.uint8), starts, ends, tuple(names))
+    return Block(np.frombuffer(b"".join(bodies), np.uint8), starts, ends, tuple(names), media_type=media_type)
 
 
 def count_lines(files: fs.FileSystem, piece: Piece) -> int:

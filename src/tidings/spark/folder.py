@@ -24,6 +24,7 @@ from typing import Any
 from pyarrow import fs
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
+from tidings.publications.media_types import media_type_of
 from tidings.spark.blocks import Block, Unreadable, count_lines, read
 from tidings.spark.chunks import Chunk, Piece, line_pieces, unreadable, whole
 from tidings.spark.files import File, listing
@@ -196,7 +197,8 @@ def _publications(files: fs.FileSystem, listed: Listed, first: int, last: int) -
             break
         for place, name, body in _bodies(piece, block):
             if first <= listed.first + place <= last:
-                yield listed.first + place, None if piece.first_line else name, name, body, None
+                id = None if piece.first_line else name
+                yield listed.first + place, id, name, media_type_of(piece.name), body, None
         done += block.line_count if piece.first_line else 1
         if done >= last:
             return
@@ -209,10 +211,11 @@ def _lost(listed: Listed, first: int, last: int, problem: str) -> Row:
     """What is told of positions that cannot be had: it stands at the first of them and says which lines they are."""
     piece = listed.piece
     if not piece.first_line:
-        return first, None, piece.name, None, problem
+        return first, None, piece.name, media_type_of(piece.name), None, problem
     before = piece.first_line - listed.first - 1
     lines = f"lines {before + first} to {before + last}"
-    return first, None, f"{piece.name}:{before + first}", None, f"{problem}: {lines} are lost"
+    name, why = f"{piece.name}:{before + first}", f"{problem}: {lines} are lost"
+    return first, None, name, media_type_of(piece.name), None, why
 
 
 def _bodies(piece: Piece, block: Block) -> Iterator[tuple[int, str, bytes]]:

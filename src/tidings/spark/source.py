@@ -31,9 +31,9 @@ from tidings.store import Store, open_store
 PUBLICATIONS_A_TASK = 2_000
 ROWS = 500
 
-COLUMNS = "position long, publication string, name string, body binary, problem string"
-"""Of every source: where it stands, its id (null: it is in the body), what to call it without an id, its bytes; or
-why there are none.
+COLUMNS = "position long, publication string, name string, media_type string, body binary, problem string"
+"""Of every source: where it stands, its id (null: it is in the body), what to call it without an id, what it is, its
+bytes; or why there are none.
 """
 
 SCHEMA = pa.schema(
@@ -41,11 +41,12 @@ SCHEMA = pa.schema(
         ("position", pa.int64()),
         ("publication", pa.string()),
         ("name", pa.string()),
+        ("media_type", pa.string()),
         ("body", pa.binary()),
         ("problem", pa.string()),
     ]
 )
-Row = tuple[int, str | None, str, bytes | None, str | None]
+Row = tuple[int, str | None, str, str, bytes | None, str | None]
 
 
 @dataclass
@@ -119,7 +120,7 @@ class JournalReader(PositionReader):
     def rows(self, part: Range) -> Iterator[Row]:
         for one in opened(self._url).journal.read(part.after, part.upto):
             assert one.position is not None
-            yield one.position, one.id, one.id, one.body, None
+            yield one.position, one.id, one.id, one.media_type, one.body, None
 
 
 class JournalSource(DataSource):  # type: ignore[misc]

@@ -7,6 +7,7 @@ A publication that cannot be used becomes a dead letter; it never fails the batc
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -20,13 +21,19 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidings.compiler.pipeline import understand
 from tidings.errors import DecodeProblem, PublicationError
+from tidings.languages import xpath
 from tidings.languages.tree import Tree
+from tidings.matching import documents
 from tidings.matching.explain import explain
 from tidings.matching.index import Index
+from tidings.model import Reason
+from tidings.publications import xml
 from tidings.publications.json_lines import documents_of
+from tidings.publications.media_types import DOCUMENTS
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import load_text
 from tidings.spark.decoding import Decoder
@@ -102,25 +109,60 @@ def _understood(text: str, schema: str | None) -> Tree:
     return understand(text, _schema(schema))
 
 
+_parsed = lru_cache(maxsize=50_000)(xpath.parse)
+
+
 def _match(job: Job, batch: Any, output: Output) -> None:
-    index, decoder = _opened(job.index, job.version, job.schema, job.id_field)
-    bodies = batch["body"]
-    decoded = decoder.decode(*documents_of(bodies))
-    names = batch["publication"].fill_null(decoded.ids).fill_null(batch["name"]).to_pylist()
-    positions = batch["position"].to_pylist()
-    output.count(positions)
-    for i, problem in decoded.rejects:
-        position = positions[i] if job.keep_position else None
-        missing = _missing(batch["problem"][i], batch["name"][i])
-        output.bury(names[i], missing or problem, position, bodies[i].as_py())
-    for places, matches in decoded.match(index):
-        order = np.argsort(places, kind="stable")
-        rows = matches.table().take(pa.array(order)).to_pylist()
-        for place, found in groupby(zip(places[order].tolist(), rows, strict=True), itemgetter(0)):
-            event = decoder.event(bodies[place].as_py())
-            for _, row in found:
-                because = explain(_understood(row["text"], job.schema), event)
-                output.tell(names[place], row["id"], row["subscriber"], because_text(because))
+    """Publications of one media type are decoded and matched together, and told of in the order in which they came."""
+    output.count(batch["position"].to_pylist())
+    types = batch["media_type"]
+    parts = [_Part(job, batch.take(_where(types, each)), each) for each in types.unique().to_pylist()]
+    for part in parts:
+        part.bury(output)
+    for _, name, row, because in heapq.merge(*(part.found() for part in parts), key=itemgetter(0)):
+        output.tell(name, row["id"], row["subscriber"], because_text(because))
+
+
+def _where(column: Any, value: str) -> Any:
+    return pa.array(np.flatnonzero(pc.equal(column, value)))
+
+
+class _Part:
+    """The publications of one media type in a batch."""
+
+    def __init__(self, job: Job, batch: Any, media_type: str) -> None:
+        self._job, self._batch, self._is_document = job, batch, media_type in DOCUMENTS
+        self._index, self._decoder = _opened(job.index, job.version, job.schema, job.id_field)
+        self._decoded = self._decoder.decode(media_type, *documents_of(batch["body"]))
+        ids = batch["publication"].fill_null(self._decoded.ids)
+        self._names = ids.fill_null(batch["name"]).to_pylist()
+
+    def bury(self, output: Output) -> None:
+        """Tell of the publications that cannot be used."""
+        batch = self._batch
+        for i, problem in self._decoded.rejects:
+            position = batch["position"][i].as_py() if self._job.keep_position else None
+            missing = _missing(batch["problem"][i], batch["name"][i])
+            output.bury(self._names[i], missing or problem, position, batch["body"][i].as_py())
+
+    def found(self) -> Iterator[tuple[int, str, dict[str, str], tuple[Reason, ...]]]:
+        """Position and name of a publication, a subscription it satisfies, and why; in the order of positions."""
+        for places, matches in self._decoded.match(self._index):
+            order = np.argsort(places, kind="stable")
+            rows = matches.table().take(pa.array(order)).to_pylist()
+            for place, found in groupby(zip(places[order].tolist(), rows, strict=True), itemgetter(0)):
+                position, name = self._batch["position"][place].as_py(), self._names[place]
+                why = self._explainer(self._batch["body"][place].as_py())
+                for _, row in found:
+                    yield position, name, row, why(row["text"])
+
+    def _explainer(self, body: bytes) -> Callable[[str], tuple[Reason, ...]]:
+        """What gives the reasons why a publication satisfies a subscription, by its text."""
+        if self._is_document:
+            document = xml.decode(body)
+            return lambda text: documents.explain(_parsed(text), document)
+        event = self._decoder.event(body)
+        return lambda text: explain(_understood(text, self._job.schema), event)
 
 
 def _missing(problem: Any, name: Any) -> PublicationError | None:

@@ -15,7 +15,9 @@ from tidings.errors import InputError
 LINES = (".jsonl", ".ndjson")
 COMPRESSED = tuple(f"{ending}.gz" for ending in LINES)
 """As for the jobs on Spark, whose modules are too heavy to be asked here."""
-ACCEPTED = "a JSON object, a .json file, a .jsonl file (or .ndjson, .jsonl.gz), or - for standard input"
+JSON, XML = "application/json", "application/xml"
+MEDIA_TYPES = {".json": JSON, ".xml": XML}
+ACCEPTED = "a JSON object, an XML document, a .json, .xml or .jsonl file (or .ndjson, .jsonl.gz), or - for standard input"
 CHUNK = 1 << 20
 LONGEST_LINE = 64 << 20
 """A line longer than this is refused before it fills the memory."""
@@ -34,14 +36,14 @@ def is_several(what: str) -> bool:
     return what == "-" or what.endswith(LINES + COMPRESSED)
 
 
-def one(what: str) -> bytes:
-    """The bytes of one event: the argument itself, or a file's."""
-    if what.lstrip()[:1] in ("{", "[", '"'):
-        return what.encode("utf-8", "surrogateescape")
+def one(what: str) -> tuple[bytes, str]:
+    """The bytes of one publication, the argument itself or a file's; and its media type."""
+    if what.lstrip()[:1] in ("{", "[", '"', "<"):
+        return what.encode("utf-8", "surrogateescape"), XML if what.lstrip()[:1] == "<" else JSON
     path = _file(what)
-    if path.suffix != ".json":
+    if path.suffix.lower() not in MEDIA_TYPES:
         raise InputError(f"no idea what is in '{what}'", accepted=ACCEPTED)
-    return path.read_bytes()
+    return path.read_bytes(), MEDIA_TYPES[path.suffix.lower()]
 
 
 def batches(what: str) -> Iterator[list[Line]]:

@@ -1,4 +1,4 @@
-"""`publish`: put events into the journal."""
+"""`publish`: put events and documents into the journal."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def publish(
         str,
         typer.Argument(
             metavar="TEXT|FILE|-",
-            help="A JSON object; a .json file with one event; a .jsonl file (.ndjson, .jsonl.gz) or standard input "
-            "with an event a line.",
+            help="A JSON object or an XML document; a .json or .xml file with one; a .jsonl file (.ndjson, .jsonl.gz) "
+            "or standard input with an event a line.",
         ),
     ],
     id: Annotated[
-        str | None, typer.Option("--id", help="The id of the event; one is made when none is given.")
+        str | None, typer.Option("--id", help="The id of the publication; one is made when none is given.")
     ] = None,
     id_field: Annotated[
         str | None, typer.Option(metavar="NAME", help="Line by line: the field that holds each event's id.")
@@ -38,14 +38,16 @@ def publish(
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """Publish events. What is answered with a position is durable.
+    """Publish events and documents. What is answered with a position is durable.
 
-    An event is a JSON object or a CloudEvent. One that contradicts the schema is refused (exit code 2); of several,
-    the good ones are published and the others listed (exit code 3).
+    An event is a JSON object or a CloudEvent, a document is XML. An event that contradicts the schema or a document
+    that is not well-formed is refused (exit code 2); of several, the good ones are published and the others listed
+    (exit code 3).
 
     [dim]Examples[/]
       tidings publish '{"title": "cuckoo clock", "price": 180}'
       tidings publish sold.json --id lot-4711
+      tidings publish quote.xml
       tidings publish events.jsonl --id-field lot
       tail -f auctions.log | tidings publish -
     """
@@ -59,7 +61,8 @@ def publish(
 def _one(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_json: bool) -> None:
     if id_field is not None:
         raise InputError("--id-field is for events given line by line", hint="give this one's id with --id")
-    placed = tidings.publish(inputs.one(what), id)
+    body, media_type = inputs.one(what)
+    placed = tidings.publish(body, id, media_type)
     if as_json:
         output.json_line(asdict(placed))
     else:

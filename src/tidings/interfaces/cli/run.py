@@ -168,10 +168,13 @@ class Teller:
             output.line(progress(news))
 
     def _handed_over(self, news: stream.HandedOver) -> None:
+        words = f"{output.plural(news.notifications, 'held notification')} handed over"
         if self.as_json:
             output.json_line({"handed_over": news.notifications})
+        elif self.status:
+            self.status.update(words)
         else:
-            output.line(f"{output.plural(news.notifications, 'held notification')} handed over")
+            output.line(words)
 
     def _started(self, news: stream.Started) -> None:
         if self.as_json:

@@ -28,7 +28,10 @@ def subscribe(
         typer.Argument(metavar="TEXT", help="What to be told about, in the subscription language."),
     ],
     subscriber: Subscriber,
-    language: Annotated[str, typer.Option(help="The language TEXT is written in.")] = "predicates",
+    language: Annotated[
+        str,
+        typer.Option(help="The language TEXT is written in: predicates for events, xpath for XML documents."),
+    ] = "predicates",
     id: Annotated[
         str | None, typer.Option("--id", help="An id of your own; one is made when none is given.")
     ] = None,
@@ -47,8 +50,8 @@ def subscribe(
 ) -> None:
     """Ask to be told about publications.
 
-    A subscription is made of predicates joined by and, or, not and parentheses. It counts from the stream's next
-    batch on.
+    A subscription to events is made of predicates joined by and, or, not and parentheses; one to XML documents is an
+    XPath. It counts from the stream's next batch on.
 
     [dim]Examples[/]
       tidings subscribe --as ana "price < 200 and period = 'XVI'"
@@ -56,6 +59,7 @@ def subscribe(
       tidings subscribe --as cy "title contains 'clock' or price between 10 and 20"
       tidings subscribe --as di "exists reserve and sold.at >= 2024-05-01"
       tidings subscribe --as ed "material = 'oak'" --within "10 minutes"
+      tidings subscribe --as fy --language xpath '//stock\\[symbol = "YHOO" and price > 50]'
     """
     with open_tidings(home, store) as tidings, _hint_to_quote(text):
         made = tidings.subscribe(subscriber, text[0], language, id, within)

@@ -27,6 +27,11 @@ PLAIN = (
     "event_type = 'furniture' and material != 'pine'",
     "sold.at > 2024-05-01 or sold = true",
 )
+PATHS = (
+    '//lot[title = "cuckoo clock" and price > 100]',
+    '/lot/price < 90 or contains(/lot/title, "ship") or starts-with(/lot/@id, "1")',
+    'not(/lot/sold) and //material != "pine"',
+)
 EVENTS = 60
 RANGES = 1200
 
@@ -41,17 +46,18 @@ def warm_up() -> int:
     for name in (auctions.FURNITURE, auctions.CURIOSITIES):
         schema = extend(schema, parts_of_text(auctions.schema_text(name))).schema
     wishes = [wish.text for wish in (*auctions.WISHES, auctions.LATER_WISH)]
-    return _matched(wishes, schema) + _matched(PLAIN, None) + _in_every_layout() + _from_files()
+    found = _matched(wishes, schema) + _matched(PLAIN, None) + _matched(PATHS, None, "xpath")
+    return found + _in_every_layout() + _from_files()
 
 
-def _matched(texts: Sequence[str], schema: EventSchema | None) -> int:
+def _matched(texts: Sequence[str], schema: EventSchema | None, language: str = "predicates") -> int:
     from tidings.compiler.pipeline import compile_many
     from tidings.matching.index import Index
     from tidings.model import Subscription
     from tidings.schema.files import dump
     from tidings.spark.stages import Job, stage
 
-    wanted = [Subscription(f"s{i}", "warm", "predicates", text) for i, text in enumerate(texts)]
+    wanted = [Subscription(f"s{i}", "warm", language, text) for i, text in enumerate(texts)]
     with TemporaryDirectory() as folder:
         index = Index.create(Path(folder, "segments"))
         for one in wanted:
@@ -59,7 +65,7 @@ def _matched(texts: Sequence[str], schema: EventSchema | None) -> int:
         index.remove([wanted[-1].id])
         version = index.add(compile_many([wanted[-1]], schema))
         job = Job(str(index.folder), version, dump(schema) if schema else None, "id", folder, True)
-        [report] = stage(job)([_publications()])
+        [report] = stage(job)([_documents() if language == "xpath" else _publications()])
     return int(json.loads(report["report"][0].as_py())["found"])
 
 
@@ -106,9 +112,21 @@ def _from_files() -> int:
 
 def _publications() -> Any:
     """A few auctions as the journal hands them to a task."""
+    return _rows(
+        [json.dumps(item).encode() for item in islice(auctions.items(seed=1), EVENTS)], "application/json"
+    )
+
+
+def _documents() -> Any:
+    """The same as documents."""
+    text = '<lot id="{0}"><title>cuckoo clock</title><material>oak</material><price>{0}.5</price></lot>'
+    return _rows([text.format(n).encode() for n in range(EVENTS, 3 * EVENTS)], "application/xml")
+
+
+def _rows(bodies: list[bytes], media_type: str) -> Any:
     import pyarrow as pa
 
-    bodies = [json.dumps(item).encode() for item in islice(auctions.items(seed=1), EVENTS)]
-    names = [f"p{i}" for i in range(EVENTS)]
-    columns = {"position": range(EVENTS), "publication": names, "name": names, "body": bodies}
+    names = [f"p{i}" for i in range(len(bodies))]
+    columns = {"position": range(len(bodies)), "publication": names, "name": names, "body": bodies}
+    columns |= {"media_type": [media_type] * len(bodies), "problem": [None] * len(bodies)}
     return pa.RecordBatch.from_pydict({name: list(values) for name, values in columns.items()})
