@@ -176,5 +176,5 @@ class History(RuleBasedStateMachine):
 
 def test_any_history(new_url: Callable[[], str]) -> None:
     run_state_machine_as_test(
-        lambda: History(new_url()), settings=settings(max_examples=15, stateful_step_count=40)
+        lambda: History(new_url()), settings=settings(max_examples=12, stateful_step_count=40)
     )

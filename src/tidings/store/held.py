@@ -127,7 +127,8 @@ def hand_over(connection: Connection, to: Sequence[str], moment: datetime) -> in
     kept = and_(promises.c.subscriber.in_(to), or_(*_why_now(moment)))
     groups = select(promises.c.subscriber, promises.c.subscription).where(kept)
     gathered = tuple_(held.c.subscriber, held.c.subscription).in_(groups)
-    told = connection.execute(insert(notifications).from_select(_COLUMNS, _numbered(gathered)))
+    moved = insert(notifications).from_select(_COLUMNS, _numbered(gathered))
+    told = connection.execute(moved, execution_options={"preserve_rowcount": True})
     connection.execute(
         update(subscribers).where(subscribers.c.subscriber.in_(to)).values(last_sequence=_LAST)
     )
