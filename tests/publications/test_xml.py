@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from generated_xml import documents
 from tidings.documents import Node, NodeKind
 from tidings.errors import DecodeProblem, InputError
 from tidings.publications import xml
-from tidings.publications.xml import MOST, OVER, Limits, decode
+from tidings.publications.xml import DEFAULT, MOST, OVER, Limits, decode
 
 
 def nodes_of(node: Node) -> list[Node]:
@@ -236,3 +237,9 @@ def test_a_problem_in_a_large_document_has_a_place_and_not_the_document() -> Non
     with pytest.raises(DecodeProblem) as problem:
         decode(b"<a>" + b"\n" * 70_000 + b" <b></a>")
     assert (problem.value.place, problem.value.where) == (None, "line 70001, column 9")
+
+
+@pytest.mark.parametrize("limit", OVER)
+def test_the_docs_have_each_limit_with_its_default(limit: str) -> None:
+    page = (Path(__file__).parents[2] / "docs/documents.md").read_text()
+    assert f"\n| `{limit}` | {getattr(DEFAULT, limit):,} | " in page

@@ -21,6 +21,7 @@ from tidings.documents import steps_of
 from tidings.errors import DecodeProblem
 from tidings.kernels.xml_tags import MOST_SCOPE
 from tidings.publications import xml
+from tidings.publications.tag_paths import crowded
 from tidings.publications.xml import DEFAULT, OVER, Limits, decode
 from tidings.publications.xml_atoms import atoms_of
 from tidings.publications.xml_columns import DecodedDocuments, TagPaths, decode_documents
@@ -230,6 +231,16 @@ def test_a_table_that_has_grown_too_large_starts_anew_with_the_next_batch() -> N
     assert decoded([b"<f/>"], table).atoms.paths == ("/e", "/e/text()", "/f")
 
 
+def test_names_that_were_made_to_meet_in_one_place_are_not_looked_for_for_ever() -> None:
+    table = TagPaths()
+    table.spaces.slots[:] = 0  # as if each way led to the first name
+    table.paths.slots[:] = 0
+    with pytest.raises(DecodeProblem, match="too many different tag paths"):
+        table.number("/{u}a")
+    got = decoded([b"<a xmlns='u'/>", b"<a><b/></a>"], table)
+    assert [problem.what for _, problem in got.rejects] == [crowded().what] * 2
+
+
 # --- What is refused --------------------------------------------------------------------------------------------
 
 
@@ -282,9 +293,7 @@ def test_a_batch_that_would_fill_the_memory_with_tag_paths() -> None:
     table = TagPaths()
     got = decoded([*large, b"<new/>", odd, (opened + closed).encode()], table)
     assert [i for i, _ in got.rejects] == [1, 2, 3, 4]
-    assert {problem.what for _, problem in got.rejects} == {
-        "the documents of this batch have too many different tag paths"
-    }
+    assert {problem.what for _, problem in got.rejects} == {crowded().what}
     assert decoded([large[1], b"<new/>", odd], table).rejects == []
 
 

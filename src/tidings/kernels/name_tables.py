@@ -22,6 +22,9 @@ MOST_PATH_BYTES = 64_000_000
 Without it a batch of small documents, each with a long path and many names at the end of it, would fill the memory.
 """
 
+MOST_STEPS = 1_000
+"""Nor is a name looked for further than this: only somebody who makes names for it gets so many into one place."""
+
 ENTRIES, NAME_BYTES, PATH_BYTES, TURN = 0, 1, 2, 3
 """What `used` counts: entries, bytes of names, bytes of tag paths written out, documents begun."""
 
@@ -94,12 +97,14 @@ def entered(table: Any, parent: int, key_hash: Any, text: Any, start: int, lengt
     mask = len(table.slots) - 1
     slot = _slot(key_hash, parent, mask)
     node = np.int64(table.slots[slot])
-    while node >= 0:
+    steps = 0
+    while node >= 0 and steps < MOST_STEPS:
         if table.parent[node] == parent and is_key(table, node, text, start, length):
             return node
         slot = (slot + 1) & mask
         node = np.int64(table.slots[slot])
-    if table.used[PATH_BYTES] > MOST_PATH_BYTES:
+        steps += 1
+    if node >= 0 or table.used[PATH_BYTES] > MOST_PATH_BYTES:
         return np.int64(TOO_MUCH)
     new, at = table.used[ENTRIES], table.used[NAME_BYTES]
     if new == len(table.parent) or at + length > len(table.keys):

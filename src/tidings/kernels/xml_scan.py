@@ -17,11 +17,10 @@ from tidings.kernels import xml_tokens as token
 from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.hashing import FNV_BASIS, finished
 from tidings.kernels.json_scan import byte_at, skip_space
-from tidings.kernels.name_tables import ATTRIBUTE, ELEMENT, NO_ROOM, TEXT, TURN, Names, Paths, entered_path
+from tidings.kernels.name_tables import ATTRIBUTE, ELEMENT, TEXT, TURN, Names, Paths, entered_path
 from tidings.kernels.xml_tags import (
     ATTRIBUTE_BYTES,
     COLUMNS_FULL,
-    CROWDED,
     DECLARATION,
     DECLINED,
     DEPTH,
@@ -31,12 +30,12 @@ from tidings.kernels.xml_tags import (
     NO_SPACE,
     NODES,
     PATH_LENGTH,
-    TABLES_FULL,
     TAG_PATHS,
     TEXT_BYTES,
     UNKNOWN,
     Tag,
     Work,
+    entry_code,
     scan_tag,
     space_of,
 )
@@ -85,14 +84,9 @@ TEXTS, VALUES, WHY = 0, 1, 2
 
 @inlined
 def _met(paths: Paths, path: int, turn: int, different: int, most: Any) -> Any:
-    """A document has a tag path: how many different ones it has now, and what is wrong.
-
-    A path that is not in the table is a larger table to be asked for, or a document that is not taken.
-    """
-    if path < 0:
-        return np.int64(different), (TABLES_FULL if path == NO_ROOM else CROWDED)
-    if paths.met[path] == turn:
-        return np.int64(different), GOOD
+    """A document has a tag path, if the table took it: how many different ones it has now, and what is wrong."""
+    if path < 0 or paths.met[path] == turn:
+        return np.int64(different), entry_code(path)
     paths.met[path] = turn
     code = GOOD
     if paths.name_length[path] > most[NAME_BYTES]:

@@ -14,7 +14,7 @@ from tidings.kernels import xml_tokens as token
 from tidings.kernels.compiled import inlined
 from tidings.kernels.hashing import hash_bytes
 from tidings.kernels.json_scan import byte_at, skip_space
-from tidings.kernels.name_tables import Names, entered
+from tidings.kernels.name_tables import NO_ROOM, Names, entered
 from tidings.kernels.xml_tokens import follows, scan_name, scan_value, word_of
 
 COLUMNS_FULL, TABLES_FULL = -2, -1
@@ -110,6 +110,12 @@ def _is_plain_uri(text: Any, start: int, end: int) -> bool:
 
 
 @inlined
+def entry_code(answer: int) -> int:
+    """What the answer of a table means: one without room is to be made larger; one that takes no more is not."""
+    return GOOD if answer >= 0 else TABLES_FULL if answer == NO_ROOM else CROWDED
+
+
+@inlined
 def _declared(text: Any, start: int, end: int, prefix: int, length: int, spaces: Names, most: Any) -> Any:
     """The namespace that a declaration names (its prefix has no length: the default one), and what is wrong."""
     if end - start > most[NAME_BYTES] or not _is_plain_uri(text, start, end):
@@ -119,7 +125,7 @@ def _declared(text: Any, start: int, end: int, prefix: int, length: int, spaces:
     if _is(text, prefix, length, _XML) or _is(text, prefix, length, _XMLNS):
         return np.int64(NO_SPACE), DECLINED
     space = entered(spaces, 0, hash_bytes(text, start, end - start), text, start, end - start)
-    return space, (GOOD if space >= 0 else TABLES_FULL)
+    return space, entry_code(space)
 
 
 @inlined

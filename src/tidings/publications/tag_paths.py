@@ -10,7 +10,7 @@ import numpy as np
 from tidings.documents import NodeKind, show_node, steps_of
 from tidings.errors import DecodeProblem
 from tidings.kernels import name_tables as tables
-from tidings.kernels.name_tables import ENTRIES, MOST_PATH_BYTES, NO_ROOM, PATH_BYTES, TOO_MUCH, Names, Paths
+from tidings.kernels.name_tables import ENTRIES, MOST_PATH_BYTES, PATH_BYTES, TOO_MUCH, Names, Paths
 
 MOST_TAG_PATHS = 100_000
 """A table with more of them starts anew with the next batch."""
@@ -68,13 +68,13 @@ class TagPaths:
 
     def _entered(self, above: int, uri: str, kind: int, local: str) -> int:
         while True:
-            space = tables.enter_space(self.spaces, _bytes(uri))
-            if space != NO_ROOM:
-                number = int(tables.enter_path(self.paths, self.spaces, above, space, kind, _bytes(local)))
-                if number == TOO_MUCH:
-                    raise crowded()
-                if number != NO_ROOM:
-                    return number
+            number = tables.enter_space(self.spaces, _bytes(uri))
+            if number >= 0:
+                number = tables.enter_path(self.paths, self.spaces, above, number, kind, _bytes(local))
+            if number >= 0:
+                return int(number)
+            if number == TOO_MUCH:
+                raise crowded()
             self.grow()
 
     def grow(self) -> None:

@@ -55,8 +55,6 @@ def _recoded(body: bytes, encoding: str) -> bytes:
     except UnicodeDecodeError as error:
         received = f"byte 0x{body[error.start]:02x} at offset {error.start}"
         raise DecodeProblem(f"the body is not {encoding}", received=received, accepted=encoding) from None
-    except UnicodeEncodeError:
-        raise DecodeProblem("half of a surrogate pair", accepted="both halves") from None
 
 
 def refuse_declarations(body: bytes) -> None:
