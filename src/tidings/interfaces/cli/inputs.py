@@ -17,7 +17,7 @@ COMPRESSED = tuple(f"{ending}.gz" for ending in LINES)
 """As for the jobs on Spark, whose modules are too heavy to be asked here."""
 JSON, XML = "application/json", "application/xml"
 MEDIA_TYPES = {".json": JSON, ".xml": XML}
-ACCEPTED = "a JSON object, an XML document, a .json, .xml or .jsonl file (or .ndjson, .jsonl.gz), or - for standard input"
+ACCEPTED = "a JSON object, an XML document, a .json, .xml or .jsonl file (.ndjson, .jsonl.gz), or - for standard input"
 CHUNK = 1 << 20
 LONGEST_LINE = 64 << 20
 """A line longer than this is refused before it fills the memory."""
