@@ -166,7 +166,7 @@ def test_refusals_are_fields_too() -> None:
 
 DEFAULTS = asdict(Limits())
 LIMITED = [
-    ("steps", "/a/b", "/c", r"too many steps \(column 8\); accepted: at most 3 in a subscription"),
+    ("steps", "/a/b", "/c", r"too many steps \(column 1\); accepted: at most 3 in a subscription"),
     ("predicates", "/a[b][c]", "[d][e = 1]", r"too many predicates \(column 13\); accepted: at most 3 in a"),
     (
         "nesting",

@@ -90,6 +90,8 @@ DISAGREEMENTS = [
     # A plus sign and INF are of XPath 2.0's doubles, which Saxon reads in its compatible mode, too.
     ("<a>+5</a>", "/a = 5", False, False, True),
     ("<a>INF</a>", "/a > 5", False, False, True),
+    # Saxon 12 overlooks the space in this one, and only there: '5. 5' and '-. 5' are no numbers to it.
+    ("<a>. 5</a>", "/a = 0.05", False, False, True),
     # libxml2 adds digits up, and is not at the nearest double: 99999999999999999999 is nearest to 10 ** 20.
     ("<a>99999999999999999999</a>", "/a = 100000000000000000000", True, False, True),
     # XPath's text nodes have at least a character (section 5.7); for libxml2, an empty CDATA section is one, and

@@ -20,9 +20,10 @@ from collections.abc import Callable
 
 from tidings.languages import xpath_refusals as refusals
 from tidings.languages import xpath_slips as slips
+from tidings.languages.xpath_made import found_of
 from tidings.languages.xpath_paths import Limits, PathReader
 from tidings.languages.xpath_shown import show
-from tidings.languages.xpath_tokens import is_name
+from tidings.languages.xpath_tokens import NO_NAME, is_name
 from tidings.languages.xpath_tree import All, Any, Expression, Found, Never, Path, ValueOperator
 from tidings.xpath_numbers import xpath_number
 
@@ -53,6 +54,7 @@ _LITERAL = (str, float)
 _INFINITE = (math.inf, -math.inf)
 
 _OPERATORS = {each.value: each for each in ValueOperator if not each.value[0].isalpha()}
+_GOES_ON = frozenset(("/", "//", "[", "::"))
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 _CALLS = {"contains": ValueOperator.CONTAINS, "starts-with": ValueOperator.STARTS_WITH}
 _DECLARED: tuple[tuple[str, Callable[[str], bool]], ...] = (
@@ -146,15 +148,20 @@ class _Parser(PathReader):
         self, path: Path, operator: ValueOperator | None, literal: str | float | None, start: int
     ) -> Found:
         self.predicates += operator is not None or _counts(path)
+        if self.steps > self.limits.steps:
+            raise slips.too_many("steps", self.limits.steps, self.tokens.place(start, self.at - 1))
         if self.predicates > self.limits.predicates:
-            raise slips.too_many("predicates", self.limits.predicates, self.tokens.place(start))
-        return Found(path, operator, literal, self.span(start))
+            raise slips.too_many("predicates", self.limits.predicates, self.tokens.place(start, self.at - 1))
+        return found_of(path, operator, literal, self.span(start))
 
     def operand(self) -> _Operand:
         read = _OPERANDS.get(self.words[self.at][:1])
         if read is not None:
             return read(self)
-        return self.call() if self.words[self.at + 1] == "(" else self.path()
+        following = self.words[self.at + 1]
+        if following == "(":
+            return self.call()
+        return self.path() if following in _GOES_ON else self.plain()
 
     def string(self) -> str:
         self.at += 1
@@ -195,7 +202,7 @@ class _Parser(PathReader):
             return Never(self.enclosed())
         if name in _CALLS:
             return self.look_inside(name)
-        if name == "text" or name in refusals.NODE_TESTS or not is_name(name):
+        if name == "text" or name in refusals.NODE_TESTS:
             return self.path()
         raise refusals.function(name, self.tokens.place(self.at))
 
@@ -227,10 +234,11 @@ def _counts(path: Path) -> bool:
 
 
 _OPERANDS: dict[str, Callable[[_Parser], _Operand]] = {
+    **dict.fromkeys(NO_NAME, _Parser.path),
     **dict.fromkeys("\"'", _Parser.string),
     **dict.fromkeys("0123456789", _Parser.number),
     "-": _Parser.negative,
     ".": _Parser.dotted,
     "(": _Parser.parenthesised,
 }
-"""How an operand is read, by its first character; names, slashes and `@` begin paths or calls."""
+"""How an operand is read, by its first character, if that begins no name."""

@@ -9,6 +9,7 @@ from tidings.documents import ANY, Axis, NodeKind
 from tidings.languages import xpath_refusals as refusals
 from tidings.languages import xpath_slips as slips
 from tidings.languages.tree import Span
+from tidings.languages.xpath_made import path_of, span_of, step_of
 from tidings.languages.xpath_shown import XML_NAMESPACE
 from tidings.languages.xpath_tokens import NO_NAME, is_name, tokens_of
 from tidings.languages.xpath_tree import All, Expression, Path, Step
@@ -51,7 +52,7 @@ class PathReader(ABC):
 
     def span(self, start: int) -> Span:
         """From a token to the last that was read."""
-        return Span(self.edges[2 * start], self.edges[2 * self.at - 1])
+        return span_of(self.edges[2 * start], self.edges[2 * self.at - 1])
 
     def enclosed(self) -> Expression:
         """What stands between the bracket or parenthesis at hand and the one that closes it."""
@@ -81,7 +82,16 @@ class PathReader(ABC):
         steps = self.follow(axis)
         if absolute and not steps:
             raise refusals.document(self.tokens.place(start, self.at - 1))
-        return Path(absolute, steps, steps[0].span if self.at == start + 1 and steps else self.span(start))
+        self.steps += len(steps)
+        return path_of(absolute, steps, self.span(start))
+
+    def plain(self) -> Path:
+        """A path that is one name, as most paths in predicates are."""
+        start = self.at
+        name = self.name()
+        span = span_of(self.edges[2 * start], self.edges[2 * start + 1])
+        self.steps += 1
+        return path_of(not self.inside, (step_of(_CHILD, _ELEMENT, name, (), span),), span)
 
     def follow(self, axis: Axis) -> tuple[Step, ...]:
         """Steps up to the end of the path; `.` leads nowhere else and is none."""
@@ -120,11 +130,8 @@ class PathReader(ABC):
             kind, name = self.text_test(kind), ""
         else:
             name = self.name()
-        self.steps += 1
-        if self.steps > self.limits.steps:
-            raise slips.too_many("steps", self.limits.steps, self.tokens.place(start))
-        span = Span(self.edges[2 * start], self.edges[2 * self.at - 1])
-        return Step(axis, kind, name, self.brackets() if self.words[self.at] == "[" else (), span)
+        span = span_of(self.edges[2 * start], self.edges[2 * self.at - 1])
+        return step_of(axis, kind, name, self.brackets() if self.words[self.at] == "[" else (), span)
 
     def axis(self, axis: Axis) -> tuple[Axis, NodeKind]:
         """A long form, such as `descendant::`, behind `/` or `//`."""
