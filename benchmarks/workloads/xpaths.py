@@ -2,8 +2,8 @@
 
     /paper[author[first = "Dan" and last = "Chai"] and @id > 17 and .//@hash = "ff986e52"]/*/text() != "1-6"
 
-A document gives paths and values. Two to ten predicates, seven on average, four of five of them equalities; a step is
-`//` instead of `/` one time in ten, and `*` instead of its name one time in ten.
+A document gives paths and values. Two to ten predicates, seven on average, four of five of them equalities and at least
+two; a step is `//` instead of `/` one time in ten, and `*` instead of its name one time in ten.
 
 Half of the subscriptions take all predicates from one document, which they match. Of the others most take each from
 another document; some take all from one, but ask one branch for what stands in several: every predicate holds there,
@@ -110,10 +110,11 @@ class Draws:
         return [document[int(chance() * len(document))] for document in chosen]
 
     def _asked(self, chosen: Sequence[Choice], codes: Sequence[int]) -> list[Asked]:
-        """At least one is an equality: what is only unequal to something is found everywhere."""
+        """At least two are equalities: what asks for one popular name, and for nothing else, is found everywhere."""
         chance = self._random.random
         equal = [chance() < EQUALITIES for _ in chosen]
-        equal[0] = equal[0] or not any(equal)
+        while sum(equal) < FEWEST:
+            equal[int(chance() * len(equal))] = True
         asked = []
         for choice, code, same in zip(chosen, codes, equal, strict=False):
             ways = choice.inner_text if choice.inner_text and chance() < TEXT else choice.inner
