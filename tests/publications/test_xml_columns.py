@@ -19,12 +19,11 @@ from publications.test_xml import BEYOND, HARMFUL, SMALL, WITHIN
 from tidings.atoms import AtomKind, Atoms
 from tidings.documents import steps_of
 from tidings.errors import DecodeProblem
-from tidings.kernels.xml_tags import MOST_SCOPE
 from tidings.publications import xml
 from tidings.publications.tag_paths import crowded
 from tidings.publications.xml import DEFAULT, OVER, Limits, decode
 from tidings.publications.xml_atoms import atoms_of
-from tidings.publications.xml_columns import DecodedDocuments, TagPaths, decode_documents
+from tidings.publications.xml_columns import MOST_AT_ONCE, DecodedDocuments, TagPaths, decode_documents
 
 BETWEEN = b"]]></a>-->"
 """Stands between documents: a decoder that looks beyond a document's end finds something to go on with."""
@@ -118,7 +117,7 @@ def test_other_encodings_beside_utf_8(texts: list[tuple[str, str]]) -> None:
         (head.get(encoding, plain) + text.split("?>", 1)[-1]).encode(encoding, "replace")
         for text, encoding in texts
     ]
-    same_as_definition([b"<a/>", *bodies, b"<b xmlns='u&amp;v'/>", b"<c/>"])
+    same_as_definition([b"<a/>", *bodies, DECLINED, b"<c/>"], limits=ROOMY)
 
 
 @pytest.mark.parametrize("head", ["utf-8", "UTF-8", "Utf8", "utf-16", "utf-8x", "x", "us-ascii", "latin1"])
@@ -167,9 +166,41 @@ def test_common_namespaces_are_not_declined() -> None:
     assert "/{http://www.w3.org/2005/Atom}f/{http://www.w3.org/2005/Atom}e/@{urn:d}x" in got.atoms.paths
 
 
-def test_many_prefixes_are_left_to_the_definition() -> None:
-    declared = " ".join(f"xmlns:p{i}='u{i}'" for i in range(MOST_SCOPE + 1))
-    assert same_as_definition([b"<a/>", f"<a {declared}><p7:b/></a>".encode(), b"<b/>"]).declined == 1
+ROOMY = Limits(namespaces=2 * MOST_AT_ONCE, attributes=2 * MOST_AT_ONCE)
+PREFIXES = " ".join(f"xmlns:p{i}='u{i}'" for i in range(MOST_AT_ONCE + 1))
+DECLINED = f"<a {PREFIXES} p7:c='1'>x<p7:b/>\r\n</a>".encode()
+"""A document that the kernel has no room for, with these limits."""
+
+
+def test_what_the_kernel_declines_is_left_to_the_definition() -> None:
+    attributes = " ".join(f"a{i}='{i}'" for i in range(MOST_AT_ONCE + 1))
+    many = f"<a {attributes}/>".encode()
+    bodies = [b"<a>1</a>", DECLINED, b"<b>2</b>", DECLINED.replace(b"\r", b""), b"<a>", DECLINED[:-1], many]
+    assert same_as_definition(bodies, limits=ROOMY).declined == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<a xmlns='u&amp;v&#x26;w'><b/></a>",
+        b"<p:a xmlns:p='http://example.org/?a=1&amp;b=2' p:b='&amp;'/>",
+        b"<a xmlns:xml='http://www.w3.org/XML/1998/namespace' xml:lang='en'/>",
+        f"<a xmlns:p='{'u' * 1001}' xmlns='v'/>".encode(),
+        b"<a " + b" ".join(b"xmlns:p%d='u%d'" % (i, i) for i in range(256)) + b" p255:b=''/>",
+    ],
+)
+def test_odd_namespaces_are_no_reason_to_decline(body: bytes) -> None:
+    """Or a publisher could make each document take a hundred times as long."""
+    got = same_as_definition([body, b"<a/>"])
+    assert (got.rejects, got.declined) == ([], 0)
+
+
+@pytest.mark.parametrize("used", ["<p:b/>", "<b p:c=''/>", "<b xmlns='{0}'/>", "<b xmlns='{0}' c=''/>"])
+def test_a_namespace_that_is_too_long_harms_who_uses_it(used: str) -> None:
+    uri = "u" * 1001
+    body = f"<a xmlns:p='{uri}'>{used.format(uri)}</a>".encode()
+    [(_, problem)] = same_as_definition([body]).rejects
+    assert problem.what == OVER["name_length"][0]
 
 
 def test_room_is_made_for_documents_of_many_nodes_and_names() -> None:
@@ -289,12 +320,11 @@ def test_a_batch_that_would_fill_the_memory_with_tag_paths() -> None:
     deep = "n" * 990
     opened, closed = f"<{deep}>" * 4, f"</{deep}>" * 4
     large = [(opened + "".join(f"<m{k}x{i}/>" for i in range(9000)) + closed).encode() for k in range(3)]
-    odd = b"<a xmlns='u&amp;v'/>"
     table = TagPaths()
-    got = decoded([*large, b"<new/>", odd, (opened + closed).encode()], table)
+    got = decoded([*large, b"<new/>", DECLINED, (opened + closed).encode()], table, ROOMY)
     assert [i for i, _ in got.rejects] == [1, 2, 3, 4]
     assert {problem.what for _, problem in got.rejects} == {crowded().what}
-    assert decoded([large[1], b"<new/>", odd], table).rejects == []
+    assert decoded([large[1], b"<new/>", DECLINED], table, ROOMY).rejects == []
 
 
 # --- Real documents ---------------------------------------------------------------------------------------------

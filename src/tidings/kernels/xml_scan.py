@@ -2,9 +2,8 @@
 
 Documents are UTF-8. The loop takes each apart as if it was well-formed; whether it is, a parser says afterwards, and
 only then the outcome counts. So the loop has to be right about well-formed documents, and safe with all bytes: it
-looks at each byte a few times at most, and at none beyond the end. What it knows nothing about (namespaces with
-references in their names, more than a few dozen prefixes at once) makes it *decline* the document, which is then
-decoded by the definition in `tidings.publications.xml`.
+looks at each byte a few times at most, and at none beyond the end. What it has no room for (a thousand prefixes at
+once) makes it *decline* the document, which is then decoded by the definition in `tidings.publications.xml`.
 """
 
 from __future__ import annotations
@@ -123,8 +122,8 @@ def _tag_path(text: Any, paths: Paths, spaces: Names, work: Work, tag: Tag, abov
     space = np.int64(tag.default)
     if tag.local > start:
         space = space_of(text, work, tag.scope, start, tag.local - 1 - start)
-    if space == UNKNOWN:
-        return np.int64(0), DECLINED
+    if space < 0:
+        return np.int64(0), (DECLINED if space == UNKNOWN else NAME_BYTES)
     length = tag.name_end - tag.local
     return entered_path(paths, spaces, above, space, ELEMENT, tag.name_hash, text, tag.local, length), GOOD
 
@@ -137,8 +136,8 @@ def _attribute_path(
     start, local, space = work.name_start[k], work.local[k], np.int64(NO_SPACE)
     if local > start:
         space = space_of(text, work, scope, start, local - 1 - start)
-    if space == UNKNOWN:
-        return np.int64(0), DECLINED
+    if space < 0:
+        return np.int64(0), (DECLINED if space == UNKNOWN else NAME_BYTES)
     length = work.name_end[k] - local
     return entered_path(paths, spaces, above, space, ATTRIBUTE, work.name_hash[k], text, local, length), GOOD
 
@@ -257,7 +256,9 @@ def take_apart(
                 code = DECLINED
             else:
                 start = at + 1
-                tag = scan_tag(text, start, end, spaces, most, work, scope, default, declared)
+                tag = scan_tag(
+                    text, start, end, spaces, most, work, scope, default, declared, out.text, values
+                )
                 at, code, declared = tag.at, tag.code, tag.declared
                 if code == GOOD and atoms + 1 + tag.attributes > room:
                     code = COLUMNS_FULL

@@ -15,7 +15,7 @@ from tidings.kernels.compiled import inlined
 from tidings.kernels.hashing import hash_bytes
 from tidings.kernels.json_scan import byte_at, skip_space
 from tidings.kernels.name_tables import NO_ROOM, Names, entered
-from tidings.kernels.xml_tokens import follows, scan_name, scan_value, word_of
+from tidings.kernels.xml_tokens import follows, put_value, scan_name, scan_value, word_of
 
 COLUMNS_FULL, TABLES_FULL = -2, -1
 GOOD, DECLINED, REFUSED, DECLARATION, CROWDED = 0, 1, 2, 3, 4
@@ -25,11 +25,10 @@ ATTRIBUTE_BYTES, NAMESPACES, NAME_BYTES, PATH_LENGTH, TAG_PATHS = 10, 11, 12, 13
 tag paths too full, or is beyond a limit, the number of which `most` has at the same place. Below 0 it is not done,
 because there is no room."""
 
-MOST_SCOPE = 64
-"""With more prefixes in scope at once a document is declined."""
-
 NO_SPACE, XML_SPACE = 0, 1
-UNKNOWN = -1
+UNKNOWN, TOO_LONG = -1, -2
+"""What a prefix stands for that is not a namespace in the table."""
+
 _XMLNS, _XML = word_of(b"xmlns"), word_of(b"xml")
 
 
@@ -89,7 +88,7 @@ def _same(text: Any, first: int, second: int, length: int) -> bool:
 
 @inlined
 def space_of(text: Any, work: Work, scope: int, start: int, length: int) -> Any:
-    """The namespace of a prefix, or UNKNOWN."""
+    """The namespace of a prefix, or UNKNOWN or TOO_LONG."""
     if _is(text, start, length, _XML):
         return np.int64(XML_SPACE)
     i = scope - 1
@@ -104,7 +103,7 @@ def space_of(text: Any, work: Work, scope: int, start: int, length: int) -> Any:
 def _is_plain_uri(text: Any, start: int, end: int) -> bool:
     for i in range(start, end):
         c = text[i]
-        if c <= token.SPACE or c >= 127 or c == token.CLOSE_BRACE or c == token.AND:
+        if c <= token.SPACE or c >= 127 or c == token.CLOSE_BRACE:
             return False
     return True
 
@@ -116,16 +115,29 @@ def entry_code(answer: int) -> int:
 
 
 @inlined
-def _declared(text: Any, start: int, end: int, prefix: int, length: int, spaces: Names, most: Any) -> Any:
-    """The namespace that a declaration names (its prefix has no length: the default one), and what is wrong."""
-    if end - start > most[NAME_BYTES] or not _is_plain_uri(text, start, end):
-        return np.int64(NO_SPACE), DECLINED
+def _space(text: Any, start: int, end: int, is_default: bool, spaces: Names, most: Any) -> Any:
+    """The namespace of this name, and what is wrong. One that is too long harms only who uses it."""
     if start == end:
-        return np.int64(NO_SPACE), (GOOD if length == 0 else DECLINED)
-    if _is(text, prefix, length, _XML) or _is(text, prefix, length, _XMLNS):
+        return np.int64(NO_SPACE), (GOOD if is_default else DECLINED)
+    if not _is_plain_uri(text, start, end):
         return np.int64(NO_SPACE), DECLINED
+    if end - start > most[NAME_BYTES]:
+        return np.int64(TOO_LONG), GOOD
     space = entered(spaces, 0, hash_bytes(text, start, end - start), text, start, end - start)
     return space, entry_code(space)
+
+
+@inlined
+def _declared(
+    text: Any, start: int, end: int, odd: bool, is_default: bool, spaces: Names, most: Any, out: Any, to: int
+) -> Any:
+    """The same for the value of an attribute; what is written with references is spelled out in `out` first."""
+    if not odd:
+        return _space(text, start, end, is_default, spaces, most)
+    stop = put_value(text, start, end, odd, out, to)
+    if stop < 0:
+        return np.int64(NO_SPACE), DECLINED
+    return _space(out, to, stop, is_default, spaces, most)
 
 
 @inlined
@@ -139,8 +151,10 @@ def scan_tag(
     scope: int,
     default: int,
     declared: int,
+    out: Any,
+    to: int,
 ) -> Tag:
-    """Read a start tag from its name on."""
+    """Read a start tag from its name on; from `to` on there is room for a value in `out`."""
     code, empty, attributes = GOOD, False, 0
     at, local, name_hash = scan_name(text, at, end)
     tag_name_end = at
@@ -186,10 +200,11 @@ def scan_tag(
             if declared > most[NAMESPACES]:
                 code = NAMESPACES
                 break
-            space, code = _declared(text, value, value_end, name_local, prefix_length, spaces, most)
+            space, code = _declared(text, value, value_end, odd, prefix_length == 0, spaces, most, out, to)
+            is_xml = _is(text, name_local, prefix_length, _XML)
             if prefix_length == 0:
                 default = space
-            elif scope == MOST_SCOPE:
+            elif scope == len(work.space) or is_xml != (space == XML_SPACE):
                 code = DECLINED
             else:
                 work.prefix_start[scope], work.prefix_length[scope] = name_local, prefix_length

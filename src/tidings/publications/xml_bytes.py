@@ -65,15 +65,11 @@ def refuse_declarations(body: bytes) -> None:
     prolog = _PROLOG.match(body)
     start = prolog.end() if prolog else 0
     if body.startswith(b"<!", start) and not body.startswith(b"<!--", start):
-        raise declaration_problem(body, start)
-
-
-def declaration_problem(body: bytes, start: int) -> DecodeProblem:
-    what = "a document type declaration is not accepted"
-    end = start + len(re.match(rb"<![A-Z]*", body[start:])[0])  # type: ignore[index]
-    received = body[start:end].decode()
-    accepted = "a document without DOCTYPE; the entities lt, gt, amp, apos, quot; character references"
-    return problem_at(what, body, start, end, received=received, accepted=accepted)
+        what = "a document type declaration is not accepted"
+        accepted = "a document without DOCTYPE; the entities lt, gt, amp, apos, quot; character references"
+        received = re.compile(rb"<![A-Z]*").match(body, start)
+        end = received.end() if received else start
+        raise problem_at(what, body, start, end, received=body[start:end].decode(), accepted=accepted)
 
 
 def malformed(said: str, line: int, column: int, body: bytes) -> DecodeProblem:

@@ -24,7 +24,7 @@ from tidings.kernels import xml_tags
 from tidings.publications.tag_paths import TagPaths, crowded
 from tidings.publications.xml import DEFAULT, Judge, Limits, beyond, decode_utf8
 from tidings.publications.xml_atoms import atoms_of
-from tidings.publications.xml_bytes import as_utf8, declaration_problem, place_in
+from tidings.publications.xml_bytes import as_utf8, place_in, refuse_declarations
 
 __all__ = ["DecodedDocuments", "TagPaths", "decode_documents"]
 
@@ -55,8 +55,9 @@ def decode_documents(
     documents = _readable(kernel.Documents(buffer, starts, ends), limits, problems)
     out = _taken_apart(documents, problems, table, limits)
     _judge(documents, out, limits, problems)
-    atoms = _with_declined(documents, out, limits, problems, table)
-    return DecodedDocuments(atoms, sorted(problems.items()), int((out.code == xml_tags.DECLINED).sum()))
+    declined = [i for i in np.flatnonzero(out.code == xml_tags.DECLINED).tolist() if i not in problems]
+    atoms = _with_declined(documents, out, declined, limits, problems, table)
+    return DecodedDocuments(atoms, sorted(problems.items()), len(declined))
 
 
 def _readable(documents: kernel.Documents, limits: Limits, problems: Problems) -> kernel.Documents:
@@ -116,6 +117,9 @@ def _taken_apart(
     return out
 
 
+MOST_AT_ONCE = 1_000
+"""An element with more attributes, or with more prefixes declared for it, is left to the definition."""
+
 COLUMNS = ("path", "payload", "length", "parent")
 
 LIMIT_OF = {
@@ -158,9 +162,9 @@ def _new_out(documents: kernel.Documents) -> kernel.Out:
 
 def _new_work(limits: Limits) -> xml_tags.Work:
     elements = np.zeros((5, limits.depth), np.int64)
-    prefixes = np.zeros((3, xml_tags.MOST_SCOPE), np.int64)
+    prefixes = np.zeros((3, min(limits.namespaces, MOST_AT_ONCE)), np.int64)
     name_start, local, name_end, value_start, value_end = np.zeros(
-        (5, min(limits.attributes, 4_096)), np.int64
+        (5, min(limits.attributes, MOST_AT_ONCE)), np.int64
     )
     name_hash, odd = np.zeros(len(local), np.uint64), np.zeros(len(local), np.bool_)
     attributes = (name_start, local, name_end, name_hash, value_start, value_end, odd)
@@ -172,41 +176,48 @@ def _doubled(column: Any) -> Any:
 
 
 def _judge(documents: kernel.Documents, out: kernel.Out, limits: Limits, problems: Problems) -> None:
-    """Say what is wrong with each document that was not taken apart, or that the parser refuses."""
+    """Say what is wrong with each document that is beyond a limit, or that the parser refuses."""
     judge, text = Judge(), memoryview(documents.text)
     starts, ends = documents.starts.tolist(), documents.ends.tolist()
     for i, code in enumerate(out.code.tolist()):
-        if code == xml_tags.GOOD:
-            try:
-                judge.refuse(bytes(text[starts[i] : ends[i]]))
-            except DecodeProblem as problem:
-                problems[i] = problem
-        elif code not in (xml_tags.DECLINED, xml_tags.REFUSED):
-            problems[i] = _problem(code, _body(documents, i), int(out.place[i]), limits)
+        if code == xml_tags.REFUSED:
+            continue
+        body = bytes(text[starts[i] : ends[i]])
+        try:
+            if code != xml_tags.GOOD:
+                _refuse(code, body, int(out.place[i]), limits)
+            judge.refuse(body)
+        except DecodeProblem as problem:
+            problems[i] = problem
 
 
-def _problem(code: int, body: bytes, at: int, limits: Limits) -> PublicationError:
-    if code == xml_tags.DECLARATION:
-        return declaration_problem(body, at)
+def _refuse(code: int, body: bytes, at: int, limits: Limits) -> None:
+    """Say what the kernel found; a document that it declined may have been declined before a declaration was seen."""
+    if code in LIMIT_OF:
+        raise beyond(LIMIT_OF[code], limits, where=place_in(body, at))
     if code == xml_tags.CROWDED:
-        return crowded()
-    return beyond(LIMIT_OF[code], limits, where=place_in(body, at))
+        raise crowded()
+    refuse_declarations(body)
 
 
 def _with_declined(
-    documents: kernel.Documents, out: kernel.Out, limits: Limits, problems: Problems, table: TagPaths
+    documents: kernel.Documents,
+    out: kernel.Out,
+    declined: list[int],
+    limits: Limits,
+    problems: Problems,
+    table: TagPaths,
 ) -> Atoms:
     """The atoms of all documents that are no problem; those of declined ones are the definition's."""
     nodes: list[Node | None] = []
-    where = np.flatnonzero(out.code == xml_tags.DECLINED)
-    for i in where.tolist():
+    for i in declined:
         nodes.append(None)
         try:
             nodes[-1] = _entered(decode_utf8(_body(documents, i), limits), table)
         except DecodeProblem as problem:
             problems[i] = problem
     atoms = _without(_atoms(out, table.names), list(problems))
-    return _spliced(atoms, where, atoms_of(nodes), table) if any(nodes) else atoms
+    return _spliced(atoms, np.array(declined), atoms_of(nodes), table) if any(nodes) else atoms
 
 
 def _entered(document: Node, table: TagPaths) -> Node:
