@@ -6,6 +6,7 @@ perhaps of two different stocks. There is one document element only, so of `/sto
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -47,9 +48,14 @@ class _Tests:
     twig: Twig
     tests: dict[Test, None] = field(default_factory=dict)
     exact: bool = True
+    _below: dict[int, list[int]] = field(default_factory=dict)
 
-    def below(self, parent: int) -> list[int]:
-        return [place for place, node in enumerate(self.twig) if node.parent == parent]
+    def __post_init__(self) -> None:
+        for place, node in enumerate(self.twig):
+            self._below.setdefault(node.parent, []).append(place)
+
+    def below(self, parent: int) -> Sequence[int]:
+        return self._below.get(parent, ())
 
     def visit(self, place: int, above: Steps, exact: bool) -> None:
         """`exact` says that all that is asked above is asked of one node."""

@@ -70,12 +70,14 @@ class Plan:
     """A subscription satisfied by what satisfies all tests of one of its clauses.
 
     `domains` are the ordered domains its order aspects speak of. `twigs` has for each clause what is to be checked
-    after the tests: the branches of a document. A plan for events has none.
+    after the tests, the branches of a document, and `exact` says where the tests say all of it. A plan for events has
+    none.
     """
 
     clauses: tuple[Clause, ...]
     domains: tuple[Domain, ...] = ()
     twigs: tuple[Twig, ...] = ()
+    exact: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

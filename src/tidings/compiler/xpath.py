@@ -32,6 +32,8 @@ class Branch:
     leads_on: bool = False
     negated: bool = False
     rooted: bool = False
+    telling: int = 0
+    """How long the longest literal is that something in it must equal: the longer, the rarer."""
 
 
 Part = Branch | ValueTest
@@ -43,7 +45,8 @@ Alternatives = tuple[tuple[Part, ...], ...]
 def compile_xpath(context: Context) -> Plan:
     """The plan of an XPath."""
     twigs = twigs_of(xpath.parse(context.text), context)
-    return Plan(tuple(tests_of(twig)[0] for twig in twigs), twigs=twigs)
+    tests, exact = zip(*map(tests_of, twigs), strict=True)
+    return Plan(tests, twigs=twigs, exact=exact)
 
 
 def twigs_of(expression: Expression, context: Context) -> tuple[Twig, ...]:
@@ -77,7 +80,7 @@ class _Expansion:
         made: Alternatives = ((),)
         for part in parts:
             self._count(len(made) * len(part))
-            made = tuple(tuple(dict.fromkeys((*a, *b))) for a, b in product(made, part))
+            made = tuple((*a, *b) for a, b in product(made, part))
         return made
 
     def _negated(self, alternatives: Alternatives) -> Alternatives:
@@ -154,7 +157,9 @@ def _chain(
 
 
 def _branch(step: Step, children: list[Branch], tests: list[ValueTest]) -> Branch:
-    return Branch(step.axis, step.kind, step.name, tuple(children), tuple(dict.fromkeys(tests)))
+    said = max((len(test.literal) for test in tests if _is_rare(test)), default=0)  # type: ignore[arg-type]
+    telling = max((child.telling for child in children if not child.negated), default=0)
+    return Branch(step.axis, step.kind, step.name, tuple(children), tuple(tests), telling=max(said, telling))
 
 
 def _opposite(part: Part) -> Part:
@@ -179,10 +184,10 @@ def _twig(branches: list[Branch]) -> Twig:
                 branch.leads_on,
             )
         )
-        for child in sorted(branch.children, key=_telling):
+        for child in _in_order(branch.children):
             put(child, place)
 
-    for branch in sorted(_joined(branches), key=_telling):
+    for branch in _in_order(_joined(branches)):
         put(branch, DOCUMENT)
     if any(max(len(node.tests), len(node.firsts)) > MOST_TESTS for node in nodes):
         raise TooLarge("too many comparisons of one node", accepted=f"at most {MOST_TESTS}")
@@ -191,30 +196,32 @@ def _twig(branches: list[Branch]) -> Twig:
 
 def _joined(branches: list[Branch]) -> list[Branch]:
     """There is one document element: what is asked of `/stock` here and there is asked of the same one."""
-    joined: dict[object, Branch] = {}
+    whole: list[Branch] = []
+    joined: dict[tuple[NodeKind, str], Branch] = {}
     for branch in branches:
-        whole = branch.negated or branch.firsts or branch.axis is not Axis.CHILD
-        key = branch if whole else (branch.kind, branch.name)
-        held = joined.get(key)
-        if held is None or whole:
+        key = branch.kind, branch.name
+        if branch.negated or branch.firsts or branch.axis is not Axis.CHILD:
+            whole.append(branch)
+        elif key not in joined:
             joined[key] = branch
         else:
+            held = joined[key]
             joined[key] = replace(
                 held,
-                children=tuple(dict.fromkeys((*held.children, *branch.children))),
-                tests=tuple(dict.fromkeys((*held.tests, *branch.tests))),
+                children=(*held.children, *branch.children),
+                tests=(*held.tests, *branch.tests),
+                telling=max(held.telling, branch.telling),
             )
-    return list(joined.values())
+    return [*whole, *joined.values()]
 
 
-def _telling(branch: Branch) -> tuple[bool, int]:
-    """The most telling branches come last: that is where checking begins."""
-    if branch.negated:
-        return False, -1
-    said = max((len(str(test.literal)) for test in branch.tests if _is_equality(test)), default=0)
-    below = max((_telling(child)[1] for child in branch.children), default=0)
-    return max(said, below) > 0, max(said, below)
+def _in_order(branches: Iterable[Branch]) -> list[Branch]:
+    """Each once, the most telling ones last: that is where checking begins."""
+    found = list(branches)
+    if len(found) > 1:
+        found = sorted(dict.fromkeys(found), key=lambda branch: -1 if branch.negated else branch.telling)
+    return found
 
 
-def _is_equality(test: ValueTest) -> bool:
-    return test.operator is ValueOperator.EQUAL and not test.negated
+def _is_rare(test: ValueTest) -> bool:
+    return test.operator is ValueOperator.EQUAL and not test.negated and isinstance(test.literal, str)

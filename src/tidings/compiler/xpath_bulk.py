@@ -15,13 +15,13 @@ import numpy.typing as npt
 from tidings.compiler.blocks import literal_column
 from tidings.compiler.bulk import Rows
 from tidings.compiler.context import Context
-from tidings.compiler.linear import tests_of
 from tidings.compiler.loose import LooseWriter
 from tidings.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan
 from tidings.compiler.twig_words import STRING_SHIFT, TwigWriter, halves
 from tidings.compiler.twigs import Twig
 from tidings.compiler.xpath import compile_xpath
 from tidings.errors import SubscriptionError
+from tidings.languages.xpath import DEFAULT
 from tidings.schema.event_schema import EventSchema
 from tidings.values import Kind
 
@@ -76,6 +76,11 @@ class _Many:
         for row, text in enumerate(self._texts):
             parts = _CUT.split(text)
             literals = parts[1::2]
+            if len(text) > DEFAULT.length or not all(
+                len(literal) > 2 or literal.isdecimal() for literal in literals
+            ):
+                self._single(row)  # refused for its length, or for what an empty string is compared with
+                continue
             parts[1::2] = ["s" if literal[0] in "\"'" else "n" for literal in literals]
             group = groups.setdefault(tuple(parts), _Group())
             group.rows.append(row)
@@ -88,8 +93,8 @@ class _Many:
         except SubscriptionError as problem:
             self._into.problems[row] = problem
             return
-        for clause, twig in zip(plan.clauses, plan.twigs, strict=True):
-            self._loose.add(row, clause, self._twigs.add(twig, tests_of(twig)[1]))
+        for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
+            self._loose.add(row, clause, self._twigs.add(twig, exact))
 
     def _together(self, skeleton: tuple[str, ...], group: _Group) -> bool:
         """Compile a skeleton once; whether that was possible."""
@@ -110,8 +115,8 @@ class _Many:
         if not all(np.isfinite(column).all() for column in columns if isinstance(column, np.ndarray)):
             return False
         template = _Template(dict(zip(marks, columns, strict=True)), np.array(group.rows, np.int32))
-        for clause, twig in zip(plan.clauses, plan.twigs, strict=True):
-            self._into.blocks.append(template.block(clause, twig, self._twigs))
+        for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
+            self._into.blocks.append(template.block(clause, twig, exact, self._twigs))
         return True
 
 
@@ -140,14 +145,14 @@ class _Template:
     columns: dict[str | float, Column]
     rows: npt.NDArray[np.int32]
 
-    def block(self, clause: Clause, twig: Twig, into: TwigWriter) -> ClauseBlock:
+    def block(self, clause: Clause, twig: Twig, exact: bool, into: TwigWriter) -> ClauseBlock:
         """One clause of the skeleton, for all its texts."""
         shape = tuple(test.shape for test in clause)
         operands = tuple(
             Operands() if test.operand is None else self._operands(test.shape.kind, test.operand)
             for test in clause
         )
-        first = into.add_many(self._words(twig, into), tests_of(twig)[1])
+        first = into.add_many(self._words(twig, into), exact)
         return ClauseBlock(
             shape, operands, self.rows, np.arange(first, first + len(self.rows), dtype=np.int32)
         )

@@ -234,14 +234,39 @@ def _rest(integer: int, nearest: float) -> Any:
 
 
 @reading
-def mark_several(coded: Coded, stamp: Any, marks: Any) -> int:
-    """Mark the publications with more than one code in some column; how many those are."""
-    marked = 0
+def tidy(coded: Coded) -> None:
+    """Bring the codes of each publication into the order of columns and codes, each once."""
+    at, begin = coded.starts[0], coded.starts[0]
     for row in range(len(coded.starts) - 1):
-        for atom in range(coded.starts[row], coded.starts[row + 1]):
-            if stamp[coded.column[atom]] == row:
-                marks[row] = 1
-                marked += 1
-                break
-            stamp[coded.column[atom]] = row
-    return marked
+        end = coded.starts[row + 1]
+        _sort(coded, begin, end)
+        for i in range(begin, end):
+            again = (
+                i > begin and coded.column[i] == coded.column[i - 1] and coded.code[i] == coded.code[i - 1]
+            )
+            if not again:
+                # What was moved to the front is never read again: it is behind i.
+                coded.column[at], coded.code[at] = coded.column[i], coded.code[i]
+                at += 1
+        begin = end
+        coded.starts[row + 1] = at
+
+
+@inlined
+def _sort(coded: Coded, begin: int, end: int) -> None:
+    """Shell's sort: short lists, mostly in order, and no room is needed."""
+    gap = 1
+    while gap < (end - begin) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(begin + gap, end):
+            column, code, place = coded.column[i], coded.code[i], i
+            while place - gap >= begin and (
+                coded.column[place - gap] > column
+                or (coded.column[place - gap] == column and coded.code[place - gap] > code)
+            ):
+                coded.column[place] = coded.column[place - gap]
+                coded.code[place] = coded.code[place - gap]
+                place -= gap
+            coded.column[place], coded.code[place] = column, code
+        gap //= 3

@@ -21,7 +21,7 @@ KIND_SHIFT, KIND_MASK = 1, 3
 TESTS_SHIFT, FIRSTS_SHIFT, COUNT_MASK, PARENT_SHIFT = 7, 11, 15, 16
 OPERATOR_MASK, TEST_NEGATED, IS_NUMBER, STRING_SHIFT = 7, 1 << 3, 1 << 4, 5
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, CONTAINS, STARTS_WITH = range(8)
-TEXT = 2
+TEXT, KINDS = 2, 3
 
 NONE = -1
 NOT_SOUGHT = -2
@@ -36,6 +36,7 @@ class Twigs(NamedTuple):
     document       by clause: whether it is about documents
     start, word    by clause: its twig (see `compiler.twig_words`); it has no words where the tests say it all
     star           the number of the name `*`, or -1
+    space          by number of a name: whether it stands for all names of a namespace
     strings        the strings of all twigs, as those of one column
     """
 
@@ -45,6 +46,7 @@ class Twigs(NamedTuple):
     start: I64
     word: U32
     star: I32
+    space: U8
     strings: StringCodec
 
 
@@ -71,15 +73,26 @@ class Nodes(NamedTuple):
 class Work(NamedTuple):
     """Room for one twig and one document.
 
-    place    by twig node: where its words begin
-    state    by twig node and node: NONE if it does not satisfy it, else the node itself, or where that leads on to
-    mark     by node, one further than it stands, the document first: the first node found below it
-    seen     by number in `several`: the publication that matched last
+    document   the publication whose lists these are; the tick of the last marks
+    head       by number of a name: the first node of that name; behind the names, by kind: the first of that kind
+    next       by node: the next of its name
+    other      by node: the next of its kind
+    place      by twig node: where its words begin
+    state      by twig node and node: NONE if it does not satisfy it, else the node itself, or where that leads on to;
+               it says something of nodes of the right name only
+    mark       by node, one further than it stands, the document first: the first node found below it
+    tick       by node: when it was marked
+    seen       by number in `several`: the publication that matched last
     """
 
+    document: I64
+    head: I32
+    next: I32
+    other: I32
     place: I64
     state: I32
     mark: I32
+    tick: I64
     seen: I64
 
 
@@ -99,8 +112,11 @@ def check(
         several = twigs.several[asked]
         if several >= 0 and work.seen[several] == row:
             continue
-        if documents and not _holds(twigs, nodes, work, np.int64(row), asked):
-            continue
+        if documents and twigs.start[asked] < twigs.start[asked + 1]:
+            if work.document[0] != row:
+                _list_nodes(nodes, work, np.int64(row))
+            if not _holds(twigs, nodes, work, np.int64(row), asked):
+                continue
         if several >= 0:
             work.seen[several] = row
         publication[kept] = row
@@ -110,21 +126,34 @@ def check(
 
 
 @inlined
-def _holds(twigs: Twigs, nodes: Nodes, work: Work, row: int, clause: int) -> bool:
-    begin, end = twigs.start[clause], twigs.start[clause + 1]
-    size = _find_places(twigs, work, begin, end)
+def _list_nodes(nodes: Nodes, work: Work, row: int) -> None:
+    """List a document's nodes by name and by kind, in the order of the document."""
+    names = len(work.head) - KINDS
+    for i in range(len(work.head)):
+        work.head[i] = NONE
     first = nodes.starts[row]
-    count = nodes.starts[row + 1] - first
-    width = len(work.mark)
+    for d in range(nodes.starts[row + 1] - first - 1, -1, -1):
+        path = nodes.path[first + d]
+        name, kind = nodes.name[path], names + nodes.kind[path]
+        if name >= 0:
+            work.next[d] = work.head[name]
+            work.head[name] = d
+        work.other[d] = work.head[kind]
+        work.head[kind] = d
+    work.document[0] = row
+
+
+@inlined
+def _holds(twigs: Twigs, nodes: Nodes, work: Work, row: int, clause: int) -> bool:
+    size = _find_places(twigs, work, twigs.start[clause], twigs.start[clause + 1])
+    first, width = nodes.starts[row], len(work.mark)
     for q in range(size):  # a node's state is made when the first below it, or it itself, is looked at
         work.state[q * width] = NONE
     for q in range(size - 1, -1, -1):
-        found = _find(twigs, nodes, work, q, first, count)
-        flags = twigs.word[work.place[q]]
-        if not found and flags & np.uint32(REQUIRED):
+        flags = np.int64(twigs.word[work.place[q]])
+        if not _find(twigs, nodes, work, q, first) and flags & REQUIRED:
             return False
-        _tell(nodes, work, q, flags, first, count)
-        if not _ask(twigs, nodes, work, q, flags, first, count):
+        if not _ask(twigs, nodes, work, q, flags, first):
             return False
     return True
 
@@ -145,80 +174,76 @@ def _find_places(twigs: Twigs, work: Work, begin: int, end: int) -> int:
 
 
 @inlined
-def _find(twigs: Twigs, nodes: Nodes, work: Work, q: int, first: int, count: int) -> bool:
-    """Leave in the state of a twig node the nodes that satisfy it; whether there are any."""
-    at, width, found = work.place[q], len(work.mark), False
+def _first(twigs: Twigs, work: Work, at: int) -> Any:
+    """The first node that a twig node may mean, and whether those of its name are to be looked at, or all of its kind."""
+    kind, asked = np.int64(twigs.word[at]) >> KIND_SHIFT & KIND_MASK, np.int64(twigs.word[at + 1])
+    named = kind != TEXT and asked != twigs.star[0] and twigs.space[asked] == 0
+    return work.head[asked if named else len(work.head) - KINDS + kind], named
+
+
+@inlined
+def _find(twigs: Twigs, nodes: Nodes, work: Work, q: int, first: int) -> bool:
+    """Leave in the state of a twig node the nodes that satisfy it, and tell those above them; whether there are any."""
+    at, base, found = work.place[q], q * len(work.mark) + 1, False
     flags, asked = np.int64(twigs.word[at]), np.int32(twigs.word[at + 1])
     kind, tests = flags >> KIND_SHIFT & KIND_MASK, flags >> TESTS_SHIFT & COUNT_MASK
-    inner = flags & INNER != 0
-    for d in range(count):
-        place = q * width + 1 + d
+    in_space = kind != TEXT and twigs.space[asked] != 0
+    work.document[1] += 1
+    d, named = _first(twigs, work, at)
+    while d != NONE:
         path = nodes.path[first + d]
-        good = nodes.kind[path] == kind and (
-            kind == TEXT or asked == nodes.name[path] or asked == twigs.star[0] or asked == nodes.space[path]
-        )
-        if good and inner:
-            good = work.state[place] != NONE
+        good = nodes.kind[path] == kind and (not in_space or asked == nodes.space[path])
+        if good and flags & INNER:
+            good = work.state[base + d] != NONE
         if good and tests:
             good = _all_hold(twigs, nodes, at + 2, tests, first + d)
         if good:
             found = True
-            if not inner:
-                work.state[place] = d
-        else:
-            work.state[place] = NONE
+            _tell(nodes, work, flags, first, d, work.state[base + d] if flags & INNER else d)
+        d = work.next[d] if named else work.other[d]
     return found
 
 
 @inlined
-def _tell(nodes: Nodes, work: Work, q: int, flags: int, first: int, count: int) -> None:
-    """Tell the parents, or all ancestors, of the nodes that satisfy a twig node. The document counts as place 0."""
-    mark, width = work.mark, len(work.mark)
-    for d in range(count + 1):
-        mark[d] = NONE
-    for d in range(count):
-        value = work.state[q * width + 1 + d]
-        if value == NONE:
-            continue
-        up = nodes.parent[first + d] + 1
-        if flags & np.uint32(DESCENDANT):
-            while mark[up] == NONE or mark[up] > value:
-                mark[up] = value
-                if up == 0:
-                    break
-                up = nodes.parent[first + up - 1] + 1
-        elif mark[up] == NONE or mark[up] > value:
-            mark[up] = value
+def _tell(nodes: Nodes, work: Work, flags: int, first: int, d: int, value: int) -> None:
+    """Tell the parent, or all ancestors, of a node that satisfies a twig node. The document counts as place 0."""
+    up, tick = nodes.parent[first + d] + 1, work.document[1]
+    while work.tick[up] != tick or work.mark[up] > value:
+        work.mark[up], work.tick[up] = value, tick
+        if up == 0 or not flags & DESCENDANT:
+            break
+        up = nodes.parent[first + up - 1] + 1
 
 
 @inlined
-def _ask(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int, count: int) -> bool:
+def _ask(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int) -> bool:
     """Leave in the state of the parent those nodes below which there is what is asked; False if the twig fails."""
-    mark, width, wanted = work.mark, len(work.mark), flags & np.uint32(NEGATED) == 0
-    parent = np.int64(flags) >> PARENT_SHIFT
+    wanted, parent = flags & NEGATED == 0, flags >> PARENT_SHIFT
     if parent == 0:
-        return _is_told(twigs, nodes, work, q, np.int64(flags), first, 0) == wanted
-    base = (parent - 1) * width
+        return _is_told(twigs, nodes, work, q, flags, first, 0) == wanted
+    base = (parent - 1) * len(work.mark)
     fresh = work.state[base] == NONE
     work.state[base] = 0
-    for d in range(count):
+    d, named = _first(twigs, work, work.place[parent - 1])
+    while d != NONE:
+        place = base + 1 + d
         if fresh:
-            work.state[base + 1 + d] = d
-        if work.state[base + 1 + d] == NONE:
-            continue
-        if _is_told(twigs, nodes, work, q, np.int64(flags), first, d + 1) != wanted:
-            work.state[base + 1 + d] = NONE
-        elif flags & np.uint32(LEADS_ON):
-            work.state[base + 1 + d] = mark[d + 1]
+            work.state[place] = d
+        if work.state[place] != NONE:
+            if _is_told(twigs, nodes, work, q, flags, first, d + 1) != wanted:
+                work.state[place] = NONE
+            elif flags & LEADS_ON:
+                work.state[place] = work.mark[d + 1]
+        d = work.next[d] if named else work.other[d]
     return True
 
 
 @inlined
 def _is_told(twigs: Twigs, nodes: Nodes, work: Work, q: int, flags: int, first: int, place: int) -> bool:
     """Whether a node has been told of something below it, the first of which passes the tests for that."""
-    told = work.mark[place]
-    if told == NONE:
+    if work.tick[place] != work.document[1]:
         return False
+    told = work.mark[place]
     firsts = flags >> FIRSTS_SHIFT & COUNT_MASK
     if firsts == 0:
         return True

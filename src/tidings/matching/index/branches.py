@@ -66,10 +66,15 @@ class Branches:
         )  # fmt: skip
         width = int(np.diff(atoms.starts).max(initial=0)) + 1 if documents else 1
         work = kernel.Work(
-            np.empty(self._longest, np.int64),
-            np.empty(self._longest * width, np.int32),
-            np.empty(width, np.int32),
-            np.full(self._several, -1, np.int64),
+            document=np.array([-1, 0]),
+            head=np.empty(len(self._twigs.space) + kernel.KINDS, np.int32),
+            next=np.empty(width, np.int32),
+            other=np.empty(width, np.int32),
+            place=np.empty(self._longest, np.int64),
+            state=np.empty(self._longest * width, np.int32),
+            mark=np.empty(width, np.int32),
+            tick=np.zeros(width, np.int64),
+            seen=np.full(self._several, -1, np.int64),
         )
         return nodes, work
 

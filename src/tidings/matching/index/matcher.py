@@ -18,7 +18,6 @@ from tidings.kernels.few import TRY_AGAIN, Few, Room, match_few
 from tidings.kernels.handles import handle_of
 from tidings.kernels.twigs import Twigs
 from tidings.kernels.vectors import TILE_WORDS
-from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.branches import Branches, Doubles, Pairs
 from tidings.matching.index.paths import Known, Patterns
 
@@ -134,27 +133,13 @@ class Matcher:
             out = encoding.Coded(out.starts, _grown(out.column, used), _grown(out.code, used))
             done, more = encoding.encode(arrays, self._codecs, self._marks(), out, done)
             several |= more
-        return self._tidied(out) if several else out
+        if several:
+            encoding.tidy(out)
+        return out
 
     def _marks(self) -> encoding.Marks:
         nodes, columns = len(self._codecs.trie.first), len(self._columns)
         return encoding.Marks(np.full(nodes, -1, np.int64), np.full(columns, -1, np.int64), 0)
-
-    def _tidied(self, coded: encoding.Coded) -> encoding.Coded:
-        """The same codes, but those of a column together, in order, and each once."""
-        count = len(coded.starts) - 1
-        marks = np.zeros(count, np.uint8)
-        encoding.mark_several(coded, np.full(len(self._columns), -1, np.int64), marks)
-        size = int(coded.starts[-1])
-        column, code = coded.column[:size], coded.code[:size]
-        row = np.repeat(np.arange(count), np.diff(coded.starts))
-        moved = np.flatnonzero(marks[row])
-        order = moved[np.lexsort((code[moved], column[moved], row[moved]))]
-        column[moved], code[moved] = column[order], code[order]
-        again = (row[1:] == row[:-1]) & (column[1:] == column[:-1]) & (code[1:] == code[:-1])
-        kept = np.concatenate(([True], ~again))
-        starts = starts_of(np.bincount(row[kept], minlength=count))
-        return encoding.Coded(starts, column[kept], code[kept])
 
     def _join(self, coded: encoding.Coded) -> Iterator[Pairs]:
         order = self._order(coded)

@@ -44,16 +44,17 @@ def lay_out(clauses: Clauses, hidden: Hidden) -> tuple[Clauses, kernel.Twigs]:
         start=starts_of(lengths),
         word=twigs.words[words],
         star=np.array([star], np.int32),
+        space=np.array([name.endswith("}*") for name in twigs.names], np.uint8),
         strings=string_codec([twigs.strings], [False]),
     )
     return replace(clauses, subscription=np.arange(len(clauses), dtype=np.int32)), laid
 
 
 def _nothing() -> kernel.Twigs:
-    none = np.empty(0, np.int32)
+    none, flags = np.empty(0, np.int32), np.empty(0, np.uint8)
     strings = string_codec([pa.array([], pa.binary())], [False])
     return kernel.Twigs(
-        none, none, np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.uint32), none, strings
+        none, none, flags, np.zeros(1, np.int64), np.empty(0, np.uint32), none, flags, strings
     )
 
 
