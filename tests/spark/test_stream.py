@@ -79,9 +79,9 @@ def test_delays_are_kept_by_the_stream_and_hold_up_nobody(session, tmp_path, sto
         stream.until(lambda: store.notifications.last_sequence("bo") == 2)
         assert store.notifications.last_sequence("ana") == 2
         publish(store, b'{"n": 3}')
-        stream.until(lambda: store.notifications.last_sequence("ana") == 3)
         stream.until(lambda: store.notifications.last_sequence("bo") == 3)
-    progress = [one for one in stream.news if isinstance(one, Progress)][-1]
+        [progress] = stream.until(lambda: [one for one in stream.news if getattr(one, "position", 0) == 3])
+        assert store.notifications.last_sequence("ana") == 3
     assert (progress.total_notifications, progress.total_held) == (3, 6)
     assert sum(one.notifications for one in stream.news if isinstance(one, HandedOver)) == 3
     assert (store.notifications.last_sequence("cy"), store.notifications.held("cy").count) == (0, 3)
