@@ -8,7 +8,7 @@ from tidings.compiler.twigs import DOCUMENT, TwigNode, ValueTest
 from tidings.documents import Axis, NodeKind
 from tidings.languages.xpath_tree import ValueOperator
 from tidings.relational.branches import Alternative, Branch, alternative_of
-from tidings.relational.rows import alternatives_of
+from tidings.relational.templates import alternatives_of
 
 CHILD, BELOW = Axis
 

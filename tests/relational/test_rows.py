@@ -6,15 +6,17 @@ from math import inf
 
 import pytest
 
-from tidings.relational.branches import Alternative, Branch
-from tidings.relational.rows import Rows, alternatives_of, bounds_of, edge_of
+from tidings.relational.branches import Branch
+from tidings.relational.predicates import Asked, Predicate
+from tidings.relational.rows import Rows, bounds_of, edge_of
 from tidings.relational.tables import ROOT, Layout, Plan, path_id, sub_id
+from tidings.relational.templates import asked_by
 
 
 def rows_of(texts, layout, bounds=None):
     rows = Rows(layout, 1, bounds or {})
     for id, text in texts.items():
-        rows.add(id, text, alternatives_of(text))
+        rows.add(id, text, asked_by(text))
     return rows
 
 
@@ -76,14 +78,18 @@ def test_whatever_passes_a_bound_has_passed_the_edge_of_its_bucket(op, number, e
     assert all(compare(value, edge) for value in values if compare(value, number))
 
 
+def predicate(op, number):
+    return Predicate.of(Branch("/a", op, number))
+
+
 def test_bounds_part_subscriptions_evenly():
-    asked = [Alternative((Branch("/a", op, float(n)),), True) for n in range(100) for op in (">", "<")]
+    asked = [Asked([predicate(op, float(n))], True) for n in range(100) for op in (">", "<")]
     found = {op: bounds for _, op, bounds in bounds_of(asked, 4)}
     assert found == {">": [0.0, 25.0, 50.0, 75.0], "<": [24.0, 49.0, 74.0, 99.0]}
 
 
 def test_few_subscriptions_make_few_buckets():
-    asked = [Alternative((Branch("/a", "<", 5.0), Branch("/a", "=", 5.0)), True)]
+    asked = [Asked([predicate("<", 5.0), predicate("=", 5.0)], True)]
     assert list(bounds_of(asked, 20)) == [(path_id("/a"), "<", [5.0])]
 
 

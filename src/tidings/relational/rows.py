@@ -11,14 +11,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
-from tidings.compiler.context import Context
-from tidings.compiler.xpath import twigs_of
-from tidings.languages import xpath
-from tidings.relational.branches import EQUAL, RANGES, Alternative, Branch, alternative_of
+from tidings.relational.branches import EQUAL, RANGES
+from tidings.relational.predicates import Asked, Predicate
 from tidings.relational.tables import (
     ROOT,
     UNROLLED,
@@ -26,34 +24,11 @@ from tidings.relational.tables import (
     Plan,
     brinfo_id,
     chain_id,
-    path_id,
     sub_id,
 )
 
 Bounds = Mapping[tuple[int, str], Sequence[float]]
 """Where buckets end, by linear path and operator: ascending numbers."""
-
-
-class Predicate(NamedTuple):
-    """A row of Query_Predicate without its chain; and where its branching points are."""
-
-    linearpath_id: int
-    op: str
-    value: str | None
-    number: float | None
-    path: str
-    info: str
-
-    @classmethod
-    def of(cls, branch: Branch) -> Predicate:
-        literal = branch.literal
-        number = literal + 0.0 if isinstance(literal, float) else None  # -0.0 is 0.0
-        value = literal if isinstance(literal, str) else None if number is None else repr(number)
-        return cls(path_id(branch.path), branch.operator, value, number, branch.path, branch.info)
-
-    @property
-    def columns(self) -> tuple[int, str, str | None, float | None]:
-        return self[:4]
 
 
 @dataclass(slots=True)
@@ -68,17 +43,16 @@ class Rows:
     infos: dict[tuple[str, str], None] = field(default_factory=dict)
     _chained: set[bytes] = field(default_factory=set)
 
-    def add(self, subscription: str, text: str, alternatives: Iterable[Alternative]) -> None:
+    def add(self, subscription: str, text: str, alternatives: Iterable[Asked]) -> None:
         """The rows of a subscription; predicates that another one here has brought already are not repeated."""
-        for number, alternative in enumerate(alternatives):
-            if not alternative.branches:
+        for number, (predicates, exact) in enumerate(alternatives):
+            if not predicates:
                 self._put("query_everywhere", subscription, text, self.generation)
                 continue
             own = sub_id(subscription, self.generation, number)
-            predicates = list(map(Predicate.of, alternative.branches))
             if self.layout.plan is Plan.SHARE_BUCKET:
                 predicates = bucketed(predicates, self.bounds)
-            verified = None if alternative.exact else text
+            verified = None if exact else text
             self._put(
                 "query_branchpoint", own, self._meeting(predicates), subscription, verified, self.generation
             )
@@ -131,11 +105,6 @@ class Rows:
         }
 
 
-def alternatives_of(text: str) -> list[Alternative]:
-    """What an XPath asks for."""
-    return [alternative_of(twig) for twig in twigs_of(xpath.parse(text), Context(text))]
-
-
 def bucketed(predicates: list[Predicate], bounds: Bounds) -> list[Predicate]:
     """`a > x and rest` as `a > b and rest and a > x` (section 4.2), where b is where x's bucket begins.
 
@@ -161,13 +130,13 @@ def edge_of(op: str, number: float, bounds: Sequence[float]) -> float:
     return bounds[place] if place < len(bounds) else inf
 
 
-def bounds_of(alternatives: Iterable[Alternative], buckets: int) -> Iterator[tuple[int, str, list[float]]]:
+def bounds_of(alternatives: Iterable[Asked], buckets: int) -> Iterator[tuple[int, str, list[float]]]:
     """Where buckets should end, so many for each path and operator, if each is to get as many subscriptions."""
     numbers: dict[tuple[int, str], list[float]] = {}
     for alternative in alternatives:
-        for branch in alternative.branches:
-            if branch.operator in RANGES and isinstance(branch.literal, float):
-                numbers.setdefault((path_id(branch.path), branch.operator), []).append(branch.literal)
+        for each in alternative.predicates:
+            if each.op in RANGES and each.number is not None:
+                numbers.setdefault((each.linearpath_id, each.op), []).append(each.number)
     for (linear, op), found in numbers.items():
         found.sort()
         places = [len(found) * n // buckets for n in range(buckets + 1)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,11 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.errors import IdTaken, InputError, SubscriptionError
 from tidings.model import Reject
 from tidings.relational.known_paths import KnownPaths
-from tidings.relational.rows import Bounds, alternatives_of, bounds_of
+from tidings.relational.predicates import Asked
+from tidings.relational.rows import Bounds, bounds_of
 from tidings.relational.tables import Layout, Plan
 from tidings.relational.taking_apart import Apart, Task
+from tidings.relational.templates import Templates
 from tidings.relational.versions import LIST, Files, Version, write_tables
 
 FEW = 1_000
@@ -148,7 +150,7 @@ class TableStore:
         rows = self.version.rows("predicate_bucket").to_pylist()
         settled = {(row["linearpath_id"], row["op"]): row["bounds"] for row in rows}
         sample = subscriptions["text"].take(_spread(subscriptions.num_rows, SAMPLE)).to_pylist()
-        found = bounds_of((each for text in sample for each in _readable(text)), self.layout.buckets)
+        found = bounds_of(_readable(sample), self.layout.buckets)
         new = [row for row in found if row[:2] not in settled]
         columns = (
             dict(zip(("linearpath_id", "op", "bounds"), zip(*new, strict=True), strict=True)) if new else {}
@@ -185,9 +187,9 @@ def _spread(count: int, most: int) -> list[int]:
     return list(range(0, count, max(1, count // most)))
 
 
-def _readable(text: str) -> list[Any]:
-    """What a text asks for; nothing if it will be refused, which is said elsewhere."""
-    try:
-        return alternatives_of(text)
-    except SubscriptionError:
-        return []
+def _readable(texts: Iterable[str]) -> Iterator[Asked]:
+    """What texts ask for. Those that will be refused are left out: that is said elsewhere."""
+    templates = Templates()
+    for text in texts:
+        with suppress(SubscriptionError):
+            yield from templates.asked_by(text)

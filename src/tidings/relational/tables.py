@@ -11,6 +11,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -78,11 +79,13 @@ class Layout:
         return pa.schema([("sub_id", _KEY), *columns, ("final", pa.bool_())])
 
 
+@lru_cache(maxsize=1 << 16)
 def path_id(text: str) -> int:
     """The id of a linear path or a tag path."""
     return _number(text.encode())
 
 
+@lru_cache(maxsize=1 << 16)
 def brinfo_id(linear: str, info: str) -> int:
     """The id of a linear path with its branching information."""
     return _number(f"{linear} {info}".encode())

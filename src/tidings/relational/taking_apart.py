@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from tidings.errors import SubscriptionError
 from tidings.model import Reject
-from tidings.relational.rows import Bounds, Rows, alternatives_of
+from tidings.relational.rows import Bounds, Rows
 from tidings.relational.tables import Layout
+from tidings.relational.templates import Templates
 from tidings.relational.versions import write_tables
 
 FLUSHED = 50_000
@@ -56,10 +57,10 @@ class Task:
 
     def take_apart(self, subscriptions: Iterable[tuple[str, str]]) -> Iterator[Apart]:
         """Write the rows of subscriptions (id and text)."""
-        rows, apart = self._begin()
+        templates, (rows, apart) = Templates(), self._begin()
         for id, text in subscriptions:
             try:
-                rows.add(id, text, alternatives_of(text))
+                rows.add(id, text, templates.asked_by(text))
             except SubscriptionError as problem:
                 apart.rejects.append(Reject("subscription", id, problem.message(), problem.facts()))
                 continue
