@@ -78,7 +78,7 @@ def same_as_definition(
 SHARED = TagPaths()
 
 
-@given(st.lists(documents().map(str.encode), max_size=4))
+@given(st.lists(documents().map(str.encode), max_size=3))
 @example([b"<a>x<!--c-->y<?p?>z<![CDATA[]]>w</a>", b"<a><![CDATA[]]></a>", b"<a/>", b"<a></a>"])
 @example([b"<a xmlns:p='u'><p:b xmlns:p='v' p:c='1'><p:b/></p:b><p:b/></a>", b"<p:a xmlns:p='u'/>"])
 @example([b"<a xmlns='u'><b xmlns=''><c/></b><d e='1'/></a>", b"<a xmlns='u' xmlns:p='u' b='' p:b=''/>"])
@@ -89,7 +89,7 @@ def test_generated_documents(bodies: list[bytes]) -> None:
     same_as_definition(bodies, SHARED)
 
 
-@given(st.lists(broken(), max_size=6))
+@given(st.lists(broken(), max_size=3))
 def test_broken_documents(bodies: list[bytes]) -> None:
     same_as_definition(bodies)
 
@@ -244,7 +244,7 @@ def test_tag_paths_are_found_by_name() -> None:
     assert len(table.names) == len(set(table.names)) == len(paths) + 2
 
 
-@given(st.lists(documents().map(str.encode), max_size=4))
+@given(st.lists(documents().map(str.encode), max_size=3))
 def test_tag_paths_can_be_read_back(bodies: list[bytes]) -> None:
     table = TagPaths()
     decoded(bodies, table)
@@ -287,7 +287,7 @@ def test_each_limit_is_named_in_its_refusal(limit: str) -> None:
     assert str(problem.where).startswith("line 1, column ") or limit == "document"
 
 
-@given(st.lists(documents().map(str.encode), max_size=4), st.sampled_from(sorted(OVER)), st.integers(1, 40))
+@given(st.lists(documents().map(str.encode), max_size=3), st.sampled_from(sorted(OVER)), st.integers(1, 40))
 def test_limits_of_generated_documents(bodies: list[bytes], limit: str, value: int) -> None:
     same_as_definition(bodies, limits=Limits(**{limit: value}))
 
