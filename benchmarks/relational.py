@@ -7,7 +7,7 @@ those of Spark's processes, too, so they count what Spark does besides matching.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from tidings.relational.tables import Layout, Plan
 from tidings.spark.session import open_session
 
 CORES = 2
+PLANS = (Plan.UNROLL, Plan.SHARE, Plan.SHARE_BUCKET)
 FEW = 20
 """Documents that start the workers."""
 
@@ -39,9 +40,11 @@ def session() -> Iterator[SparkSession]:
         opened.stop()
 
 
-def compare(bench: Bench, spark: SparkSession, workload: DocumentWorkload) -> None:
-    """The three plans, one after another."""
-    for plan in (Plan.UNROLL, Plan.SHARE, Plan.SHARE_BUCKET):
+def compare(
+    bench: Bench, spark: SparkSession, workload: DocumentWorkload, plans: Sequence[Plan] = PLANS
+) -> None:
+    """Plan after plan."""
+    for plan in plans:
         with tempfile.TemporaryDirectory(prefix="tidings-bench-") as folder:
             bench.keep(measured(bench, spark, workload, plan, Path(folder) / "tables"))
 
