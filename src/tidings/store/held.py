@@ -10,7 +10,7 @@ What is held stands for itself: a subscription that is withdrawn meanwhile takes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from sqlalchemy import (
     Connection,
     Select,
     and_,
+    bindparam,
     delete,
     exists,
     func,
@@ -27,7 +28,6 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    true,
     tuple_,
     union,
     update,
@@ -61,8 +61,8 @@ def delays(connection: Connection, matches: Collection[Found]) -> Delays:
     """The accepted delays, by subscription and subscriber, of those that have one.
 
     A subscription that was withdrawn while its match was on the way has none any more: its last ones go at once.
-    Withdrawn ones are left out here and not in the statement, for which SQLite would take the index of all that live;
-    the one of those with a delay is empty where nobody asked for any.
+    Withdrawn ones are left out here and not in the statement, for which SQLite would take the index of all that live
+    and not the small one of those with a delay.
     """
     columns = (
         subscriptions.c.id,
@@ -71,14 +71,24 @@ def delays(connection: Connection, matches: Collection[Found]) -> Delays:
         subscriptions.c.removed,
     )
     delayed = select(*columns).where(subscriptions.c.within.is_not(None))
+    if not _any(connection, delayed):
+        return {}
     ids = {one.subscription for one in matches}
     rows = bulk.select_among(connection, delayed, subscriptions.c.id, ids)
     return {(row.id, row.subscriber): row.within for row in rows if row.removed is None}
 
 
-def among(connection: Connection, ids: Collection[str]) -> Iterator[str]:
+def among(connection: Connection, ids: Collection[str]) -> list[str]:
     """Which of these notifications are held."""
-    return (row.id for row in bulk.select_among(connection, select(held.c.id), held.c.id, ids))
+    wanted = select(held.c.id)
+    if not _any(connection, wanted):
+        return []
+    return [row.id for row in bulk.select_among(connection, wanted, held.c.id, ids)]
+
+
+def _any(connection: Connection, wanted: Select[*tuple[Any, ...]]) -> bool:
+    """Whether there is any such row: where nobody accepts a delay there is none, and thousands are not looked up."""
+    return connection.execute(wanted.limit(1)).first() is not None
 
 
 def hold(connection: Connection, new: Mapping[str, Found], delays: Delays, moment: datetime) -> None:
@@ -106,25 +116,37 @@ def _promise(subscription: str, subscriber: str, within: int, moment: datetime) 
     return {"subscriber": subscriber, "subscription": subscription, "since": instant(moment), "due": due}
 
 
-def _why_now(moment: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def _why_now(soon: Any, ahead: Any) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     """A promise is kept when it is due, or when a clock has been set back since it was made."""
-    return promises.c.due <= instant(moment + SOON), promises.c.since > instant(moment + SET_BACK)
+    return promises.c.due <= soon, promises.c.since > ahead
+
+
+def _times(moment: datetime) -> tuple[str, str]:
+    return instant(moment + SOON), instant(moment + SET_BACK)
+
+
+# Asked all the time, so they are made once. A union, because each half has its index; with an `or` SQLite would read
+# the promises to everybody.
+_WHY = _why_now(bindparam("soon"), bindparam("ahead"))
+_DUE = union(*(select(promises.c.subscriber).where(why) for why in _WHY))
+_DUE_TO_ONE = (
+    select(promises.c.subscriber).where(promises.c.subscriber == bindparam("name"), or_(*_WHY)).limit(1)
+)
 
 
 def due(connection: Connection, moment: datetime, subscriber: str | None = None) -> Sequence[str]:
-    """The subscribers, all or this one, to whom something has to be handed over now.
-
-    A union, because each half has its index; with an `or` SQLite reads all promises, and this is asked all the time.
-    """
-    mine = true() if subscriber is None else promises.c.subscriber == subscriber
-    halves = (select(promises.c.subscriber).where(mine, why) for why in _why_now(moment))
-    return connection.execute(union(*halves)).scalars().all()
+    """The subscribers, all or this one, to whom something has to be handed over now."""
+    soon, ahead = _times(moment)
+    times = {"soon": soon, "ahead": ahead}
+    if subscriber is None:
+        return connection.execute(_DUE, times).scalars().all()
+    return connection.execute(_DUE_TO_ONE, times | {"name": subscriber}).scalars().all()
 
 
 def hand_over(connection: Connection, to: Sequence[str], moment: datetime) -> int:
     """Hand over what is due to these subscribers, and say how many notifications that were."""
     sequences.lock(connection, to)
-    kept = and_(promises.c.subscriber.in_(to), or_(*_why_now(moment)))
+    kept = and_(promises.c.subscriber.in_(to), or_(*_why_now(*_times(moment))))
     groups = select(promises.c.subscriber, promises.c.subscription).where(kept)
     gathered = tuple_(held.c.subscriber, held.c.subscription).in_(groups)
     moved = insert(notifications).from_select(_COLUMNS, _numbered(gathered))

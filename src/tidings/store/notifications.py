@@ -105,13 +105,12 @@ class Notifications:
         """A subscriber's notifications after a sequence number, in order. What is due is handed over first: no stream
         has to run for that.
         """
-        self.hand_over(subscriber)
-        wanted = select(*(notifications.c[name] for name in _READ)).where(
-            notifications.c.subscriber == subscriber, notifications.c.sequence > after
-        )
         with self._database.read() as connection:
-            rows = connection.execute(wanted.order_by(notifications.c.sequence).limit(limit)).all()
-        return [_notification(*row) for row in rows]
+            if not held.due(connection, self._clock(), subscriber):
+                return _page(connection, subscriber, after, limit)
+        self.hand_over(subscriber)
+        with self._database.read() as connection:
+            return _page(connection, subscriber, after, limit)
 
     def follow(
         self, subscriber: str, after: int = 0, stop: Event | None = None, poll: float = POLL_SECONDS
@@ -227,14 +226,22 @@ def _write_part(
     """Tell those that are to be told at once and hold the others; how many are held."""
     delays = held.delays(connection, new.values())
     later = {id: one for id, one in new.items() if (one.subscription, one.subscriber) in delays}
-    rows = []
+    time, rows = instant(moment), []
     for id, one in new.items():
         if id not in later:
             numbers[one.subscriber] += 1
-            rows.append(row_of(id, one, numbers[one.subscriber], instant(moment)))
+            rows.append(row_of(id, one, numbers[one.subscriber], time))
     bulk.insert_rows(connection, notifications, rows)
     held.hold(connection, later, delays, moment)
     return len(later)
+
+
+def _page(connection: Connection, subscriber: str, after: int, limit: int) -> list[Notification]:
+    wanted = select(*(notifications.c[name] for name in _READ)).where(
+        notifications.c.subscriber == subscriber, notifications.c.sequence > after
+    )
+    rows = connection.execute(wanted.order_by(notifications.c.sequence).limit(limit)).all()
+    return [_notification(*row) for row in rows]
 
 
 _READ = ("id", "subscriber", "sequence", "subscription", "publication", "because", "time", "kind", "bindings")
