@@ -1,0 +1,36 @@
+"""Tables of a batch that are used more than once: computed once, and then tables of their own.
+
+Merely persisting them is not enough. A persisted table is still all that led to it: after five rounds of joins Spark
+spent twenty seconds planning what took one to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame
+
+
+class Kept:
+    """Keeps tables, in memory or on disk as Spark likes; the first use computes them."""
+
+    def __init__(self) -> None:
+        self._frames: list[DataFrame] = []
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        self._frames.append(frame.localCheckpoint(eager=False))
+        return self._frames[-1]
+
+    def release(self) -> None:
+        """Spark drops what nobody can ask for any more."""
+        self._frames.clear()
+
+
+@contextmanager
+def keeping() -> Iterator[Kept]:
+    kept = Kept()
+    try:
+        yield kept
+    finally:
+        kept.release()

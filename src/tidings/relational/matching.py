@@ -1,0 +1,117 @@
+"""Matching as joins: documents and tables of subscriptions in, pairs of publication and subscription out.
+
+documents -> sax_parse_result -> probes -> candidates -> branch check -> verified -> distinct pairs
+                  x path_match      x predicates   x query_branchpoint
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidings.errors import InputError
+from tidings.relational import checking, sax
+from tidings.relational.kept import Kept, keeping
+from tidings.relational.living import living
+from tidings.relational.plans import Predicates, candidates
+from tidings.relational.probes import Probes, probes_of, sax_parse_result
+from tidings.relational.table_store import TableStore
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The pairs (publication, subscription), each once; refused documents (publication, problem); their count."""
+
+    pairs: DataFrame
+    rejects: DataFrame
+    documents: int
+
+
+@contextmanager
+def matching(session: SparkSession, store: TableStore, documents: DataFrame) -> Iterator[Outcome]:
+    """Match documents (publication, body) with all subscriptions. Tag paths that are new to the store are learned.
+
+    What comes out is to be used within the context: it stands on tables that are kept only so long.
+    """
+    with keeping() as kept:
+        asked = documents.select("publication", "body")
+        parsed = kept(asked.mapInArrow(sax.stage(store.version), sax.SPARK_SCHEMA))
+        count = _check_names(parsed)
+        probes = probes_of_batch(session, store, parsed, kept)
+        found = candidates(predicates_of(session, store), probes, kept)
+        checked = kept(check(session, store, found))
+        pairs = [_exact(checked), *_verified(checked, asked), *_everywhere(store, asked)]
+        yield Outcome(_distinct(pairs), _rejects(parsed), count)
+
+
+def probes_of_batch(session: SparkSession, store: TableStore, parsed: DataFrame, kept: Kept) -> Probes:
+    """What the parsed documents ask the tables, once their tag paths are known."""
+    nodes = parsed.filter("tagpath is not null")
+    store.learn(row.tagpath for row in nodes.select("tagpath").distinct().collect())
+    result = sax_parse_result(nodes, store.table(session, "tagpath_map"))
+    events = parsed.filter("tagpath is null and problem is null").select("event_id")
+    return probes_of(events, result, store.table(session, "path_match"), kept)
+
+
+def predicates_of(session: SparkSession, store: TableStore) -> Predicates:
+    chained, unrolled = (store.table(session, name) for name in ("query_predicate", "predicate_unroll"))
+    repeats = len(store.version.files.get("query_predicate", ())) > 1
+    return Predicates(store.layout, chained, unrolled, repeats)
+
+
+def check(session: SparkSession, store: TableStore, found: DataFrame) -> DataFrame:
+    """The candidates whose subscription is still there and whose branches meet (Op12 of figure 3.9)."""
+    meetings = living(session, store, "query_branchpoint")
+    met = found.join(meetings, "sub_id").withColumn(
+        "branches", F.expr("IF(branchpoint_info IS NULL, NULL, branches)")
+    )
+    columns = ["event_id", "subscription", "text", "branchpoint_info", "branches"]
+    few = met.select(columns).coalesce(int(session.conf.get("spark.sql.shuffle.partitions")))
+    return few.mapInArrow(checking.check_branches(store.version), checking.CHECKED)
+
+
+def _check_names(parsed: DataFrame) -> int:
+    """How many documents there are. Two of one name would be taken for one, so that is refused."""
+    documents = parsed.filter("tagpath is null").groupBy("event_id").count()
+    found = documents.agg(F.sum("count"), F.max("count"), F.max_by("event_id", "count"))
+    count, most, name = found.collect()[0]
+    if count and most > 1:
+        raise InputError("two publications have the same id", received=repr(name))
+    return count or 0
+
+
+def _rejects(parsed: DataFrame) -> DataFrame:
+    refused = parsed.filter("problem is not null")
+    return refused.select(F.col("event_id").alias("publication"), "problem")
+
+
+def _exact(checked: DataFrame) -> DataFrame:
+    return checked.filter("text is null").select("event_id", "subscription")
+
+
+def _verified(checked: DataFrame, documents: DataFrame) -> Iterator[DataFrame]:
+    """Of what joins cannot decide, what the definition says: each document is read once for all its candidates."""
+    undecided = checked.filter("text is not null")
+    if not undecided.count():
+        return
+    each = undecided.distinct().groupBy("event_id")
+    wanted = each.agg(F.collect_list(F.struct("subscription", "text")).alias("wanted"))
+    bodies = documents.withColumnRenamed("publication", "event_id")
+    asked = bodies.join(wanted, "event_id").select("event_id", "body", "wanted")
+    yield asked.mapInArrow(checking.verify(), checking.PAIRS)
+
+
+def _everywhere(store: TableStore, documents: DataFrame) -> Iterator[DataFrame]:
+    """What the joins have no hold on, asked of every document."""
+    if store.version.files.get("query_everywhere"):
+        yield documents.mapInArrow(checking.verify_everywhere(store.version), checking.PAIRS)
+
+
+def _distinct(pairs: Iterable[DataFrame]) -> DataFrame:
+    together = reduce(DataFrame.unionByName, pairs)
+    return together.distinct().withColumnRenamed("event_id", "publication")
