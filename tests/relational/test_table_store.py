@@ -1,0 +1,206 @@
+"""Adding and removing subscriptions: each touches its own rows only; garbage is collected."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.relational.test_plans import found, table
+from tidings.errors import IdTaken, InputError
+from tidings.relational import table_store
+from tidings.relational.garbage import collect_garbage
+from tidings.relational.known_paths import KnownPaths
+from tidings.relational.table_store import TableStore
+from tidings.relational.tables import TABLES, Layout, Plan, path_id
+
+LAYOUTS = [Layout(Plan.SHARE), Layout(Plan.SHARE_BUCKET, buckets=2), Layout(Plan.UNROLL, unroll=2)]
+TEXTS = {
+    "s1": "/a/b = 'v' and /a//c > 1 and /a/d > 2",
+    "s2": "/a/b = 'v' and /a//c > 1 and /a/d > 3",
+    "s3": "//b[c and d = 1]",
+    "s4": "not(//b)",
+}
+TAGS = ["/a", "/a/b", "/a/b/c", "/a/d"]
+
+
+@pytest.fixture(params=LAYOUTS, ids=lambda layout: layout.plan.value)
+def store(request, tmp_path):
+    return TableStore.create(tmp_path / "tables", request.param)
+
+
+def files(store):
+    """What each Parquet file of the tables holds, by name."""
+    folder = table_store.Path(store.version.folder)
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*.parquet")
+    }
+
+
+def rows(store, name):
+    return store.version.rows(name).to_pylist()
+
+
+def test_adding_touches_no_other_rows(store):
+    store.add(None, table({id: TEXTS[id] for id in ("s1", "s3", "s4")}))
+    store.learn(TAGS)
+    before = files(store)
+    store.add(None, table({"s2": TEXTS["s2"]}))
+    after = files(store)
+    assert {name: after[name] for name in before} == before
+    new = {name: pq.read_table(f"{store.version.folder}/{name}") for name in after.keys() - before.keys()}
+    kinds = {name.split("/")[0] for name in new}
+    assert kinds <= {"query_branchpoint", "query_predicate", "predicate_unroll", "predicate_bucket"}
+    for name, held in new.items():
+        if name.startswith("query_branchpoint"):
+            assert held["subscription"].to_pylist() == ["s2"]
+
+
+def test_removing_writes_a_tombstone_and_nothing_else(store):
+    store.add(None, table(TEXTS))
+    before = files(store)
+    assert store.remove(["s1", "nobody", "s4"]) == 2
+    after = files(store)
+    (new,) = after.keys() - before.keys()
+    assert {name: after[name] for name in before} == before
+    assert new.startswith("tombstone/")
+    assert pq.read_table(f"{store.version.folder}/{new}")["subscription"].to_pylist() == ["s1", "s4"]
+    assert sorted(store.alive()) == ["s2", "s3"]
+
+
+def test_an_id_can_be_used_again_after_it_was_removed(store):
+    store.add(None, table({"s1": TEXTS["s1"]}))
+    with pytest.raises(IdTaken, match="'s1'"):
+        store.add(None, table({"s1": TEXTS["s2"]}))
+    store.remove(["s1"])
+    store.add(None, table({"s1": TEXTS["s2"]}))
+    assert store.alive(["s1"]) == ["s1"]
+
+
+def test_removing_nobody_changes_nothing(store):
+    before = store.version
+    assert store.remove(["nobody"]) == 0
+    assert store.version == before
+
+
+def test_paths_match_whichever_comes_first(tmp_path):
+    """New linear paths meet known tag paths, new tag paths known linear paths: the tables are the same."""
+    first, second = (TableStore.create(tmp_path / name) for name in ("first", "second"))
+    first.add(None, table(TEXTS))
+    first.learn(TAGS)
+    second.learn(TAGS[:2])
+    second.add(None, table({"s3": TEXTS["s3"]}))
+    second.learn(TAGS)
+    second.add(None, table({id: TEXTS[id] for id in ("s1", "s2", "s4")}))
+    for name in ("tagpath_map", "path_match", "tagpath_brinfo", "query_linear_path", "linearpath_brinfo"):
+        assert sorted(map(str, rows(first, name))) == sorted(map(str, rows(second, name))), name
+    assert {"tagpath_id": path_id("/a/b/c"), "linearpath_id": path_id("/a//c")} in rows(first, "path_match")
+
+
+def test_what_is_known_is_not_written_again(store):
+    store.add(None, table(TEXTS))
+    store.learn(TAGS)
+    before = store.version
+    store.learn(TAGS)
+    assert store.version == before
+
+
+def test_tables_are_found_again(store):
+    store.add(None, table(TEXTS))
+    store.learn(TAGS)
+    again = TableStore.open(store.version.folder)
+    assert (again.version, again.layout) == (store.version, store.layout)
+    assert again.version.files == store.version.files
+    assert again.known == store.known == KnownPaths.read(store.version)
+
+
+def test_places_that_are_taken_or_empty(store, tmp_path):
+    with pytest.raises(InputError, match="already"):
+        TableStore.create(store.version.folder)
+    with pytest.raises(InputError, match="no tables"):
+        TableStore.open(tmp_path)
+
+
+def test_a_change_that_cannot_be_written_did_not_happen(store, monkeypatch):
+    store.add(None, table({"s1": TEXTS["s1"]}))
+    before = store.version
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(table_store, "write_tables", full)
+        with pytest.raises(OSError, match="No space"):
+            store.learn(TAGS)
+    assert store.version == before
+    store.learn(TAGS)
+    assert len(rows(store, "tagpath_map")) == len(TAGS)
+
+
+BODIES = {
+    "one": b"<a><b>v</b><c>5</c><d>9</d></a>",
+    "two": b"<a><b>v</b><c>5</c><d>3</d></a>",
+    "three": b"<x><b><c/><d>1</d></b></x>",
+    "four": b"<x/>",
+}
+PAIRS = {("one", "s1"), ("one", "s2"), ("two", "s1"), ("three", "s3"), ("four", "s4")}
+
+
+@pytest.mark.spark
+def test_edits_count_from_the_next_batch_on(session, tmp_path):
+    store = TableStore.create(tmp_path / "tables", Layout(Plan.UNROLL, unroll=1))
+    store.add(session, table({id: TEXTS[id] for id in ("s1", "s4")}))
+    assert found(session, store, BODIES) == {pair for pair in PAIRS if pair[1] in ("s1", "s4")}
+    store.add(session, table({id: TEXTS[id] for id in ("s2", "s3")}))
+    assert found(session, store, BODIES) == PAIRS
+    store.remove(["s1", "s4"])
+    assert found(session, store, BODIES) == {pair for pair in PAIRS if pair[1] in ("s2", "s3")}
+    store.add(session, table({"s1": TEXTS["s3"]}))
+    assert found(session, store, BODIES) == {("one", "s2"), ("three", "s3"), ("three", "s1")}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("layout", LAYOUTS[1:], ids=lambda layout: layout.plan.value)
+def test_garbage(session, tmp_path, layout):
+    """What only the removed subscription used is gone; what it shared is still there; the answers are the same."""
+    store = TableStore.create(tmp_path / "tables", layout)
+    for id, text in TEXTS.items():
+        store.add(session, table({id: text}))
+    store.add(session, table({"s5": "//x[y = 1]/z = 2"}))
+    store.learn([*TAGS, "/x/y"])
+    store.remove(["s1", "s4", "s5"])
+    collect_garbage(session, store)
+    assert sorted(store.alive()) == ["s2", "s3"]
+    assert {row["linearpath"] for row in rows(store, "query_linear_path")} == {
+        *{"/a/b", "/a//c", "/a/d"},
+        *{"//b/c", "//b/d"},
+    }
+    assert {row["brinfo"] for row in rows(store, "linearpath_brinfo")} == {"bp#1=1"}
+    assert path_id("/x/y") not in {row["tagpath_id"] for row in rows(store, "tagpath_map")}
+    chains = rows(store, "query_predicate")
+    assert len({row["chain_id"] for row in chains}) == len(chains)
+    listed = {name for names in store.version.files.values() for name in names}
+    assert files(store).keys() == listed
+    assert all(store.version.rows(name).schema.names == schema.names for name, schema in TABLES.items())
+    store.add(session, table({"s1": TEXTS["s1"]}))
+    assert found(session, store, BODIES) == {pair for pair in PAIRS if pair[1] in ("s1", "s2", "s3")}
+
+
+@pytest.mark.spark
+def test_many_subscriptions_are_taken_apart_by_tasks(session, tmp_path, monkeypatch):
+    """Tasks and the driver write the same rows."""
+    texts = {f"s{n}": f"/a/b = 'v{n % 7}' and /a/c > {n}" for n in range(40)} | {
+        "bad": "/a[",
+        "no": "not(/a)",
+    }
+    here, there = (TableStore.create(tmp_path / name) for name in ("here", "there"))
+    mine = here.add(session, table(texts))
+    monkeypatch.setattr(table_store, "FEW", 10)
+    theirs = there.add(session, table(texts))
+    assert mine.taken == theirs.taken == 41
+    assert [each.id for each in mine.rejects] == [each.id for each in theirs.rejects] == ["bad"]
+    for name in TABLES:
+        distinct = [{str(row) for row in rows(store, name)} for store in (here, there)]
+        assert distinct[0] == distinct[1], name
