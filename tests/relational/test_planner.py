@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tidings.relational.planner import Choice, Engine, Sizes, choose, sizes_of
-from tidings.relational.rows import alternatives_of
 from tidings.relational.tables import Layout, Plan
+from tidings.relational.templates import asked_by
 
 GB = 1_000_000_000
 MIXED = Sizes(100_000_000, 5.0, 8, 0.0, 0.5)
@@ -61,7 +61,7 @@ def test_what_is_asked_for_is_kept_to():
 
 def test_sizes_of_a_sample():
     texts = ["/a/b = 'v' and /a/c > 1", "/a/b = 'v'", "/a/c > 1 or /a/d < 2", "not(/a)"]
-    sizes = sizes_of([alternatives_of(text) for text in texts], 400)
+    sizes = sizes_of([asked_by(text) for text in texts], 400)
     assert sizes == Sizes(400, 5 / 4, 2, 0.5, 0.5)
 
 

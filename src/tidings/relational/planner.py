@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidings.relational.branches import EQUAL, RANGES, Alternative
+from tidings.relational.branches import EQUAL, RANGES
+from tidings.relational.predicates import Asked
 from tidings.relational.tables import Layout, Plan
 
 BASE_BYTES, PREDICATE_BYTES = 120, 60
@@ -52,19 +53,20 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen, and why; with the index there is no layout."""
+    """What was chosen, and why; with the index there is no layout. What goes without saying is no news."""
 
     engine: Engine
     why: str
     layout: Layout | None = None
+    is_news: bool = True
 
 
-def sizes_of(sample: Iterable[Sequence[Alternative]], subscriptions: int) -> Sizes:
+def sizes_of(sample: Iterable[Sequence[Asked]], subscriptions: int) -> Sizes:
     """The sizes of so many subscriptions, judged by some of them."""
-    chains = [alternative.branches for each in sample for alternative in each if alternative.branches]
+    chains = [predicates for each in sample for predicates, _ in each if predicates]
     if not chains:
         return Sizes(subscriptions, 0.0, 0, 0.0, 0.0)
-    firsts = [(chain[0].path, chain[0].operator, chain[0].literal) for chain in chains]
+    firsts = [chain[0][:4] for chain in chains]
     seen: dict[object, int] = {}
     for first in firsts:
         seen[first] = seen.get(first, 0) + 1
@@ -73,7 +75,7 @@ def sizes_of(sample: Iterable[Sequence[Alternative]], subscriptions: int) -> Siz
         subscriptions,
         sum(lengths) / len(chains),
         max(lengths),
-        sum(operator in RANGES for _, operator, _ in firsts) / len(chains),
+        sum(first[1] in RANGES for first in firsts) / len(chains),
         sum(first[1] == EQUAL and seen[first] > 1 for first in firsts) / len(chains),
     )
 
@@ -83,8 +85,8 @@ def choose(sizes: Sizes, memory: int, engine: Engine | None = None, plan: Plan |
     room = memory * SHARE_OF_MEMORY
     if engine is None and plan is None:
         fits = sizes.index_bytes <= room
-        what = f"{sizes.subscriptions:,} subscriptions take about {_shown(sizes.index_bytes)} in an index"
-        limit = f"of the {_shown(memory)} that are free"
+        what = f"{sizes.subscriptions:,} subscriptions take about {shown_size(sizes.index_bytes)} in an index"
+        limit = f"of the {shown_size(memory)} that are free"
         if fits:
             return Choice(Engine.INDEX, f"index: {what}, which is less than half {limit}")
         chosen = _plan(sizes)
@@ -126,7 +128,7 @@ def _layout(plan: Plan, sizes: Sizes) -> Layout:
     return Layout(plan, unroll=min(max(sizes.longest, 1), LONGEST_ROW))
 
 
-def _shown(size: float) -> str:
+def shown_size(size: float) -> str:
     """A size for people: `1.2 GB`."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1_000 or unit == "GB":

@@ -1,0 +1,160 @@
+"""The batch job by joins: a file of XPaths, files of XML, Parquet out. The same request and result as `spark.batch`.
+
+    summary = run(session, Request("subs.jsonl", "documents/", "matches.parquet"), Layout(Plan.UNROLL))
+
+The driver takes the subscriptions apart into tables beside the result, matches all documents with them in one batch,
+and moves what was written into place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+from time import perf_counter
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import DataFrame, SparkSession
+
+from tidings.errors import DecodeProblem, SubscriptionError
+from tidings.model import Reject
+from tidings.relational.matching import Outcome, matching
+from tidings.relational.table_store import TableStore
+from tidings.relational.tables import Layout
+from tidings.relational.templates import LANGUAGE
+from tidings.spark.batch import Built, Listener, Request, Summary, check, tell
+from tidings.spark.blocks import Unreadable, read
+from tidings.spark.chunks import ChunkList, plan
+from tidings.spark.locations import Location
+from tidings.spark.output import Report
+from tidings.spark.results import publish, working_folder, write_rejects
+from tidings.spark.subscription_file import read_subscriptions
+
+READ = "publication string, body binary, problem string"
+REJECTS = "rejects-00000-relational.jsonl"
+
+
+def run(session: SparkSession, request: Request, layout: Layout, listener: Listener | None = None) -> Summary:
+    """Match all documents with all subscriptions. `listener` hears when the tables are written."""
+    began = perf_counter()
+    check(request)
+    out = Location.of(request.out)
+    with working_folder(out) as work, _tables_folder(request, work) as folder:
+        store, built, refused = _build(session, request, folder, layout)
+        tell(listener, built)
+        files = _documents(session, request.publications, work)
+        with matching(session, store, files.filter("problem is null")) as outcome:
+            reports = [*_pairs(outcome, work), _rejects(outcome, files, work)]
+            documents = outcome.documents
+        publish(work, out, reports, request.force)
+        seconds = perf_counter() - began
+        examples = write_rejects(request.rejects, refused, work, reports)
+    matches, rejects = (sum(getattr(each, name) for each in reports) for name in ("matches", "rejects"))
+    match_seconds = seconds - built.seconds
+    return Summary(built, documents, matches, len(refused), rejects, match_seconds, seconds, {}, examples)
+
+
+@contextmanager
+def _tables_folder(request: Request, work: Location) -> Iterator[Path]:
+    """Where the tables stand while the job runs: in a folder that all executors see."""
+    place = (request.segments or Path(work.path)).absolute() / f"tables-{uuid4().hex[:8]}"
+    try:
+        yield place
+    finally:
+        rmtree(place, ignore_errors=True)
+
+
+def _build(
+    session: SparkSession, request: Request, folder: Path, layout: Layout
+) -> tuple[TableStore, Built, list[Reject]]:
+    began = perf_counter()
+    given = read_subscriptions(request.subscriptions)
+    store = TableStore.create(folder, layout)
+    ours = given.subscriptions.filter(pc.equal(given.subscriptions["language"], LANGUAGE))
+    added = store.add(session, ours)
+    size = sum(path.stat().st_size for path in Path(folder).glob("*/*.parquet"))
+    files = sum(map(len, store.version.files.values()))
+    built = Built(added.taken, files, size / added.taken if added.taken else 0.0, perf_counter() - began)
+    return store, built, [*given.rejects, *_others(given.subscriptions), *added.rejects]
+
+
+def _others(subscriptions: Any) -> Iterator[Reject]:
+    """Subscriptions in other languages: the tables hold paths only."""
+    others = subscriptions.filter(pc.not_equal(subscriptions["language"], LANGUAGE))
+    for row in others.select(["id", "language"]).to_pylist():
+        problem = SubscriptionError(
+            "the relational engine does not know this language",
+            received=repr(row["language"]),
+            accepted=LANGUAGE,
+            hint="--engine index knows all languages",
+        )
+        yield Reject("subscription", row["id"], problem.message(), problem.facts())
+
+
+def _documents(session: SparkSession, publications: str | Path, work: Location) -> DataFrame:
+    """The files of a folder: a document each, read by tasks."""
+    chunks = plan(publications)
+    held = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
+    numbers = session.range(0, len(chunks), 1, len(chunks))
+    return numbers.mapInArrow(_reading(Location.of(publications).uri, held), READ)
+
+
+def _reading(publications: str, held: ChunkList) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function for `mapInArrow`: numbers of chunks in, documents out, and files that cannot be read."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        files = Location(publications).files
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for block in read(files, held.read(number)):
+                    yield _unreadable(block) if isinstance(block, Unreadable) else _whole(block)
+
+    return run
+
+
+def _whole(block: Any) -> Any:
+    data = memoryview(block.buffer)
+    bodies = [bytes(data[a:b]) for a, b in zip(block.starts, block.ends, strict=True)]
+    return _batch(block.names().to_pylist(), bodies, [None] * len(bodies))
+
+
+def _unreadable(block: Unreadable) -> Any:
+    problem = DecodeProblem(block.reason)
+    return _batch([block.file], [b""], [json.dumps({"reason": problem.headline(), "facts": problem.facts()})])
+
+
+def _batch(names: list[str], bodies: list[bytes], problems: Sequence[str | None]) -> Any:
+    columns = [pa.array(names, pa.string()), pa.array(bodies, pa.binary()), pa.array(problems, pa.string())]
+    return pa.RecordBatch.from_arrays(columns, ["publication", "body", "problem"])
+
+
+def _pairs(outcome: Outcome, work: Location) -> Iterator[Report]:
+    """Let Spark write the pairs, and give a report for each file."""
+    outcome.pairs.write.parquet(f"{work.uri}/pairs")
+    written = work.files.get_file_info(fs.FileSelector(f"{work.path}/pairs"))
+    for number, info in enumerate(
+        sorted(info.path for info in written if info.base_name.endswith(".parquet"))
+    ):
+        name = f"part-{number:05d}-{uuid4().hex[:12]}.parquet"
+        rows = pq.read_metadata(info, filesystem=work.files).num_rows
+        work.files.move(info, f"{work.path}/{name}")
+        yield Report(number, 0, matches=rows, matches_file=name)
+
+
+def _rejects(outcome: Outcome, files: DataFrame, work: Location) -> Report:
+    """Write what was refused of the documents, a line each."""
+    unread = files.filter("problem is not null").select("publication", "problem")
+    count = 0
+    with work.files.open_output_stream(f"{work.path}/{REJECTS}") as lines:
+        for row in outcome.rejects.unionByName(unread).toLocalIterator():
+            said = {"what": "publication", "id": row.publication, "file": row.publication}
+            lines.write(json.dumps(said | json.loads(row.problem)).encode() + b"\n")
+            count += 1
+    return Report(0, 0, rejects=count, rejects_file=REJECTS)

@@ -1,0 +1,77 @@
+"""The batch job by joins: files in, the same result as the index job writes."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.relational import corpus
+from tidings.relational.job import run
+from tidings.relational.tables import Layout, Plan
+from tidings.spark.batch import Built, Request
+
+pytestmark = pytest.mark.spark
+
+
+def write_subscriptions(path, texts):
+    rows = [{"id": id, "subscriber": "ana", "language": "xpath", "text": text} for id, text in texts.items()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_files(session, tmp_path):
+    bodies, texts = corpus.stocks(20, 30, 5)
+    folder = tmp_path / "documents"
+    (folder / "deep").mkdir(parents=True)
+    named = {
+        f"deep/{name}.xml" if n % 2 else f"{name}.xml": body for n, (name, body) in enumerate(bodies.items())
+    }
+    for name, body in named.items():
+        (folder / name).write_bytes(body)
+    write_subscriptions(tmp_path / "subs.jsonl", texts)
+    heard = []
+    out = tmp_path / "matches.parquet"
+    summary = run(session, Request(tmp_path / "subs.jsonl", folder, out), Layout(Plan.UNROLL), heard.append)
+    rows = pq.read_table(out)
+    assert rows.column_names == ["publication", "subscription"]
+    pairs = [(row["publication"], row["subscription"]) for row in rows.to_pylist()]
+    assert set(pairs) == corpus.expected(named, texts)
+    assert len(pairs) == len(set(pairs)) == summary.matches > 0
+    assert (summary.events, summary.rejects) == (20, 0)
+    assert isinstance(heard[0], Built) and heard[0].subscriptions == 30
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["documents", "matches.parquet", "subs.jsonl"]
+    assert (out / "_SUCCESS").exists()
+
+
+def test_what_is_refused_is_listed(session, tmp_path):
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "good.xml").write_bytes(b"<a><b>1</b></a>")
+    (folder / "bad.xml").write_bytes(b"<a><b>1</a>")
+    write_subscriptions(tmp_path / "subs.jsonl", {"s1": "//b = 1", "s2": "//b[2]"})
+    with (tmp_path / "subs.jsonl").open("a") as file:
+        file.write('{"id": "s3", "subscriber": "bob", "text": "price < 5"}\nnot json\n')
+    rejects = tmp_path / "rejects.jsonl"
+    summary = run(
+        session, Request(tmp_path / "subs.jsonl", folder, tmp_path / "out", rejects), Layout(Plan.SHARE)
+    )
+    listed = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert [(each["what"], each["id"]) for each in listed] == [
+        ("subscription", "subs.jsonl:4"),
+        ("subscription", "s3"),
+        ("subscription", "s2"),
+        ("publication", "bad.xml"),
+    ]
+    assert (summary.rejected_subscriptions, summary.rejected_publications) == (3, 1)
+    assert pq.read_table(tmp_path / "out").to_pylist() == [{"publication": "good.xml", "subscription": "s1"}]
+
+
+def test_nothing_matches(session, tmp_path):
+    (tmp_path / "d.xml").write_bytes(b"<a/>")
+    write_subscriptions(tmp_path / "subs.jsonl", {"s1": "//b"})
+    out = tmp_path / "out"
+    summary = run(
+        session, Request(tmp_path / "subs.jsonl", tmp_path / "d.xml", out), Layout(Plan.SHARE_BUCKET)
+    )
+    assert (summary.matches, pq.read_table(out).column_names) == (0, ["publication", "subscription"])
