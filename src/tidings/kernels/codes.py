@@ -49,12 +49,15 @@ class NumberCodec(NamedTuple):
 class StringCodec(NamedTuple):
     """String constants by column, sorted, with an open-addressing table of their hashes.
 
-    `ordered` columns have comparisons by order; in the others a miss needs no search.
+    `longest` is the length of the longest: whatever is longer need not be hashed. `ordered` columns have comparisons by
+    order; in the others a miss needs no search. Columns that are only asked for `equals` have no use for misses at all.
     """
 
     start: I64
     count: I64
+    longest: I64
     ordered: U8
+    equals: U8
     offsets: I64
     data: U8
     slot_start: I64
@@ -131,13 +134,21 @@ def dense_code(low: int, count: int, integer: int) -> Any:
 
 @inlined
 def find_string(codec: StringCodec, column: int, text: Any, start: int, length: int) -> int:
-    """The number of the constant equal to the text, or -1. A hash leads there; the bytes decide."""
-    if codec.count[column] == 0:
+    """The number of the constant equal to the text, or -1."""
+    if length > codec.longest[column]:
+        return -1
+    return find_hashed(codec, column, text, start, length, hash_bytes(text, start, length))
+
+
+@inlined
+def find_hashed(codec: StringCodec, column: int, text: Any, start: int, length: int, hashed: Any) -> int:
+    """The same for a text whose hash is known. The hash leads there; the bytes decide."""
+    if length > codec.longest[column]:
         return -1
     mask = codec.slot_mask[column]
     base = codec.slot_start[column]
     first = codec.start[column]
-    slot = np.int64(hash_bytes(text, start, length) & np.uint64(mask))
+    slot = np.int64(hashed & np.uint64(mask))
     while True:
         number = codec.slots[base + slot]
         if number < 0:
@@ -168,8 +179,8 @@ def fill_slots(codec: StringCodec, column: int) -> None:
 
 
 @inlined
-def string_code(codec: StringCodec, column: int, text: Any, start: int, length: int) -> int:
-    number = find_string(codec, column, text, start, length)
+def string_code(codec: StringCodec, column: int, text: Any, start: int, length: int, hashed: Any) -> int:
+    number = find_hashed(codec, column, text, start, length, hashed)
     if number >= 0:
         return STRING_CODES + 2 * number + 1
     if not codec.ordered[column]:

@@ -21,6 +21,7 @@ from tidings.kernels.codes import (
 )
 from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.dtypes import I32, I64, U8
+from tidings.kernels.hashing import hash_bytes
 from tidings.kernels.instants import NO_INSTANT, read_instant
 from tidings.kernels.tries import Trie, child, step
 
@@ -113,17 +114,23 @@ def encode(atoms: AtomArrays, codecs: Codecs, marks: Marks, out: Coded, begin: i
                 out.code[at] = dense_code(atoms.dense_low[path], atoms.dense_count[path], atoms.payload[a])
                 at += 1
                 continue
+            is_hashed, hashed = False, np.uint64(0)
             for c in range(atoms.column_start[path], atoms.column_start[path + np.uint32(1)]):
                 column = atoms.columns[c]
                 aspect = codecs.aspect[column]
+                asked = aspect == VALUE and atoms.kind[a] == STRING and not is_hashed
+                if asked and atoms.length[a] <= codecs.strings.longest[column]:
+                    is_hashed, hashed = True, hash_bytes(atoms.text, atoms.payload[a], atoms.length[a])
                 if aspect <= INSTANT:
                     if at >= room:
                         return row, several
-                    several |= marks.column[column] == marks.tick + row
-                    marks.column[column] = marks.tick + row
-                    code = _value_code(atoms, codecs, column, a) if aspect == VALUE else 0
+                    code = _value_code(atoms, codecs, column, a, hashed) if aspect == VALUE else 0
                     if aspect == INSTANT:
                         code = _moment_code(atoms, codecs, column, a)
+                    if code & 1 == 0 and codecs.strings.equals[column]:
+                        continue
+                    several |= marks.column[column] == marks.tick + row
+                    marks.column[column] = marks.tick + row
                     out.column[at] = column
                     out.code[at] = code
                     at += 1
@@ -150,7 +157,7 @@ def encode(atoms: AtomArrays, codecs: Codecs, marks: Marks, out: Coded, begin: i
 
 
 @inlined
-def _value_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
+def _value_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int, hashed: Any) -> int:
     kind, payload = atoms.kind[a], atoms.payload[a]
     if kind == INTEGER:
         if codecs.numbers.mode[column] == DENSE_NUMBERS:
@@ -160,7 +167,7 @@ def _value_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
     if kind == DOUBLE:
         return number_code(codecs.numbers, column, atoms.double[a], 0)
     if kind == STRING:
-        return string_code(codecs.strings, column, atoms.text, payload, atoms.length[a])
+        return string_code(codecs.strings, column, atoms.text, payload, atoms.length[a], hashed)
     return BOOLEAN_CODES + 2 * payload + 1
 
 

@@ -55,6 +55,7 @@ class ColumnConstants:
     column: Column
     ordered: bool = False
     keyed: bool = False
+    equals: bool = True
     lots: dict[Kind, list[Literals]] = field(default_factory=lambda: {kind: [] for kind in Kind})
     dense_low: int | None = None
     dense_count: int = 0
@@ -169,7 +170,7 @@ def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domai
     return Codecs(
         aspect=np.array([c.column.aspect for c in columns], np.uint8),
         numbers=_number_codec(columns),
-        strings=string_codec(named, [c.ordered for c in columns]),
+        strings=string_codec(named, [c.ordered for c in columns], [c.equals for c in columns]),
         instants=code.InstantCodec(
             start=starts_of([len(c.instants) for c in columns])[:-1],
             count=np.array([len(c.instants) for c in columns], np.int64),
@@ -234,7 +235,9 @@ def _named_strings(column: ColumnConstants, domains: Mapping[str, Domain]) -> pa
     return pa.array([], pa.binary())
 
 
-def string_codec(named: Sequence[pa.Array], ordered: Sequence[bool]) -> code.StringCodec:
+def string_codec(
+    named: Sequence[pa.Array], ordered: Sequence[bool], equals: Sequence[bool]
+) -> code.StringCodec:
     """The arrays kernels read, from the different strings of each column, sorted where they are `ordered`."""
     counts = [len(strings) for strings in named]
     sizes = [1 << max(1, (2 * count - 1).bit_length()) if count else 0 for count in counts]
@@ -242,7 +245,9 @@ def string_codec(named: Sequence[pa.Array], ordered: Sequence[bool]) -> code.Str
     codec = code.StringCodec(
         start=starts_of(counts)[:-1],
         count=np.array(counts, np.int64),
+        longest=np.array([_longest(strings) for strings in named], np.int64),
         ordered=np.array(ordered, np.uint8),
+        equals=np.array(equals, np.uint8),
         offsets=offsets,
         data=data,
         slot_start=starts_of(sizes)[:-1],
@@ -253,6 +258,12 @@ def string_codec(named: Sequence[pa.Array], ordered: Sequence[bool]) -> code.Str
         if count:
             code.fill_slots(codec, number)
     return codec
+
+
+def _longest(strings: pa.Array) -> int:
+    """How many bytes the longest string has; -1 if there is none."""
+    longest = pc.max(pc.binary_length(strings)).as_py()
+    return -1 if longest is None else int(longest)
 
 
 def _tries(columns: Sequence[ColumnConstants]) -> tuple[npt.NDArray[np.int64], tries.Trie]:

@@ -23,7 +23,7 @@ from tidings.compiler.plan import ClauseBlock, Compiled, Loose, LooseTest, Opera
 FEW_PATTERNS = 64
 """So few linear paths are all columns."""
 
-COMMON = 1 / 64
+COMMON = 1 / 4
 """Of more, those are that so large a share of the clauses asks about."""
 
 Flags = npt.NDArray[np.bool_]

@@ -102,7 +102,7 @@ class Layout:
             place = ((codes - base) >> 1) * (pairs // span) + (second >> 1)
             counts = np.bincount(place, minlength=pairs)
             self._key_of(kernel.PAIR_KEY, base, span)
-        elif span <= 4 * len(codes) + 1024:
+        elif span <= 16 * len(codes) + 1024:
             counts = np.bincount((codes - base) >> 1, minlength=span)
             self._key_of(kernel.DIRECT_KEY, base, span)
         else:

@@ -93,6 +93,7 @@ def _source(
     if shape.column not in columns:
         columns[shape.column] = ColumnConstants(shape.column)
     held = columns[shape.column]
+    held.equals &= shape.relation in (Relation.EQ, Relation.IN)
     given = (operands.values, operands.upper)
     lots = tuple(
         held.add(literals, shape.kind, shape.relation)

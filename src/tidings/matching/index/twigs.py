@@ -45,14 +45,14 @@ def lay_out(clauses: Clauses, hidden: Hidden) -> tuple[Clauses, kernel.Twigs]:
         word=twigs.words[words],
         star=np.array([star], np.int32),
         space=np.array([name.endswith("}*") for name in twigs.names], np.uint8),
-        strings=string_codec([twigs.strings], [False]),
+        strings=string_codec([twigs.strings], [False], [True]),
     )
     return replace(clauses, subscription=np.arange(len(clauses), dtype=np.int32)), laid
 
 
 def _nothing() -> kernel.Twigs:
     none, flags = np.empty(0, np.int32), np.empty(0, np.uint8)
-    strings = string_codec([pa.array([], pa.binary())], [False])
+    strings = string_codec([pa.array([], pa.binary())], [False], [True])
     return kernel.Twigs(
         none, none, flags, np.zeros(1, np.int64), np.empty(0, np.uint32), none, flags, strings
     )

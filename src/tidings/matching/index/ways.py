@@ -118,9 +118,14 @@ def _is_sparse(left: float, cut: int | None, shares: Shares, is_equality: Flags)
 
 
 def _through_key(clauses: Clauses, reached: Reached, present: float) -> Iterator[Way]:
-    """Clauses reached through the same key columns: rows of fixed width where many are alike, lists for the others."""
+    """Clauses reached through the same key columns: rows of fixed width where many are alike, lists for the others.
+
+    Of documents all are lists: each cluster would be a visit for each of a document's values.
+    """
     tests = clauses.lengths[reached.rows] - (1 if reached.second is None else 2)
-    only = clauses.equalities[reached.rows] == clauses.lengths[reached.rows]
+    only = (clauses.equalities[reached.rows] == clauses.lengths[reached.rows]) & (
+        clauses.twig[reached.rows] < 0
+    )
     alike = np.where(only, tests, -1)
     widths, counts = np.unique(alike[only], return_counts=True)
     for width in widths[counts >= ALIKE_FROM]:
@@ -185,13 +190,19 @@ def _groups(*keys: Numbers) -> Iterator[Numbers]:
 
 def _tiled(clauses: Clauses, ways: Sequence[Way]) -> list[Way]:
     """Ways that would look at too many rows give their clauses to bitmaps, all to the same, if those are worth it."""
-    costly = [_sifted(clauses, way.rows).cost < way.estimate.cost for way in ways]
+    costly = [_is_dear(clauses, way) for way in ways]
     pool = [way.rows for way, dear in zip(ways, costly, strict=True) if dear]
     rows = np.concatenate([np.empty(0, np.int64), *pool])
     if len(rows) < TILES_FROM:
         return list(ways)
     kept = [way for way, dear in zip(ways, costly, strict=True) if not dear]
     return [*kept, Way(TILES, rows, _sifted(clauses, rows))]
+
+
+def _is_dear(clauses: Clauses, way: Way) -> bool:
+    """Whether bitmaps would be cheaper. Documents have many values in a column, which bitmaps are not made for."""
+    events = bool((clauses.twig[way.rows] < 0).all())
+    return events and _sifted(clauses, way.rows).cost < way.estimate.cost
 
 
 def _sifted(clauses: Clauses, rows: Numbers) -> Estimate:
