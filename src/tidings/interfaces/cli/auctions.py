@@ -16,6 +16,7 @@ class Wish(NamedTuple):
 
     subscriber: str
     text: str
+    language: str = "predicates"
 
 
 WISHES = (
@@ -26,6 +27,16 @@ WISHES = (
 )
 LATER_WISH = Wish("ed", "title contains 'clock' and exists maker.city")
 WRONG_WISH = Wish("ana", "furniture_category is a 'dining room' and prise < 200")
+PATH_WISH = Wish("ed", '//lot[contains(title, "clock") and estimate < 500]', "xpath")
+CATALOGUE = """<?xml version="1.0"?>
+<catalogue house="Graz">
+  <lot number="1"><title>long-case clock</title><estimate>900</estimate></lot>
+  <lot number="2"><title>cuckoo clock</title><estimate>320</estimate></lot>
+  <lot number="3"><title>ship in a bottle</title><estimate>60</estimate></lot>
+</catalogue>
+"""
+"""A document: it is matched as a whole, and both parts of the wish must hold of the same lot."""
+
 REFUSED_ITEM = {"event_type": ["antiques", "furniture"], "price": 100, "quantity": 1, "period": "XVIII"}
 
 Item = dict[str, Any]

@@ -76,6 +76,8 @@ def _set_the_scene(tidings: Tidings) -> None:
     _title("A second publisher joins, with things nobody could foresee")
     _extend(tidings, auctions.CURIOSITIES)
     _subscribe(tidings, auctions.LATER_WISH)
+    _title("An auction house publishes catalogues in XML; subscriptions to documents are XPaths")
+    _subscribe(tidings, auctions.PATH_WISH)
 
 
 def _extend(tidings: Tidings, name: str) -> None:
@@ -86,9 +88,10 @@ def _extend(tidings: Tidings, name: str) -> None:
 
 
 def _subscribe(tidings: Tidings, wish: auctions.Wish) -> None:
-    _typed("subscribe", "--as", wish.subscriber, wish.text)
+    language = () if wish.language == "predicates" else ("--language", wish.language)
+    _typed("subscribe", "--as", wish.subscriber, *language, wish.text)
     try:
-        made = tidings.subscribe(wish.subscriber, wish.text)
+        made = tidings.subscribe(wish.subscriber, wish.text, wish.language)
     except TidingsError as problem:
         output.error(problem, stderr=False)
     else:
@@ -128,6 +131,7 @@ class Auction:
         self._tell("waited for the stream")
         _title(f"More items, and those who asked are told{self.ending}")
         self._refused()
+        self._catalogue(running)
         try:
             for item in items:
                 began = time.monotonic()
@@ -138,6 +142,13 @@ class Auction:
             output.line("")
         counts = ", ".join(f"{count} for {who}" for who, count in self.told.items())
         output.line(f"{output.plural(sum(self.told.values()), 'notification')}: {counts}")
+
+    def _catalogue(self, running: Running) -> None:
+        """One document, through the same journal and the same stream."""
+        placed = self.tidings.publish(auctions.CATALOGUE, media_type="application/xml")
+        output.line((placed.id, "bold"), "a catalogue in XML, with three lots")
+        running.reached(placed.position)
+        self._tell("a document")
 
     def _refused(self) -> None:
         """One item that lacks what antiques and furniture need together: the paper's e2."""
