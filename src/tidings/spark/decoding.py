@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import Atoms, Event
-from tidings.errors import PublicationError
+from tidings.documents import Node
+from tidings.errors import DecodeProblem, PublicationError
 from tidings.matching.index import Index, Matches
-from tidings.publications import event
+from tidings.publications import event, xml
 from tidings.publications.conformity import Conformity
+from tidings.publications.enrichment import (
+    Added,
+    Enrichment,
+    enriched_body,
+    enriched_document,
+    enriched_event,
+    with_documents,
+    with_events,
+)
 from tidings.publications.json_lines import PathTable, decode_many
 from tidings.publications.media_types import DOCUMENTS
-from tidings.publications.xml_columns import TagPaths, decode_documents
+from tidings.publications.xml_columns import DecodedDocuments, TagPaths, decode_documents
 from tidings.schema.event_schema import EventSchema
 
 Bytes = npt.NDArray[np.uint8]
@@ -26,11 +36,22 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Publications as atoms, their ids (null where they have none), and the places of those that were refused."""
+    """Publications as atoms, their ids (null where they have none), and the places of those that were refused.
+
+    `added` is what reference tables add to publications, by place. `plain` are those that are matched without it, since
+    it would make them too large.
+    """
 
     atoms: Atoms
     ids: Any
     rejects: Sequence[tuple[int, PublicationError]]
+    added: Mapping[int, list[Added]] = field(default_factory=dict)
+    plain: Sequence[tuple[int, PublicationError]] = ()
+
+    @property
+    def problems(self) -> Sequence[tuple[int, PublicationError]]:
+        """All that has to be told of."""
+        return [*self.rejects, *self.plain]
 
     def match(self, index: Index) -> Iterator[tuple[npt.NDArray[np.int32], Matches]]:
         """The matches of the publications that were not refused, in parts of bounded size, publications in order.
@@ -49,12 +70,19 @@ class Decoded:
 class Decoder:
     """Decodes events at the paths that somebody asks about, and finds their ids; decodes documents, which have none.
 
-    With an event schema every event is checked against it; one that breaks a rule is refused.
+    With an event schema every event is checked against it; one that breaks a rule is refused. What reference tables add
+    comes afterwards: the schema is about what publishers say.
     """
 
     def __init__(
-        self, paths: Iterable[str], schema: EventSchema | None = None, id_field: str | None = None
+        self,
+        paths: Iterable[str],
+        schema: EventSchema | None = None,
+        id_field: str | None = None,
+        enrichment: Enrichment | None = None,
     ) -> None:
+        self._enrichment = enrichment or Enrichment(())
+        paths = (*paths, *self._enrichment.attributes)
         self._schema = schema
         self._id_field = id_field
         self._conformity = Conformity(schema, paths, id_field) if schema and schema.event_types else None
@@ -64,11 +92,51 @@ class Decoder:
     def decode(self, media_type: str, buffer: Bytes, starts: Integers, ends: Integers) -> Decoded:
         """The publications `buffer[starts[i]:ends[i]]`, all of one media type; one that is refused has no atoms."""
         if media_type in DOCUMENTS:
-            documents = decode_documents(buffer, starts, ends, self._tag_paths)
-            return Decoded(documents.atoms, pa.nulls(len(starts), pa.string()), documents.rejects)
+            return self._documents(buffer, starts, ends)
         found = decode_many(buffer, starts, ends, self._paths, self._id_field, self._conformity)
-        return Decoded(found.atoms, found.ids, found.rejects)
+        added = self._enrichment.found(found.atoms, are_documents=False)
+        atoms = with_events(found.atoms, added) if added else found.atoms
+        return Decoded(atoms, found.ids, found.rejects, added)
 
-    def event(self, body: bytes) -> Event:
+    def _documents(self, buffer: Bytes, starts: Integers, ends: Integers) -> Decoded:
+        found = decode_documents(buffer, starts, ends, self._tag_paths)
+        ids = pa.nulls(len(starts), pa.string())
+        added = self._enrichment.found(found.atoms, are_documents=True)
+        if not added:
+            return Decoded(found.atoms, ids, found.rejects)
+        where = np.array(sorted(added), np.int64)
+        again = self._enriched([_body(buffer, starts[i], ends[i]) for i in where], [added[i] for i in where])
+        plain = [(int(where[i]), _too_much(problem)) for i, problem in again.rejects]
+        which = np.setdiff1d(np.arange(len(where)), [i for i, _ in again.rejects])
+        atoms = with_documents(found.atoms, where[which], again.atoms, which)
+        return Decoded(atoms, ids, found.rejects, {int(i): added[i] for i in where[which]}, plain)
+
+    def _enriched(self, bodies: Sequence[bytes], added: Sequence[list[Added]]) -> DecodedDocuments:
+        """Documents with what is added to them, decoded."""
+        enriched = [enriched_body(body, rows) for body, rows in zip(bodies, added, strict=True)]
+        ends = np.cumsum([len(body) for body in enriched], dtype=np.int64)
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        buffer = np.frombuffer(b"".join(enriched), np.uint8)
+        return decode_documents(buffer, starts, ends, self._tag_paths)
+
+    def event(self, body: bytes, added: Sequence[Added] = ()) -> Event:
         """One event in its readable form, whole."""
-        return event.decode(body, self._schema, self._id_field)
+        return enriched_event(event.decode(body, self._schema, self._id_field), added)
+
+    def document(self, body: bytes, added: Sequence[Added] = ()) -> Node:
+        """One document in its readable form."""
+        return enriched_document(xml.decode(body), added)
+
+
+def _body(buffer: Bytes, start: int, end: int) -> bytes:
+    body: bytes = buffer[start:end].tobytes()
+    return body
+
+
+def _too_much(problem: PublicationError) -> DecodeProblem:
+    """What is said of a document that is matched as it was published. Places are of bytes that nobody has: no place."""
+    return DecodeProblem(
+        f"matched without reference data, because with it {problem.what}",
+        received=problem.received,
+        accepted=problem.accepted,
+    )
