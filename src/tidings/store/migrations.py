@@ -77,6 +77,7 @@ MIGRATIONS = (
             counts("held"),
         ),
     ),
+    Migration(7, "reference tables", (creates(tables.reference_tables), counts("references"))),
 )
 
 

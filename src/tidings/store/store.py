@@ -1,4 +1,4 @@
-"""A store: the journal, subscriptions, notifications, dead letters and the event schema in one database."""
+"""A store: the journal, subscriptions, notifications, dead letters, the event schema and the reference tables."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tidings.store.encoding import Clock, utc
 from tidings.store.journal import Journal
 from tidings.store.migrations import migrate
 from tidings.store.notifications import Notifications
+from tidings.store.references import References
 from tidings.store.schemas import Schemas
 from tidings.store.subscriptions import Subscriptions
 
@@ -24,6 +25,7 @@ class Store:
         self.notifications = Notifications(database, clock)
         self.dead_letters = DeadLetters(database)
         self.schemas = Schemas(database)
+        self.references = References(database)
 
     def close(self) -> None:
         self.database.close()

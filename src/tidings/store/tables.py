@@ -161,3 +161,15 @@ schema_rows = Table(
     Column("detail", Text, nullable=False),
     Column("position", Integer, nullable=False),
 )
+
+# The name `references` is a keyword of SQL.
+reference_tables = Table(
+    "reference_tables",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("file", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("place", Text, nullable=False),
+    Column("fields", Text, nullable=False),
+    Column("version", Whole, nullable=False),
+)
