@@ -27,6 +27,8 @@ from tidings.matching.access import reached_through
 from tidings.model import Notification, Publication, Reject, Subscription
 from tidings.publications.event import publication_id
 from tidings.publications.media_types import JSON, MEDIA_TYPES, Decode
+from tidings.publications.reference_tables import read_file
+from tidings.publications.references import Reference, declare
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
@@ -50,6 +52,17 @@ class Subscribed:
     predicates: int
     reached_through: str
     within: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A reference table that was declared, how many rows it has and the fields in them: None for a table of Spark's,
+    which only the stream reads.
+    """
+
+    reference: Reference
+    rows: int | None
+    adds: tuple[str, ...] | None
 
 
 class Tidings:
@@ -163,6 +176,26 @@ class Tidings:
     def dead_letters(self, after: int = 0, limit: int = 1_000) -> list[DeadLetter]:
         """Publications that could not be used, in the order in which that was found."""
         return self.store.dead_letters.read(after, limit)
+
+    def add_reference(self, name: str, file: str, key: str, on: str, fields: Iterable[str] = ()) -> Declared:
+        """Declare a reference table, or refuse it with the reason; it counts from the stream's next batch on.
+
+        A name that is taken gets the new declaration in place of the old one.
+        """
+        reference = declare(name, file, key, on, fields)
+        rows = None if reference.spark_table else read_file(reference)
+        kept = self.store.references.add(reference)
+        if rows is None:
+            return Declared(kept, None, None)
+        return Declared(kept, len(rows), tuple(dict.fromkeys(field for row in rows for field in row.added)))
+
+    def remove_reference(self, name: str) -> bool:
+        """Withdraw a reference table, and say whether there was one of this name."""
+        return self.store.references.remove(name)
+
+    def references(self) -> Sequence[Reference]:
+        """The reference tables that are declared."""
+        return self.store.references.load()
 
     def schema(self) -> EventSchema:
         """The event schema; empty when there is none."""

@@ -26,6 +26,9 @@ from pyspark.sql import SparkSession
 from tidings.errors import InputError
 from tidings.matching.index import Index
 from tidings.model import Reject
+from tidings.publications.enrichment import Snapshot
+from tidings.publications.reference_tables import stamp
+from tidings.publications.references import Reference
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
 from tidings.spark.batch_task import REPORT, Job, idle, stage
@@ -33,6 +36,7 @@ from tidings.spark.chunks import Chunk, ChunkList, plan
 from tidings.spark.files import list_publications
 from tidings.spark.locations import Location
 from tidings.spark.output import PARTS, Report
+from tidings.spark.references import snapshots
 from tidings.spark.results import (
     check_apart,
     check_free,
@@ -52,7 +56,7 @@ class Request:
     """What is to be matched with what. Paths may be URIs that pyarrow knows (`s3://`, `hdfs://`, `gs://`).
 
     `rejects` is the file for what was refused; `segments` is where the index stands while the job runs (default:
-    beside `out`), a folder that all executors see.
+    beside `out`), a folder that all executors see. `references` are tables that publications are joined with first.
     """
 
     subscriptions: str | Path
@@ -63,6 +67,7 @@ class Request:
     schema: EventSchema | None = None
     force: bool = False
     segments: Path | None = None
+    references: tuple[Reference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,8 @@ def match(session: SparkSession, request: Request, listener: Listener | None = N
             index, built, rejects = _build(request, segments)
             tell(listener, built)
             chunks = planned.result()
-        reports = _run(session, request, index, work, chunks, listener)
+        tables = snapshots(session, request.references, segments / "references")
+        reports = _run(session, request, index, tables, work, chunks, listener)
         publish(work, out, reports, request.force)
         seconds = perf_counter() - began
         examples = write_rejects(request.rejects, rejects, work, reports)
@@ -137,6 +143,9 @@ def check(request: Request) -> None:
     check_free(Location.of(request.out), request.out, request.force)
     check_rejects(request.rejects)
     _beside(request)
+    for reference in request.references:
+        if reference.spark_table is None:
+            stamp(reference)
     list_publications(request.publications)
 
 
@@ -195,6 +204,7 @@ def _run(
     session: SparkSession,
     request: Request,
     index: Index,
+    tables: tuple[Snapshot, ...],
     work: Location,
     chunks: Sequence[Chunk],
     listener: Listener | None,
@@ -204,7 +214,7 @@ def _run(
     publications = Location.of(request.publications).uri
     held = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
     folder = str(index.folder.absolute())
-    job = Job(publications, work.uri, held, folder, index.version, request.id_field, schema)
+    job = Job(publications, work.uri, held, folder, index.version, request.id_field, schema, tables)
     # A partition for each: nothing has to be exchanged.
     numbers = session.range(0, len(chunks), 1, len(chunks))
     reported = numbers.mapInArrow(stage(job), "report string")

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tidings.matching.index import Index
 from tidings.matching.parquet import Dictionary
+from tidings.publications.enrichment import Enrichment, Snapshot
 from tidings.schema.files import load_text
 from tidings.spark.blocks import Block, Unreadable, read
 from tidings.spark.chunks import Chunk, ChunkList
@@ -43,6 +44,7 @@ class Job:
     version: int
     id_field: str
     schema: str | None
+    references: tuple[Snapshot, ...] = ()
 
 
 class Clock:
@@ -93,7 +95,7 @@ def match_chunk(job: Job, number: int, chunk: Chunk) -> Report:
     source, results = Location(job.publications), Location(job.results)
     report = Report(number, chunk.size)
     clock = Clock(report)
-    opened = _opened(job.index, job.version, job.id_field, job.schema)
+    opened = _opened(job.index, job.version, job.id_field, job.schema, job.references)
     with Output(results, report, opened.subscriptions) as output:
         for block in read(source.files, chunk):
             clock.spent_on("scan")
@@ -108,10 +110,13 @@ def match_chunk(job: Job, number: int, chunk: Chunk) -> Report:
 
 
 @lru_cache(maxsize=2)
-def _opened(folder: str, version: int, id_field: str, schema: str | None) -> Opened:
+def _opened(
+    folder: str, version: int, id_field: str, schema: str | None, references: tuple[Snapshot, ...]
+) -> Opened:
     """Kept, because a worker process runs many tasks of a job."""
     index = Index.open(folder, version)
-    decoder = Decoder(index.paths, load_text(schema) if schema else None, id_field)
+    checked = load_text(schema) if schema else None
+    decoder = Decoder(index.paths, checked, id_field, Enrichment(references))
     return Opened(index, decoder, Dictionary(index.ids))
 
 
@@ -119,7 +124,7 @@ def _match_block(opened: Opened, block: Block, output: Output, clock: Clock) -> 
     decoded = opened.decoder.decode(block.media_type, block.buffer, block.starts, block.ends)
     ids = _ids(decoded.ids, block)
     output.report.events += decoded.atoms.count
-    output.refuse(block, ids, decoded.rejects)
+    output.refuse(block, ids, decoded.problems)
     clock.spent_on("decode")
     for places, matches in decoded.match(opened.index):
         clock.spent_on("match")

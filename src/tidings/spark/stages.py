@@ -31,7 +31,7 @@ from tidings.matching import documents
 from tidings.matching.explain import explain
 from tidings.matching.index import Index
 from tidings.model import Reason
-from tidings.publications import xml
+from tidings.publications.enrichment import Enrichment, Snapshot
 from tidings.publications.json_lines import documents_of
 from tidings.publications.media_types import DOCUMENTS
 from tidings.schema.event_schema import EventSchema
@@ -63,6 +63,7 @@ class Job:
     id_field: str
     results: str
     keep_position: bool
+    references: tuple[Snapshot, ...] = ()
 
 
 @dataclass(slots=True)
@@ -93,9 +94,11 @@ def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 
 @lru_cache(maxsize=2)
-def _opened(index: str, version: int, schema: str | None, id_field: str) -> tuple[Index, Decoder]:
+def _opened(
+    index: str, version: int, schema: str | None, id_field: str, references: tuple[Snapshot, ...]
+) -> tuple[Index, Decoder]:
     opened = Index.open(index, version)
-    return opened, Decoder(opened.paths, _schema(schema), id_field)
+    return opened, Decoder(opened.paths, _schema(schema), id_field, Enrichment(references))
 
 
 @lru_cache(maxsize=2)
@@ -132,15 +135,15 @@ class _Part:
 
     def __init__(self, job: Job, batch: Any, media_type: str) -> None:
         self._job, self._batch, self._is_document = job, batch, media_type in DOCUMENTS
-        self._index, self._decoder = _opened(job.index, job.version, job.schema, job.id_field)
+        self._index, self._decoder = _opened(job.index, job.version, job.schema, job.id_field, job.references)
         self._decoded = self._decoder.decode(media_type, *documents_of(batch["body"]))
         ids = batch["publication"].fill_null(self._decoded.ids)
         self._names = ids.fill_null(batch["name"]).to_pylist()
 
     def bury(self, output: Output) -> None:
-        """Tell of the publications that cannot be used."""
+        """Tell of the publications that cannot be used, or not as they should."""
         batch = self._batch
-        for i, problem in self._decoded.rejects:
+        for i, problem in self._decoded.problems:
             position = batch["position"][i].as_py() if self._job.keep_position else None
             missing = _missing(batch["problem"][i], batch["name"][i])
             output.bury(self._names[i], missing or problem, position, batch["body"][i].as_py())
@@ -152,16 +155,17 @@ class _Part:
             rows = matches.table().take(pa.array(order)).to_pylist()
             for place, found in groupby(zip(places[order].tolist(), rows, strict=True), itemgetter(0)):
                 position, name = self._batch["position"][place].as_py(), self._names[place]
-                why = self._explainer(self._batch["body"][place].as_py())
+                why = self._explainer(place)
                 for _, row in found:
                     yield position, name, row, why(row["text"])
 
-    def _explainer(self, body: bytes) -> Callable[[str], tuple[Reason, ...]]:
+    def _explainer(self, place: int) -> Callable[[str], tuple[Reason, ...]]:
         """What gives the reasons why a publication satisfies a subscription, by its text."""
+        body, added = self._batch["body"][place].as_py(), self._decoded.added.get(place, ())
         if self._is_document:
-            document = xml.decode(body)
+            document = self._decoder.document(body, added)
             return lambda text: documents.explain(_parsed(text), document)
-        event = self._decoder.event(body)
+        event = self._decoder.event(body, added)
         return lambda text: explain(_understood(text, self._job.schema), event)
 
 

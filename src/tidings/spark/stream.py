@@ -32,6 +32,7 @@ from tidings.errors import SetupError, TidingsError
 from tidings.spark import checkpoint, sink
 from tidings.spark.folder import FileList, FolderSource
 from tidings.spark.live_index import LiveIndex
+from tidings.spark.references import LiveReferences
 from tidings.spark.source import JournalSource
 from tidings.spark.stages import Job, Report, stage
 from tidings.store import Store, open_store
@@ -250,6 +251,7 @@ class Live:
     def __init__(self, stream: Stream) -> None:
         self.store: Store = open_store(stream.store)
         self.index = LiveIndex(stream.home / "segments", self.store)
+        self.references = LiveReferences(stream.home / "segments" / "references", self.store)
         self.name = checkpoint.stream_id(stream.checkpoint)
         self.files = FileList(stream.file_list) if stream.folder else None
         self.progress = Progress()
@@ -263,16 +265,18 @@ class Live:
 
 
 def process(stream: Stream, live: Live, publications: DataFrame, batch: int) -> None:
-    """One batch: bring the index up to date, match, commit, tell."""
+    """One batch: bring the index and the reference tables up to date, match, commit, tell."""
     began = perf_counter()
     live.index.refresh()
+    troubled = live.references.refresh(publications.sparkSession)
     results = stream.home / "batches" / str(batch)
     results.mkdir(parents=True, exist_ok=True)
     reports = _matched(stream, live, publications, results)
     committed = sink.commit(live.store, live.name, stream.source, batch, reports)
     shutil.rmtree(results)
     live.index.tidy()
-    events, dead = sum(report.events for report in reports), sum(report.dead for report in reports)
+    live.references.tidy()
+    events, dead = sum(report.events for report in reports), sum(report.dead for report in reports) + troubled
     live.progress = _added(live, batch, events, dead, committed, max((r.last for r in reports), default=0))
     live.progress = replace(live.progress, seconds=perf_counter() - began)
     write_whole(stream.status, json.dumps(asdict(live.progress)))
@@ -287,6 +291,7 @@ def _matched(stream: Stream, live: Live, publications: DataFrame, results: Path)
         stream.id_field,
         str(results),
         stream.folder is None,
+        live.references.snapshots,
     )
     rows = publications.mapInArrow(stage(job), "report string").collect()
     return [report for row in rows if (report := Report(**json.loads(row.report))).events]
