@@ -20,6 +20,7 @@ from tidings.interfaces.cli import (
     notifications,
     output,
     publish,
+    references,
     rejects,
     run,
     schema,
@@ -94,6 +95,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 for panel, command in COMMANDS:
     app.command(help=prose(command), rich_help_panel=panel)(command)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
+app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 
 
 def main() -> None:
