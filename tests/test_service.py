@@ -17,6 +17,7 @@ from tidings.errors import (
     DecodeProblem,
     IdTaken,
     InputError,
+    PublicationError,
     SchemaError,
     SetupError,
     SyntaxProblem,
@@ -115,8 +116,16 @@ def test_a_bad_event_never_reaches_the_journal(
     with pytest.raises(problem):
         tidings.publish(body)
     with pytest.raises(InputError, match="application/json"):
-        tidings.publish("<a/>", media_type="application/xml")
+        tidings.publish("a,b", media_type="text/csv")
     assert tidings.store.journal.head() == 0
+
+
+def test_a_bad_document_never_reaches_the_journal(tidings: Tidings) -> None:
+    for body in ("<a><b></a>", "", '<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "<a/><b/>"):
+        with pytest.raises(PublicationError):
+            tidings.publish(body, media_type="application/xml")
+    assert tidings.store.journal.head() == 0
+    assert tidings.publish("<a/>", media_type="application/xml").position == 1
 
 
 def test_publishing_many_gives_an_outcome_for_each(tidings: Tidings) -> None:

@@ -25,8 +25,8 @@ from tidings.languages.xpath import DEFAULT
 from tidings.schema.event_schema import EventSchema
 from tidings.values import Kind
 
-_CUT = re.compile(r"""("[^"]*"|'[^']*'|(?<![\w.\-])(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))""")
-"""Literals. A number is none if a name goes on with it."""
+_CUT = re.compile(r"""("[^"]*"|'[^']*'|(?<![\w.\-])-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))""")
+"""Literals. A number is none if a name goes on with it, and neither is its minus."""
 
 _FEW = 32
 """Fewer texts of a skeleton are compiled one by one."""
@@ -66,6 +66,18 @@ class _Many:
             if not self._together(skeleton, group):
                 for row in group.rows:
                     self._single(row)
+        self._into.loose = self._loose.finish()
+        self._into.twigs = self._twigs.finish()
+        return self._into
+
+    def _groups(self) -> dict[tuple[str, ...], _Group]:
+        """Texts by skeleton: what stands around the literals, and of which kind each is."""
+        groups: dict[tuple[str, ...], _Group] = {}
+        for row, text in enumerate(self._texts):
+            parts = _CUT.split(text)
+            literals = parts[1::2]
+            if len(text) > DEFAULT.length or '""' in literals or "''" in literals:
+                self._single(row)
         self._into.loose = self._loose.finish()
         self._into.twigs = self._twigs.finish()
         return self._into

@@ -1,0 +1,111 @@
+"""XPaths to plans: alternatives, the tests they imply, and many texts at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidings.compiler.blocks import unpack
+from tidings.compiler.context import Context
+from tidings.compiler.pipeline import compile_columns
+from tidings.compiler.twig_words import read_twig
+from tidings.compiler.xpath import compile_xpath
+from tidings.documents import show_node
+from tidings.errors import TooLarge
+
+
+def shown(text: str) -> list[str]:
+    """The tests of each alternative, and whether they say it all."""
+    plan = compile_xpath(Context(text))
+    lines = []
+    for clause, exact in zip(plan.clauses, plan.exact, strict=True):
+        tests = sorted(
+            f"{'not ' * test.shape.negated}{test.shape.column.path} {test.shape.relation.name}"
+            + ("" if test.operand is None else f" {test.operand}")
+            for test in clause
+        )
+        lines.append("; ".join(tests) + (" (all)" if exact else ""))
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('/stock/symbol = "A" AND /stock/price > 5', ["/stock/price GT 5.0; /stock/symbol EQ A (all)"]),
+        ('/stock[symbol = "A" and price > 5]', ["/stock/price GT 5.0; /stock/symbol EQ A (all)"]),
+        ('//stock[symbol = "A" and price > 5]', ["//stock/price GT 5.0; //stock/symbol EQ A"]),
+        ('//stock[symbol = "A"]', ["//stock/symbol EQ A (all)"]),
+        ("/a/b[. > 1 and . < 5]", ["/a/b GT 1.0; /a/b LT 5.0"]),
+        ("/a[b or c]", ["/a/b EXISTS (all)", "/a/c EXISTS (all)"]),
+        ("not(/a/b = 1)", ["//node() EXISTS; not /a/b EQ 1.0 (all)"]),
+        ("/a[not(b)]", ["/a EXISTS; not /a/b EXISTS (all)"]),
+        ("//a[not(b)]", ["//a EXISTS"]),
+        ("not(/a/b[c and d])", ["//node() EXISTS"]),
+        ("/a/b != 5", ["/a/b EXISTS"]),
+        ('/a/b != "x"', ["/a/b NE x (all)"]),
+        ('contains(/a/b, "x")', ["/a/b EQ x"]),
+        ('/a/b[contains(., "x")]', ["/a/b EQ x (all)"]),
+        ("//a[/b]", ["//a EXISTS; /b EXISTS (all)"]),
+        ('/a//b[.//c/d/text()="1" and @y="2"]', ["/a//b//c/d/text() EQ 1; /a//b/@y EQ 2"]),
+    ],
+)
+def test_tests_that_a_twig_implies(text: str, expected: list[str]) -> None:
+    assert sorted(shown(text)) == sorted(expected)
+
+
+def test_the_twig_of_the_paper() -> None:
+    [twig] = compile_xpath(
+        Context('/a//b[.//c/d/text()="v1" and p//q/text()="v2"]/x[@y="v3"]//z/text()="v4"')
+    ).twigs
+    lines = [f"{node.parent} {node.axis.name} {show_node(node.kind, node.name)}" for node in twig]
+    assert lines[:2] == ["-1 CHILD a", "0 DESCENDANT b"]
+    assert sorted(lines[2:]) == sorted(
+        [
+            *("1 DESCENDANT c", "2 CHILD d", "3 CHILD text()"),
+            *("1 CHILD p", "5 DESCENDANT q", "6 CHILD text()"),
+            *("1 CHILD x", "8 CHILD @y", "8 DESCENDANT z", "10 CHILD text()"),
+        ]
+    )
+
+
+def test_too_many_alternatives_are_refused_with_their_number() -> None:
+    text = " and ".join(f"(/a/b{i} or /a/c{i})" for i in range(9))
+    with pytest.raises(TooLarge, match="512 clauses or more"):
+        compile_xpath(Context(text))
+    assert len(compile_xpath(Context(text, limit=512)).twigs) == 512
+
+
+def test_alternatives_inside_contains_are_refused() -> None:
+    with pytest.raises(Exception, match="alternatives inside the path of contains"):
+        compile_xpath(Context('contains(/a/b[c or d], "x")'))
+
+
+TEXTS = [
+    *(f'//stock[symbol = "S{n % 5}" and not(price < {n}.5)]/@id = "{n}"' for n in range(60)),
+    *(f"/a[b > -{n} or contains(c, 'x{n}')]" for n in range(40)),
+    *(f"/a-{n} < - {n} and 5.{n} >= /b" for n in range(40)),
+    *(f"/a < - {n} and 5.{n} >= /b" for n in range(40)),
+    *(f'/t[contains(b, "{"x" * (n % 3)}")]' for n in range(40)),
+    *(f'/q = "{"long" * 2500}{n}"' for n in range(40)),
+    *(f'/w < "{n}"' for n in range(40)),
+    *("/a/b" for _ in range(40)),
+]
+
+
+def test_many_at_once_are_what_each_is_alone() -> None:
+    """Texts that differ only in their literals are compiled together; some of them are refused."""
+    ids = [str(n) for n in range(len(TEXTS))]
+    done = compile_columns(ids, ["ana"] * len(TEXTS), ["xpath"] * len(TEXTS), TEXTS)
+    alone = {
+        id: compile_columns([id], ["ana"], ["xpath"], [text]) for id, text in zip(ids, TEXTS, strict=True)
+    }
+    refused = {reject.id: reject.reason for reject in done.rejects}
+    assert refused == {id: one.rejects[0].reason for id, one in alone.items() if one.rejects}
+    assert len(refused) == 14 + 40, "an empty contains() in every third text, and texts that are too long"
+    taken, plans = done.subscriptions["id"].to_pylist(), unpack(done)
+    assert len(done.blocks) == 4 and len(done.loose.rows) > 0
+    for id, plan in zip(taken, plans, strict=True):
+        assert set(map(frozenset, plan.clauses)) == set(map(frozenset, unpack(alone[id])[0].clauses))
+    for block in done.blocks:
+        for row, twig in zip(block.rows, block.twigs, strict=True):
+            one = alone[taken[row]].twigs
+            assert read_twig(done.twigs, twig) in [read_twig(one, number) for number in range(len(one))]
