@@ -77,20 +77,6 @@ class _Many:
             parts = _CUT.split(text)
             literals = parts[1::2]
             if len(text) > DEFAULT.length or '""' in literals or "''" in literals:
-                self._single(row)
-        self._into.loose = self._loose.finish()
-        self._into.twigs = self._twigs.finish()
-        return self._into
-
-    def _groups(self) -> dict[tuple[str, ...], _Group]:
-        """Texts by skeleton: what stands around the literals, and of which kind each is."""
-        groups: dict[tuple[str, ...], _Group] = {}
-        for row, text in enumerate(self._texts):
-            parts = _CUT.split(text)
-            literals = parts[1::2]
-            if len(text) > DEFAULT.length or not all(
-                len(literal) > 2 or literal.isdecimal() for literal in literals
-            ):
                 self._single(row)  # refused for its length, or for what an empty string is compared with
                 continue
             parts[1::2] = ["s" if literal[0] in "\"'" else "n" for literal in literals]
