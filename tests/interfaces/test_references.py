@@ -67,3 +67,15 @@ def test_what_is_refused_is_not_kept(tidings: Tidings) -> None:
     assert done.exit_code == 2
     assert "column 15" in done.stderr
     assert tidings("reference", "list", "--json").stdout == ""
+
+
+def test_match_refuses_tables_before_spark_starts(tidings: Tidings) -> None:
+    Path("subs.jsonl").write_text("")
+    Path("day.jsonl").write_text("")
+    Path("tables.yaml").write_text("sectors: {file: sectors.csv, key: symbol, on: symbol}")
+    job = ("match", "--subscriptions", "subs.jsonl", "--publications", "day.jsonl", "--out", "out")
+    done = tidings(*job, "--references", "tables.yaml")
+    assert done.exit_code == 2
+    assert "the reference table sectors cannot be used: there is no such file" in done.stderr
+    assert tidings(*job, "--references", "nowhere.yaml").stderr.startswith("error: no file 'nowhere.yaml'")
+    assert not Path("out").exists()

@@ -15,6 +15,7 @@ from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import AsJson, Master, check_master, open_spark
 
 if TYPE_CHECKING:
+    from tidings.publications.references import Reference
     from tidings.schema.event_schema import EventSchema
     from tidings.spark import batch
 
@@ -45,6 +46,12 @@ def match(
             metavar="FILE", help="Check both sides against this event schema; several extend it in turn."
         ),
     ] = None,
+    references: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Join publications with the reference tables in this YAML file first."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a result that is there.")] = False,
     segments: Annotated[
         Path | None,
@@ -64,13 +71,15 @@ def match(
     [dim]Examples[/]
       tidings match --subscriptions subs.jsonl --publications events/ --out matches.parquet
       tidings match --subscriptions subs.jsonl --publications day.jsonl --id lot --out day.parquet --rejects bad.jsonl
+      tidings match ... --references tables.yaml
       tidings match ... --master spark://cluster:7077 --segments /shared/tidings
     """
     from tidings.spark import batch
 
     check_master(master)
     checked = _schema(schema or ())
-    request = batch.Request(subscriptions, publications, out, rejects, id, checked, force, segments)
+    tables = _references(references)
+    request = batch.Request(subscriptions, publications, out, rejects, id, checked, force, segments, tables)
     _refuse_early(request)
     with output.waiting("starting Spark ..."):
         session = open_spark(master)
@@ -108,6 +117,13 @@ def _schema(paths: Sequence[Path]) -> EventSchema | None:
     for path in paths:
         schema = extend(schema, load_parts(path)).schema
     return schema if paths else None
+
+
+def _references(path: Path | None) -> tuple[Reference, ...]:
+    """The reference tables that a file declares; none without a file."""
+    from tidings.publications.references import load
+
+    return () if path is None else load(path)
 
 
 class Bar:
