@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.relational import corpus
+from tidings.publications.references import declare
 from tidings.relational.job import run
 from tidings.relational.tables import Layout, Plan
 from tidings.spark.batch import Built, Request
@@ -75,3 +76,22 @@ def test_nothing_matches(session, tmp_path):
         session, Request(tmp_path / "subs.jsonl", tmp_path / "d.xml", out), Layout(Plan.SHARE_BUCKET)
     )
     assert (summary.matches, pq.read_table(out).column_names) == (0, ["publication", "subscription"])
+
+
+def test_reference_tables_and_events(session, tmp_path):
+    """Documents are joined with reference tables first; what is no document is refused."""
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "a.xml").write_bytes(b"<stock><symbol>YHOO</symbol></stock>")
+    (folder / "b.xml").write_bytes(b"<stock><symbol>ACME</symbol></stock>")
+    (folder / "event.json").write_bytes(b'{"symbol": "YHOO"}')
+    (tmp_path / "sectors.csv").write_text("symbol,sector\nYHOO,web\nACME,anvils\n")
+    write_subscriptions(
+        tmp_path / "subs.jsonl", {"s1": "//ref//sector = 'web'", "s2": "not(//ref//sector = 'web')"}
+    )
+    sectors = declare("sectors", str(tmp_path / "sectors.csv"), "symbol", "/stock/symbol")
+    request = Request(tmp_path / "subs.jsonl", folder, tmp_path / "out", references=(sectors,))
+    summary = run(session, request, Layout(Plan.SHARE))
+    pairs = {(row["publication"], row["subscription"]) for row in pq.read_table(tmp_path / "out").to_pylist()}
+    assert pairs == {("a.xml", "s1"), ("b.xml", "s2")}
+    assert [reject.id for reject in summary.examples] == ["event.json"]

@@ -9,7 +9,7 @@ and moves what was written into place.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -17,27 +17,25 @@ from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
-from tidings.errors import DecodeProblem, SubscriptionError
+from tidings.errors import SubscriptionError
 from tidings.model import Reject
 from tidings.relational.matching import Outcome, matching
+from tidings.relational.reading import read_documents
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import Layout
 from tidings.relational.templates import LANGUAGE
 from tidings.spark.batch import Built, Listener, Request, Summary, check, tell
-from tidings.spark.blocks import Unreadable, read
-from tidings.spark.chunks import ChunkList, plan
 from tidings.spark.locations import Location
 from tidings.spark.output import Report
+from tidings.spark.references import snapshots
 from tidings.spark.results import publish, working_folder, write_rejects
 from tidings.spark.subscription_file import read_subscriptions
 
-READ = "publication string, body binary, problem string"
 REJECTS = "rejects-00000-relational.jsonl"
 
 
@@ -49,7 +47,8 @@ def run(session: SparkSession, request: Request, layout: Layout, listener: Liste
     with working_folder(out) as work, _tables_folder(request, work) as folder:
         store, built, refused = _build(session, request, folder, layout)
         tell(listener, built)
-        files = _documents(session, request.publications, work)
+        tables = snapshots(session, request.references, folder / "references")
+        files = read_documents(session, request.publications, tables, work)
         with matching(session, store, files.filter("problem is null")) as outcome:
             reports = [*_pairs(outcome, work), _rejects(outcome, files, work)]
             documents = outcome.documents
@@ -96,43 +95,6 @@ def _others(subscriptions: Any) -> Iterator[Reject]:
             hint="--engine index knows all languages",
         )
         yield Reject("subscription", row["id"], problem.message(), problem.facts())
-
-
-def _documents(session: SparkSession, publications: str | Path, work: Location) -> DataFrame:
-    """The files of a folder: a document each, read by tasks."""
-    chunks = plan(publications)
-    held = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
-    numbers = session.range(0, len(chunks), 1, len(chunks))
-    return numbers.mapInArrow(_reading(Location.of(publications).uri, held), READ)
-
-
-def _reading(publications: str, held: ChunkList) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: numbers of chunks in, documents out, and files that cannot be read."""
-
-    def run(batches: Iterable[Any]) -> Iterator[Any]:
-        files = Location(publications).files
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for block in read(files, held.read(number)):
-                    yield _unreadable(block) if isinstance(block, Unreadable) else _whole(block)
-
-    return run
-
-
-def _whole(block: Any) -> Any:
-    data = memoryview(block.buffer)
-    bodies = [bytes(data[a:b]) for a, b in zip(block.starts, block.ends, strict=True)]
-    return _batch(block.names().to_pylist(), bodies, [None] * len(bodies))
-
-
-def _unreadable(block: Unreadable) -> Any:
-    problem = DecodeProblem(block.reason)
-    return _batch([block.file], [b""], [json.dumps({"reason": problem.headline(), "facts": problem.facts()})])
-
-
-def _batch(names: list[str], bodies: list[bytes], problems: Sequence[str | None]) -> Any:
-    columns = [pa.array(names, pa.string()), pa.array(bodies, pa.binary()), pa.array(problems, pa.string())]
-    return pa.RecordBatch.from_arrays(columns, ["publication", "body", "problem"])
 
 
 def _pairs(outcome: Outcome, work: Location) -> Iterator[Report]:

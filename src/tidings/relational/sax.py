@@ -10,16 +10,20 @@ Every document has one more row, without a tag path. It says that the document w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from math import isnan
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from tidings.atoms import Atoms
 from tidings.documents import Node, show_node, steps_of
-from tidings.errors import DecodeProblem
+from tidings.errors import DecodeProblem, PublicationError
 from tidings.publications import xml
+from tidings.publications.xml_columns import TagPaths, decode_documents
 from tidings.relational.linear import PathMatch
 from tidings.relational.versions import Version
 from tidings.xpath_numbers import xpath_number
@@ -61,12 +65,11 @@ class Wanted:
 
 
 def parse(event_id: str, body: bytes, wanted: Wanted) -> Iterator[Row]:
-    """The rows of a document."""
+    """The rows of a document: the definition."""
     try:
         document = xml.decode(body)
     except DecodeProblem as problem:
-        said = {"reason": problem.headline(), "facts": problem.facts()}
-        yield Row(event_id, problem=json.dumps(said))
+        yield Row(event_id, problem=_problem(problem))
         return
     yield Row(event_id)
     yield from rows_of(event_id, document, wanted)
@@ -81,30 +84,67 @@ def rows_of(event_id: str, document: Node, wanted: Wanted) -> Iterator[Row]:
         last += 1
         tagpath, idpath = f"{tags}/{show_node(node.kind, node.name)}", f"{ids}.{last}" if ids else str(last)
         if tagpath in wanted:
-            number = xpath_number(node.value)
-            yield Row(event_id, tagpath, idpath, node.value, None if isnan(number) else number + 0.0)
+            yield Row(event_id, tagpath, idpath, node.value, _number(node.value))
         ahead.extend((child, tagpath, idpath) for child in reversed(node.children))
 
 
+def parse_many(
+    event_ids: Sequence[str], bodies: Sequence[bytes], wanted: Wanted, table: TagPaths
+) -> Iterator[Row]:
+    """The same for many documents, without an object for each of their nodes."""
+    ends = np.cumsum([len(body) for body in bodies], dtype=np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
+    decoded = decode_documents(np.frombuffer(b"".join(bodies), np.uint8), starts, ends, table)
+    refused = {place: _problem(problem) for place, problem in decoded.rejects}
+    yield from (Row(event_id, problem=refused.get(place)) for place, event_id in enumerate(event_ids))
+    yield from _rows_of_atoms(event_ids, decoded.atoms, wanted)
+
+
+def _rows_of_atoms(event_ids: Sequence[str], atoms: Atoms, wanted: Wanted) -> Iterator[Row]:
+    mask = np.array([path in wanted for path in atoms.paths], np.bool_)
+    places = np.flatnonzero(mask[atoms.path]) if len(mask) else np.empty(0, np.int64)
+    documents = np.searchsorted(atoms.starts, places, "right") - 1
+    text, parents, known = atoms.text.tobytes(), atoms.parent, dict[int, str]()
+
+    def idpath(place: int, first: int) -> str:
+        if place not in known:
+            above = int(parents[place])
+            own = str(place - first + 1)
+            known[place] = own if above < 0 else f"{idpath(first + above, first)}.{own}"
+        return known[place]
+
+    for place, document in zip(places.tolist(), documents.tolist(), strict=True):
+        at = int(atoms.payload[place])
+        value = text[at : at + int(atoms.length[place])].decode()
+        ids = idpath(place, int(atoms.starts[document]))
+        yield Row(event_ids[document], atoms.paths[atoms.path[place]], ids, value, _number(value))
+
+
+def _number(value: str) -> float | None:
+    number = xpath_number(value)
+    return None if isnan(number) else number + 0.0
+
+
+def _problem(problem: PublicationError) -> str:
+    return json.dumps({"reason": problem.headline(), "facts": problem.facts()})
+
+
 @lru_cache(maxsize=2)
-def _wanted(version: Version) -> Wanted:
+def _opened(version: Version) -> tuple[Wanted, TagPaths]:
     """Kept, because a worker process runs many tasks."""
-    return Wanted(version.rows("query_linear_path", ["linearpath"])["linearpath"].to_pylist())
+    paths = version.rows("query_linear_path", ["linearpath"])["linearpath"].to_pylist()
+    return Wanted(paths), TagPaths()
 
 
 def stage(version: Version) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The function for `mapInArrow`: documents (publication, body) in, rows out."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
-        wanted = _wanted(version)
-        rows: list[Row] = []
+        wanted, table = _opened(version)
         for batch in batches:
-            for event_id, body in zip(batch.column(0), batch.column(1), strict=True):
-                rows.extend(parse(event_id.as_py(), body.as_py(), wanted))
-                if len(rows) >= ROWS:
-                    yield to_batch(rows)
-                    rows = []
-        yield to_batch(rows)
+            rows = parse_many(batch.column(0).to_pylist(), batch.column(1).to_pylist(), wanted, table)
+            while some := list(islice(rows, ROWS)):
+                yield to_batch(some)
 
     return run
 
