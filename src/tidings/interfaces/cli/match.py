@@ -61,6 +61,28 @@ def match(
             help="A folder that every executor sees, for the index while the job runs; else beside the result.",
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENGINE",
+            help="index, or relational: joins, for more XPaths than memory holds; else chosen by size.",
+            show_default=False,
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLAN",
+            help="How the relational engine joins: share, share-bucket or unroll; else chosen by size.",
+            show_default=False,
+        ),
+    ] = None,
+    unroll: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", help="How many predicates a row has in the plan unroll.", show_default=False
+        ),
+    ] = None,
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
@@ -72,8 +94,10 @@ def match(
       tidings match --subscriptions subs.jsonl --publications events/ --out matches.parquet
       tidings match --subscriptions subs.jsonl --publications day.jsonl --id lot --out day.parquet --rejects bad.jsonl
       tidings match ... --references tables.yaml
+      tidings match ... --engine relational --plan unroll --unroll 4
       tidings match ... --master spark://cluster:7077 --segments /shared/tidings
     """
+    from tidings.relational import engine_choice
     from tidings.spark import batch
 
     check_master(master)
@@ -81,11 +105,14 @@ def match(
     tables = _references(references)
     request = batch.Request(subscriptions, publications, out, rejects, id, checked, force, segments, tables)
     _refuse_early(request)
+    choice = engine_choice.asked_for(request, engine, plan, unroll)
+    if not as_json and choice.is_news:
+        output.note(choice.why)
     with output.waiting("starting Spark ..."):
         session = open_spark(master)
     try:
         with Bar(as_json) as bar:
-            summary = batch.match(session, request, bar)
+            summary = engine_choice.match(session, request, choice, bar)
     finally:
         session.stop()
     _show(summary, rejects, as_json)
