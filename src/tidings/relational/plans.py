@@ -27,8 +27,8 @@ from tidings.relational.tables import ROOT, Layout, Plan
 
 CANDIDATE = ("event_id", "sub_id", "branches")
 STATE = ("event_id", "chain_id", "branches")
-SENT = 2_000_000
-"""Rows of documents that every executor is sent."""
+SENT = 500_000
+"""Rows of documents that every executor is sent: some hundred megabytes."""
 
 BRANCHES = "array<array<struct<tagpath_id: bigint, idpath: string>>>"
 
