@@ -57,10 +57,17 @@ def test_clauses_are_read_as_they_were_written(
     compiled = compiled_of({f"s{number}": plan for number, plan in enumerate(held)})
     with tempfile.TemporaryDirectory() as folder:
         write_clauses(Path(folder), kept(compiled))
-        blocks, loose, domains = read_clauses(Path(folder))
-        again = Compiled(compiled.subscriptions, tuple(blocks), tuple(domains), (), loose)
+        stored = read_clauses(Path(folder))
+        again = Compiled(
+            compiled.subscriptions,
+            tuple(stored.blocks),
+            tuple(stored.domains),
+            (),
+            stored.loose,
+            stored.twigs,
+        )
         assert told(again) == told(compiled)
-    assert domains == [ROOMS]
+    assert stored.domains == [ROOMS]
 
 
 @FEWER
