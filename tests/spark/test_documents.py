@@ -1,0 +1,135 @@
+"""What tasks do with documents, beside events: decode, match, explain, in the order in which they came."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.compiler.pipeline import compile_many
+from tidings.matching.index import Index
+from tidings.model import Subscription
+from tidings.spark import batch_task
+from tidings.spark.chunks import ChunkList, plan
+from tidings.spark.locations import Location
+from tidings.spark.source import SCHEMA
+from tidings.spark.stages import Job, stage
+
+JSON, XML = "application/json", "application/xml"
+WISHES = [
+    Subscription("event", "ana", "predicates", "price > 50"),
+    Subscription("none", "ana", "predicates", "not exists price"),
+    Subscription("path", "ana", "xpath", '//stock[symbol = "YHOO" and price > 50]'),
+    Subscription("negative", "ana", "xpath", "not(//closed)"),
+]
+QUOTE = "<quotes><stock><symbol>{}</symbol><price>{}</price></stock></quotes>"
+
+
+def indexed(folder: Path) -> Index:
+    index = Index.create(folder / "segments")
+    for wish in WISHES:
+        index.add(compile_many([wish]))
+    return index
+
+
+def told(folder: Path, publications: list[tuple[str, bytes | None]]) -> tuple[list[Any], list[Any]]:
+    """What a task tells of publications, and what it buries."""
+    index = indexed(folder)
+    rows = [
+        (position, f"p{position}", f"p{position}", media_type, body, None if body is not None else "gone")
+        for position, (media_type, body) in enumerate(publications, start=1)
+    ]
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    job = Job(str(index.folder), index.version, None, "id", str(folder), True)
+    [report] = stage(job)([pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)])
+    said = json.loads(report["report"][0].as_py())
+    return tuple(  # type: ignore[return-value]
+        pa.ipc.open_stream(pa.OSFile(said[name])).read_all().to_pylist() if said[name] else []
+        for name in ("found_file", "dead_file")
+    )
+
+
+def test_publications_of_both_kinds_are_told_of_in_their_order(tmp_path: Path) -> None:
+    found, dead = told(
+        tmp_path,
+        [
+            (XML, QUOTE.format("YHOO", 70.2).encode()),
+            (JSON, b'{"price": 60}'),
+            (XML, QUOTE.format("IBM", 70.2).encode()),
+            (JSON, b'{"title": "clock"}'),
+            ("text/xml", b"<quotes><closed/></quotes>"),
+            (XML, QUOTE.format("YHOO", 51).encode()),
+        ],
+    )
+    assert dead == []
+    assert [
+        (row["publication"], row["subscription"]) for row in found if row["subscription"] != "negative"
+    ] == [
+        ("p1", "path"),
+        ("p2", "event"),
+        ("p4", "none"),
+        ("p6", "path"),
+    ]
+    assert [row["publication"] for row in found if row["subscription"] == "negative"] == ["p1", "p3", "p6"]
+    because = json.loads(next(row["because"] for row in found if row["subscription"] == "path"))
+    assert because == [
+        ['symbol = "YHOO"', "YHOO", "/quotes[1]/stock[1]/symbol[1]"],
+        ["price > 50", "70.2", "/quotes[1]/stock[1]/price[1]"],
+    ]
+
+
+def test_a_bad_document_is_a_dead_letter_and_spoils_nothing(tmp_path: Path) -> None:
+    bomb = b'<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;">]><a>&y;</a>'
+    found, dead = told(
+        tmp_path,
+        [
+            (XML, b"<a><b></a>"),
+            (XML, bomb),
+            (XML, b"<a>" * 300 + b"</a>" * 300),
+            (XML, QUOTE.format("YHOO", 99).encode()),
+            (XML, None),
+        ],
+    )
+    assert [row["publication"] for row in found] == ["p4", "p4"]
+    assert [(row["publication"], row["position"]) for row in dead] == [
+        ("p1", 1),
+        ("p2", 2),
+        ("p3", 3),
+        ("p5", 5),
+    ]
+    reasons = [row["reason"] for row in dead]
+    assert "not well-formed" in reasons[0] and "DOCTYPE" in reasons[1] and "200" in reasons[2]
+    assert reasons[3] == "gone (p5)" and dead[1]["body"] == bomb
+
+
+def test_files_of_both_kinds_in_one_folder(tmp_path: Path) -> None:
+    index, inbox, results = indexed(tmp_path), tmp_path / "in", tmp_path / "out"
+    inbox.mkdir()
+    results.mkdir()
+    (inbox / "a.xml").write_text(QUOTE.format("YHOO", 70))
+    (inbox / "b.json").write_text('{"price": 70}')
+    (inbox / "c.XML").write_text(QUOTE.format("YHOO", 40))
+    (inbox / "d.xml").write_text("<a>")
+    job = batch_task.Job(
+        Location.of(inbox).uri,
+        Location.of(results).uri,
+        ChunkList("", ()),
+        str(index.folder),
+        index.version,
+        "id",
+        None,
+    )
+    reports = [batch_task.match_chunk(job, number, chunk) for number, chunk in enumerate(plan(inbox))]
+    tables = [pq.read_table(results / report.matches_file) for report in reports if report.matches_file]
+    pairs = {(row["publication"], row["subscription"]) for table in tables for row in table.to_pylist()}
+    assert pairs == {
+        ("a.xml", "path"),
+        ("a.xml", "negative"),
+        ("b.json", "event"),
+        ("c.XML", "negative"),
+    }
+    assert sum(report.rejects for report in reports) == 1 and sum(report.events for report in reports) == 4
