@@ -42,8 +42,8 @@ def run(family: Family, bench: Bench, scale: Scale) -> None:
             workload = family.make(size, family.events(scale), skewed=skewed)
             bench.check(workload)
             against_the_limit(bench, family, workload)
-            everybody = size in scale.peers and not skewed
-            against(bench, workload, peers() if everybody else joins())
+            if size <= max(scale.peers, default=0):
+                against(bench, workload, peers() if size in scale.peers and not skewed else joins())
 
 
 def against_the_limit(bench: Bench, family: Family, workload: Workload) -> None:
