@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,19 +21,21 @@ from tidings.documents import Node, place_of
 from tidings.errors import DecodeProblem
 from tidings.matching.index import Index
 from tidings.model import Subscription
-from tidings.publications import event, xml
+from tidings.publications import enrichment, event, xml
 from tidings.publications.enrichment import (
     Enrichment,
     Snapshot,
     enriched_body,
     enriched_document,
     enriched_event,
+    opened,
 )
 from tidings.publications.reference_tables import Row, read_file, write_rows
 from tidings.publications.references import declare
 from tidings.publications.xml_atoms import atoms_of
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.extension import extend
+from tidings.spark import decoding
 from tidings.spark.decoding import Decoded, Decoder
 
 ROWS = ({"sector": ["tech & more"], "in": ["US", ""]}, {})
@@ -225,6 +228,42 @@ def test_a_document_that_would_grow_too_large_is_matched_as_it_is(tmp_path: Path
     )
     assert sorted(decoded.added) == [1]
     assert np.diff(decoded.atoms.starts).tolist() == [3, 3 + 3 * 400, 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "on", "body"),
+    [("text/xml", "//a", b"<x><a>k</a><a>k</a></x>"), ("application/json", "a", b'{"a": ["k", "k"]}')],
+)
+def test_rows_beyond_the_limit_are_not_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, on: str, body: bytes
+) -> None:
+    for module in (enrichment, decoding):
+        monkeypatch.setattr(module, "MOST_ADDED", 5)
+    few, many = (
+        Enrichment([snapshot(tmp_path, name, on, '{"k": "k", "n": 1}\n' * rows)])
+        for name, rows in (("few", 5), ("many", 6))
+    )
+    assert len(_decoded(Decoder([], enrichment=few), [body], kind).added[0]) == 5
+    decoded = _decoded(Decoder([], enrichment=many), [body], kind)
+    assert (decoded.rejects, decoded.added) == ([], {})
+    [(place, problem)] = decoded.problems
+    assert place == 0
+    assert problem.headline() == (
+        "matched without reference data, because with it the publication has too many rows; "
+        "received 6 rows or more; accepted: at most 5 rows of reference tables"
+    )
+
+
+def test_tables_that_nobody_uses_are_let_go(tmp_path: Path) -> None:
+    table = snapshot(tmp_path, "t", "a", '{"k": 1, "n": 1}')
+    first = Enrichment([table])
+    assert opened(table) is opened(table)
+    second = Enrichment([table])
+    kept = weakref.ref(opened(table))
+    del first
+    assert kept() is opened(table)
+    del second
+    assert kept() is None
 
 
 values = st.sampled_from([1, 1.0, 2.5, 2**53, 2**53 + 1, "1", "IBM", "é\n", True, False, "", -0.0, 0])

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidings.errors import InputError
-from tidings.publications import reference_tables
+from tidings.publications import reference_files
 from tidings.publications.reference_tables import Row, read_file, stamp
 from tidings.publications.references import Reference, declare
 
@@ -132,15 +132,22 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
         read_file(of_events(path, fields=("sectr",)))
 
 
+def test_a_key_has_to_be_a_single_value(tmp_path: Path) -> None:
+    path = written(tmp_path, "t.jsonl", '{"k": {"a": 1}, "b": 2}')
+    with pytest.raises(InputError, match="the key is no column of single values"):
+        read_file(of_events(path))
+    assert read_file(of_events(path, "k.a")) == [Row((1,), {"b": (2,)})]
+
+
 def test_a_table_that_is_too_large_names_the_limit(tmp_path: Path, monkeypatch: Any) -> None:
     rows = "k\n" + "1\n" * 20
     path = written(tmp_path, "t.csv", rows)
     pq.write_table(pa.table({"k": [1] * 20}), tmp_path / "t.parquet")
-    monkeypatch.setattr(reference_tables, "MOST_ROWS", 20)
+    monkeypatch.setattr(reference_files, "MOST_ROWS", 20)
     assert len(read_file(of_events(path))) == 20
     for most in ({"MOST_ROWS": 19}, {"MOST_BYTES": 30}):
         for name, value in most.items():
-            monkeypatch.setattr(reference_tables, name, value)
+            monkeypatch.setattr(reference_files, name, value)
         for file in (path, tmp_path / "t.parquet"):
             with pytest.raises(InputError, match=r"too large.*at most 19 rows and"):
                 read_file(of_events(file))
@@ -158,3 +165,12 @@ def test_the_stamp_changes_with_the_file(tmp_path: Path) -> None:
     assert stamp(of_events(path)) == before
     path.write_text("k\n1\n2\n")
     assert stamp(of_events(path)) != before
+
+
+def test_keys_of_object_stores_are_not_shown() -> None:
+    reference = declare("t", "nowhere://key:secret@bucket/t.csv", "k", "symbol")
+    assert reference.shown_file == "nowhere://bucket/t.csv"
+    with pytest.raises(InputError) as refusal:
+        read_file(reference)
+    assert "the file cannot be reached" in refusal.value.message()
+    assert "secret" not in refusal.value.message()

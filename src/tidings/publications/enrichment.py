@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,9 @@ from tidings.documents import Node, NodeKind
 from tidings.publications.references import REF, Reference, leads_to, linear_path
 from tidings.publications.xml_bytes import as_utf8
 from tidings.values import Scalar
+
+MOST_ADDED = 10_000
+"""How many rows may be added to one publication; one that would get more is matched as it was published."""
 
 Added = Mapping[str, Sequence[Scalar]]
 """What one row adds: values by field."""
@@ -130,13 +134,13 @@ class Lookup:
         return made
 
     def among(self, atoms: Atoms) -> dict[int, set[int]]:
-        """Which rows belong to each publication that has some."""
+        """Which rows belong to each publication that has some; if they are too many, not all of them."""
         found: dict[int, set[int]] = {}
         places = np.flatnonzero(self._is_here(atoms.paths)[atoms.path]) if len(atoms.path) else _NOWHERE
         publications = np.searchsorted(atoms.starts, places, side="right") - 1
         for publication, key in zip(publications.tolist(), _keys(atoms, places), strict=True):
-            if key in self._rows:
-                found.setdefault(publication, set()).update(self._rows[key])
+            if key in self._rows and len(mine := found.setdefault(publication, set())) <= MOST_ADDED:
+                mine.update(self._rows[key][: MOST_ADDED + 1])
         return found
 
     def _is_here(self, paths: tuple[str, ...]) -> npt.NDArray[np.bool_]:
@@ -168,10 +172,15 @@ def _keys(atoms: Atoms, places: npt.NDArray[np.int64]) -> Iterator[Key]:
             yield payload if kind == AtomKind.INTEGER else float(np.int64(payload).view(np.float64))
 
 
-@lru_cache(maxsize=16)
+_OPEN: WeakValueDictionary[Snapshot, Lookup] = WeakValueDictionary()
+
+
 def opened(snapshot: Snapshot) -> Lookup:
-    """The table of a snapshot, kept, because a worker works through many batches."""
-    return Lookup(snapshot.reference, pq.read_table(snapshot.path))
+    """The table of a snapshot. It is read once, and stays in memory as long as somebody looks things up in it."""
+    table = _OPEN.get(snapshot)
+    if table is None:
+        table = _OPEN[snapshot] = Lookup(snapshot.reference, pq.read_table(snapshot.path))
+    return table
 
 
 class Enrichment:

@@ -6,8 +6,6 @@ each row and what it adds. Tasks read that copy only: all of a batch see the sam
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,22 +17,18 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from tidings.durable import sync
 from tidings.errors import DecodeProblem, InputError
 from tidings.languages.xpath_shown import show_number
+from tidings.publications import reference_files
 from tidings.publications.event import flatten
+from tidings.publications.reference_files import Read, Record, too_large
 from tidings.publications.references import Reference, check_element_name
-from tidings.publications.strict_json import parse
 from tidings.schema.names import did_you_mean, safe, some
-from tidings.values import Scalar, to_number
-
-MOST_BYTES = 64_000_000
-MOST_ROWS = 500_000
+from tidings.values import Scalar
 
 Values = dict[str, tuple[Scalar, ...]]
-Record = Mapping[str, Any]
 
 
 class Row(NamedTuple):
@@ -44,23 +38,16 @@ class Row(NamedTuple):
     added: Values
 
 
-class Read(NamedTuple):
-    """What stands in a table, before anybody asks what it is for. The columns are None where rows name them."""
-
-    records: Iterable[Record]
-    columns: Collection[str] | None
-
-
 def read_file(reference: Reference) -> list[Row]:
     """The rows of a declared file, or a refusal that says what is wrong with it."""
     with naming(reference):
-        return rows_of(reference, _read(reference))
+        return rows_of(reference, reference_files.read(reference))
 
 
 def stamp(reference: Reference) -> str:
     """What changes when the file does: its size and the time of its last change."""
     with naming(reference):
-        _, _, info = _found(reference.file)
+        _, _, info = reference_files.found(reference)
     return f"{info.size}-{info.mtime_ns}"
 
 
@@ -79,129 +66,18 @@ def naming(reference: Reference) -> Iterator[None]:
         ) from problem
 
 
-def _found(file: str) -> tuple[Any, str, Any]:
-    try:
-        files, path = fs.FileSystem.from_uri(file if "://" in file else Path(file).absolute().as_uri())
-        info = files.get_file_info(path)
-    except (pa.ArrowException, OSError) as problem:
-        raise InputError("the file cannot be reached", hint=str(problem).split("\n")[0]) from problem
-    if info.type is not fs.FileType.File:
-        raise InputError("there is no such file", received=f"'{file}'")
-    return files, path, info
-
-
-def _read(reference: Reference) -> Read:
-    files, path, info = _found(reference.file)
-    if info.size > MOST_BYTES:
-        raise _too_large(f"{info.size:,} bytes")
-    try:
-        with files.open_input_stream(path, compression=None) as stream:
-            body = stream.read()
-    except OSError as problem:
-        raise InputError("the file cannot be read", hint=str(problem).split("\n")[0]) from problem
-    kind = Path(path).suffix.lower()
-    if kind == ".parquet":
-        return _parquet(body)
-    return _csv(body, typed=not reference.is_of_documents) if kind == ".csv" else _json_lines(body)
-
-
-def _too_large(received: str) -> InputError:
-    accepted = f"at most {MOST_ROWS:,} rows and {MOST_BYTES:,} bytes"
-    hint = "each worker holds the table in memory: leave out what subscriptions do not ask about"
-    return InputError("the table is too large", received=received, accepted=accepted, hint=hint)
-
-
-def _parquet(body: bytes) -> Read:
-    try:
-        file = pq.ParquetFile(pa.BufferReader(body))
-        groups = range(file.metadata.num_row_groups)
-        size = sum(file.metadata.row_group(group).total_byte_size for group in groups)
-        if size > MOST_BYTES or file.metadata.num_rows > MOST_ROWS:
-            raise _too_large(f"{file.metadata.num_rows:,} rows, {size:,} bytes")
-        return of_arrow(file.read())
-    except (pa.ArrowException, OSError) as problem:
-        raise InputError("this is no Parquet file", hint=str(problem).split("\n")[0]) from problem
-
-
-def of_arrow(table: Any) -> Read:
-    """What stands in an Arrow table."""
-    return Read(table.to_pylist(), table.column_names)
-
-
-def _json_lines(body: bytes) -> Read:
-    return Read(_objects(body), None)
-
-
-def _objects(body: bytes) -> Iterator[Record]:
-    for number, line in enumerate(body.split(b"\n"), start=1):
-        if line.strip():
-            try:
-                yield parse(line.rstrip(b"\r"))
-            except DecodeProblem as problem:
-                raise InputError(problem.what, where=f"line {number}", accepted=problem.accepted) from None
-
-
-def _csv(body: bytes, typed: bool) -> Read:
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise InputError(
-            "the file is not UTF-8", where=f"byte {problem.start + 1}", accepted="UTF-8"
-        ) from None
-    header, lines = _lines(csv.reader(io.StringIO(text, newline=""), strict=True))
-    columns = [_typed(column) if typed else column for column in zip(*lines, strict=True)]
-    return Read((dict(zip(header, row, strict=True)) for row in zip(*columns, strict=True)), header)
-
-
-def _lines(reader: Any) -> tuple[list[str], list[list[str | None]]]:
-    """The first line, and the others with None for what is empty."""
-    try:
-        header: list[str] = next(reader, [])
-        lines = []
-        for line in reader:
-            if line and len(line) != len(header):
-                received = f"{len(line)} values"
-                raise InputError(
-                    "a line of another length",
-                    where=f"line {reader.line_num}",
-                    received=received,
-                    accepted=f"{len(header)}, as in the first line",
-                )
-            if line:
-                lines.append([value or None for value in line])
-    except csv.Error as problem:
-        raise InputError(f"this is no CSV: {problem}", where=f"line {reader.line_num}") from None
-    if not header or len(set(header)) < len(header):
-        raise InputError("the first line does not name the columns", accepted="a different name for each")
-    return header, lines
-
-
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_BOOLEANS = {"true": True, "false": False}
-
-
-def _typed(column: tuple[str | None, ...]) -> Iterable[Scalar | None]:
-    """Numbers if all values are written as JSON writes numbers (007 is none), else booleans or strings."""
-    values = [value for value in column if value is not None]
-    if all(map(_BOOLEANS.__contains__, values)):
-        return [None if value is None else _BOOLEANS[value] for value in column]
-    if all(map(_NUMBER.fullmatch, values)):
-        numbers = [None if value is None else to_number(value) for value in column]
-        return numbers if numbers.count(None) == column.count(None) else column
-    return column
-
-
 def rows_of(reference: Reference, read: Read) -> list[Row]:
     """The rows of a declared table, as those who look them up want them."""
     rows, known = [], dict.fromkeys(read.columns or ())
     for number, record in enumerate(read.records, start=1):
-        if number > MOST_ROWS:
-            raise _too_large(f"more than {MOST_ROWS:,} rows")
+        if number > reference_files.MOST_ROWS:
+            raise too_large(f"more than {reference_files.MOST_ROWS:,} rows")
         try:
-            values = flatten(_plain(record))
+            values = _flat(record)
         except DecodeProblem as problem:
             raise InputError(problem.what, where=f"row {number}: {problem.where}") from None
-        known.update(dict.fromkeys(values))
+        if not values.keys() <= known.keys():
+            known.update(dict.fromkeys(values))
         rows.append((values, number))
     if rows or read.columns is not None:
         _check_columns(reference, known)
@@ -209,7 +85,19 @@ def rows_of(reference: Reference, read: Read) -> list[Row]:
     if reference.is_of_documents:
         for column in wanted:
             check_element_name(column)
-    return [_row(reference, values, set(wanted), number) for values, number in rows]
+    made = _texts if reference.is_of_documents else _values
+    fields = frozenset(wanted)
+    return [made(reference, values, fields, number) for values, number in rows]
+
+
+_FLAT = frozenset({str, bool, type(None)})
+
+
+def _flat(record: Record) -> Values:
+    """The values of a record, as an event would have them. Most records have strings only, and there are many."""
+    if all(type(value) in _FLAT for value in record.values()):
+        return {name: (value,) for name, value in record.items() if value is not None}
+    return flatten(_plain(record))
 
 
 def _plain(value: Any) -> Any:
@@ -224,6 +112,8 @@ def _plain(value: Any) -> Any:
 
 
 def _check_columns(reference: Reference, known: Collection[str]) -> None:
+    if any(name.startswith(f"{reference.key}.") for name in known):
+        raise InputError("the key is no column of single values", received=repr(safe(reference.key)))
     for column in (reference.key, *reference.fields):
         if not any(name == column or name.startswith(f"{column}.") for name in known):
             raise InputError(
@@ -241,17 +131,22 @@ def _is_wanted(reference: Reference, column: str) -> bool:
     return any(column == field or column.startswith(f"{field}.") for field in reference.fields)
 
 
-def _row(reference: Reference, values: Values, wanted: set[str], number: int) -> Row:
-    keys = values.get(reference.key, ())
+def _values(reference: Reference, values: Values, wanted: frozenset[str], _: int) -> Row:
+    """A row for events."""
     added = {field: found for field, found in values.items() if field in wanted}
-    if not reference.is_of_documents:
-        return Row(keys, added)
-    shown = {field: tuple(map(text_of, found)) for field, found in added.items()}
-    for field, texts in shown.items():
-        if any(map(_NOT_IN_XML.search, texts)):
-            what = "a value with a character that XML does not have"
-            raise InputError(what, where=f"row {number}: {safe(field)}", received=safe(repr(texts[0])))
-    return Row(tuple(map(text_of, keys)), {**shown})
+    return Row(values.get(reference.key, ()), added)
+
+
+def _texts(reference: Reference, values: Values, wanted: frozenset[str], number: int) -> Row:
+    """A row for documents, of texts."""
+    added = {field: [text_of(value) for value in found] for field, found in values.items() if field in wanted}
+    for field, texts in added.items():
+        for text in texts:
+            if not text.isprintable() and _NOT_IN_XML.search(text):
+                what = "a value with a character that XML does not have"
+                raise InputError(what, where=f"row {number}: {safe(field)}", received=safe(repr(text)))
+    keys = tuple(text_of(value) for value in values.get(reference.key, ()))
+    return Row(keys, {field: tuple(texts) for field, texts in added.items()})
 
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -259,9 +154,11 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 def text_of(value: Scalar) -> str:
     """A value as documents have it; numbers without an exponent, which XPath does not know."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else show_number(value)
+    return show_number(value)
 
 
 def write_rows(rows: Iterable[Row], path: Path) -> None:

@@ -53,6 +53,11 @@ class Reference:
         return _OF_DOCUMENTS.match(self.on) is not None
 
     @property
+    def shown_file(self) -> str:
+        """The file without the keys of object stores, which may stand before an @."""
+        return re.sub(r"//[^/@]*@", "//", self.file)
+
+    @property
     def spark_table(self) -> str | None:
         """The name of the table, if it is one of Spark's."""
         return self.file.removeprefix(SPARK) if self.file.startswith(SPARK) else None

@@ -17,6 +17,7 @@ from tidings.matching.index import Index, Matches
 from tidings.publications import event, xml
 from tidings.publications.conformity import Conformity
 from tidings.publications.enrichment import (
+    MOST_ADDED,
     Added,
     Enrichment,
     enriched_body,
@@ -94,19 +95,27 @@ class Decoder:
         if media_type in DOCUMENTS:
             return self._documents(buffer, starts, ends)
         found = decode_many(buffer, starts, ends, self._paths, self._id_field, self._conformity)
-        added = self._enrichment.found(found.atoms, are_documents=False)
+        added, plain = self._added(found.atoms, are_documents=False)
         atoms = with_events(found.atoms, added) if added else found.atoms
-        return Decoded(atoms, found.ids, found.rejects, added)
+        return Decoded(atoms, found.ids, found.rejects, added, plain)
+
+    def _added(
+        self, atoms: Atoms, are_documents: bool
+    ) -> tuple[dict[int, list[Added]], list[tuple[int, PublicationError]]]:
+        """What is added to publications, and which of them would get too much."""
+        found = self._enrichment.found(atoms, are_documents)
+        many = [place for place, rows in found.items() if len(rows) > MOST_ADDED]
+        return found, [(place, _too_many(found.pop(place))) for place in many]
 
     def _documents(self, buffer: Bytes, starts: Integers, ends: Integers) -> Decoded:
         found = decode_documents(buffer, starts, ends, self._tag_paths)
         ids = pa.nulls(len(starts), pa.string())
-        added = self._enrichment.found(found.atoms, are_documents=True)
+        added, plain = self._added(found.atoms, are_documents=True)
         if not added:
-            return Decoded(found.atoms, ids, found.rejects)
+            return Decoded(found.atoms, ids, found.rejects, plain=plain)
         where = np.array(sorted(added), np.int64)
         again = self._enriched([_body(buffer, starts[i], ends[i]) for i in where], [added[i] for i in where])
-        plain = [(int(where[i]), _too_much(problem)) for i, problem in again.rejects]
+        plain += [(int(where[i]), _too_much(problem)) for i, problem in again.rejects]
         which = np.setdiff1d(np.arange(len(where)), [i for i, _ in again.rejects])
         atoms = with_documents(found.atoms, where[which], again.atoms, which)
         return Decoded(atoms, ids, found.rejects, {int(i): added[i] for i in where[which]}, plain)
@@ -133,8 +142,18 @@ def _body(buffer: Bytes, start: int, end: int) -> bytes:
     return body
 
 
+def _too_many(rows: list[Added]) -> DecodeProblem:
+    return _too_much(
+        DecodeProblem(
+            "the publication has too many rows",
+            received=f"{len(rows):,} rows or more",
+            accepted=f"at most {MOST_ADDED:,} rows of reference tables",
+        )
+    )
+
+
 def _too_much(problem: PublicationError) -> DecodeProblem:
-    """What is said of a document that is matched as it was published. Places are of bytes that nobody has: no place."""
+    """What is said of a publication that is matched as it came. Places are of bytes that nobody has: no place."""
     return DecodeProblem(
         f"matched without reference data, because with it {problem.what}",
         received=problem.received,

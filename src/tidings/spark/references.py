@@ -19,16 +19,8 @@ from pyspark.sql import SparkSession
 
 from tidings.errors import InputError
 from tidings.publications.enrichment import Snapshot
-from tidings.publications.reference_tables import (
-    MOST_ROWS,
-    Row,
-    naming,
-    of_arrow,
-    read_file,
-    rows_of,
-    stamp,
-    write_rows,
-)
+from tidings.publications.reference_files import MOST_ROWS, of_arrow
+from tidings.publications.reference_tables import Row, naming, read_file, rows_of, stamp, write_rows
 from tidings.publications.references import Reference
 from tidings.store import DeadLetter, Store
 from tidings.store.encoding import now

@@ -74,7 +74,7 @@ def _read(made: Declared) -> str:
 
 
 def _record(reference: Reference) -> dict[str, Any]:
-    record = asdict(reference)
+    record = asdict(reference) | {"file": reference.shown_file}
     del record["version"]
     return record
 
@@ -91,7 +91,7 @@ def list_references(home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJ
         for one in found:
             output.json_line(_record(one))
     elif found:
-        rows = [(one.name, one.key, one.on, ", ".join(one.fields) or "all", one.file) for one in found]
+        rows = [(one.name, one.key, one.on, ", ".join(one.fields) or "all", one.shown_file) for one in found]
         output.table(("name", "key", "on", "fields", "file"), rows)
     else:
         output.note("no reference tables: tidings reference add NAME --file FILE --key COLUMN --on PATH")
