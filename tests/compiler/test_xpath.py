@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tidings.compiler.blocks import unpack
@@ -118,7 +116,7 @@ def test_many_at_once_are_what_each_is_alone() -> None:
 def tree(twig: Twig, parent: int = DOCUMENT) -> frozenset[object]:
     """A twig whatever the order of its branches."""
     return frozenset(
-        (replace(node, parent=DOCUMENT), tree(twig, place))
+        (node._replace(parent=DOCUMENT), tree(twig, place))
         for place, node in enumerate(twig)
         if node.parent == parent
     )

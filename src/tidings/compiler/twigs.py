@@ -6,7 +6,7 @@ value is YHOO; no closed; a price above 50.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidings.documents import Axis, NodeKind
 from tidings.languages.xpath_tree import ValueOperator
@@ -15,8 +15,7 @@ DOCUMENT = -1
 """In place of a node's parent: the document itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueTest:
+class ValueTest(NamedTuple):
     """What is asked of a node's own value; negated, it must not be so."""
 
     operator: ValueOperator
@@ -24,8 +23,7 @@ class ValueTest:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TwigNode:
+class TwigNode(NamedTuple):
     """A node that must be there, or must not (`negated`): below its parent, with these tests, and with all twig nodes
     whose parent it is. Parents come before their children.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from tidings.compiler.context import Context
 from tidings.compiler.linear import tests_of
@@ -19,8 +20,7 @@ from tidings.languages.xpath_tree import All, Any, Expression, Found, Never, Pat
 _ASKS_THE_FIRST = (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """A twig node with the nodes below it. One that is `rooted` begins at the document, wherever it was written."""
 
     axis: Axis
@@ -56,7 +56,8 @@ def twigs_of(expression: Expression, context: Context) -> tuple[Twig, ...]:
         raise CheckProblem("this can never hold", hint="no document satisfies it")
     if () in alternatives:
         raise CheckProblem("this holds for every document", hint="ask for something that a document may lack")
-    return tuple(dict.fromkeys(_twig([p for p in parts if isinstance(p, Branch)]) for parts in alternatives))
+    twigs = tuple(_twig([part for part in parts if isinstance(part, Branch)]) for parts in alternatives)
+    return twigs if len(twigs) == 1 else tuple(dict.fromkeys(twigs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,28 +143,37 @@ def _chain(
 ) -> tuple[Part, ...]:
     """The branch of a path, with one alternative of the predicates at each step; and what they ask of the document."""
     branch, rooted = None, list[Part]()
-    for number, (step, parts) in reversed(list(enumerate(zip(path.steps, chosen, strict=True)))):
-        branches = [part for part in parts if isinstance(part, Branch)]
-        rooted += [part for part in branches if part.rooted]
-        below = [part for part in branches if not part.rooted]
-        own = [part for part in parts if isinstance(part, ValueTest)]
+    for number in reversed(range(len(path.steps))):
+        step, below, own = path.steps[number], list[Branch](), list[ValueTest]()
+        for part in chosen[number]:
+            if isinstance(part, ValueTest):
+                own.append(part)
+            else:
+                (rooted if part.rooted else below).append(part)
         if branch is None and not first:
             own += tests
-        branch = _branch(step, [*below, *([branch] if branch else [])], own)
+        if branch is not None:
+            below.append(branch)
+        branch = _branch(step, below, own)
         if first:
-            branch = replace(branch, firsts=() if number else tests, leads_on=number > 0)
+            branch = branch._replace(firsts=() if number else tests, leads_on=number > 0)
     assert branch is not None
-    return (replace(branch, rooted=path.absolute), *rooted)
+    return (branch._replace(rooted=True) if path.absolute else branch, *rooted)
 
 
 def _branch(step: Step, children: list[Branch], tests: list[ValueTest]) -> Branch:
-    said = max((len(test.literal) for test in tests if _is_rare(test)), default=0)  # type: ignore[arg-type]
-    telling = max((child.telling for child in children if not child.negated), default=0)
-    return Branch(step.axis, step.kind, step.name, tuple(children), tuple(tests), telling=max(said, telling))
+    telling = 0
+    for child in children:
+        if child.telling > telling and not child.negated:
+            telling = child.telling
+    for test in tests:
+        if test.operator is ValueOperator.EQUAL and not test.negated and isinstance(test.literal, str):
+            telling = max(telling, len(test.literal))
+    return Branch(step.axis, step.kind, step.name, tuple(children), tuple(tests), telling=telling)
 
 
 def _opposite(part: Part) -> Part:
-    return replace(part, negated=not part.negated)
+    return part._replace(negated=not part.negated)
 
 
 def _twig(branches: list[Branch]) -> Twig:
@@ -206,8 +216,7 @@ def _joined(branches: list[Branch]) -> list[Branch]:
             joined[key] = branch
         else:
             held = joined[key]
-            joined[key] = replace(
-                held,
+            joined[key] = held._replace(
                 children=(*held.children, *branch.children),
                 tests=(*held.tests, *branch.tests),
                 telling=max(held.telling, branch.telling),
@@ -216,12 +225,5 @@ def _joined(branches: list[Branch]) -> list[Branch]:
 
 
 def _in_order(branches: Iterable[Branch]) -> list[Branch]:
-    """Each once, the most telling ones last: that is where checking begins."""
-    found = list(branches)
-    if len(found) > 1:
-        found = sorted(dict.fromkeys(found), key=lambda branch: -1 if branch.negated else branch.telling)
-    return found
-
-
-def _is_rare(test: ValueTest) -> bool:
-    return test.operator is ValueOperator.EQUAL and not test.negated and isinstance(test.literal, str)
+    """The most telling ones last: that is where checking begins."""
+    return sorted(branches, key=lambda branch: -1 if branch.negated else branch.telling)
