@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -111,27 +111,23 @@ def _content(row: Added) -> bytes:
 
 def _escaped(text: str) -> str:
     """A parser makes \\n of \\r, and ]]> is no text."""
-    for character, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;")):
-        text = text.replace(character, written)
-    return text
+    return text if text.isalnum() else text.translate(_WRITTEN)
+
+
+_WRITTEN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 
 
 class Lookup:
-    """A table in memory: rows by key."""
+    """A table in memory: rows by key. `row` says what the row with a number adds."""
 
     def __init__(self, reference: Reference, table: Any) -> None:
         self.reference = reference
         self._steps = linear_path(reference.on) if reference.is_of_documents else ()
-        self._added = table["added"].combine_chunks()
+        self.row = lru_cache(maxsize=MOST_ADDED)(partial(_row, table["added"].combine_chunks()))
         self._rows: dict[Key, list[int]] = {}
         for number, keys in enumerate(table["keys"].to_pylist()):
             for key in keys:
                 self._rows.setdefault(_key(json.loads(key)), []).append(number)
-
-    def row(self, number: int) -> Added:
-        """What a row adds."""
-        made: Added = json.loads(self._added[number].as_py())
-        return made
 
     def among(self, atoms: Atoms) -> dict[int, set[int]]:
         """Which rows belong to each publication that has some; if they are too many, not all of them."""
@@ -148,6 +144,11 @@ class Lookup:
         if self._steps:
             return np.array([_leads_to(self._steps, path) for path in paths], np.bool_)
         return np.array([path == self.reference.on for path in paths], np.bool_)
+
+
+def _row(added: Any, number: int) -> Added:
+    made: Added = json.loads(added[number].as_py())
+    return made
 
 
 _NOWHERE = np.empty(0, np.int64)
