@@ -25,11 +25,12 @@ from tidings.languages.xpath_paths import Limits, PathReader
 from tidings.languages.xpath_shown import show
 from tidings.languages.xpath_tokens import NO_NAME, is_name
 from tidings.languages.xpath_tree import All, Any, Expression, Found, Never, Path, ValueOperator
+from tidings.limits import limits_from
 from tidings.xpath_numbers import xpath_number
 
 __all__ = ["DEFAULT", "Limits", "parse", "show"]
 
-DEFAULT = Limits()
+DEFAULT = limits_from("TIDINGS_XPATH_LIMITS", Limits)
 
 
 def parse(text: str, limits: Limits = DEFAULT) -> Expression:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from tidings.documents import ANY, Axis, NodeKind
+from tidings.errors import InputError
 from tidings.languages import xpath_refusals as refusals
 from tidings.languages import xpath_slips as slips
 from tidings.languages.tree import Span
@@ -24,6 +25,17 @@ class Limits:
     nesting: int = 32
     length: int = 10_000
 
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, most = getattr(self, each.name), MOST[each.name]
+            if not 1 <= value <= most:
+                raise InputError(
+                    "not a limit", where=each.name, received=str(value), accepted=f"1 to {most:,}"
+                )
+
+
+MOST = {"steps": 1_000, "predicates": 1_000, "nesting": 100, "length": 1_000_000}
+"""What later steps can walk: they call themselves for what is nested."""
 
 _ELEMENT, _ATTRIBUTE, _TEXT = NodeKind.ELEMENT, NodeKind.ATTRIBUTE, NodeKind.TEXT
 _CHILD, _DESCENDANT = Axis.CHILD, Axis.DESCENDANT

@@ -20,6 +20,7 @@ from lxml import etree
 
 from tidings.documents import Node, NodeKind, show_node
 from tidings.errors import DecodeProblem, InputError
+from tidings.limits import limits_from
 from tidings.publications.xml_bytes import as_utf8, malformed, refuse_declarations
 from tidings.schema.names import safe
 
@@ -67,7 +68,7 @@ OVER = {
 }
 """What is said of a document beyond each limit, and what the limit counts."""
 
-DEFAULT = Limits()
+DEFAULT = limits_from("TIDINGS_DOCUMENT_LIMITS", Limits)
 
 
 def decode(body: bytes, limits: Limits = DEFAULT) -> Node:

@@ -1,0 +1,52 @@
+"""Limits from the environment, and what they do to documents and subscriptions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tidings.errors import SetupError
+from tidings.languages import xpath
+from tidings.limits import limits_from
+from tidings.publications import xml
+
+NAME = "TIDINGS_SOME_LIMITS"
+
+
+def test_limits_that_are_named_and_those_that_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert limits_from(NAME, xml.Limits) == xml.Limits()
+    monkeypatch.setenv(NAME, "depth=100, nodes=5_000")
+    assert limits_from(NAME, xml.Limits) == xml.Limits(depth=100, nodes=5000)
+    monkeypatch.setenv(NAME, "steps=128")
+    assert limits_from(NAME, xpath.Limits) == xpath.Limits(steps=128)
+
+
+@pytest.mark.parametrize(
+    "given", ["depth", "depth=", "depth=-1", "depth=0", "depth=many", "colour=5", "depth=1000"]
+)
+def test_what_is_no_limit_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv(NAME, given)
+    with pytest.raises(SetupError, match=f"not a limit.*{NAME}"):
+        limits_from(NAME, xml.Limits)
+
+
+def tidings(home: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tidings", *words, "--home", str(home)]
+    return subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_commands_heed_them(tmp_path: Path) -> None:
+    done = tidings(tmp_path, "publish", "<a><b/></a>", TIDINGS_DOCUMENT_LIMITS="depth=1")
+    assert done.returncode == 2 and "at most 1 levels (the limit depth)" in done.stderr
+    path = ("subscribe", "--as", "ana", "--language", "xpath", "/a/b/c")
+    done = tidings(tmp_path, *path, TIDINGS_XPATH_LIMITS="steps=2")
+    assert done.returncode == 2 and "steps" in done.stderr
+    done = tidings(tmp_path, *path, TIDINGS_XPATH_LIMITS="staps=2")
+    assert done.returncode == 4 and "TIDINGS_XPATH_LIMITS" in done.stderr
+    assert tidings(tmp_path, *path).returncode == 0
