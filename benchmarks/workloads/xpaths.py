@@ -37,8 +37,11 @@ TEXT = 0.1
 PATH = 0.4
 """How likely the last branch is not a predicate, but where the path leads to."""
 
-OWN, CROSSED = 0.5, 0.1
-"""How many match the document they are from; how many ask one branch for what stands in several."""
+OWN, CROSSED = 0.05, 0.05
+"""How many match the document they are from; how many ask one branch for what stands in several.
+
+In the paper every value is from some document, whichever: then hardly any subscription matches.
+"""
 
 CHUNK = 10_000
 BITS = 6

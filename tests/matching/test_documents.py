@@ -22,7 +22,7 @@ from tests.generated_xpaths import DECLARATIONS, PREFIXES, Writer, documents, ex
 from tidings.documents import Node, place_of
 from tidings.languages.xpath import parse, show
 from tidings.languages.xpath_tree import Expression
-from tidings.matching.documents import SHOWN, explain, matches
+from tidings.matching.documents import SHOWN, Explainer, explain, matches
 from tidings.model import Reason
 from tidings.publications.xml import decode
 
@@ -281,6 +281,15 @@ def test_reasons_name_namespaces() -> None:
     tree = parse(f"{DECLARATIONS}//d:a[@p:x = 1]")
     node = decode(b"<a xmlns='urn:d' xmlns:p='urn:p' p:x='1'/>")
     assert explain(tree, node) == (Reason("@{urn:p}x = 1", "1", "/{urn:d}a[1]/@{urn:p}x"),)
+
+
+def test_an_explanation_that_takes_too_long_is_the_subscription_itself() -> None:
+    """Each `not` asks everything below every node: 150 nodes inside each other are looked at some million times."""
+    nested = "//a[not(.//a[not(.//a[not(.//x)])])]"
+    document = decode(b"<a>" * 150 + b"</a>" * 150)
+    [reason] = Explainer(document, most=10_000).explain(parse(nested))
+    assert reason.value is None and reason.at == "/" and reason.predicate.startswith("//a[not(")
+    assert Explainer(document).explain(parse("/a/a")) == (Reason("/a/a", None, "/a[1]/a[1]"),)
 
 
 def test_long_values_are_cut_in_reasons() -> None:

@@ -6,6 +6,7 @@ predicate is asked of each node by itself.
 
 from __future__ import annotations
 
+import math
 import operator as compare
 import typing
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,9 @@ from tidings.languages.xpath_shown import show_briefly
 from tidings.languages.xpath_tree import All, Any, Expression, Found, Never, Path, Step, ValueOperator
 from tidings.model import Reason
 from tidings.xpath_numbers import xpath_number
+
+MOST_LOOKS = 1_000_000
+"""How many nodes an explanation may look at, each as often as it does: about a second's work."""
 
 SHOWN = 200
 """How many characters of a value a reason tells: an element's value may be a whole book."""
@@ -29,16 +33,42 @@ def matches(expression: Expression, document: Node) -> bool:
 
 def explain(expression: Expression, document: Node) -> tuple[Reason, ...]:
     """The reasons of a match, in the order of the text; of alternatives, the first that holds. Empty for a miss."""
-    whole = _Document(document)
-    return tuple(whole.reasons(expression, whole.top)) if whole.holds(expression, whole.top) else ()
+    return Explainer(document).explain(expression)
+
+
+class Explainer:
+    """Explains the matches of one document.
+
+    Nested `not()` over a large document can take more steps than anybody waits for: after MOST_LOOKS the reason is the
+    subscription itself, without values.
+    """
+
+    def __init__(self, document: Node, most: int = MOST_LOOKS) -> None:
+        self._whole, self._most = _Document(document), most
+
+    def explain(self, expression: Expression) -> tuple[Reason, ...]:
+        whole = self._whole
+        whole.left = self._most
+        try:
+            return tuple(whole.reasons(expression, whole.top)) if whole.holds(expression, whole.top) else ()
+        except _TooMuch:
+            return (Reason(_cut(show_briefly(expression)), None, "/"),)
+
+
+class _TooMuch(Exception):
+    """More nodes were looked at than allowed."""
 
 
 class _Document:
-    """A document node, which XPath puts above the element, and the place of each node in the document's order."""
+    """A document node, which XPath puts above the element, and the place of each node in the document's order.
+
+    `left` is how many nodes may still be looked at.
+    """
 
     def __init__(self, element: Node) -> None:
         self.top = Node(NodeKind.ELEMENT, "", element.value, None, [element])
         self.order = {id(node): place for place, node in enumerate([self.top, *_below(self.top)])}
+        self.left: float = math.inf
 
     def holds(self, expression: Expression, at: Node) -> bool:
         """Whether an expression holds of a node."""
@@ -54,10 +84,18 @@ class _Document:
         """The nodes from which a path begins, then those that each step reaches, in the document's order."""
         levels = [[self.top if path.absolute else at]]
         for step in path.steps:
-            reached = {id(node): node for start in levels[-1] for node in _reached(start, step)}
+            reached = {id(node): node for start in levels[-1] for node in self.reached(start, step)}
             held = [node for node in reached.values() if all(self.holds(p, node) for p in step.predicates)]
             levels.append(sorted(held, key=lambda node: self.order[id(node)]))
         return levels
+
+    def reached(self, start: Node, step: Step) -> list[Node]:
+        """The nodes to which a step leads from one node, its predicates aside."""
+        among = start.children if step.axis is Axis.CHILD else list(_below(start))
+        self.left -= 1 + len(among)
+        if self.left < 0:
+            raise _TooMuch
+        return [node for node in among if node.kind is step.kind and is_named(step.name, node.name)]
 
     def witness(self, found: Found, reached: list[Node]) -> Node | None:
         """The first node that makes it hold, of those at the path."""
@@ -111,12 +149,6 @@ def _stands(value: str, operator: ValueOperator, literal: str | float | None) ->
     if operator is ValueOperator.STARTS_WITH:
         return value.startswith(literal)
     return _COMPARED[operator](value, literal)
-
-
-def _reached(start: Node, step: Step) -> list[Node]:
-    """The nodes to which a step leads from one node, its predicates aside."""
-    among = start.children if step.axis is Axis.CHILD else _below(start)
-    return [node for node in among if node.kind is step.kind and is_named(step.name, node.name)]
 
 
 def _below(node: Node) -> Iterator[Node]:

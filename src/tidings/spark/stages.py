@@ -27,7 +27,7 @@ from tidings.compiler.pipeline import understand
 from tidings.errors import DecodeProblem, PublicationError
 from tidings.languages import xpath
 from tidings.languages.tree import Tree
-from tidings.matching import documents
+from tidings.matching.documents import Explainer
 from tidings.matching.explain import explain
 from tidings.matching.index import Index
 from tidings.model import Reason
@@ -164,7 +164,8 @@ class _Part:
         body, added = self._batch["body"][place].as_py(), self._decoded.added.get(place, ())
         if self._is_document:
             document = self._decoder.document(body, added)
-            return lambda text: documents.explain(_parsed(text), document)
+            explainer = Explainer(document)
+            return lambda text: explainer.explain(_parsed(text))
         event = self._decoder.event(body, added)
         return lambda text: explain(_understood(text, self._job.schema), event)
 
