@@ -9,7 +9,7 @@ import pytest
 
 from tests.relational import corpus
 from tidings.errors import InputError
-from tidings.relational.matching import matching
+from tidings.relational.matching import SETTINGS, matching
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import Layout, Plan
 
@@ -118,8 +118,10 @@ def test_what_is_refused(session, tmp_path):
 def test_two_documents_of_one_name_are_refused(session, tmp_path):
     store = TableStore.create(tmp_path / "tables")
     twice = frame(session, {"d": b"<a/>"}).union(frame(session, {"d": b"<b/>"}))
+    before = {name: session.conf.get(name) for name in SETTINGS}
     with pytest.raises(InputError, match="same id"), matching(session, store, twice):
         pass
+    assert {name: session.conf.get(name) for name in SETTINGS} == before != SETTINGS
 
 
 def test_no_subscriptions_and_no_documents(session, tmp_path):

@@ -32,13 +32,31 @@ class Outcome:
     documents: int
 
 
+SETTINGS = {
+    "spark.sql.codegen.wholeStage": "true",  # off in our sessions, whose plans have two steps; here joins have many
+}
+
+
+@contextmanager
+def set_for_joins(session: SparkSession) -> Iterator[None]:
+    """Spark's settings as joins like them; afterwards they are as before."""
+    before = {name: session.conf.get(name) for name in SETTINGS}
+    try:
+        for name, value in SETTINGS.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
+
+
 @contextmanager
 def matching(session: SparkSession, store: TableStore, documents: DataFrame) -> Iterator[Outcome]:
     """Match documents (publication, body) with all subscriptions. Tag paths that are new to the store are learned.
 
     What comes out is to be used within the context: it stands on tables that are kept only so long.
     """
-    with keeping() as kept:
+    with set_for_joins(session), keeping() as kept:
         asked = documents.select("publication", "body")
         parsed = kept(asked.mapInArrow(sax.stage(store.version), sax.SPARK_SCHEMA))
         count = _check_names(parsed)
