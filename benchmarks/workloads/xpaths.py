@@ -27,7 +27,8 @@ FEWEST, MOST = 2, 10
 SHARES = (0.4, 0.55, 0.7, 0.85, 1.0, 1.15, 1.3, 1.45, 1.6)
 """How many predicates a subscription has, and how likely each number is beside the others: seven on average."""
 
-EQUALITIES = 0.8
+EQUALITIES = 0.76
+"""How likely a predicate is one; with two at least in each subscription, four of five are."""
 WILD = 0.1
 """How likely a step is `//`, and how likely `*`."""
 

@@ -121,9 +121,9 @@ class TestAnthology:
             pytest.approx(0.1, abs=0.02),
         )
 
-    def test_half_match_the_paper_they_are_from(self, workload: DocumentWorkload) -> None:
+    def test_one_in_twenty_matches_the_paper_it_is_from(self, workload: DocumentWorkload) -> None:
         few = DocumentWorkload("", workload.subscriptions.first(400), workload.events)
-        assert 0.5 <= found(few).any(axis=1).mean() <= 0.75
+        assert 0.05 <= found(few).any(axis=1).mean() <= 0.2, "and short ones match by chance"
 
     def test_some_fail_by_their_branches_alone(self, workload: DocumentWorkload) -> None:
         """Every linear path with its value is in the paper, and still it does not match."""
