@@ -1,7 +1,7 @@
 """Tables of a batch that are used more than once: computed once, and then tables of their own.
 
-Merely persisting them is not enough. To Spark a persisted table is still all that led to it: after some rounds of
-joins, planning the next one took many times as long as running it.
+Merely persisting them is not enough. To Spark a persisted table is still all that led to it, and every further round of
+joins has all earlier ones analysed and optimised again.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tidings.relational.predicates import Asked
 from tidings.relational.tables import Layout, Plan
 
 BASE_BYTES, PREDICATE_BYTES = 120, 60
-"""What a subscription and each of its predicates take in the index, generously."""
+"""What a subscription and each of its predicates are taken to need in the index. Guessed high, not measured."""
 
 SHARE_OF_MEMORY = 0.5
 """So much of the memory that is free the index may take: documents and Spark need some, too."""
