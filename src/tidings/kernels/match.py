@@ -20,6 +20,7 @@ from tidings.kernels.clusters import (
     EQUAL,
     EQUALITIES,
     GENERAL,
+    ITEM,
     NARROW,
     NO_CUT,
     NOT_NARROW,
@@ -247,6 +248,11 @@ def _check_waiting(
             _prefetch_rows(clusters.narrow, clusters, cluster, low, high, clusters.width[cluster])
         elif clusters.layout[cluster] == EQUALITIES:
             _prefetch_rows(clusters.equality, clusters, cluster, low, high, 2 * clusters.width[cluster])
+        elif clusters.layout[cluster] == GENERAL:
+            prefetch(clusters.row_test, clusters.list_start[cluster] - clusters.row_start[cluster] + low)
+    for w in range(waiting):
+        if clusters.layout[scratch.cluster[w]] == GENERAL:
+            _prefetch_lists(clusters, scratch.cluster[w], scratch.low[w], scratch.high[w])
     for w in range(waiting):
         low, high = scratch.low[w], scratch.high[w]
         if low < high and found >= 0:
@@ -261,6 +267,14 @@ def _prefetch_rows(array: Any, clusters: Clusters, cluster: int, low: int, high:
     at = clusters.list_start[cluster] + (low - clusters.row_start[cluster]) * size
     for line in range(at, at + min(MOST_LINES * LINE, (high - low) * size), LINE):
         prefetch(array, line)
+
+
+@inlined
+def _prefetch_lists(clusters: Clusters, cluster: int, low: int, high: int) -> None:
+    """Ask for the tests of the first rows of lists."""
+    shift = clusters.list_start[cluster] - clusters.row_start[cluster]
+    for row in range(low, min(high, low + MOST_LINES)):
+        prefetch(clusters.item, ITEM * np.int64(clusters.row_test[shift + row]))
 
 
 @inlined

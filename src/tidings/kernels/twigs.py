@@ -14,6 +14,7 @@ import numpy as np
 from tidings.kernels.codes import StringCodec, find_string
 from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.dtypes import F64, I32, I64, U8, U32
+from tidings.kernels.vectors import prefetch
 
 # As in compiler.twig_words; a test keeps them equal.
 DESCENDANT, NEGATED, LEADS_ON, REQUIRED, INNER = 1, 1 << 3, 1 << 4, 1 << 5, 1 << 6
@@ -22,6 +23,8 @@ TESTS_SHIFT, FIRSTS_SHIFT, COUNT_MASK, PARENT_SHIFT = 7, 11, 15, 16
 OPERATOR_MASK, TEST_NEGATED, IS_NUMBER, STRING_SHIFT = 7, 1 << 3, 1 << 4, 5
 EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, CONTAINS, STARTS_WITH = range(8)
 TEXT, KINDS = 2, 3
+AHEAD, LINE = 4, 16
+"""How many pairs ahead something is asked for; words in a line of the processor's cache."""
 
 NONE = -1
 NOT_SOUGHT = -2
@@ -106,6 +109,7 @@ def check(
     """
     kept = 0
     for i in range(count):
+        _prefetch(twigs, clause, i, count)
         row, asked = publication[i], np.int64(clause[i])
         if (twigs.document[asked] != 0) != documents:
             continue
@@ -123,6 +127,20 @@ def check(
         clause[kept] = twigs.subscription[asked]
         kept += 1
     return kept
+
+
+@inlined
+def _prefetch(twigs: Twigs, clause: Any, i: int, count: int) -> None:
+    """Ask for what pairs further on will need: their clauses stand anywhere."""
+    if i + 2 * AHEAD < count:
+        far = clause[i + 2 * AHEAD]
+        prefetch(twigs.start, far)
+        prefetch(twigs.document, far)
+        prefetch(twigs.several, far)
+        prefetch(twigs.subscription, far)
+        at = twigs.start[clause[i + AHEAD]]
+        prefetch(twigs.word, at)
+        prefetch(twigs.word, at + LINE)
 
 
 @inlined
@@ -175,7 +193,7 @@ def _find_places(twigs: Twigs, work: Work, begin: int, end: int) -> int:
 
 @inlined
 def _first(twigs: Twigs, work: Work, at: int) -> Any:
-    """The first node that a twig node may mean, and whether those of its name are to be looked at, or all of its kind."""
+    """The first node that a twig node may mean, and whether to look at those of its name, or at all of its kind."""
     kind, asked = np.int64(twigs.word[at]) >> KIND_SHIFT & KIND_MASK, np.int64(twigs.word[at + 1])
     named = kind != TEXT and asked != twigs.star[0] and twigs.space[asked] == 0
     return work.head[asked if named else len(work.head) - KINDS + kind], named
