@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lxml import etree
-from tidings.publications.xml_columns import DecodedDocuments, TagPaths, decode_documents
 
 from benchmarks.engine import Counts, Engine
 from benchmarks.workloads.documents import Documents, Texts
 from tidings.compiler.pipeline import compile_columns
 from tidings.compiler.plan import Compiled
 from tidings.matching.index import Index
+from tidings.publications.xml_columns import DecodedDocuments, TagPaths, decode_documents
 
 AT_ONCE = 500_000
 """Texts compiled at once: all of them as Python strings and trees would take too much room."""

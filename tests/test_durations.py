@@ -46,12 +46,12 @@ def test_what_people_write(text: str, seconds: int) -> None:
     ],
 )
 def test_what_is_no_duration_is_refused_with_what_is_one(text: str) -> None:
-    with pytest.raises(InputError, match="no duration; received .*accepted: .*90 seconds, 10 minutes"):
+    with pytest.raises(InputError, match=r"no duration; received .*accepted: .*90 seconds, 10 minutes"):
         durations.parse(text)
 
 
 def test_what_nobody_can_promise_is_refused() -> None:
-    with pytest.raises(InputError, match="received 0 s; .*; to be told at once, leave it out"):
+    with pytest.raises(InputError, match=r"received 0 s; .*; to be told at once, leave it out"):
         durations.parse("0 minutes")
     with pytest.raises(InputError, match="from 1 second to 365 days"):
         durations.parse("366 days")
