@@ -36,12 +36,16 @@ def read(reader, after, upto):
 
 
 def rows(reader, after, upto):
-    return [(position, id, name, body) for position, id, name, body, _ in read(reader, after, upto)]
+    return [(position, id, name, body) for position, id, name, _, body, _ in read(reader, after, upto)]
+
+
+def media_types(reader, after, upto):
+    return {name: media_type for _, _, name, media_type, _, _ in read(reader, after, upto)}
 
 
 def problems(reader, after, upto):
     return [
-        (position, name, problem) for position, _, name, _, problem in read(reader, after, upto) if problem
+        (position, name, problem) for position, _, name, _, _, problem in read(reader, after, upto) if problem
     ]
 
 
@@ -61,6 +65,18 @@ def test_positions_are_given_once(incoming, reader):
     assert rows(reader(), 1, 3) == wanted[1:2]
     (incoming / "b.jsonl").write_text('{"n": 1}\n\n{"n": 2}\n{"n": 4}')
     assert reader().head() == 4
+
+
+def test_files_are_events_or_documents_by_their_names(incoming, reader):
+    for name in ("a.json", "b.jsonl", "c.xml", "D.XML"):
+        (incoming / name).write_text("{}\n")
+    one = reader()
+    assert media_types(one, 0, one.head()) == {
+        "D.XML": "application/xml",
+        "a.json": "application/json",
+        "b.jsonl:1": "application/json",
+        "c.xml": "application/xml",
+    }
 
 
 def test_a_torn_line_of_the_list_is_written_over(tmp_path, incoming, reader):
