@@ -29,7 +29,7 @@ from tidings.store import open_store, sqlite_url
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
 PROGRAM = Path(__file__).with_name("program.py")
-KILLS = int(os.environ.get("FAULTS", "3"))
+KILLS = int(os.environ.get("FAULTS", "2"))
 SEED = int(os.environ.get("SEED", str(random.SystemRandom().randrange(1_000_000))))
 EVENTS = 120
 WITHIN = (None, None, 1, 3_600)
