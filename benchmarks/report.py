@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
@@ -54,8 +55,15 @@ def busy() -> str:
 
 
 def taken(command: str) -> str:
-    """By which command rows were measured, on which day, on what."""
-    return f"Taken with `{command}` on {date.today()}: {machine()}. {busy()}"
+    """By which command rows were measured, of which code, on which day, on what."""
+    return f"Taken with `{command}` of {_commit()} on {date.today()}: {machine()}. {busy()}"
+
+
+def _commit() -> str:
+    """The commit that is checked out, and whether the tree differs from it."""
+    words = ["git", "-C", str(DOCS.parent), "describe", "--always", "--dirty", "--abbrev=7"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    return said.stdout.strip() or "a tree without commits"
 
 
 def _section(rows: Sequence[Row]) -> str:
