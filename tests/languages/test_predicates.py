@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.languages.any_text import check_text, check_words
 from tests.pairs import Pair, outcome, read_pairs
 from tests.strategies import texts, trees, untidy
 from tidings.errors import SyntaxProblem
@@ -48,22 +49,12 @@ WORDS = [
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["", " "]))
 def test_any_words_give_a_tree_or_a_place(words: list[str], space: str) -> None:
-    """Whatever the text, there is a tree or a problem with a place inside it, and nothing else."""
-    text = space.join(words)
-    try:
-        parse(text)
-    except SyntaxProblem as problem:
-        assert problem.place is not None
-        lines = text.split("\n")
-        assert problem.place.column <= len(lines[problem.place.line - 1]) + 1
+    check_words(parse, space.join(words))
 
 
 @given(st.text(max_size=30))
 def test_any_text_gives_a_tree_or_a_problem(text: str) -> None:
-    try:
-        parse(text)
-    except SyntaxProblem as problem:
-        assert problem.what
+    check_text(parse, text)
 
 
 def test_spans_underline_what_they_name() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.generated_xpaths import DECLARATIONS, Writer, expressions
+from tests.languages.any_text import check_text, check_words
 from tests.pairs import Pair, outcome, read_pairs
 from tidings.documents import Axis, NodeKind
 from tidings.errors import CheckProblem, SubscriptionError, SyntaxProblem
@@ -96,22 +97,12 @@ WORDS = [
 
 @given(st.lists(st.sampled_from(WORDS), max_size=14), st.sampled_from(["", " "]))
 def test_any_words_give_a_tree_or_a_place(words: list[str], space: str) -> None:
-    """Whatever the text, there is a tree or a problem with a place inside it, and nothing else."""
-    text = space.join(words)
-    try:
-        parse(text)
-    except SubscriptionError as problem:
-        assert problem.place is not None
-        lines = text.split("\n")
-        assert problem.place.column <= len(lines[problem.place.line - 1]) + 1
+    check_words(parse, space.join(words))
 
 
 @given(st.text(max_size=30))
 def test_any_text_gives_a_tree_or_a_problem(text: str) -> None:
-    try:
-        parse(text)
-    except SubscriptionError as problem:
-        assert problem.what
+    check_text(parse, text)
 
 
 def test_spans_underline_what_they_name() -> None:
