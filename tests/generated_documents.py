@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
-from tidings.atoms import AtomKind, Atoms
-from tidings.documents import Axis, Node, NodeKind, show_node
+from tidings.documents import Axis, Node, NodeKind
 from tidings.languages.xpath_tree import All, Expression, Found, Never, Path, Step, ValueOperator
 from tidings.languages.xpath_tree import Any as Either
 
@@ -99,35 +97,3 @@ def expressions(draw: st.DrawFn, depth: int = 2, top: bool = True) -> Expression
         parts = tuple(draw(st.lists(expressions(depth=depth - 1, top=top), min_size=2, max_size=3)))
         return All(parts) if sort == 1 else Either(parts)
     return draw(founds(depth=depth, top=top))
-
-
-def atoms_of(given: list[Node]) -> Atoms:
-    """Documents as atoms: all nodes in the order of the document."""
-    paths: dict[str, int] = {}
-    starts, path, parent, payload, length = [0], list[int](), list[int](), list[int](), list[int]()
-    text = bytearray()
-
-    def put(node: Node, above: str, up: int, first: int) -> None:
-        mine, place = f"{above}/{show_node(node.kind, node.name)}", len(path) - first
-        value = node.value.encode()
-        path.append(paths.setdefault(mine, len(paths)))
-        parent.append(up)
-        payload.append(len(text))
-        length.append(len(value))
-        text.extend(value)
-        for child in node.children:
-            put(child, mine, place, first)
-
-    for document in given:
-        put(document, "", -1, len(path))
-        starts.append(len(path))
-    return Atoms(
-        tuple(paths),
-        np.array(starts, np.int64),
-        np.array(path, np.int32),
-        np.full(len(path), AtomKind.STRING, np.uint8),
-        np.array(payload, np.int64),
-        np.array(length, np.int32),
-        np.frombuffer(bytes(text), np.uint8),
-        np.array(parent, np.int32),
-    )

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tidings.errors import InputError, SetupError
 
 L = TypeVar("L")
+
+
+def check_limits(limits: Any, most: Mapping[str, int]) -> None:
+    """Refuse a limit that limits everything, or that is beyond what is possible: `most`, else 31 bits."""
+    for field in fields(limits):
+        value, highest = getattr(limits, field.name), most.get(field.name, 2**31 - 1)
+        if not 1 <= value <= highest:
+            raise InputError(
+                "not a limit", where=field.name, received=str(value), accepted=f"1 to {highest:,}"
+            )
 
 
 def limits_from(variable: str, kind: type[L]) -> L:

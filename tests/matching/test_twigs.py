@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generated_documents import atoms_of, documents, element, expressions
+from generated_documents import documents, element, expressions
 from tidings.atoms import Atoms
 from tidings.compiler import twig_words
 from tidings.compiler.context import Context
@@ -24,6 +24,7 @@ from tidings.languages.xpath_tree import Expression
 from tidings.matching.documents import matches
 from tidings.matching.index import Index, hiding
 from tidings.model import Subscription
+from tidings.publications.xml_atoms import atoms_of
 
 NODES = (
     *("DESCENDANT", "KIND_SHIFT", "KIND_MASK", "NEGATED", "LEADS_ON", "REQUIRED", "INNER"),
@@ -48,7 +49,7 @@ def indexed(texts: Sequence[str]) -> Index:
 
 
 def found(index: Index, given: Sequence[Node]) -> set[tuple[int, int]]:
-    pairs = [(document, int(id)) for document, id in index.match(atoms_of(list(given))).pairs()]
+    pairs = [(document, int(id)) for document, id in index.match(atoms_of(given)).pairs()]
     assert len(pairs) == len(set(pairs)), "a subscription is matched once by a document"
     return set(pairs)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from tidings.documents import ANY, Axis, NodeKind
-from tidings.errors import InputError
 from tidings.languages import xpath_refusals as refusals
 from tidings.languages import xpath_slips as slips
 from tidings.languages.tree import Span
@@ -14,6 +13,7 @@ from tidings.languages.xpath_made import path_of, span_of, step_of
 from tidings.languages.xpath_shown import XML_NAMESPACE
 from tidings.languages.xpath_tokens import NO_NAME, is_name, tokens_of
 from tidings.languages.xpath_tree import All, Expression, Path, Step
+from tidings.limits import check_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,7 @@ class Limits:
     length: int = 10_000
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value, most = getattr(self, each.name), MOST[each.name]
-            if not 1 <= value <= most:
-                raise InputError(
-                    "not a limit", where=each.name, received=str(value), accepted=f"1 to {most:,}"
-                )
+        check_limits(self, MOST)
 
 
 MOST = {"steps": 1_000, "predicates": 1_000, "nesting": 100, "length": 1_000_000}

@@ -13,14 +13,14 @@ be taken apart. The first reading ends at the first node that is too many.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
 
 from tidings.documents import Node, NodeKind, show_node
-from tidings.errors import DecodeProblem, InputError
-from tidings.limits import limits_from
+from tidings.errors import DecodeProblem
+from tidings.limits import check_limits, limits_from
 from tidings.publications.xml_bytes import as_utf8, malformed, refuse_declarations
 from tidings.schema.names import safe
 
@@ -42,12 +42,7 @@ class Limits:
     tag_paths: int = 10_000
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value, most = getattr(self, each.name), MOST.get(each.name, 2**31 - 1)
-            if not 1 <= value <= most:
-                raise InputError(
-                    "not a limit", where=each.name, received=str(value), accepted=f"1 to {most:,}"
-                )
+        check_limits(self, MOST)
 
 
 MOST = {"depth": 256, "text": 10_000_000, "attribute_length": 10_000_000, "name_length": 50_000}
