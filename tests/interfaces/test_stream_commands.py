@@ -61,7 +61,7 @@ def test_run_notifies_within_moments_and_ends_on_ctrl_c(
     stream.send_signal(signal.SIGINT)
     printed, complained = stream.communicate()
     assert stream.returncode == 130, complained
-    assert printed.splitlines()[-1] == "2 events, 2 notifications"
+    assert printed.splitlines()[-1] == "2 publications, 2 notifications"
     assert complained == ""
 
 
@@ -86,7 +86,9 @@ def test_match_is_a_job_with_a_summary(tmp_path: Path) -> None:
     words = ("match", "--subscriptions", "subs.jsonl", "--publications", "events", "--out", "out.parquet")
     done = call(*words, "--rejects", "bad.jsonl", "--master", "local[2]", cwd=tmp_path)
     assert done.returncode == 3, done.stderr
-    assert re.fullmatch(r"events █+ 3   1 match   2 rejects \(1 subscription, 1 event\)\n", done.stdout)
+    assert re.fullmatch(
+        r"publications █+ 3   1 match   2 rejects \(1 subscription, 1 publication\)\n", done.stdout
+    )
     assert "1 subscription -> 1 segment in" in done.stderr and "bad.jsonl" in done.stderr
     assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == [
         {"publication": "x", "subscription": "s1"}

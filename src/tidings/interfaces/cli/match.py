@@ -30,7 +30,9 @@ def match(
     subscriptions: Annotated[
         str, typer.Option(metavar="FILE", help="A JSON object a line: id, subscriber, language, text.")
     ],
-    publications: Annotated[str, typer.Option(metavar="PATH", help="A file or a folder of events.")],
+    publications: Annotated[
+        str, typer.Option(metavar="PATH", help="A file or a folder of events and XML documents.")
+    ],
     out: Annotated[
         str, typer.Option(metavar="FOLDER", help="The result: Parquet with publication and subscription.")
     ],
@@ -86,9 +88,9 @@ def match(
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
-    """Match a file of subscriptions against files of events, on Spark, without a store.
+    """Match a file of subscriptions against files of events and documents, on Spark, without a store.
 
-    Exit code 3 if some subscriptions or events were refused; the rest is done.
+    Exit code 3 if some subscriptions or publications were refused; the rest is done.
 
     [dim]Examples[/]
       tidings match --subscriptions subs.jsonl --publications events/ --out matches.parquet
@@ -159,11 +161,11 @@ class Bar:
     def __init__(self, as_json: bool) -> None:
         self.quiet = as_json
         console = output.console(stderr=True)
-        columns = (TextColumn("events"), BarColumn(20), TextColumn("{task.fields[told]}"))
+        columns = (TextColumn("publications"), BarColumn(20), TextColumn("{task.fields[told]}"))
         self.progress = Progress(
             *columns, console=console, transient=True, disable=not console.is_terminal or as_json
         )
-        self.task: TaskID = self.progress.add_task("events", total=None, told="")
+        self.task: TaskID = self.progress.add_task("publications", total=None, told="")
 
     def __enter__(self) -> Bar:
         self.progress.start()
@@ -196,8 +198,11 @@ def _told(events: int, seconds: float, matches: int, rejects: int) -> str:
 
 
 def _rejected(summary: batch.Summary) -> str:
-    """`(1 subscription, 7 events)`: who has to mend something."""
-    counts = ((summary.rejected_subscriptions, "subscription"), (summary.rejected_publications, "event"))
+    """`(1 subscription, 7 publications)`: who has to mend something."""
+    counts = (
+        (summary.rejected_subscriptions, "subscription"),
+        (summary.rejected_publications, "publication"),
+    )
     said = ", ".join(output.plural(count, what) for count, what in counts if count)
     return f" ({said})" if said else ""
 
@@ -207,7 +212,7 @@ def _show(summary: batch.Summary, rejects: Path | None, as_json: bool) -> None:
         output.json_line(asdict(summary))
         return
     told = _told(summary.events, summary.match_seconds, summary.matches, summary.rejects)
-    output.line(f"events ████████████████████ {told}{_rejected(summary)}")
+    output.line(f"publications ████████████████████ {told}{_rejected(summary)}")
     if rejects is not None and summary.rejects:
         output.line(f"what was refused is in {rejects}", stderr=True)
         return

@@ -182,12 +182,12 @@ class Teller:
         if self.status:
             self.status.stop()
         output.line(("stream", "bold"), f"reading the {news.source}; Ctrl-C ends it", stderr=True)
-        self.waits("waiting for events ...")
+        self.waits("waiting for publications ...")
 
 
 def progress(now: stream.Progress) -> str:
     return (
-        f"position {now.position:,}, lag {now.lag:,}   {output.plural(now.total_events, 'event')}, "
+        f"position {now.position:,}, lag {now.lag:,}   {output.plural(now.total_events, 'publication')}, "
         f"{output.plural(now.total_notifications, 'notification')}{_held(now)}   "
         f"{output.plural(now.subscriptions, 'subscription')} in {output.plural(now.segments, 'segment')}"
     )
@@ -200,6 +200,6 @@ def _held(now: stream.Progress) -> str:
 def ended(done: stream.Progress) -> str:
     dead = f", {output.plural(done.total_dead_letters, 'dead letter')}" if done.total_dead_letters else ""
     return (
-        f"{output.plural(done.total_events, 'event')}, "
+        f"{output.plural(done.total_events, 'publication')}, "
         f"{output.plural(done.total_notifications, 'notification')}{_held(done)}{dead}"
     )
