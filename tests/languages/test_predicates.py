@@ -113,3 +113,8 @@ def test_every_operator_is_in_the_docs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "predicates.md").read_text(encoding="utf-8")
     for operator in OPERATORS:
         assert f"| `{operator.spelling}` | {operator.meaning} |" in page
+
+
+def test_an_xpath_in_the_wrong_language_gets_a_hint() -> None:
+    with pytest.raises(SyntaxProblem, match="--language xpath"):
+        parse("//stock[price > 5]")
