@@ -35,7 +35,7 @@ ATTRIBUTES = ("x", "x", "y", "p:x", "xml:lang")
 BETWEEN = ("<!--5-->", "<?v 5?>", "<![CDATA[5]]>", "<![CDATA[<v>]]>", "&#53;", "&#13;")
 
 _VALUES, _ELEMENTS, _ATTRIBUTES, _BETWEEN = map(st.sampled_from, (VALUES, ELEMENTS, ATTRIBUTES, BETWEEN))
-_DICE = {sides: st.integers(1, sides) for sides in (2, 3, 4, 5, 10)}
+_DICE = {sides: st.integers(1, sides) for sides in (1, 2, 3, 4, 5, 10)}
 
 
 def _rolled(draw: st.DrawFn, sides: int) -> int:
@@ -78,6 +78,8 @@ _KINDS = st.sampled_from([*[NodeKind.ELEMENT] * 6, NodeKind.ATTRIBUTE, NodeKind.
 _OPERATORS = st.sampled_from([*[None] * 4, *ValueOperator])
 _ORDERS = (ValueOperator.LESS, ValueOperator.AT_MOST, ValueOperator.GREATER, ValueOperator.AT_LEAST)
 _INSIDES = (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)
+_COMPARED = st.sampled_from([None, *(each for each in ValueOperator if each not in _INSIDES)])
+_PLAIN_NAMES = st.sampled_from([*"aaab*"])
 _NUMBERS, _PIECES = st.sampled_from(NUMBERS), st.sampled_from(PIECES)
 
 
@@ -125,6 +127,39 @@ def _step(draw: st.DrawFn, kind: NodeKind, depth: int, begins: bool) -> Step:
         return Step(axis, kind, name)
     held = _expression(draw, depth - 1, inside=True)
     return Step(axis, kind, name, held.parts if isinstance(held, All) else (held,))
+
+
+@st.composite
+def branching(draw: st.DrawFn, depth: int = 2) -> Expression:
+    """As most subscriptions are: one path with predicates, compared with literals, and `and` between them. Small."""
+    return _branch(draw, depth, absolute=True)
+
+
+def _branch(draw: st.DrawFn, depth: int, absolute: bool) -> Found:
+    steps = [
+        Step(_axis(draw), NodeKind.ELEMENT, draw(_PLAIN_NAMES)),
+        Step(_axis(draw), NodeKind.ELEMENT, draw(_PLAIN_NAMES), _branches(draw, depth)),
+    ]
+    kind = draw(_KINDS)
+    if kind is not NodeKind.ELEMENT:
+        steps.append(Step(_axis(draw), kind, "" if kind is NodeKind.TEXT else draw(_PLAIN_NAMES)))
+    path = Path(absolute, tuple(steps[_rolled(draw, len(steps)) - 1 :]))
+    operator = draw(_COMPARED)
+    if operator is None:
+        return Found(path)
+    if operator in _ORDERS or _rolled(draw, 2) == 2:
+        return Found(path, operator, draw(_NUMBERS))
+    return Found(path, operator, draw(_VALUES.filter(bool)))
+
+
+def _branches(draw: st.DrawFn, depth: int) -> tuple[Expression, ...]:
+    if not depth:
+        return ()
+    return tuple(_branch(draw, depth - 1, absolute=False) for _ in range(_rolled(draw, 3) - 1))
+
+
+def _axis(draw: st.DrawFn) -> Axis:
+    return Axis.DESCENDANT if _rolled(draw, 3) == 3 else Axis.CHILD
 
 
 class Writer:

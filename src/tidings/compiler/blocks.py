@@ -216,12 +216,13 @@ def unpack(compiled: Compiled) -> list[Plan]:
         for i, row in enumerate(block.rows):
             tests = zip(block.shape, columns, strict=True)
             clauses[row].append(tuple(Test(shape, column[i] if column else None) for shape, column in tests))
-    for row, clause in zip(compiled.loose.rows, _unpack_loose(compiled.loose), strict=True):
+    for row, clause in zip(compiled.loose.rows, unpack_loose(compiled.loose), strict=True):
         clauses[row].append(clause)
     return [Plan(tuple(found), compiled.domains) for found in clauses]
 
 
-def _unpack_loose(loose: Loose) -> list[Clause]:
+def unpack_loose(loose: Loose) -> list[Clause]:
+    """The clauses that are loose, in readable form."""
     clauses: list[list[Test]] = [[] for _ in loose.rows]
     for test in loose.tests:
         column = _values(test.shape, test.operands)

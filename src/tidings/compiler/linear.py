@@ -39,7 +39,7 @@ def tests_of(twig: Twig) -> tuple[Clause, bool]:
     for place in found.below(DOCUMENT):
         found.visit(place, (), exact=True)
     if all(test.shape.negated for test in found.tests):
-        found.tests[Test(_shape(ANYWHERE, Aspect.VALUE, Relation.EXISTS, None), None)] = None
+        found.tests[Test(exists_shape(ANYWHERE), None)] = None
     return tuple(found.tests), found.exact
 
 
@@ -110,24 +110,33 @@ class _Tests:
 
 
 def _exists(steps: Steps) -> Test:
-    return Test(_shape(show_steps(steps), Aspect.VALUE, Relation.EXISTS, None), None)
+    return Test(exists_shape(show_steps(steps)), None)
+
+
+def _test(steps: Steps, asked: ValueTest) -> Test | None:
+    """What is asked of a node's value, as a test; None for what no test can say."""
+    if asked.negated:
+        return None
+    shape = value_shape(show_steps(steps), asked.operator, is_string=isinstance(asked.literal, str))
+    return None if shape is None else Test(shape, asked.literal)
+
+
+def exists_shape(path: str) -> TestShape:
+    """The test that there is something at a linear path."""
+    return _shape(path, Aspect.VALUE, Relation.EXISTS, None)
+
+
+def value_shape(path: str, operator: ValueOperator, is_string: bool) -> TestShape | None:
+    """The test that some value at a linear path stands so to a string, or to a number; None if no test can say it."""
+    if is_string:
+        relation = Relation.NE if operator is ValueOperator.UNEQUAL else Relation.EQ
+        return _shape(path, _ASPECTS.get(operator, Aspect.VALUE), relation, Kind.STRING)
+    if operator is ValueOperator.UNEQUAL:  # also holds of what is no number
+        return None
+    return _shape(path, Aspect.NUMBER, _RELATIONS[operator], Kind.NUMBER)
 
 
 @lru_cache(maxsize=1 << 16)
 def _shape(path: str, aspect: Aspect, relation: Relation, kind: Kind | None) -> TestShape:
     """Kept: millions of subscriptions ask about some thousands of paths."""
     return TestShape(Column(path, aspect, pattern=True), relation, kind)
-
-
-def _test(steps: Steps, asked: ValueTest) -> Test | None:
-    """What is asked of a node's value, as a test; None for what no test can say."""
-    path, operator = show_steps(steps), asked.operator
-    if asked.negated:
-        return None
-    if isinstance(asked.literal, str):
-        aspect = _ASPECTS.get(operator, Aspect.VALUE)
-        relation = Relation.NE if operator is ValueOperator.UNEQUAL else Relation.EQ
-        return Test(_shape(path, aspect, relation, Kind.STRING), asked.literal)
-    if operator is ValueOperator.UNEQUAL:  # also holds of what is no number
-        return None
-    return Test(_shape(path, Aspect.NUMBER, _RELATIONS[operator], Kind.NUMBER), asked.literal)

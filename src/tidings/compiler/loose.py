@@ -3,51 +3,94 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from tidings.compiler.blocks import operands_of
-from tidings.compiler.plan import Clause, Loose, LooseTest, TestShape
+from tidings.compiler.plan import Clause, Loose, LooseTest, Numbers, Operands, TestShape
+from tidings.values import Kind
 
-
-@dataclass(slots=True)
-class _Column:
-    """One test: its operands, and the clauses they belong to."""
-
-    operands: list[Any] = field(default_factory=list)
-    clauses: array[int] = field(default_factory=lambda: array("i"))
+_CODES = {Kind.STRING: "I", Kind.NUMBER: "d", None: "B"}
+"""What operands are kept as: a string by its number, so that what many subscriptions name is held once."""
 
 
-@dataclass(slots=True)
+class TestColumns:
+    """The operands of one test, and the clauses they belong to: of those that have it once, of those that have it
+    again, and so on.
+    """
+
+    __test__ = False
+    __slots__ = ("_clause", "_columns", "_used", "shape")
+
+    def __init__(self, shape: TestShape) -> None:
+        self.shape = shape
+        self._columns: list[tuple[array[Any], array[int]]] = []
+        self._clause, self._used = -1, 0
+
+    def put(self, clause: int, operand: float) -> None:
+        """The operand of a clause that comes after all others; what it has already, it does not get twice."""
+        if clause != self._clause:
+            self._clause, self._used = clause, 0
+        elif any(operands[-1] == operand for operands, _ in self._columns[: self._used]):
+            return
+        if self._used == len(self._columns):
+            self._columns.append((array(_CODES[self.shape.kind]), array("i")))
+        operands, clauses = self._columns[self._used]
+        operands.append(operand)
+        clauses.append(clause)
+        self._used += 1
+
+    def tests(self, strings: pa.Array[Any]) -> list[LooseTest]:
+        return [
+            LooseTest(self.shape, self._operands(operands, strings), np.array(clauses, np.int32))
+            for operands, clauses in self._columns
+        ]
+
+    def _operands(self, operands: array[Any], strings: pa.Array[Any]) -> Operands:
+        if self.shape.kind is None:
+            return Operands()
+        if self.shape.kind is Kind.STRING:
+            return Operands(strings.take(pa.array(np.array(operands, np.uint32))))
+        return Operands(Numbers(np.array(operands, np.float64), np.zeros(len(operands), np.int64)))
+
+
 class LooseWriter:
-    """Takes clause after clause, and keeps them test by test."""
+    """Takes clause after clause, and keeps them test by test. Strings are numbered by `string`."""
 
-    _rows: array[int] = field(default_factory=lambda: array("i"))
-    _twigs: array[int] = field(default_factory=lambda: array("i"))
-    _tests: dict[tuple[TestShape, int], _Column] = field(default_factory=dict)
-    _literals: dict[Any, Any] = field(default_factory=dict)
+    def __init__(self, string: Callable[[str], int]) -> None:
+        self._string = string
+        self._rows, self._twigs = array("i"), array("i")
+        self._tests: dict[TestShape, TestColumns] = {}
 
-    def add(self, row: int, clause: Clause, twig: int) -> None:
-        """A clause of subscription `row`."""
-        seen: list[TestShape] = []
-        for test in clause:
-            column = self._tests.setdefault((test.shape, seen.count(test.shape)), _Column())
-            # Many subscriptions name the same few strings: each is held once.
-            column.operands.append(self._literals.setdefault(test.operand, test.operand))
-            column.clauses.append(len(self._rows))
-            seen.append(test.shape)
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def columns(self, shape: TestShape) -> TestColumns:
+        """Where the operands of a test are put. The clause that is to come next has the number `len(self)`."""
+        if shape not in self._tests:
+            self._tests[shape] = TestColumns(shape)
+        return self._tests[shape]
+
+    def end_clause(self, row: int, twig: int) -> None:
+        """The clause whose operands were put is one of subscription `row`."""
         self._rows.append(row)
         self._twigs.append(twig)
 
-    def finish(self) -> Loose:
-        tests = tuple(
-            _test(shape, column.operands, column.clauses) for (shape, _), column in self._tests.items()
-        )
+    def add(self, row: int, clause: Clause, twig: int) -> None:
+        """A whole clause of subscription `row`."""
+        for test in clause:
+            self.columns(test.shape).put(len(self), self._code(test.operand))
+        self.end_clause(row, twig)
+
+    def _code(self, operand: object) -> float:
+        if isinstance(operand, str):
+            return self._string(operand)
+        assert operand is None or isinstance(operand, float), "what else an XPath is compared with"
+        return operand or 0
+
+    def finish(self, strings: pa.Array[Any]) -> Loose:
+        """`strings` are all by their numbers."""
+        tests = tuple(test for columns in self._tests.values() for test in columns.tests(strings))
         return Loose(np.array(self._rows, np.int32), tests, np.array(self._twigs, np.int32))
-
-
-def _test(shape: TestShape, operands: Sequence[Any], clauses: array[int]) -> LooseTest:
-    return LooseTest(shape, operands_of(shape, operands), np.array(clauses, np.int32))

@@ -8,7 +8,7 @@ followed by the two halves of a double. Numbers of names and strings are those o
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,9 +63,12 @@ class TwigWriter:
 
     def add(self, twig: Twig, exact: bool) -> int:
         """The number of a twig."""
-        before = len(self._words)
-        self._words += self.words_of(twig)
-        self._sizes.append(len(self._words) - before)
+        return self.add_words(self.words_of(twig), exact)
+
+    def add_words(self, words: Sequence[int], exact: bool) -> int:
+        """The number of a twig that is in words already."""
+        self._words += words
+        self._sizes.append(len(words))
         self._exact.append(exact)
         self._count += 1
         if len(self._words) > _FLUSH:
@@ -91,6 +94,10 @@ class TwigWriter:
             self._node(node, REQUIRED * required[-1] | INNER * (place in inner), words)
         return words
 
+    def name(self, name: str) -> int:
+        """The number of a name."""
+        return self.names.setdefault(name, len(self.names))
+
     def string(self, text: str) -> int:
         """The number of a string."""
         return self.strings.setdefault(text, len(self.strings))
@@ -101,7 +108,7 @@ class TwigWriter:
         )
         flags |= node.kind << KIND_SHIFT | len(node.tests) << TESTS_SHIFT | len(node.firsts) << FIRSTS_SHIFT
         words.append(flags | (node.parent + 1) << PARENT_SHIFT)
-        words.append(self.names.setdefault(node.name, len(self.names)))
+        words.append(self.name(node.name))
         for test in (*node.tests, *node.firsts):
             self._test(test, words)
 
@@ -124,7 +131,7 @@ class TwigWriter:
             return Twigs()
         words, sizes, exact = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        strings = pa.array([string.encode() for string in self.strings], pa.binary())
+        strings = pa.array(list(self.strings), pa.string()).cast(pa.binary())
         return Twigs(starts, words, exact, tuple(self.names), strings)
 
 

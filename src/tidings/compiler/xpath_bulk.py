@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tidings.compiler.blocks import literal_column
 from tidings.compiler.bulk import Rows
+from tidings.compiler.composed import Composer
 from tidings.compiler.context import Context
 from tidings.compiler.loose import LooseWriter
 from tidings.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan
@@ -25,8 +26,10 @@ from tidings.languages.xpath import DEFAULT
 from tidings.schema.event_schema import EventSchema
 from tidings.values import Kind
 
-_CUT = re.compile(r"""("[^"]*"|'[^']*'|(?<![\w.\-])-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))""")
-"""Literals. A number is none if a name goes on with it, and neither is its minus."""
+_NUMBER = r"(?<![\w.\-].)(?:(?<=[0-9])[0-9]*+(?:\.[0-9]*+)?|(?<=-)(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)|(?<=\.)[0-9]++)"
+"""A number behind its first character. It is none if a name goes on with it, and neither is its minus."""
+_CUT = re.compile(rf"""(["'0-9.\-](?:(?<=")[^"]*+"|(?<=')[^']*+'|{_NUMBER}))""")
+"""Literals. The pattern begins with a set of characters because `re` skips ahead to such a set quickly."""
 
 _FEW = 32
 """Fewer texts of a skeleton are compiled one by one."""
@@ -35,6 +38,11 @@ _NUMBERS_FROM = 1_000_003
 """Numbers that stand for literals while a skeleton is compiled."""
 
 Literals = list[str]
+
+
+def cut(text: str) -> list[str]:
+    """What stands around the literals of a text, and the literals, in turn."""
+    return _CUT.split(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +67,25 @@ class _Group:
 class _Many:
     def __init__(self, texts: Sequence[str], limit: int) -> None:
         self._texts, self._limit = texts, limit
-        self._twigs, self._loose, self._into = TwigWriter(), LooseWriter(), Rows()
+        self._twigs, self._into = TwigWriter(), Rows()
+        self._loose = LooseWriter(self._twigs.string)
+        self._composer = Composer(self._twigs, self._loose)
 
     def rows(self) -> Rows:
         for skeleton, group in self._groups().items():
             if not self._together(skeleton, group):
-                for row in group.rows:
-                    self._single(row)
-        self._into.loose = self._loose.finish()
+                for row, literals in zip(group.rows, group.literals, strict=True):
+                    if not self._composer.add(row, skeleton[::2], literals):
+                        self._single(row)
         self._into.twigs = self._twigs.finish()
+        self._into.loose = self._loose.finish(self._into.twigs.strings)
         return self._into
 
     def _groups(self) -> dict[tuple[str, ...], _Group]:
         """Texts by skeleton: what stands around the literals, and of which kind each is."""
         groups: dict[tuple[str, ...], _Group] = {}
         for row, text in enumerate(self._texts):
-            parts = _CUT.split(text)
+            parts = cut(text)
             literals = parts[1::2]
             if len(text) > DEFAULT.length or '""' in literals or "''" in literals:
                 self._single(row)  # refused for its length, or for what an empty string is compared with

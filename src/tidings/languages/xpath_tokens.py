@@ -16,7 +16,7 @@ _START = (
     "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
     "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
-_NAME = rf"[{_START}][{_START}\-.0-9\u00b7\u0300-\u036f\u203f-\u2040]*"
+NAME = rf"[{_START}][{_START}\-.0-9\u00b7\u0300-\u036f\u203f-\u2040]*"
 """A name without a colon, as XML 1.0 (fifth edition) and its namespaces have it."""
 
 _ASCII_NAME = r"[A-Za-z_][A-Za-z_0-9.\-]*"
@@ -32,7 +32,7 @@ def _pattern(name: str) -> re.Pattern[str]:
     )
 
 
-_TOKEN, _ASCII_TOKEN = _pattern(_NAME), _pattern(_ASCII_NAME)
+_TOKEN, _ASCII_TOKEN = _pattern(NAME), _pattern(_ASCII_NAME)
 _SPACE = " \t\r\n"
 NO_NAME = frozenset(("", *"/.@[](),!=<>|+-$;:\"'0123456789*"))
 """How a token begins that is no name."""
