@@ -12,7 +12,6 @@ from tests.generated_xpaths import DECLARATIONS, Writer, branching, expressions
 from tidings.compiler.blocks import unpack_loose
 from tidings.compiler.composed import Composer
 from tidings.compiler.context import DEFAULT_LIMIT, Context
-from tidings.compiler.loose import LooseWriter
 from tidings.compiler.plan import Test
 from tidings.compiler.twig_words import TwigWriter, read_twig
 from tidings.compiler.twigs import Twig
@@ -53,7 +52,7 @@ def outcome(text: str) -> Outcome:
 def is_composed(text: str) -> bool:
     twigs = TwigWriter()
     parts = cut(text)
-    return Composer(twigs, LooseWriter(twigs.string)).add(0, parts[::2], parts[1::2])
+    return Composer(twigs).add(0, parts[::2], parts[1::2])
 
 
 @given(st.lists(branching(), min_size=1, max_size=5))

@@ -1,34 +1,26 @@
 """XPaths composed of pieces that were read before: for texts of which hardly two have the same skeleton.
 
-The tree of a text is walked as its pieces say, and written in the same go: its twig as words, the tests that it implies
-as loose ones. It is what `compile_xpath` makes of the text, several times faster. A text with a piece that has no moves
-is left to that.
+A text is walked as its pieces say. That gives the nodes of its tree, each with its place (the linear path to it) and
+its parent, and what is asked of them, all as numbers; `lay_out` writes the twigs of all texts at once. They are what
+`compile_xpath` makes of each text, many times faster. A text with a piece that has no moves is left to that.
 """
 
 from __future__ import annotations
 
 import math
+from array import array
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
-from tidings.compiler.linear import exists_shape, value_shape
-from tidings.compiler.loose import LooseWriter, TestColumns
-from tidings.compiler.pieces import CLOSE, OPEN, Pieces
-from tidings.compiler.twig_words import (
-    DESCENDANT,
-    INNER,
-    IS_NUMBER,
-    KIND_SHIFT,
-    MOST_TESTS,
-    OPERATOR_MASK,
-    OPERATORS,
-    PARENT_SHIFT,
-    REQUIRED,
-    STRING_SHIFT,
-    TESTS_SHIFT,
-    TwigWriter,
-    halves,
-)
-from tidings.documents import Axis, LinearStep, show_steps
+import numpy as np
+import pyarrow as pa
+
+from tidings.compiler.pieces import CLOSE, NO_LITERAL, OPEN, Pieces
+from tidings.compiler.plan import Loose
+from tidings.compiler.twig_layout import Places, Walked, lay_out, loose_tests
+from tidings.compiler.twig_words import IS_NUMBER, MOST_TESTS, OPERATORS, TwigWriter
+from tidings.documents import LinearStep
 from tidings.languages.xpath import DEFAULT
 from tidings.languages.xpath_tree import ValueOperator
 from tidings.xpath_numbers import xpath_number
@@ -36,162 +28,106 @@ from tidings.xpath_numbers import xpath_number
 _SMALL = min(DEFAULT.steps, DEFAULT.predicates, DEFAULT.nesting)
 """A larger text is left to those who say which limit it exceeds."""
 
-_FLAGS = {operator: number for number, operator in enumerate(OPERATORS)}
-_EQUAL = _FLAGS[ValueOperator.EQUAL]
-_OF_STRINGS = (ValueOperator.EQUAL, ValueOperator.UNEQUAL)
+_EQUAL = OPERATORS.index(ValueOperator.EQUAL)
+_OF_STRINGS = (_EQUAL, OPERATORS.index(ValueOperator.UNEQUAL))
 """What is asked of strings; every other operator takes the number that a string writes."""
 
 
 class _Place:
-    """A linear path: the words of a node at its end, what leads on from it, and what subscriptions ask there."""
+    """A linear path by its number, and what leads on from it by the numbers of steps."""
 
-    __slots__ = ("asked", "below", "exists", "flags", "name", "single", "steps")
+    __slots__ = ("below", "number", "steps")
 
-    def __init__(self, steps: tuple[LinearStep, ...], name: int, exists: TestColumns) -> None:
-        self.steps, self.name, self.exists = steps, name, exists
-        self.flags = (
-            REQUIRED | DESCENDANT * (steps[-1].axis is Axis.DESCENDANT) | steps[-1].kind << KIND_SHIFT
-        )
-        self.single = len(steps) == 1 and steps[0].axis is Axis.CHILD
+    def __init__(self, number: int, steps: tuple[LinearStep, ...]) -> None:
+        self.number, self.steps = number, steps
         self.below: dict[int, _Place] = {}
-        self.asked: dict[int, TestColumns | None] = {}
-
-
-class _Node:
-    """A twig node. Its tests are their flags and literals; `telling` as in `compiler.xpath.Branch`."""
-
-    __slots__ = ("above", "children", "place", "telling", "tests")
-
-    def __init__(self, place: _Place | None, above: _Node | None) -> None:
-        self.place, self.above = place, above
-        self.children: list[_Node] = []
-        self.tests: list[tuple[int, str | float]] = []
-        self.telling = 0
-
-
-def _telling(node: _Node) -> int:
-    return node.telling
 
 
 class Composer:
-    """Composes text after text."""
+    """Composes text after text. Names and strings get the numbers that the twigs have for them."""
 
-    def __init__(self, twigs: TwigWriter, loose: LooseWriter) -> None:
-        self._twigs, self._loose, self._pieces = twigs, loose, Pieces()
-        self._roots: dict[int, _Place] = {}
-        self._words: list[int] = []
-        self._nodes, self._exact = 0, True
+    def __init__(self, twigs: TwigWriter) -> None:
+        self._twigs, self._pieces = twigs, Pieces()
+        self._document, self._places = _Place(-1, ()), list[_Place]()
+        self._rows, self._first = array("i"), array("i")
+        self._place, self._parent = array("i"), array("i")
+        self._node, self._flags, self._length, self._operand = array("i"), array("i"), array("i"), array("d")
 
     def add(self, row: int, pieces: Sequence[str], literals: Sequence[str]) -> bool:
-        """Compile the text of a row, given in pieces and literals; whether that was possible."""
-        root = self._tree(pieces, literals)
-        if root is None:
+        """Take the text of a row, given in pieces and literals; whether that was possible."""
+        nodes, tests = len(self._place), len(self._node)
+        if not self._walk(pieces, literals) or self._is_crowded(tests):
+            for column in (self._place, self._parent):
+                del column[nodes:]
+            for asked in (self._node, self._flags, self._length, self._operand):
+                del asked[tests:]
             return False
-        self._words, self._nodes, self._exact = [], 0, True
-        self._write(root, 0)
-        self._loose.end_clause(row, self._twigs.add_words(self._words, self._exact))
+        self._rows.append(row)
+        self._first.append(nodes)
         return True
 
-    def _tree(self, pieces: Sequence[str], literals: Sequence[str]) -> _Node | None:
-        """The tree of a text; its root is the document element, or what stands for it."""
-        document = node = _Node(None, None)
-        opened: list[_Node] = []
+    def _walk(self, pieces: Sequence[str], literals: Sequence[str]) -> bool:
+        place, node, opened = self._document, -1, list[tuple[_Place, int]]()
         size, read = 0, self._pieces.first
-        for text, literal in zip(pieces, (*literals, None), strict=True):
+        for text, literal in zip(pieces, (*literals, ""), strict=True):
             piece = read(text)
-            if piece is None or (piece.asks is None) != (literal is None):
-                return None
+            if piece is None or (piece.asks == NO_LITERAL) != (not literal):
+                return False
             for move in piece.moves:
                 if move >= 0:
-                    node = self._below(node, move)
+                    place = place.below.get(move) or self._new_place(place, move)
+                    self._parent.append(node)
+                    node = len(self._place)
+                    self._place.append(place.number)
                 elif move == OPEN:
-                    opened.append(node)
+                    opened.append((place, node))
                 elif not opened:
-                    return None
+                    return False
                 else:
-                    node = opened.pop() if move == CLOSE else opened[-1]
-            if piece.asks is not None and literal is not None and not _ask(node, piece.asks, literal):
-                return None
+                    place, node = opened.pop() if move == CLOSE else opened[-1]
+            if literal and not self._ask(node, piece.asks, literal):
+                return False
             size, read = size + piece.size, self._pieces.later
-        return document.children[0] if not opened and size <= _SMALL else None
+        return not opened and size <= _SMALL
 
-    def _below(self, node: _Node, step: int) -> _Node:
-        places = node.place.below if node.place else self._roots
-        place = places.get(step) or self._new_place(node.place, step)
-        found = _Node(place, node)
-        node.children.append(found)
-        return found
-
-    def _new_place(self, above: _Place | None, number: int) -> _Place:
-        step = self._pieces.steps[number]
-        steps = (*(above.steps if above else ()), step)
-        exists = self._loose.columns(exists_shape(show_steps(steps)))
-        place = _Place(steps, self._twigs.name(step.name), exists)
-        (above.below if above else self._roots)[number] = place
+    def _new_place(self, above: _Place, step: int) -> _Place:
+        place = above.below[step] = _Place(len(self._places), (*above.steps, self._pieces.steps[step]))
+        self._places.append(place)
         return place
 
-    def _write(self, node: _Node, parent: int) -> None:
-        """A node and all below it. `parent` is as in words: 0 is the document, 1 the first node."""
-        place, tests, children = node.place, node.tests, node.children
-        assert place is not None
-        self._nodes += 1
-        number = self._nodes
-        flags = place.flags | INNER * bool(children) | len(tests) << TESTS_SHIFT | parent << PARENT_SHIFT
-        self._words += (flags, place.name)
-        for flags, literal in tests:
-            self._write_test(place, flags, literal)
-        if not tests and not children:
-            place.exists.put(len(self._loose), 0)
-        if not place.single and len(tests) + len(children) > 1:
-            self._exact = False
-        if len(children) > 1:
-            children.sort(key=_telling)
-        for child in children:
-            self._write(child, number)
-
-    def _write_test(self, place: _Place, flags: int, literal: str | float) -> None:
-        if isinstance(literal, str):
-            operand: float = self._twigs.string(literal)
-            self._words.append(flags | self._twigs.string(literal) << STRING_SHIFT)
+    def _ask(self, node: int, operator: int, written: str) -> bool:
+        """Compare a node with a literal; whether that is possible."""
+        length = 0
+        if written[0] not in "\"'":
+            operand = float(written) + 0.0  # -0.0 becomes 0.0, which it equals
+            operator |= IS_NUMBER
+        elif operator in _OF_STRINGS:
+            operand = self._twigs.string(written[1:-1])
+            length = len(written) - 2 if operator == _EQUAL else 0
         else:
-            operand = literal
-            self._words += (flags, *halves(literal))
-        if flags not in place.asked:
-            place.asked[flags] = self._columns(place, flags)
-        columns = place.asked[flags]
-        if columns is None:
-            self._exact = False
-            place.exists.put(len(self._loose), 0)
-        else:
-            columns.put(len(self._loose), operand)
+            operand = xpath_number(written[1:-1]) + 0.0
+            operator |= IS_NUMBER
+        self._node.append(node)
+        self._flags.append(operator)
+        self._length.append(length)
+        self._operand.append(operand)
+        return math.isfinite(operand)
 
-    def _columns(self, place: _Place, flags: int) -> TestColumns | None:
-        operator, is_string = OPERATORS[flags & OPERATOR_MASK], not flags & IS_NUMBER
-        shape = value_shape(show_steps(place.steps), operator, is_string)
-        return None if shape is None else self._loose.columns(shape)
+    def _is_crowded(self, first: int) -> bool:
+        """Whether more is asked of one node than words can say."""
+        asked = self._node[first:]
+        return len(asked) > MOST_TESTS and max(Counter(asked).values()) > MOST_TESTS
 
-
-def _ask(node: _Node, operator: ValueOperator, written: str) -> bool:
-    """Compare a node with a literal; whether that is possible."""
-    flags, literal = _FLAGS[operator], _literal(operator, written)
-    if isinstance(literal, str):
-        if flags == _EQUAL:
-            _tell(node, len(literal))
-    elif not math.isfinite(literal):
-        return False
-    else:
-        flags |= IS_NUMBER
-    node.tests.append((flags, literal))
-    return len(node.tests) <= MOST_TESTS
-
-
-def _literal(operator: ValueOperator, written: str) -> str | float:
-    if written[0] not in "\"'":
-        return float(written) + 0.0  # -0.0 becomes 0.0, which it equals
-    return written[1:-1] if operator in _OF_STRINGS else xpath_number(written[1:-1]) + 0.0
-
-
-def _tell(node: _Node | None, length: int) -> None:
-    """A string that a node must equal says how telling it and all above it are."""
-    while node is not None and node.telling < length:
-        node.telling, node = length, node.above
+    def finish(self, strings: pa.Array[Any]) -> Loose:
+        """Write the twigs of all texts; gives their clauses. `strings` are all by their numbers."""
+        if not self._rows:
+            return Loose()
+        nodes = (self._first, self._place, self._parent)
+        asked = (self._node, self._flags, self._length, self._operand)
+        walked = Walked(*(np.array(column) for column in (*nodes, *asked)))
+        paths = [place.steps for place in self._places]
+        laid = lay_out(walked, Places.of(paths, self._twigs.name))
+        first = self._twigs.add_part(laid.words, laid.sizes, laid.exact)
+        rows = np.array(self._rows)
+        twigs = np.arange(first, first + len(rows), dtype=np.int32)
+        return Loose(rows, loose_tests(walked, laid, paths, strings), twigs)

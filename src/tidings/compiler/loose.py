@@ -16,27 +16,24 @@ _CODES = {Kind.STRING: "I", Kind.NUMBER: "d", None: "B"}
 """What operands are kept as: a string by its number, so that what many subscriptions name is held once."""
 
 
-class TestColumns:
+class _Columns:
     """The operands of one test, and the clauses they belong to: of those that have it once, of those that have it
     again, and so on.
     """
 
-    __test__ = False
-    __slots__ = ("_clause", "_columns", "_used", "shape")
+    __slots__ = ("_clause", "_columns", "_shape", "_used")
 
     def __init__(self, shape: TestShape) -> None:
-        self.shape = shape
+        self._shape = shape
         self._columns: list[tuple[array[Any], array[int]]] = []
         self._clause, self._used = -1, 0
 
     def put(self, clause: int, operand: float) -> None:
-        """The operand of a clause that comes after all others; what it has already, it does not get twice."""
+        """The operand of a clause that comes after all others."""
         if clause != self._clause:
             self._clause, self._used = clause, 0
-        elif any(operands[-1] == operand for operands, _ in self._columns[: self._used]):
-            return
         if self._used == len(self._columns):
-            self._columns.append((array(_CODES[self.shape.kind]), array("i")))
+            self._columns.append((array(_CODES[self._shape.kind]), array("i")))
         operands, clauses = self._columns[self._used]
         operands.append(operand)
         clauses.append(clause)
@@ -44,14 +41,14 @@ class TestColumns:
 
     def tests(self, strings: pa.Array[Any]) -> list[LooseTest]:
         return [
-            LooseTest(self.shape, self._operands(operands, strings), np.array(clauses, np.int32))
+            LooseTest(self._shape, self._operands(operands, strings), np.array(clauses, np.int32))
             for operands, clauses in self._columns
         ]
 
     def _operands(self, operands: array[Any], strings: pa.Array[Any]) -> Operands:
-        if self.shape.kind is None:
+        if self._shape.kind is None:
             return Operands()
-        if self.shape.kind is Kind.STRING:
+        if self._shape.kind is Kind.STRING:
             return Operands(strings.take(pa.array(np.array(operands, np.uint32))))
         return Operands(Numbers(np.array(operands, np.float64), np.zeros(len(operands), np.int64)))
 
@@ -62,27 +59,16 @@ class LooseWriter:
     def __init__(self, string: Callable[[str], int]) -> None:
         self._string = string
         self._rows, self._twigs = array("i"), array("i")
-        self._tests: dict[TestShape, TestColumns] = {}
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def columns(self, shape: TestShape) -> TestColumns:
-        """Where the operands of a test are put. The clause that is to come next has the number `len(self)`."""
-        if shape not in self._tests:
-            self._tests[shape] = TestColumns(shape)
-        return self._tests[shape]
-
-    def end_clause(self, row: int, twig: int) -> None:
-        """The clause whose operands were put is one of subscription `row`."""
-        self._rows.append(row)
-        self._twigs.append(twig)
+        self._tests: dict[TestShape, _Columns] = {}
 
     def add(self, row: int, clause: Clause, twig: int) -> None:
-        """A whole clause of subscription `row`."""
+        """A clause of subscription `row`."""
         for test in clause:
-            self.columns(test.shape).put(len(self), self._code(test.operand))
-        self.end_clause(row, twig)
+            if test.shape not in self._tests:
+                self._tests[test.shape] = _Columns(test.shape)
+            self._tests[test.shape].put(len(self._rows), self._code(test.operand))
+        self._rows.append(row)
+        self._twigs.append(twig)
 
     def _code(self, operand: object) -> float:
         if isinstance(operand, str):

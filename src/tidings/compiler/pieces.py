@@ -16,22 +16,24 @@ import re
 from enum import Enum, auto
 from typing import NamedTuple
 
+from tidings.compiler.twig_words import OPERATORS
 from tidings.documents import TEXT, Axis, LinearStep, NodeKind
 from tidings.languages.xpath_tokens import NAME
-from tidings.languages.xpath_tree import ValueOperator
 
 OPEN, CLOSE, NEXT = -1, -2, -3
 """Moves that are no step: into a predicate, out of it, and back to where it began (`and`)."""
+NO_LITERAL = -1
 
 
 class Piece(NamedTuple):
-    """Moves: a step's number, or one of the above. `asks` is the operator at the end, None if no literal follows.
+    """Moves: a step's number, or one of the above. `asks` is the operator at the end by its number among OPERATORS,
+    NO_LITERAL if none follows.
 
     `size` bounds how many steps, predicates and brackets there are.
     """
 
     moves: tuple[int, ...]
-    asks: ValueOperator | None
+    asks: int
     size: int
 
 
@@ -49,7 +51,7 @@ class _At(Enum):
     OPERATOR = auto()
 
 
-_OPERATORS = {each.value: each for each in ValueOperator if not each.value[0].isalpha()}
+_OPERATORS = {each.value: number for number, each in enumerate(OPERATORS) if not each.value[0].isalpha()}
 _ASKED: dict[str, tuple[int | None, _At]] = dict.fromkeys(_OPERATORS, (None, _At.OPERATOR))
 _SLASHES: dict[str, tuple[int | None, _At]] = {"/": (None, _At.CHILD), "//": (None, _At.DESCENDANT)}
 _DONE: dict[str, tuple[int | None, _At]] = {
@@ -111,7 +113,7 @@ class Pieces:
                 moves.append(move)
         if at not in _ENDS or "".join(between).strip(_BLANK):
             return None
-        return Piece(tuple(moves), _OPERATORS[words[-1]] if at is _At.OPERATOR else None, size)
+        return Piece(tuple(moves), _OPERATORS[words[-1]] if at is _At.OPERATOR else NO_LITERAL, size)
 
     def _step(self, at: _At, word: str) -> tuple[int, _At]:
         axis = Axis.DESCENDANT if at is _At.DESCENDANT else Axis.CHILD

@@ -8,8 +8,9 @@ followed by the two halves of a double. Numbers of names and strings are those o
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,12 +64,9 @@ class TwigWriter:
 
     def add(self, twig: Twig, exact: bool) -> int:
         """The number of a twig."""
-        return self.add_words(self.words_of(twig), exact)
-
-    def add_words(self, words: Sequence[int], exact: bool) -> int:
-        """The number of a twig that is in words already."""
-        self._words += words
-        self._sizes.append(len(words))
+        before = len(self._words)
+        self._words += self.words_of(twig)
+        self._sizes.append(len(self._words) - before)
         self._exact.append(exact)
         self._count += 1
         if len(self._words) > _FLUSH:
@@ -77,11 +75,15 @@ class TwigWriter:
 
     def add_many(self, words: npt.NDArray[np.uint32], exact: bool) -> int:
         """Twigs of equally many words, a row each; the number of the first."""
-        self._flush()
         count, width = (int(size) for size in words.shape)
-        self._parts.append((words.reshape(-1), np.full(count, width), np.full(count, exact)))
-        self._count += count
-        return self._count - count
+        return self.add_part(words.reshape(-1), np.full(count, width), np.full(count, exact))
+
+    def add_part(self, words: Words, sizes: Sizes, exact: Flags) -> int:
+        """Twigs of so many words each, one after the other; the number of the first."""
+        self._flush()
+        self._parts.append((words, sizes, exact))
+        self._count += len(sizes)
+        return self._count - len(sizes)
 
     def words_of(self, twig: Twig) -> list[int]:
         """A twig in words."""
@@ -125,14 +127,17 @@ class TwigWriter:
             self._parts.append((words, np.array(self._sizes), np.array(self._exact, np.bool_)))
             self._words, self._sizes, self._exact = [], [], []
 
+    def all_strings(self) -> pa.Array[Any]:
+        """The strings by their numbers."""
+        return pa.array(list(self.strings), pa.string()).cast(pa.binary())
+
     def finish(self) -> Twigs:
         self._flush()
         if not self._parts:
             return Twigs()
         words, sizes, exact = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        strings = pa.array(list(self.strings), pa.string()).cast(pa.binary())
-        return Twigs(starts, words, exact, tuple(self.names), strings)
+        return Twigs(starts, words, exact, tuple(self.names), self.all_strings())
 
 
 def halves(number: float) -> tuple[int, int]:

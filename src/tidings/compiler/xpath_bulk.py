@@ -6,13 +6,15 @@ What is left is compiled one by one, and kept test by test: a million subscripti
 from __future__ import annotations
 
 import re
+from array import array
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tidings.compiler.blocks import literal_column
+from tidings.compiler.blocks import join_loose, literal_column
 from tidings.compiler.bulk import Rows
 from tidings.compiler.composed import Composer
 from tidings.compiler.context import Context
@@ -26,18 +28,20 @@ from tidings.languages.xpath import DEFAULT
 from tidings.schema.event_schema import EventSchema
 from tidings.values import Kind
 
-_NUMBER = r"(?<![\w.\-].)(?:(?<=[0-9])[0-9]*+(?:\.[0-9]*+)?|(?<=-)(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)|(?<=\.)[0-9]++)"
+_DIGITS = r"(?<![\w.\-].)(?:(?<=[0-9])[0-9]*+(?:\.[0-9]*+)?|(?<=-)(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)|(?<=\.)[0-9]++)"
 """A number behind its first character. It is none if a name goes on with it, and neither is its minus."""
-_CUT = re.compile(rf"""(["'0-9.\-](?:(?<=")[^"]*+"|(?<=')[^']*+'|{_NUMBER}))""")
+_CUT = re.compile(rf"""(["'0-9.\-](?:(?<=")[^"]*+"|(?<=')[^']*+'|{_DIGITS}))""")
 """Literals. The pattern begins with a set of characters because `re` skips ahead to such a set quickly."""
+
+_STRING, _NUMBER = "\x00", "\x01"
+_MARK = re.compile("[\x00\x01]")
+"""In place of literals in a skeleton. No XPath has these characters."""
 
 _FEW = 32
 """Fewer texts of a skeleton are compiled one by one."""
 
 _NUMBERS_FROM = 1_000_003
 """Numbers that stand for literals while a skeleton is compiled."""
-
-Literals = list[str]
 
 
 def cut(text: str) -> list[str]:
@@ -56,45 +60,57 @@ class XPathFront:
         return _Many(texts, limit).rows()
 
 
-@dataclass(slots=True)
-class _Group:
-    """The texts of one skeleton: their rows and literals."""
-
-    rows: list[int] = field(default_factory=list)
-    literals: list[Literals] = field(default_factory=list)
-
-
 class _Many:
+    """Many texts. What is kept of each is a string and numbers: lists by the million keep the collector busy."""
+
     def __init__(self, texts: Sequence[str], limit: int) -> None:
         self._texts, self._limit = texts, limit
+        self._skeletons: list[str | None] = []
+        self._literals, self._first = list[str](), array("q", [0])
         self._twigs, self._into = TwigWriter(), Rows()
         self._loose = LooseWriter(self._twigs.string)
-        self._composer = Composer(self._twigs, self._loose)
+        self._composer = Composer(self._twigs)
 
     def rows(self) -> Rows:
-        for skeleton, group in self._groups().items():
-            if not self._together(skeleton, group):
-                for row, literals in zip(group.rows, group.literals, strict=True):
-                    if not self._composer.add(row, skeleton[::2], literals):
-                        self._single(row)
+        for text in self._texts:
+            self._skeletons.append(self._skeleton(text))
+            self._first.append(len(self._literals))
+        for skeleton, rows in self._groups().items():
+            if not self._together(skeleton, rows):
+                for row in rows:
+                    self._alone(row)
+        strings = self._twigs.all_strings()
+        self._into.loose = join_loose([self._loose.finish(strings), self._composer.finish(strings)])
         self._into.twigs = self._twigs.finish()
-        self._into.loose = self._loose.finish(self._into.twigs.strings)
         return self._into
 
-    def _groups(self) -> dict[tuple[str, ...], _Group]:
-        """Texts by skeleton: what stands around the literals, and of which kind each is."""
-        groups: dict[tuple[str, ...], _Group] = {}
-        for row, text in enumerate(self._texts):
-            parts = cut(text)
-            literals = parts[1::2]
-            if len(text) > DEFAULT.length or '""' in literals or "''" in literals:
-                self._single(row)  # refused for its length, or for what an empty string is compared with
-                continue
-            parts[1::2] = ["s" if literal[0] in "\"'" else "n" for literal in literals]
-            group = groups.setdefault(tuple(parts), _Group())
-            group.rows.append(row)
-            group.literals.append(literals)
+    def _skeleton(self, text: str) -> str | None:
+        """What stands around the literals, and marks that say of which kind each is; None if they cannot be cut out."""
+        parts = cut(text)
+        literals = parts[1::2]
+        if len(text) > DEFAULT.length or '""' in literals or "''" in literals or _MARK.search(text):
+            return None  # refused for its length, or for what an empty string is compared with
+        parts[1::2] = [_STRING if literal[0] in "\"'" else _NUMBER for literal in literals]
+        self._literals += literals
+        return "".join(parts)
+
+    def _groups(self) -> dict[str, list[int]]:
+        """The rows of skeletons that come often; all others are compiled."""
+        counts, groups = Counter(self._skeletons), dict[str, list[int]]()
+        for row, skeleton in enumerate(self._skeletons):
+            if skeleton is None or counts[skeleton] < _FEW:
+                self._alone(row)
+            else:
+                groups.setdefault(skeleton, []).append(row)
         return groups
+
+    def _alone(self, row: int) -> None:
+        skeleton = self._skeletons[row]
+        if skeleton is None or not self._composer.add(row, _pieces(skeleton), self._literals_of(row)):
+            self._single(row)
+
+    def _literals_of(self, row: int) -> list[str]:
+        return self._literals[self._first[row] : self._first[row + 1]]
 
     def _single(self, row: int) -> None:
         try:
@@ -105,25 +121,25 @@ class _Many:
         for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
             self._loose.add(row, clause, self._twigs.add(twig, exact))
 
-    def _together(self, skeleton: tuple[str, ...], group: _Group) -> bool:
+    def _together(self, skeleton: str, rows: Sequence[int]) -> bool:
         """Compile a skeleton once; whether that was possible."""
-        kinds = skeleton[1::2]
-        if len(group.rows) < _FEW or not kinds:
+        kinds = _MARK.findall(skeleton)
+        if not kinds:
             return False
         marks = [_mark(kind, ordinal) for ordinal, kind in enumerate(kinds)]
-        text = "".join(
-            part for pair in zip(skeleton[::2], [*map(_written, marks), ""], strict=True) for part in pair
-        )
+        written = [*map(_written, marks), ""]
+        text = "".join(part for pair in zip(_pieces(skeleton), written, strict=True) for part in pair)
         try:
             plan = compile_xpath(Context(text, None, self._limit))
         except (
             SubscriptionError
         ):  # perhaps because of what stands for the literals: the texts speak for themselves
             return False
-        columns = [_column(kind, [each[i] for each in group.literals]) for i, kind in enumerate(kinds)]
+        literals = zip(*map(self._literals_of, rows), strict=True)
+        columns = [_column(kind, each) for kind, each in zip(kinds, literals, strict=True)]
         if not all(np.isfinite(column).all() for column in columns if isinstance(column, np.ndarray)):
             return False
-        template = _Template(dict(zip(marks, columns, strict=True)), np.array(group.rows, np.int32))
+        template = _Template(dict(zip(marks, columns, strict=True)), np.array(rows, np.int32))
         for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
             self._into.blocks.append(template.block(clause, twig, exact, self._twigs))
         return True
@@ -132,17 +148,22 @@ class _Many:
 Column = npt.NDArray[np.float64] | list[str]
 
 
+def _pieces(skeleton: str) -> list[str]:
+    """What stands before, between and behind the marks."""
+    return skeleton.replace(_NUMBER, _STRING).split(_STRING)
+
+
 def _mark(kind: str, ordinal: int) -> str | float:
     """A literal that stands for the literals at one place. No text has it: `\\ue000` is nobody's character."""
-    return f"\ue000{ordinal}\ue001" if kind == "s" else float(_NUMBERS_FROM + ordinal)
+    return f"\ue000{ordinal}\ue001" if kind == _STRING else float(_NUMBERS_FROM + ordinal)
 
 
 def _written(mark: str | float) -> str:
     return f'"{mark}"' if isinstance(mark, str) else f"{mark:.0f}"
 
 
-def _column(kind: str, literals: Literals) -> Column:
-    if kind == "s":
+def _column(kind: str, literals: Sequence[str]) -> Column:
+    if kind == _STRING:
         return [literal[1:-1] for literal in literals]
     return np.array([float(literal) for literal in literals])
 
