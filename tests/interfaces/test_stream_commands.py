@@ -118,7 +118,15 @@ def test_doctor_finds_this_machine_well(tmp_path: Path) -> None:
     done = call("doctor", "--json", "--master", "local[1]", cwd=tmp_path)
     findings = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, findings
-    assert [one["check"] for one in findings] == ["python", "home", "store", "kernels", "java", "spark"]
+    assert [one["check"] for one in findings] == [
+        "python",
+        "home",
+        "store",
+        "kernels",
+        "java",
+        "classes",
+        "spark",
+    ]
 
 
 def test_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +135,7 @@ def test_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     done = call("doctor", "--home", "file/below", cwd=tmp_path)
     assert done.returncode == 4
     wrong = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("wrong")]
-    assert wrong == ["home", "java", "spark"]
+    assert wrong == ["home", "java", "classes", "spark"]
     assert "choose another with --home" in done.stdout
 
 

@@ -25,6 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidings.errors import InputError, SetupError
+from tidings.spark.class_archive import use_archive
 
 LOOPBACK = "127.0.0.1"
 OLDEST_JAVA = 17
@@ -126,7 +127,7 @@ def _check_answers(remote: str) -> None:
 
 def check_java() -> str:
     """The version of the Java that Spark would use; a SetupError if there is none or it is too old."""
-    java = _java()
+    java = find_java()
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
     if said.returncode or not found:
@@ -143,7 +144,8 @@ def check_java() -> str:
     return str(version)
 
 
-def _java() -> str:
+def find_java() -> str:
+    """The Java that Spark would use."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java and Path(java).exists():
@@ -166,7 +168,7 @@ def _settings(master: str, remote: str | None) -> dict[str, str]:
         return dict(COMMON)
     embedded = (remote or master).startswith("local")
     started = COMMON | STARTED | (EMBEDDED if embedded else {})
-    options = [_quiet(), *(QUICK_JVM if embedded else ())]
+    options = [_quiet(), *((*QUICK_JVM, *use_archive(find_java())) if embedded else ())]
     started["spark.driver.extraJavaOptions"] = " ".join(options)
     return started if remote else started | {"spark.master": master}
 

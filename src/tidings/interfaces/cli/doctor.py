@@ -46,7 +46,7 @@ def doctor(
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check Python, Java, Spark, the compiled kernels, the home folder and the store, and say what to do.
+    """Check Python, Java, Spark, what is compiled ahead, the home folder and the store, and say what to do.
 
     Takes about twenty seconds, most of them for starting Spark. Exit code 4 if something is wrong.
     """
@@ -165,12 +165,26 @@ def store(patient: Patient) -> str:
         return f"journal at {opened.journal.head()}"
 
 
+def classes(_: Patient) -> str:
+    """Spark's classes are archived from now on: it starts in half the time."""
+    from tidings.spark.class_archive import make_archive
+    from tidings.spark.session import check_java, find_java
+
+    check_java()
+    try:
+        file = make_archive(find_java())
+    except (SetupError, OSError) as problem:  # a folder of somebody else's, a Java that cannot do it
+        return f"not archived ({problem}): Spark starts, only slower"
+    return f"archived, {file.stat().st_size / 1e6:.0f} MB: Spark starts in half the time"
+
+
 CHECKS: tuple[tuple[str, Callable[[Patient], str]], ...] = (
     ("python", python),
     ("home", home),
     ("store", store),
     ("kernels", kernels),
     ("java", java),
+    ("classes", classes),
     ("spark", spark),
 )
 """The quick ones first."""
