@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -184,6 +185,23 @@ def test_equalities_are_reached_through_pairs() -> None:
     expected = defined(held, published)
     assert {(200, f"s{n}") for n in range(5000)} <= expected
     assert found(index, published) == expected
+
+
+@pytest.mark.parametrize(("shapes", "layout"), [(1, "uniform"), (20, "equalities")])
+def test_columns_are_for_few_shapes(shapes: int, layout: str) -> None:
+    """Each shape in columns is a visit: what is best for one of them is not for twenty."""
+    rng, chosen = np.random.default_rng(3), list(combinations(range(6), 3))[:shapes]
+    values = rng.integers(0, 8, (6000, 3)).tolist()
+    held = [
+        " and ".join(f"a{at} = {value}" for at, value in zip(chosen[n % shapes], row, strict=True))
+        for n, row in enumerate(values)
+    ]
+    index = index_of(held)
+    assert {c.layout for c in index.describe()[0].clusters} == {layout}
+    published: list[Event] = [
+        {f"a{k}": [int(v)] for k, v in enumerate(rng.integers(0, 8, 6))} for _ in range(20)
+    ]
+    assert found(index, published) == defined(held, published)
 
 
 def test_more_visits_than_are_prepared_together() -> None:

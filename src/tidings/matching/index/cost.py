@@ -13,6 +13,9 @@ from dataclasses import dataclass
 VISIT = 12.0
 """Coming to a cluster and finding its bucket."""
 
+SEARCH = 40.0
+"""Narrowing a bucket by its cut, in memory that was not touched lately: one cluster of many."""
+
 COMPARE = 0.12
 """A row's bound in a column, compared together with 63 others."""
 

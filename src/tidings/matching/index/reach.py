@@ -54,7 +54,7 @@ def reach(clauses: Clauses, found: Reached, derived: Sequence[bool]) -> Iterator
     if not len(found.rows):
         return
     held = _Equalities.of(clauses, found.rows).best()
-    pairs = held.sampled().chosen_pairs(len(found.rows))
+    pairs, _ = held.sampled().chosen_pairs(len(found.rows))
     number, first, second = held.assigned(pairs)
     for which in range(len(pairs)):
         mine = np.flatnonzero(number == which)
@@ -65,6 +65,13 @@ def reach(clauses: Clauses, found: Reached, derived: Sequence[bool]) -> Iterator
     order = np.argsort(columns, kind="stable")
     for group in np.split(alone[order], np.flatnonzero(np.diff(columns[order])) + 1) if len(alone) else ():
         yield Reached(found.rows[group], found.key[group])
+
+
+def expected(clauses: Clauses, rows: Numbers) -> tuple[int, float]:
+    """How many pairs would lead to these clauses, and how many of them would be looked at for a publication."""
+    some = _Equalities.of(clauses, rows).best().sampled()
+    pairs, held = some.chosen_pairs(len(rows))
+    return len(pairs), float(held.mean()) * len(rows)
 
 
 def _ordered(
@@ -125,19 +132,19 @@ class _Equalities:
             rows = np.flatnonzero(counts == count)
             yield rows, self.starts[rows][:, None] + np.arange(count)
 
-    def chosen_pairs(self, total: int) -> list[Pair]:
-        """The pairs worth a cluster each, best first; `total` clauses are as these are.
+    def chosen_pairs(self, total: int) -> tuple[list[Pair], Doubles]:
+        """The pairs worth a cluster each, best first; and how often each clause is then looked at.
 
-        `held` is how often a clause is looked at, through what was chosen so far or its best equality alone. A pair
-        gains what it takes off that.
+        `total` clauses are as these are. `held` is how often a clause is looked at, through what was chosen so far or
+        its best equality alone. A pair gains what it takes off that.
         """
         pair, clause, share = self._instances()
+        held = least_of(self.share, self.starts).astype(np.float64)
         if not len(pair):
-            return []
+            return [], held
         named, number = np.unique(pair, return_inverse=True)
         starts = starts_of(np.bincount(clause, minlength=len(self.starts) - 1))
         by_pair, ends = np.argsort(number, kind="stable"), starts_of(np.bincount(number))
-        held = least_of(self.share, self.starts).astype(np.float64)
         gains = np.bincount(number, np.maximum(0.0, held[clause] - share), len(named))
         worth, chosen = cost.VISIT / cost.CHECK * (len(self.starts) - 1) / total, list[Pair]()
         while gains.max() > worth and len(chosen) < MOST_PAIRS:
@@ -151,7 +158,7 @@ class _Equalities:
             after = np.maximum(0.0, held[clause[touched]] - share[touched])
             gains -= np.bincount(number[touched], before - after, len(named))
             gains[best] = 0.0
-        return chosen
+        return chosen, held
 
     def _instances(self) -> tuple[Numbers, Numbers, Doubles]:
         """Every pair of equalities of every clause, by clause: the columns as one number, the clause, both's share."""
