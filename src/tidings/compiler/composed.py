@@ -28,8 +28,7 @@ from tidings.xpath_numbers import xpath_number
 _SMALL = min(DEFAULT.steps, DEFAULT.predicates, DEFAULT.nesting)
 """A larger text is left to those who say which limit it exceeds."""
 
-_EQUAL = OPERATORS.index(ValueOperator.EQUAL)
-_OF_STRINGS = (_EQUAL, OPERATORS.index(ValueOperator.UNEQUAL))
+_OF_STRINGS = (OPERATORS.index(ValueOperator.EQUAL), OPERATORS.index(ValueOperator.UNEQUAL))
 """What is asked of strings; every other operator takes the number that a string writes."""
 
 
@@ -47,11 +46,11 @@ class Composer:
     """Composes text after text. Names and strings get the numbers that the twigs have for them."""
 
     def __init__(self, twigs: TwigWriter) -> None:
-        self._twigs, self._pieces = twigs, Pieces()
+        self._twigs, self._strings, self._pieces = twigs, twigs.strings, Pieces()
         self._document, self._places = _Place(-1, ()), list[_Place]()
         self._rows, self._first = array("i"), array("i")
         self._place, self._parent = array("i"), array("i")
-        self._node, self._flags, self._length, self._operand = array("i"), array("i"), array("i"), array("d")
+        self._node, self._flags, self._operand = array("i"), array("i"), array("d")
 
     def add(self, row: int, pieces: Sequence[str], literals: Sequence[str]) -> bool:
         """Take the text of a row, given in pieces and literals; whether that was possible."""
@@ -59,7 +58,7 @@ class Composer:
         if not self._walk(pieces, literals) or self._is_crowded(tests):
             for column in (self._place, self._parent):
                 del column[nodes:]
-            for asked in (self._node, self._flags, self._length, self._operand):
+            for asked in (self._node, self._flags, self._operand):
                 del asked[tests:]
             return False
         self._rows.append(row)
@@ -68,6 +67,7 @@ class Composer:
 
     def _walk(self, pieces: Sequence[str], literals: Sequence[str]) -> bool:
         place, node, opened = self._document, -1, list[tuple[_Place, int]]()
+        put_place, put_parent, following = self._place.append, self._parent.append, len(self._place)
         size, read = 0, self._pieces.first
         for text, literal in zip(pieces, (*literals, ""), strict=True):
             piece = read(text)
@@ -76,9 +76,9 @@ class Composer:
             for move in piece.moves:
                 if move >= 0:
                     place = place.below.get(move) or self._new_place(place, move)
-                    self._parent.append(node)
-                    node = len(self._place)
-                    self._place.append(place.number)
+                    put_place(place.number)
+                    put_parent(node)
+                    node, following = following, following + 1
                 elif move == OPEN:
                     opened.append((place, node))
                 elif not opened:
@@ -97,19 +97,13 @@ class Composer:
 
     def _ask(self, node: int, operator: int, written: str) -> bool:
         """Compare a node with a literal; whether that is possible."""
-        length = 0
-        if written[0] not in "\"'":
-            operand = float(written) + 0.0  # -0.0 becomes 0.0, which it equals
-            operator |= IS_NUMBER
-        elif operator in _OF_STRINGS:
-            operand = self._twigs.string(written[1:-1])
-            length = len(written) - 2 if operator == _EQUAL else 0
+        if written[0] in "\"'" and operator in _OF_STRINGS:
+            operand: float = self._strings.setdefault(written[1:-1], len(self._strings))
         else:
-            operand = xpath_number(written[1:-1]) + 0.0
+            operand = _number(written)
             operator |= IS_NUMBER
         self._node.append(node)
         self._flags.append(operator)
-        self._length.append(length)
         self._operand.append(operand)
         return math.isfinite(operand)
 
@@ -122,12 +116,24 @@ class Composer:
         """Write the twigs of all texts; gives their clauses. `strings` are all by their numbers."""
         if not self._rows:
             return Loose()
-        nodes = (self._first, self._place, self._parent)
-        asked = (self._node, self._flags, self._length, self._operand)
-        walked = Walked(*(np.array(column) for column in (*nodes, *asked)))
+        walked = Walked(
+            np.array(self._first),
+            np.array(self._place),
+            np.array(self._parent),
+            np.array(self._node),
+            np.array(self._flags),
+            np.array(self._operand),
+            np.array([len(string) for string in self._strings] or [0]),
+        )
         paths = [place.steps for place in self._places]
         laid = lay_out(walked, Places.of(paths, self._twigs.name))
         first = self._twigs.add_part(laid.words, laid.sizes, laid.exact)
         rows = np.array(self._rows)
         twigs = np.arange(first, first + len(rows), dtype=np.int32)
         return Loose(rows, loose_tests(walked, laid, paths, strings), twigs)
+
+
+def _number(written: str) -> float:
+    """The number that a literal is, or that its string writes; NaN if it writes none."""
+    number = xpath_number(written[1:-1]) if written[0] in "\"'" else float(written)
+    return number + 0.0  # -0.0 becomes 0.0, which it equals

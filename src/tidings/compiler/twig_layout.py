@@ -41,14 +41,14 @@ Integers = npt.NDArray[Any]
 _SAID = STRING_SHIFT
 """Bits for what is asked at a place: the flags of a test, or _EXISTS, which are the flags of none."""
 _EXISTS = (1 << _SAID) - 1
+_EQUAL = OPERATORS.index(ValueOperator.EQUAL)
 _UNSAYABLE = OPERATORS.index(ValueOperator.UNEQUAL) | IS_NUMBER
 """Unequal to a number is also what is no number: the test is only that there is something."""
 
 
 class Walked(NamedTuple):
     """The trees of many texts: where each begins; by node its place and its parent, -1 for the first of a text; by
-    comparison its node, its flags, how long the string is that the node must equal, and its operand: a string's number
-    or a number.
+    comparison its node, its flags and its operand, a string's number or a number. `lengths` are those of all strings.
     """
 
     first: Integers
@@ -56,8 +56,8 @@ class Walked(NamedTuple):
     parent: Integers
     node: Integers
     flags: Integers
-    length: Integers
     operand: npt.NDArray[np.float64]
+    lengths: Integers
 
 
 class Places(NamedTuple):
@@ -116,7 +116,8 @@ def _positions(walked: Walked, depth: Integers) -> Integers:
     parent, by_depth = walked.parent, np.argsort(depth, kind="stable")
     levels = np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)
     telling, size = np.zeros(len(depth), np.int32), np.ones(len(depth), np.int64)
-    np.maximum.at(telling, walked.node, walked.length)
+    equal = walked.flags == _EQUAL
+    np.maximum.at(telling, walked.node[equal], walked.lengths[walked.operand[equal].astype(np.int64)])
     for level in reversed(levels[1:]):
         np.maximum.at(telling, parent[level], telling[level])
         np.add.at(size, parent[level], size[level])
@@ -181,10 +182,12 @@ def loose_tests(
 
 def _repeated(groups: Integers, operand: npt.NDArray[np.float64]) -> tuple[Integers, Integers]:
     """What is kept of tests that stand group by group if each operand counts once, and the how-manieth each is then."""
-    by_operand = np.lexsort((operand, groups))
-    same = (np.diff(groups[by_operand]) == 0) & (np.diff(operand[by_operand]) == 0)
+    same = np.diff(groups) == 0
+    several = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    by_operand = several[np.lexsort((operand[several], groups[several]))]
+    again = (np.diff(groups[by_operand]) == 0) & (np.diff(operand[by_operand]) == 0)
     kept = np.ones(len(groups), np.bool_)
-    kept[by_operand[1:][same]] = False
+    kept[by_operand[1:][again]] = False
     places = np.flatnonzero(kept)
     return _before(groups[places], np.ones(len(places), np.int64)), places
 

@@ -1,6 +1,7 @@
 """Compile very many XPaths at once: texts that differ only in their literals are compiled together.
 
-What is left is compiled one by one, and kept test by test: a million subscriptions may have a million shapes.
+What is left is kept test by test: a million subscriptions may have a million shapes. Most of it is composed of pieces
+that many texts have (`composed`); what those cannot say is compiled one by one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _MARK = re.compile("[\x00\x01]")
 """In place of literals in a skeleton. No XPath has these characters."""
 
 _FEW = 32
-"""Fewer texts of a skeleton are compiled one by one."""
+"""Fewer texts of a skeleton are compiled each by itself."""
 
 _NUMBERS_FROM = 1_000_003
 """Numbers that stand for literals while a skeleton is compiled."""
