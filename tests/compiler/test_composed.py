@@ -16,7 +16,7 @@ from tidings.compiler.plan import Test
 from tidings.compiler.twig_words import TwigWriter, read_twig
 from tidings.compiler.twigs import Twig
 from tidings.compiler.xpath import compile_xpath
-from tidings.compiler.xpath_bulk import XPathFront, cut
+from tidings.compiler.xpath_bulk import COMPOSED_FROM, XPathFront, cut
 from tidings.errors import SubscriptionError
 from tidings.languages.xpath import DEFAULT
 from tidings.languages.xpath_shown import show
@@ -28,8 +28,9 @@ Outcome = str | list[Alternative]
 
 def outcomes(texts: Sequence[str]) -> list[Outcome]:
     """What becomes of texts at once: problems, or of each alternative the tests, the twig, and whether they say all."""
-    done = XPathFront().compile_rows(texts, None, DEFAULT_LIMIT)
-    found: list[list[Alternative]] = [[] for _ in texts]
+    enough = [f"/more{n}" for n in range(COMPOSED_FROM)]
+    done = XPathFront().compile_rows([*texts, *enough], None, DEFAULT_LIMIT)
+    found: list[list[Alternative]] = [[] for _ in (*texts, *enough)]
     loose = zip(done.loose.rows, unpack_loose(done.loose), done.loose.twigs, strict=True)
     for row, clause, twig in loose:
         found[row].append((frozenset(clause), read_twig(done.twigs, twig), bool(done.twigs.exact[twig])))
@@ -60,6 +61,15 @@ def test_branching_texts_are_composed_as_each_is_alone(trees: list[Expression]) 
     texts = [show(tree) for tree in trees]
     assert all(map(is_composed, texts))
     assert outcomes(texts) == [outcome(text) for text in texts]
+
+
+def test_a_few_texts_are_what_many_are() -> None:
+    texts = ["/a[b = 5 and c]", "/a]", "/a or /b"]
+    done = XPathFront().compile_rows(texts, None, DEFAULT_LIMIT)
+    assert list(done.problems) == [1] and len(texts) < COMPOSED_FROM
+    clauses = list(zip(done.loose.rows.tolist(), map(frozenset, unpack_loose(done.loose)), strict=True))
+    many = outcomes(texts)
+    assert clauses == [(row, tests) for row in (0, 2) for tests, _, _ in many[row]]
 
 
 @given(st.lists(expressions(), min_size=1, max_size=4), st.integers(0, 2**32))

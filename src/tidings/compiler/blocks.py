@@ -108,6 +108,9 @@ def twigs_of(clauses: ClauseBlock | Loose) -> npt.NDArray[np.int32]:
 
 def join_loose(parts: Sequence[Loose]) -> Loose:
     """Loose clauses of several compilations as one."""
+    parts = [part for part in parts if len(part.rows)]
+    if len(parts) == 1:
+        return parts[0]
     found: dict[tuple[TestShape, int], list[tuple[Operands, Any]]] = {}
     first = 0
     for part in parts:

@@ -64,9 +64,10 @@ class LooseWriter:
     def add(self, row: int, clause: Clause, twig: int) -> None:
         """A clause of subscription `row`."""
         for test in clause:
-            if test.shape not in self._tests:
-                self._tests[test.shape] = _Columns(test.shape)
-            self._tests[test.shape].put(len(self._rows), self._code(test.operand))
+            columns = self._tests.get(test.shape)
+            if columns is None:
+                columns = self._tests[test.shape] = _Columns(test.shape)
+            columns.put(len(self._rows), self._code(test.operand))
         self._rows.append(row)
         self._twigs.append(twig)
 

@@ -41,6 +41,9 @@ _MARK = re.compile("[\x00\x01]")
 _FEW = 32
 """Fewer texts of a skeleton are compiled each by itself."""
 
+COMPOSED_FROM = 8
+"""Fewer texts at all are not composed: arrays have their price, and subscriptions also come one at a time."""
+
 _NUMBERS_FROM = 1_000_003
 """Numbers that stand for literals while a skeleton is compiled."""
 
@@ -87,6 +90,8 @@ class _Many:
 
     def _skeleton(self, text: str) -> str | None:
         """What stands around the literals, and marks that say of which kind each is; None if they cannot be cut out."""
+        if len(self._texts) < COMPOSED_FROM:
+            return None
         parts = cut(text)
         literals = parts[1::2]
         if len(text) > DEFAULT.length or '""' in literals or "''" in literals or _MARK.search(text):
