@@ -19,12 +19,12 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "intervals": partial(heart.run, heart.INTERVALS),
     "begen": many.begen,
     "ads": many.ads,
-    "documents": documents.stock,
-    "anthology": documents.real,
     "churn": churn.run,
     "latency": latency.run,
     "pipeline": pipeline.run,
     "paper004": paper004.run,
+    "documents": documents.stock,
+    "anthology": documents.real,
 }
 
 

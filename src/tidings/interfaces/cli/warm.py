@@ -1,17 +1,23 @@
 """Compiling ahead: everything that is compiled on first use is used once, and kept on disk from then on.
 
-Otherwise the first event of a new installation would wait for it, for a minute or so.
+Otherwise the first event of a new installation would wait for it, for a minute or so. What reads publications is
+compiled by a process of its own meanwhile (`python -m tidings.interfaces.cli.warm`): the compiler uses one core only.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tidings.errors import SetupError
 from tidings.interfaces.cli import auctions
 
 if TYPE_CHECKING:
@@ -42,12 +48,30 @@ def warm_up() -> int:
     from tidings.schema.extension import extend
     from tidings.schema.files import parts_of_text
 
+    with subprocess.Popen([sys.executable, "-m", __name__]) as reading:
+        found = _in_every_layout()
+    if reading.returncode:
+        raise SetupError(
+            "reading publications cannot be compiled", received=f"exit code {reading.returncode}"
+        )
     schema = EventSchema()
     for name in (auctions.FURNITURE, auctions.CURIOSITIES):
         schema = extend(schema, parts_of_text(auctions.schema_text(name))).schema
     wishes = [wish.text for wish in (*auctions.WISHES, auctions.LATER_WISH)]
-    found = _matched(wishes, schema) + _matched(PLAIN, None) + _matched(PATHS, None, "xpath")
-    return found + _in_every_layout() + _from_files()
+    found += _matched(wishes, schema) + _matched(PLAIN, None) + _matched(PATHS, None, "xpath")
+    return found + _from_files()
+
+
+def read_a_few() -> None:
+    """Take apart a few auctions, as events and as documents."""
+    from tidings.spark.decoding import Decoder
+
+    for rows in (_publications(), _documents()):
+        bodies = [body.as_py() for body in rows["body"]]
+        ends = np.cumsum([len(body) for body in bodies])
+        buffer = np.frombuffer(b"".join(bodies), np.uint8)
+        starts = np.concatenate(([0], ends[:-1]))
+        Decoder(["price", "title"]).decode(rows["media_type"][0].as_py(), buffer, starts, ends)
 
 
 def _matched(texts: Sequence[str], schema: EventSchema | None, language: str = "predicates") -> int:
@@ -130,3 +154,7 @@ def _rows(bodies: list[bytes], media_type: str) -> Any:
     columns = {"position": range(len(bodies)), "publication": names, "name": names, "body": bodies}
     columns |= {"media_type": [media_type] * len(bodies), "problem": [None] * len(bodies)}
     return pa.RecordBatch.from_pydict({name: list(values) for name, values in columns.items()})
+
+
+if __name__ == "__main__":
+    read_a_few()
