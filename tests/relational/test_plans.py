@@ -19,7 +19,6 @@ LAYOUTS = [
     Layout(Plan.SHARE),
     Layout(Plan.SHARE_BUCKET, buckets=4),
     Layout(Plan.UNROLL, unroll=1),
-    Layout(Plan.UNROLL, unroll=3),
     Layout(Plan.UNROLL, unroll=12),
 ]
 SEED = random.randrange(1_000_000)
