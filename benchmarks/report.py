@@ -60,10 +60,15 @@ def taken(command: str) -> str:
 
 
 def _commit() -> str:
-    """The commit that is checked out, and whether the tree differs from it."""
-    words = ["git", "-C", str(DOCS.parent), "describe", "--always", "--dirty", "--abbrev=7"]
-    said = subprocess.run(words, capture_output=True, text=True, check=False)
-    return said.stdout.strip() or "a tree without commits"
+    """The commit that is checked out, and whether the tree differs from it; what a run itself writes does not count."""
+    commit = _git("rev-parse", "--short=7", "HEAD")
+    changed = _git("status", "--porcelain", "--", ".", ":!benchmarks/results", ":!docs")
+    return f"{commit}{'-dirty' if changed else ''}" if commit else "a tree without commits"
+
+
+def _git(*words: str) -> str:
+    said = subprocess.run(["git", "-C", str(DOCS.parent), *words], capture_output=True, text=True, check=False)
+    return said.stdout.strip()
 
 
 def _section(rows: Sequence[Row]) -> str:
