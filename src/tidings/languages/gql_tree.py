@@ -10,6 +10,9 @@ from tidings.languages.tree import Span
 
 NOWHERE = Span(0, 0)
 
+BLANK = "_:"
+"""How the name of a variable begins that was written as a blank node."""
+
 
 class Asked(Enum):
     """What may be asked of what a variable stands for.
@@ -39,7 +42,7 @@ class Asked(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`?x`; `name` is without the question mark."""
+    """`?x`; `name` is without the question mark. A blank node in a pattern is a variable, too: `_:x`."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False)
@@ -75,3 +78,14 @@ class Pattern:
     select: tuple[str, ...]
     edges: tuple[PatternEdge, ...]
     constraints: tuple[Constraint, ...] = ()
+
+
+def variables(pattern: Pattern) -> tuple[str, ...]:
+    """The names of all variables, in the order of the edges."""
+    places = [place for edge in pattern.edges for place in (edge.subject, edge.property, edge.object)]
+    return tuple(dict.fromkeys(place.name for place in places if isinstance(place, Variable)))
+
+
+def selected(pattern: Pattern) -> tuple[str, ...]:
+    """The names of the variables that a notification shows; `_:x` is a variable that nobody selects."""
+    return pattern.select or tuple(name for name in variables(pattern) if not name.startswith(BLANK))

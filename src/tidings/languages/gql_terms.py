@@ -1,0 +1,153 @@
+"""The terms of a graph subscription in either spelling: variables, IRIs, prefixed names, blank nodes, literals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urljoin
+
+from tidings.errors import Place
+from tidings.graphs import XSD, Term, iri, literal
+from tidings.languages import gql_refusals as refusals
+from tidings.languages.gql_tokens import body, tokens_of, unescaped
+from tidings.languages.gql_tree import BLANK, Variable
+from tidings.languages.tree import Span
+from tidings.values import parse_instant
+
+Operand = Term | Variable
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_LOCAL_ESCAPE = re.compile(r"\\(.)")
+
+
+class TermReader:
+    """One text on its way to a pattern. `at` is the token to be read next; each method reads on from there."""
+
+    def __init__(self, text: str, prefixes: Mapping[str, str]) -> None:
+        self.tokens = tokens_of(text)
+        self.words = self.tokens.words
+        self.table = prefixes
+        self.declared: dict[str, str] = {}
+        self.base = ""
+        self.at = self.made = 0
+        self.sparql = False
+
+    def operand(self, wanted: str = "a variable or a value") -> Operand:
+        """A variable, an IRI, a blank node or a literal."""
+        word = self.words[self.at]
+        if word[:1] in ("?", "$") and len(word) > 1:
+            return self.variable()
+        if word.startswith(BLANK):
+            self.at += 1
+            return Variable(word, self.span(self.at - 1))
+        if self.is_iri(self.at) or (":" in word and word[0] not in "\"'0123456789"):
+            return self.iri()
+        if word[:1] in ("'", '"'):
+            return self.string()
+        return self.plain(word, wanted)
+
+    def variable(self) -> Variable:
+        self.at += 1
+        return Variable(self.words[self.at - 1][1:], self.span(self.at - 1))
+
+    def new_variable(self, at: int) -> Variable:
+        """The variable of a blank node without a label: one that the text does not have."""
+        self.made += 1
+        while f"{BLANK}{self.made}" in self.words:
+            self.made += 1
+        return Variable(f"{BLANK}{self.made}", self.span(at))
+
+    def is_iri(self, at: int) -> bool:
+        return self.words[at][:1] == "<" and self.words[at][-1] == ">"
+
+    def iri(self) -> Term:
+        self.at += 1
+        word = self.words[self.at - 1]
+        if word[0] == "<":
+            return iri(self.resolved(self.at - 1))
+        prefix, _, local = word.partition(":")
+        meant = self.declared.get(prefix, self.table.get(prefix))
+        if meant is None:
+            known = {**self.table, **self.declared}
+            raise refusals.unknown_prefix(prefix, known, self.tokens.place(self.at - 1))
+        return iri(meant + _LOCAL_ESCAPE.sub(r"\1", local))
+
+    def resolved(self, at: int) -> str:
+        place = self.tokens.place(at)
+        written = unescaped(self.words[at][1:-1], place)
+        if _SCHEME.match(written):
+            return written
+        if not self.base:
+            raise refusals.relative(place)
+        return urljoin(self.base, written)
+
+    def string(self) -> Term:
+        text = unescaped(body(self.words[self.at]), self.tokens.place(self.at))
+        self.at += 1
+        word = self.words[self.at]
+        if word[:1] == "@":
+            self.at += 1
+            return literal(text, language=word[1:])
+        if word != "^^":
+            return literal(text)
+        self.at += 1
+        if not self.is_iri(self.at) and ":" not in self.words[self.at]:
+            raise refusals.expected("a datatype such as xsd:date", self.tokens, self.at)
+        return literal(text, self.iri().text)
+
+    def plain(self, word: str, wanted: str) -> Term:
+        """A number, a date, `true` or `false`."""
+        place = self.tokens.place(self.at)
+        self.at += 1
+        if word.lower() in ("true", "false"):
+            return literal(word.lower(), XSD + "boolean")
+        if (word[-1:].isdigit() and word[0] in "0123456789.+-") or word[:1].isdigit():
+            return self.date(word) if "-" in word[4:5] and word[0] not in "+-" else number(word)
+        if word in ("+", "-"):
+            raise refusals.arithmetic(place)
+        self.at -= 1
+        hint = f"a string stands in quotes: '{word}'" if word.isalpha() and "value" in wanted else None
+        raise refusals.expected(wanted, self.tokens, self.at, hint)
+
+    def date(self, word: str) -> Term:
+        place = self.tokens.place(self.at - 1)
+        if self.sparql:
+            raise refusals.bare_date(word, place)
+        if parse_instant(word) is None:
+            raise refusals.bad_date(place)
+        return literal(word, XSD + ("dateTime" if "T" in word else "date"))
+
+    def whole_iri(self) -> str:
+        if not self.is_iri(self.at):
+            raise refusals.expected("an IRI in <...>", self.tokens, self.at)
+        self.at += 1
+        return self.resolved(self.at - 1)
+
+    def keyword(self, wanted: str) -> None:
+        word = self.words[self.at].upper()
+        if word != wanted:
+            if word in refusals.OUTSIDE:
+                raise refusals.outside(word, self.tokens.place(self.at))
+            raise refusals.expected(wanted, self.tokens, self.at)
+        self.at += 1
+
+    def symbol(self, wanted: str, opened: int | None = None) -> None:
+        if self.words[self.at] != wanted:
+            if opened is not None:
+                raise refusals.not_closed(self.tokens, opened, self.at, wanted)
+            raise refusals.expected(f"'{wanted}'", self.tokens, self.at)
+        self.at += 1
+
+    def place(self, span: Span) -> Place:
+        return Place.at(self.tokens.text, span.start, span.end)
+
+    def span(self, start: int) -> Span:
+        """From a token to the last one that was read."""
+        return Span(self.tokens.start(start), self.tokens.end(max(start, self.at - 1)))
+
+
+def number(word: str) -> Term:
+    """A number's datatype is told by how it is written, as in SPARQL: 5 is an integer, 5.0 a decimal, 5e0 a double."""
+    if "e" in word or "E" in word:
+        return literal(word, XSD + "double")
+    return literal(word, XSD + ("decimal" if "." in word else "integer"))

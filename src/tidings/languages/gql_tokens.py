@@ -1,0 +1,98 @@
+"""The words of a graph subscription in either spelling, GQL or SPARQL, and where each stands.
+
+A word's kind is told by how it begins: `?x` is a variable, `<...>` an IRI, quotes begin a string, a digit a number or a
+date, and a word with a colon in it is a prefixed name.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+
+from tidings.errors import Place, SyntaxProblem
+from tidings.languages.xpath_tokens import Tokens
+
+_ESCAPED = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+_IRI = rf"""<(?:[^<>"{{}}|^`\\\x00-\x20]|{_ESCAPED})*>"""
+_STRING = (
+    r'"""(?:(?:""?)?(?:[^"\\]|\\.))*"""|'
+    r"'''(?:(?:''?)?(?:[^'\\]|\\.))*'''|"
+    r'"(?:[^"\\\n\r]|\\[^\n\r])*"|'
+    r"'(?:[^'\\\n\r]|\\[^\n\r])*'"
+)
+_PREFIX = r"[^\W\d_](?:[\w.-]*[\w-])?"
+_ODD = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+_LOCAL = rf"(?:[\w:]|{_ODD})(?:(?:[\w.:-]|{_ODD})*(?:[\w:-]|{_ODD}))?"
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]*[0-9](?:[Zz]|[+-][0-9]{2}:?[0-9]{2})?)?(?![\w-])"
+_NUMBER = r"[+-]?(?:[0-9]+\.[0-9]*[eE][+-]?[0-9]+|\.?[0-9]+[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)(?!\w)"
+
+_TOKEN = re.compile(
+    rf"({_IRI}|{_STRING}|@[A-Za-z]+(?:-[A-Za-z0-9]+)*|[?$]\w+|{_DATE}|{_NUMBER}"
+    rf"|_:\w(?:[\w.-]*[\w-])?|(?:{_PREFIX})?:(?:{_LOCAL})?|[^\W\d]\w*"
+    r"|&&|\|\||\^\^|[!<>]=|[{}()\[\],;.=<>!*/|^+?&-])",
+    re.DOTALL,
+)
+_COMMENT = re.compile(rf"({_IRI}|{_STRING})|#[^\n]*", re.DOTALL)
+_SPACE = " \t\r\n"
+_CURLY = "“”„‘’‚«»"
+
+
+def tokens_of(text: str) -> Tokens:
+    """The tokens of a text, or a problem at the first character that is part of none."""
+    parts = _TOKEN.split(_without_comments(text) if "#" in text else text)
+    if "".join(parts[::2]).strip(_SPACE):
+        raise _stray(text, parts)
+    words = parts[1::2]
+    words += ("", "", "")
+    return Tokens(text, words, list(accumulate(map(len, parts))))
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda found: found[1] or " " * len(found[0]), text)
+
+
+def _stray(text: str, parts: list[str]) -> SyntaxProblem:
+    edges = [0, *accumulate(map(len, parts))]
+    part = next(i for i in range(0, len(parts), 2) if parts[i].strip(_SPACE))
+    start = edges[part] + len(parts[part]) - len(parts[part].lstrip(_SPACE))
+    first = text[start]
+    if first in "\"'":
+        place = Place.at(text, start, start + len(text[start:].split("\n")[0].rstrip()))
+        return SyntaxProblem("this string is not closed", place=place, accepted=f"a closing {first}")
+    if first.isdigit():
+        found = re.match(r"[\w.:+-]+", text[start:])
+        place = Place.at(text, start, start + len(found[0]) if found else None)
+        return SyntaxProblem("this is no number", place=place, hint="a text stands in quotes")
+    hint = "strings stand in straight quotes: \"...\" or '...'" if first in _CURLY else None
+    shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
+    return SyntaxProblem(f"the character {shown} means nothing here", place=Place.at(text, start), hint=hint)
+
+
+_NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+_ESCAPE = re.compile(rf"({_ESCAPED})|\\(.)", re.DOTALL)
+
+
+def unescaped(written: str, place: Place) -> str:
+    """What stands between a string's quotes, or in an IRI, with its escapes read."""
+    if "\\" not in written:
+        return written
+
+    def read(found: re.Match[str]) -> str:
+        if found[1]:
+            code = int(found[1][2:], 16)
+            if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+                raise SyntaxProblem("this is no character", place=place, received=found[1])
+            return chr(code)
+        if found[2] not in _NAMED:
+            accepted = r"""\t \b \n \r \f \" \' \\ \uXXXX \UXXXXXXXX"""
+            received = f"\\{found[2]}"
+            raise SyntaxProblem("there is no such escape", place=place, received=received, accepted=accepted)
+        return _NAMED[found[2]]
+
+    return _ESCAPE.sub(read, written)
+
+
+def body(word: str) -> str:
+    """A string's token without its quotes."""
+    width = 3 if word[:3] in ('"""', "'''") and len(word) >= 6 else 1
+    return word[width:-width]
