@@ -1,0 +1,60 @@
+"""Table 1 of paper 002: the parameters of the workload of graphs, with the paper's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.workloads.graph_draws import Size
+
+PUBLICATION, SUBSCRIPTION = Size(35, 90), Size(5, 35)
+COMMON_NODES = 50
+"""Of the big graph that overlapping subscriptions are subgraphs of. They are numbered first."""
+
+MOST_CORES = 10
+
+
+@dataclass(frozen=True)
+class Table1:
+    """The paper's parameters, how many labels there are, and how many ask for values and classes.
+
+    `matched`, `overlap` and `with_variables` are shares of all subscriptions; `values` and `classes` are shares of
+    those with variables, which ask one of them for a number or a class. Each published node has one more edge for it.
+    """
+
+    publication: Size = PUBLICATION
+    subscription: Size = SUBSCRIPTION
+    subscriptions: int = 30_000
+    matched: float = 0.001
+    variables: int = 2
+    with_variables: float = 0.9
+    overlap: float = 0.5
+    labels: int = 100
+    values: float = 0.0
+    classes: float = 0.0
+
+    def __post_init__(self) -> None:
+        for size in (self.publication, self.subscription):
+            if size.nodes < 2 or size.edges < size.nodes - 1:
+                raise ValueError(f"{size} is no path: it takes two nodes, and an edge to each but the first")
+            if size.parallel > self.labels:
+                raise ValueError(f"{size} needs {size.parallel} labels, and there are {self.labels}")
+        if self.core < self.subscription.nodes:
+            raise ValueError(f"{self.subscription} is no part of the first half of {self.publication}")
+        if self.variables > self.subscription.nodes:
+            raise ValueError(f"{self.subscription} has no {self.variables} nodes")
+
+    @property
+    def core(self) -> int:
+        """How many nodes of a publication are those of its core."""
+        return -(-self.publication.nodes // 2)
+
+    @property
+    def for_each(self) -> int:
+        """How many subscriptions match a publication."""
+        return round(self.matched * self.subscriptions)
+
+    def cores(self, publications: int) -> int:
+        """Not so many that those made for them are more than those that are to overlap."""
+        return max(
+            1, min(publications, MOST_CORES, int(self.overlap * self.subscriptions) // max(1, self.for_each))
+        )
