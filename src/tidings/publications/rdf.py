@@ -1,0 +1,185 @@
+"""Graphs: RDF in Turtle, N-Triples, TriG, N-Quads, RDF/XML and JSON-LD, taken apart into edges.
+
+    <http://example.org/page> <http://purl.org/dc/elements/1.1/date> 2005 .
+
+Each syntax has a look at the bytes before the parser (pyoxigraph) sees them, because what is small and harmful to one
+parser is harmless to the other: entities in RDF/XML, triple terms in Turtle, contexts in JSON-LD. Nothing is fetched.
+
+Blank nodes get the labels b0, b1 ... in the order they appear, so that the same bytes are the same graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import pyoxigraph as ox
+
+from tidings.errors import DecodeProblem
+from tidings.graphs import Edge, Graph, Term, blank, iri, literal
+from tidings.publications import rdf_json, rdf_text, rdf_xml
+from tidings.publications.rdf_limits import DEFAULT, Limits, at_most, beyond
+from tidings.publications.rdf_media_types import Syntax, syntax_of
+from tidings.publications.rdf_members import members
+from tidings.publications.rdf_problems import NO_BASE, relative, syntax_problem
+from tidings.schema.names import safe
+
+
+class NamedGraph(NamedTuple):
+    """A graph of a publication that holds several; the one without a name has none."""
+
+    name: Term | None
+    graph: Graph
+
+
+Prepare = Callable[[bytes, Limits], bytes]
+
+_SYNTAXES: Mapping[Syntax, tuple[ox.RdfFormat, Prepare]] = {
+    Syntax.TURTLE: (ox.RdfFormat.TURTLE, rdf_text.prepared),
+    Syntax.N_TRIPLES: (ox.RdfFormat.N_TRIPLES, rdf_text.prepared),
+    Syntax.TRIG: (ox.RdfFormat.TRIG, rdf_text.prepared),
+    Syntax.N_QUADS: (ox.RdfFormat.N_QUADS, rdf_text.prepared),
+    Syntax.RDF_XML: (ox.RdfFormat.RDF_XML, rdf_xml.prepared),
+    Syntax.JSON_LD: (ox.RdfFormat.JSON_LD, rdf_json.prepared),
+}
+
+
+def decode(body: bytes, media_type: str, base: str | None = None, limits: Limits = DEFAULT) -> Graph:
+    """The graph in the bytes. Relative IRIs are taken from `base`, and refused without one."""
+    graphs = decode_graphs(body, media_type, base, limits)
+    if len(graphs) > 1:
+        what, received = "the publication holds several graphs", f"{len(graphs):,} graphs"
+        raise DecodeProblem(what, received=received, accepted="one graph; several one by one")
+    return graphs[0].graph if graphs else Graph(())
+
+
+def decode_graphs(
+    body: bytes, media_type: str, base: str | None = None, limits: Limits = DEFAULT
+) -> tuple[NamedGraph, ...]:
+    """Each graph in the bytes with its name, in the order they begin. Blank nodes are local to each."""
+    syntax = syntax_of(media_type)
+    if len(body) > limits.publication:
+        raise beyond("publication", limits, received=f"{len(body):,} bytes")
+    text = _SYNTAXES[syntax][1](body, limits)
+    reading = _Reading(limits)
+    for quad in _quads(text, syntax, base, limits):
+        reading.add(quad)
+    if syntax is Syntax.JSON_LD and not reading.edges:
+        raise _meaningless()
+    return reading.graphs()
+
+
+def _meaningless() -> DecodeProblem:
+    """JSON-LD passes over every key that no context defines: JSON without a context is an empty graph to it."""
+    hint = "is there an @context that defines its keys?"
+    return DecodeProblem("nothing in this JSON-LD has a meaning", accepted="at least one edge", hint=hint)
+
+
+def _quads(text: bytes, syntax: Syntax, base: str | None, limits: Limits) -> Iterator[ox.Quad]:
+    try:
+        yield from ox.parse(text, format=_SYNTAXES[syntax][0], base_iri=_base(syntax, base))
+    except SyntaxError as error:
+        raise syntax_problem(error, text, syntax, limits) from None
+    except ValueError as error:  # the base
+        raise DecodeProblem(f"not a base: {error}", received=safe(base or "")) from None
+
+
+def _base(syntax: Syntax, base: str | None) -> str | None:
+    """Without a base the readers of Turtle say where a relative IRI stands; the others pass over it, or say nothing.
+
+    Those get a base that is recognised in what comes out.
+    """
+    return NO_BASE if base is None and syntax in (Syntax.RDF_XML, Syntax.JSON_LD) else base
+
+
+class _Reading:
+    """Collects edges by graph, and refuses the first thing that is beyond a limit."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.edges = 0
+        self._limits = limits
+        self._graphs: dict[Term | None, _Collected] = {}
+        self._iris: dict[str, Term] = {}
+        self._nodes = self._text = 0
+
+    def add(self, quad: ox.Quad) -> None:
+        graph = self._graph(quad.graph_name)
+        labels = graph.labels
+        subject, value = self._term(quad.subject, labels), self._term(quad.object, labels)
+        self._keep(graph, Edge(subject, self._iri(quad.predicate.value), value))
+        before = len(graph.nodes)
+        graph.nodes.update((subject, value))
+        self._nodes += len(graph.nodes) - before
+        at_most("nodes", self._nodes, self._limits)
+
+    def graphs(self) -> tuple[NamedGraph, ...]:
+        for graph in self._graphs.values():
+            for edge in members(tuple(graph.edges)):
+                self._keep(graph, edge)
+        return tuple(NamedGraph(name, Graph(tuple(graph.edges))) for name, graph in self._graphs.items())
+
+    def _keep(self, graph: _Collected, edge: Edge) -> None:
+        if edge not in graph.edges:
+            graph.edges[edge] = None
+            self.edges += 1
+            self._text += sum(len(term.text) for term in edge)
+            at_most("edges", self.edges, self._limits)
+            at_most("text", self._text, self._limits)
+
+    def _graph(self, named: ox.NamedNode | ox.BlankNode | ox.DefaultGraph | ox.Triple) -> _Collected:
+        name = None if isinstance(named, ox.DefaultGraph) else self._term(named, _BY_ITSELF)
+        found = self._graphs.get(name)
+        if found is None:
+            at_most("graphs", len(self._graphs) + 1, self._limits)
+            found = self._graphs[name] = _Collected({}, {}, set())
+        return found
+
+    def _term(self, node: object, labels: dict[str, Term] | None) -> Term:
+        if isinstance(node, ox.NamedNode):
+            return self._iri(node.value)
+        if isinstance(node, ox.BlankNode):
+            return _labelled(node.value, labels)
+        if isinstance(node, ox.Literal):
+            return self._literal(node)
+        what, accepted = "a triple as a term (RDF 1.2) is not accepted", "IRIs, blank nodes and literals"
+        raise DecodeProblem(what, accepted=accepted)
+
+    def _iri(self, text: str) -> Term:
+        found = self._iris.get(text)
+        if found is None:
+            at_most("term", len(text), self._limits, where=safe(text))
+            if text.startswith(NO_BASE[: NO_BASE.index("//")]):
+                raise relative(text)
+            found = self._iris[text] = iri(text)
+        return found
+
+    def _literal(self, node: ox.Literal) -> Term:
+        at_most("term", len(node.value), self._limits, where=safe(node.value))
+        if node.direction is not None:
+            what, accepted = (
+                "the direction of a text (RDF 1.2) is not accepted",
+                "a language alone, such as @en",
+            )
+            raise DecodeProblem(what, received=f"@{node.language}--{node.direction}", accepted=accepted)
+        return literal(node.value, self._iri(node.datatype.value).text, node.language or "")
+
+
+class _Collected(NamedTuple):
+    """A graph while it is read; a dictionary keeps the order, and each edge once."""
+
+    edges: dict[Edge, None]
+    labels: dict[str, Term]
+    nodes: set[Term]
+
+
+_BY_ITSELF = None
+"""In place of labels, for the name of a graph: a blank node's own label tells it from the others."""
+
+
+def _labelled(label: str, labels: dict[str, Term] | None) -> Term:
+    if labels is None:
+        return blank(label)
+    found = labels.get(label)
+    if found is None:
+        found = labels[label] = blank(f"b{len(labels)}")
+    return found

@@ -1,0 +1,49 @@
+"""What the parser of graphs says of a publication, at its place and in our words."""
+
+from __future__ import annotations
+
+import re
+
+from tidings.errors import DecodeProblem
+from tidings.publications import rdf_xml
+from tidings.publications.rdf_limits import Limits
+from tidings.publications.rdf_media_types import Syntax
+from tidings.publications.xml_bytes import problem_at
+from tidings.schema.names import safe
+
+NO_BASE = "tidings-no-base://relative/"
+"""What relative IRIs are resolved against where the parser would not say that there is no base."""
+
+RELATIVE = "a relative IRI, and nothing to resolve it against"
+ACCEPTED = "absolute IRIs; a base in the publication (@base, xml:base) or from whoever publishes it"
+
+_WHERE = re.compile(r"^Parser error (?:at|between) .*?: (?=\S)", re.DOTALL)
+
+
+def relative(text: str) -> DecodeProblem:
+    """The problem of an IRI that was resolved against nothing."""
+    return DecodeProblem(RELATIVE, received=f"<{safe(text.removeprefix(NO_BASE))}>", accepted=ACCEPTED)
+
+
+def syntax_problem(error: SyntaxError, text: bytes, syntax: Syntax, limits: Limits) -> DecodeProblem:
+    """What the parser said; it counts lines and columns from one, and columns in characters."""
+    said = _WHERE.sub("", error.msg or "")
+    if syntax is Syntax.RDF_XML:
+        return rdf_xml.refused(said, text, limits)
+    if error.lineno is None or error.offset is None:
+        return DecodeProblem(f"not {syntax.value}: {said}")
+    start = _offset(text, error.lineno, error.offset)
+    end = _offset(text, error.end_lineno or error.lineno, error.end_offset or error.offset)
+    if "No scheme found" in said:
+        received = safe(text[start:end].decode(errors="replace"))
+        return problem_at(RELATIVE, text, start, end, received=received, accepted=ACCEPTED)
+    return problem_at(f"not {syntax.value}: {safe(said, 200)}", text, start, max(start + 1, end))
+
+
+def _offset(text: bytes, line: int, column: int) -> int:
+    """The byte at which a line's column begins."""
+    start = 0
+    for _ in range(line - 1):
+        start = text.find(b"\n", start) + 1
+    before = text[start : start + 4 * column].decode(errors="replace")[: max(0, column - 1)]
+    return min(start + len(before.encode()), len(text))
