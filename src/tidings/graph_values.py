@@ -74,7 +74,7 @@ def equal(left: Term, right: Term) -> bool | None:
     """
     one, other = meaning(left), meaning(right)
     if one is not None and other is not None:
-        return bool(one == other)
+        return one.kind == other.kind and bool(one.value == other.value)  # NaN is not even equal to itself
     if left == right:
         return True
     told = [found for found in (one, other) if found is not None]
