@@ -2,8 +2,8 @@
 
 Nothing is fetched. A context that is named by its address is put in its place from those that come with Tidings or
 stand in the folder of `TIDINGS_JSONLD_CONTEXTS`; any other is refused by name. Contexts inside a publication are
-counted: one that belongs to a term is read again for each object below that term, and a few thousand terms each defined by the
-next overflow the parser's stack.
+counted: one that belongs to a term is read again for each object below that term, and a few thousand terms,
+each defined by the next, overflow the parser's stack.
 """
 
 from __future__ import annotations

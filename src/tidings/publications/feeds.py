@@ -1,0 +1,149 @@
+"""Feeds: RSS 1.0 and 2.0, Atom and JSON Feed. Each item becomes a graph of the same shape, whatever it came in.
+
+Which format it is, the bytes say; sites serve Atom as text/xml and RSS as text/html. Nothing is fetched, and what makes
+XML dangerous is refused as in documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from lxml import etree
+
+from tidings.errors import DecodeProblem
+from tidings.graphs import RDF, Edge, Graph, TermKind, blank
+from tidings.publications.feeds_atom import ATOM, Atom
+from tidings.publications.feeds_bytes import feed_text, with_characters
+from tidings.publications.feeds_dates import instant
+from tidings.publications.feeds_entry import (
+    DATE,
+    RSS1,
+    Channel,
+    content_hash,
+    entry_edges,
+    iri_of,
+    with_channel,
+)
+from tidings.publications.feeds_json import JsonFeed
+from tidings.publications.feeds_rss import Rss
+from tidings.publications.feeds_rss1 import Rss1
+from tidings.publications.feeds_value import FeedFacts
+from tidings.publications.rdf import decode
+from tidings.publications.rdf_limits import DEFAULT, Limits, at_most, beyond
+from tidings.publications.rdf_media_types import RDF_XML
+from tidings.publications.rdf_xml import parsed_xml
+from tidings.schema.names import safe
+
+ACCEPTED = "RSS 1.0, RSS 2.0 (0.91 and later), Atom 1.0, JSON Feed 1.0 and 1.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a feed says of itself. `ttl` is in minutes; `hubs` and `self_link` are for WebSub."""
+
+    title: str | None
+    link: str | None
+    description: str | None
+    language: str | None
+    ttl: int | None
+    hubs: tuple[str, ...]
+    self_link: str | None
+    updated: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item: the id by which it is known again, a hash that differs if it was edited, and its graph."""
+
+    id: str
+    hash: str
+    title: str | None
+    link: str | None
+    published: datetime | None
+    graph: Graph
+
+
+def items_of(
+    body: bytes, media_type: str, url: str | None = None, limits: Limits = DEFAULT
+) -> tuple[Feed, tuple[Item, ...]]:
+    """The feed in the bytes and its items, in the order they stand in. Relative links are taken from `url`."""
+    if len(body) > limits.publication:
+        raise beyond("publication", limits, received=f"{len(body):,} bytes")
+    facts, items = _read(feed_text(body, media_type), url, limits)
+    at_most("items", len(items), limits)
+    channel = _channel(facts, url)
+    return _feed(facts), tuple(_item(edges, id, channel, limits) for id, edges in items)
+
+
+Read = tuple[FeedFacts, list[tuple[str | None, list[Edge]]]]
+
+
+def _read(text: bytes, url: str | None, limits: Limits) -> Read:
+    if not text.startswith(b"<"):
+        return _entries(JsonFeed(text, url))
+    clean = with_characters(text)
+    root = parsed_xml(clean, limits)
+    name = etree.QName(root)
+    if name.namespace == ATOM and name.localname in ("feed", "entry"):
+        return _entries(Atom(root, url))
+    if name.localname == "rss":
+        return _entries(Rss(root, url))
+    if name.namespace == RDF:
+        return _rss1(clean, url, limits)
+    raise DecodeProblem("not a feed", received=f"<{safe(str(root.tag))}>", accepted=ACCEPTED)
+
+
+def _entries(reader: Rss | Atom | JsonFeed) -> Read:
+    return reader.facts(), [(entry.id or entry.link, entry_edges(entry)) for entry in reader.entries()]
+
+
+def _rss1(text: bytes, url: str | None, limits: Limits) -> Read:
+    reader = Rss1(decode(text, RDF_XML, url, limits))
+    if not reader.is_feed():
+        raise DecodeProblem("not a feed", received="RDF without rss:channel and rss:item", accepted=ACCEPTED)
+    items = [(_name(edges), edges) for edges in reader.items()]
+    return reader.facts(), items
+
+
+def _name(edges: list[Edge]) -> str | None:
+    node = edges[0].subject
+    return node.text if node.kind is TermKind.IRI else None
+
+
+def _channel(facts: FeedFacts, url: str | None) -> Channel:
+    addresses = (facts.node, url, facts.self_link, facts.link)
+    nodes = (iri_of(address) for address in addresses)
+    return Channel(next((node for node in nodes if node), blank("channel")), facts.title, facts.link)
+
+
+def _feed(facts: FeedFacts) -> Feed:
+    updated = instant(facts.updated) if facts.updated else None
+    return Feed(
+        facts.title,
+        facts.link,
+        facts.description,
+        facts.language,
+        facts.ttl,
+        facts.hubs,
+        facts.self_link,
+        updated,
+    )
+
+
+def _item(edges: list[Edge], id: str | None, channel: Channel, limits: Limits) -> Item:
+    hashed = content_hash(edges)
+    known = id or f"sha256:{hashed}"
+    graph = with_channel(edges, known, channel)
+    _within(graph, limits)
+    node = edges[0].subject
+    said = {edge.property.text: edge.object.text for edge in reversed(edges) if edge.subject == node}
+    date = said.get(DATE)
+    published = instant(date) if date else None
+    return Item(known, hashed, said.get(RSS1 + "title"), said.get(RSS1 + "link"), published, graph)
+
+
+def _within(graph: Graph, limits: Limits) -> None:
+    at_most("edges", len(graph.edges), limits)
+    for edge in graph.edges:
+        at_most("term", len(edge.object.text), limits, where=edge.property.text)

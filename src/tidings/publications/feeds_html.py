@@ -1,0 +1,36 @@
+"""HTML in the items of feeds: kept in graphs as it came, made harmless before it leaves in a feed or a page."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import nh3
+from lxml import etree
+
+XHTML = "{http://www.w3.org/1999/xhtml}"
+
+SCHEMES = frozenset({"http", "https", "mailto"})
+"""What links may lead to; no `javascript:`, and no `data:`, which may be a page with a script."""
+
+_TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
+
+
+def sanitised(text: str) -> str:
+    """The same HTML without scripts, styles, forms, frames, handlers of events and links to anything but the web."""
+    return nh3.clean(text, url_schemes=set(SCHEMES), link_rel="noopener noreferrer nofollow")
+
+
+def plain_text(text: str) -> str:
+    """What a reader sees of HTML, for titles: not made harmless, because it is no HTML any more."""
+    return " ".join(html.unescape(_TAG.sub("", text)).split())
+
+
+def inner_html(element: etree._Element) -> str:
+    """What stands inside an element, as HTML; elements of XHTML lose their namespace, whatever its prefix was."""
+    for inner in element.iter():
+        if isinstance(inner.tag, str):
+            inner.tag = inner.tag.removeprefix(XHTML)
+    etree.cleanup_namespaces(element)
+    children = (etree.tostring(child, method="html", encoding="unicode") for child in element)
+    return html.escape(element.text or "", quote=False) + "".join(children)

@@ -1,0 +1,80 @@
+"""RSS 1.0, which is RDF: each item is cut out of the graph with all that hangs on it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from tidings.graphs import TYPE, Edge, Graph, Term, TermKind, blank
+from tidings.publications.feeds_dates import date_term
+from tidings.publications.feeds_entry import DATE, DC, RSS1
+from tidings.publications.feeds_rss import SY
+from tidings.publications.feeds_value import FeedFacts, minutes
+
+
+class Rss1:
+    """Reads RSS 1.0 from its graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._by_subject: Mapping[Term, list[Edge]] = _by_subject(graph)
+        self._channel = next(self._typed("channel"), None)
+
+    def is_feed(self) -> bool:
+        return self._channel is not None or next(self._typed("item"), None) is not None
+
+    def facts(self) -> FeedFacts:
+        period, often = self._said(SY + "updatePeriod"), self._said(SY + "updateFrequency")
+        here = self._channel
+        return FeedFacts(
+            title=self._said(RSS1 + "title"),
+            link=self._said(RSS1 + "link"),
+            description=self._said(RSS1 + "description"),
+            language=self._said(DC + "language"),
+            ttl=minutes(period, often),
+            updated=self._said(DATE),
+            node=here.text if here is not None and here.kind is TermKind.IRI else None,
+        )
+
+    def items(self) -> Iterator[list[Edge]]:
+        """The edges of each item; blank nodes are numbered anew, and dates are dates."""
+        for item in self._typed("item"):
+            yield _relabelled([_dated(edge) for edge in self._below(item)])
+
+    def _below(self, item: Term) -> Iterator[Edge]:
+        seen, waiting = {item}, [item]
+        while waiting:
+            for edge in self._by_subject.get(waiting.pop(0), ()):
+                yield edge
+                if edge.object.kind is TermKind.BLANK and edge.object not in seen:
+                    seen.add(edge.object)
+                    waiting.append(edge.object)
+
+    def _typed(self, name: str) -> Iterator[Term]:
+        for subject, edges in self._by_subject.items():
+            if any(edge.property.text == TYPE and edge.object.text == RSS1 + name for edge in edges):
+                yield subject
+
+    def _said(self, name: str) -> str | None:
+        edges = [] if self._channel is None else self._by_subject[self._channel]
+        return next((edge.object.text.strip() for edge in edges if edge.property.text == name), None)
+
+
+def _by_subject(graph: Graph) -> Mapping[Term, list[Edge]]:
+    found: dict[Term, list[Edge]] = defaultdict(list)
+    for edge in graph.edges:
+        found[edge.subject].append(edge)
+    return dict(found)
+
+
+def _dated(edge: Edge) -> Edge:
+    plain = edge.property.text == DATE and edge.object.kind is TermKind.LITERAL
+    return edge._replace(object=date_term(edge.object.text)) if plain else edge
+
+
+def _relabelled(edges: list[Edge]) -> list[Edge]:
+    labels: dict[Term, Term] = {}
+
+    def named(term: Term) -> Term:
+        return labels.setdefault(term, blank(f"b{len(labels)}")) if term.kind is TermKind.BLANK else term
+
+    return [Edge(named(edge.subject), edge.property, named(edge.object)) for edge in edges]
