@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.generated_graphs import patterns, taxonomies, typed_graphs
-from tidings.graphs import RDFS, TYPE, XSD, Edge, Graph, Term, iri, literal
+from tidings.graphs import TYPE, XSD, Edge, Graph, Term, iri, literal
 from tidings.languages.gql import parse
 from tidings.languages.gql_tree import Pattern, selected
 from tidings.matching.algorithms.graphs.binding_tables import Table, in_order, joined
@@ -21,7 +21,7 @@ from tidings.matching.algorithms.graphs.ops import Ops
 from tidings.matching.algorithms.graphs.protocol import Bindings, GraphAlgorithm
 from tidings.matching.algorithms.graphs.structures import Structure
 from tidings.matching.graphs import bindings
-from tidings.taxonomies import Taxonomy, taxonomy_of
+from tidings.taxonomies import SUBCLASS, SUBPROPERTY, Taxonomy, taxonomy_of
 
 Make = Callable[[Taxonomy], GraphAlgorithm]
 History = list[tuple[str, Pattern | None]]
@@ -147,6 +147,26 @@ class TestContract:
         assert found.match(graph("A year 2005", "A price 15")) == {}
         assert found.match(graph("A year 2003", "A price 5")) == {}
 
+    @pytest.mark.parametrize(
+        ("sign", "holds_for"),
+        [("=", "B"), ("!=", "AC"), ("<=", "AB"), ("<", "A"), (">=", "BC"), (">", "C")],
+    )
+    @pytest.mark.parametrize("node", ["Y", "B"])
+    def test_classes_above_and_below(self, make: Make, sign: str, holds_for: str, node: str) -> None:
+        """C is below B is below A. Y is an instance of B, so says the publication; B itself stands at itself."""
+        above = [Edge(term(each), iri(SUBCLASS), term(of)) for each, of in ("BA", "CB")]
+        found = make(taxonomy_of(Graph(tuple(above))))
+        for of in "ABC":
+            found.add(of, gql(f"(:X, :p, ?y) AND ?y {sign} :{of}"))
+        typed = Edge(term("Y"), iri(TYPE), term("B"))
+        assert set(found.match(Graph((*graph(f"X p {node}").edges, typed)))) == set(holds_for)
+
+    def test_properties_above_others(self, make: Make) -> None:
+        found = make(taxonomy_of(Graph((Edge(term("writes"), iri(SUBPROPERTY), term("makes")),))))
+        found.add("maker", gql("(?x, :makes, :B)"))
+        found.add("how", gql("(:A, ?how, :B)"))
+        assert shown(found.match(graph("A writes B"))) == {"maker": {"A"}, "how": {"writes", "makes"}}
+
     def test_nothing_matches_where_nothing_was_added(self, make: Make) -> None:
         found = make(NO_TAXONOMY)
         assert found.match(graph("A p B")) == {}
@@ -218,7 +238,7 @@ def figure_6() -> Taxonomy:
         "PubSubSystemDevelopment": "MiddlewareGroup",
         "AspectOrientedSoftwareDevelopment": "MiddlewareGroup",
     }
-    edges = [Edge(term(each), iri(RDFS + "subClassOf"), term(above)) for each, above in below.items()]
+    edges = [Edge(term(each), iri(SUBCLASS), term(above)) for each, above in below.items()]
     page = term("HomePage325")
     edges += [Edge(page, iri(TYPE), term(of)) for of in ("UofT", "PubSubSystemDevelopment")]
     return taxonomy_of(Graph(tuple(edges)))
@@ -332,7 +352,7 @@ class TestWalk:
     def test_classes_with_many_ways_up_are_visited_once(self) -> None:
         """Sixty diamonds, one above the other, have 2^60 ways through them."""
         edges = [
-            Edge(term(f"{below}{level}"), iri(RDFS + "subClassOf"), term(f"{above}{level + 1}"))
+            Edge(term(f"{below}{level}"), iri(SUBCLASS), term(f"{above}{level + 1}"))
             for level in range(60)
             for below in "LR"
             for above in "LR"
