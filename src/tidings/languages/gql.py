@@ -163,7 +163,7 @@ def _no_operator(reader: Reader, start: int) -> Exception:
         return refusals.alone(reader.tokens.place(start, reader.at - 1), sparql=False)
     meant = _MEANT.get(word.lower())
     hint = f"did you mean '{meant}'?" if meant else None
-    wanted = "an operator: = != < <= > >= contains, starts with, in, is"
+    wanted = "an operator: = != < <= > >= contains, starts with, in or is"
     return refusals.expected(wanted, reader.tokens, reader.at, hint)
 
 

@@ -81,7 +81,7 @@ class Reader(TermReader):
             found.append(self.variable())
             self.at += self.words[self.at] == ","
         if self.words[self.at] == "(":
-            raise refusals.projection(self.tokens.place(self.at))
+            raise refusals.projection(self.words[self.at + 1], self.tokens.place(self.at))
         if not found:
             raise refusals.expected("variables or '*'", self.tokens, self.at)
         return tuple(found)

@@ -74,7 +74,8 @@ _INSTEAD = {
 
 def function(name: str, place: Place) -> NotSupported:
     if name.upper() in _AGGREGATES:
-        return not_supported(f"the aggregate {name.upper()} is", place, _ALL)
+        hint = "each published graph is asked by itself: there is nothing to add up"
+        return not_supported(f"the aggregate {name.upper()} is", place, hint)
     hint = _INSTEAD.get(name.upper())
     if hint is None:
         near = get_close_matches(name.upper(), ("CONTAINS", "STRSTARTS"), 1)
@@ -86,15 +87,18 @@ def paths(place: Place) -> NotSupported:
     return not_supported("property paths are", place, "write an edge for each step, with variables between")
 
 
-def collections(place: Place) -> NotSupported:
-    return not_supported("a list of nodes is", place, "write its edges: rdf:first and rdf:rest")
+def collections(edge: bool, place: Place) -> NotSupported:
+    hint = "edges of GQL stand without braces" if edge else "write its edges: rdf:first and rdf:rest"
+    return not_supported("a list of nodes is", place, hint)
 
 
-def nested(place: Place) -> NotSupported:
-    return not_supported("a group or a query inside another is", place, "write its edges beside the others")
+def nested(what: str, place: Place) -> NotSupported:
+    return not_supported(f"{what} is", place, "write its edges beside the others")
 
 
-def projection(place: Place) -> NotSupported:
+def projection(word: str, place: Place) -> NotSupported:
+    if word.upper() in _AGGREGATES:
+        return function(word, place)
     return not_supported("an expression in SELECT is", place, "select variables: SELECT ?x ?y, or SELECT *")
 
 
@@ -206,12 +210,14 @@ def expected(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> S
             return SyntaxProblem(f"'{pair}' is written '{_PAIRS[pair]}'", place=place)
     after = f" after {_quoted(before)}" if before else ""
     near = (
-        get_close_matches(word.upper(), ("SELECT", "WHERE", "AND", "PREFIX", "FILTER"), 1, 0.75)
+        get_close_matches(word.upper(), ("SELECT", "WHERE", "AND", "PREFIX", "FILTER"), 1, 0.6)
         if word
         else []
     )
     meant = near[0] if near and near[0] in wanted and near[0] != word.upper() else None
     hint = hint or (f"did you mean {meant}?" if meant else None)
+    if before[:1] in ("'", '"') and tokens.touch(at) and (word[:1] in "'\"" or word.isalpha()):
+        hint = f"a quote inside a string is written \\{before[0]}"
     return SyntaxProblem(f"expected {wanted}{after}", place=tokens.place(at), hint=hint)
 
 

@@ -46,10 +46,24 @@ def _part(reader: Reader) -> None:
     elif word in refusals.OUTSIDE:
         raise refusals.outside(word, reader.tokens.place(reader.at))
     elif word in ("{", "SELECT"):
-        raise refusals.nested(reader.tokens.place(reader.at))
+        raise _nested(reader)
     else:
         _triples(reader)
     _dot(reader, after_filter=word == "FILTER")
+
+
+def _nested(reader: Reader) -> Exception:
+    """A group in a group: one side of UNION, a query, or just braces."""
+    depth, at = 0, reader.at
+    while reader.words[at] and (depth or at == reader.at):
+        depth += (reader.words[at] == "{") - (reader.words[at] == "}")
+        at += 1
+    if reader.words[at].upper() == "UNION":
+        return refusals.outside("UNION", reader.tokens.place(at))
+    query = "SELECT" in (reader.words[reader.at].upper(), reader.words[reader.at + 1].upper())
+    return refusals.nested(
+        "a query in a query" if query else "a group in a group", reader.tokens.place(reader.at)
+    )
 
 
 def _dot(reader: Reader, after_filter: bool) -> None:
@@ -122,7 +136,7 @@ def _node(reader: Reader, depth: int) -> Operand:
 
 def _refuse_collection(reader: Reader) -> None:
     if reader.words[reader.at] == "(":
-        raise refusals.collections(reader.tokens.place(reader.at))
+        raise refusals.collections(reader.words[reader.at + 2] == ",", reader.tokens.place(reader.at))
 
 
 def _filter(reader: Reader) -> None:
