@@ -88,7 +88,7 @@ def _unexpected(reader: Reader) -> Exception:
     if word == "||" or word.upper() == "OR":
         return refusals.alternatives(word, place, sparql=False)
     if word.upper() in refusals.OUTSIDE:
-        return refusals.outside(word, place, sparql=False)
+        return reader.outside()
     hint = "in GQL, '&&' and FILTER are written AND" if word.upper() in ("&&", "FILTER") else None
     wanted = "AND or the end" if reader.constraints else "an edge, AND or the end"
     return refusals.expected(wanted, reader.tokens, reader.at, hint)
@@ -119,7 +119,7 @@ def _comma(reader: Reader) -> None:
 def _constraint(reader: Reader) -> None:
     start = reader.at
     if reader.words[start].upper() == "NOT":
-        raise refusals.outside("NOT", reader.tokens.place(start), sparql=False)
+        raise reader.outside()
     left = reader.operand("an edge or a variable")
     written = reader.words[reader.at]
     reader.at += 1
@@ -158,7 +158,7 @@ def _no_operator(reader: Reader, start: int) -> Exception:
     reader.at -= 1
     word = reader.words[reader.at]
     if word.upper() == "NOT":
-        return refusals.outside("NOT", reader.tokens.place(reader.at), sparql=False)
+        return reader.outside()
     if not word or word.upper() == "AND":
         return refusals.alone(reader.tokens.place(start, reader.at - 1), sparql=False)
     meant = _MEANT.get(word.lower())

@@ -90,7 +90,7 @@ class Reader(TermReader):
         start = self.at
         found = self.operand("a variable or an IRI")
         if isinstance(found, Term) and found.kind is TermKind.LITERAL:
-            raise refusals.no_subject(self.tokens.place(start, self.at - 1))
+            raise refusals.no_subject(self.read(start))
         return found
 
     def property(self) -> Operand:
@@ -101,44 +101,41 @@ class Reader(TermReader):
         found = self.operand("a property: an IRI, a variable or 'a'")
         name = found.name if isinstance(found, Variable) else ""
         if name.startswith(BLANK) or (isinstance(found, Term) and found.kind is TermKind.LITERAL):
-            raise refusals.no_property(self.tokens.place(start, self.at - 1))
+            raise refusals.no_property(self.read(start))
         return found
 
     def edge(self, subject: Operand, property: Operand, object: Operand, start: int) -> None:
         self.edges.append(PatternEdge(subject, property, object, self.span(start)))
         if len(self.edges) > self.limits.edges:
-            raise refusals.too_many("edges", self.limits.edges, self.tokens.place(start, self.at - 1))
+            raise refusals.too_many("edges", self.limits.edges, self.read(start))
 
     def compared(self, left: Operand, written: str, right: Operand, start: int) -> None:
         """A comparison of a variable with a value, whichever stands first."""
-        place = self.tokens.place(start, self.at - 1)
         if isinstance(left, Variable) and isinstance(right, Term):
             self.constrain(left, self.asked(written, right, start), (right,), start)
         elif isinstance(left, Term) and isinstance(right, Variable):
             self.constrain(right, self.asked(_FLIPPED[written], left, start), (left,), start)
         else:
-            raise refusals.no_comparison(isinstance(left, Variable), place, sparql=self.sparql)
+            raise refusals.no_comparison(isinstance(left, Variable), self.read(start), sparql=self.sparql)
 
     def asked(self, written: str, operand: Term, start: int) -> Asked:
-        place = self.tokens.place(start, self.at - 1)
         if operand.kind is TermKind.IRI:
             table = _OF_TERMS if self.sparql else _OF_CLASSES
             if written not in table:
-                raise refusals.ordered_node(place)
+                raise refusals.ordered_node(self.read(start))
             return table[written]
         if written not in ("=", "!=") and meaning(operand) is None:
-            raise refusals.no_order(place)
+            raise refusals.no_order(self.read(start))
         return _COMPARED[written]
 
     def looks_inside(self, found: Operand, asked: Asked, looked_for: Operand, start: int) -> None:
         """`contains` and `starts with`."""
-        place = self.tokens.place(start, self.at - 1)
         name = ("CONTAINS" if asked is Asked.CONTAINS else "STRSTARTS") if self.sparql else asked.value
         plain = isinstance(looked_for, Term) and looked_for.datatype == STRING
         if not isinstance(found, Variable) or not isinstance(looked_for, Term) or not plain:
-            raise refusals.argument(name, place, sparql=self.sparql)
+            raise refusals.argument(name, self.read(start), sparql=self.sparql)
         if not looked_for.text:
-            raise refusals.empty_string(asked.value, place)
+            raise refusals.empty_string(asked.value, self.read(start))
         self.constrain(found, asked, (looked_for,), start)
 
     def listed(self, variable: Operand, start: int) -> None:
@@ -153,15 +150,14 @@ class Reader(TermReader):
             if not isinstance(found[-1], Term):
                 raise refusals.expected("a value", self.tokens, first)
             if len(found) > self.limits.values:
-                raise refusals.too_many("values", self.limits.values, self.tokens.place(opened, self.at - 1))
+                raise refusals.too_many("values", self.limits.values, self.read(opened))
         self.symbol(")", opened)
         if not isinstance(variable, Variable):
-            raise refusals.no_comparison(0, self.tokens.place(start, self.at - 1), sparql=self.sparql)
+            raise refusals.no_comparison(0, self.read(start), sparql=self.sparql)
         terms = tuple(dict.fromkeys(term for term in found if isinstance(term, Term)))
         self.constrain(variable, Asked.IN, terms, start)
 
     def constrain(self, variable: Variable, asked: Asked, operands: tuple[Term, ...], start: int) -> None:
         self.constraints.append(Constraint(variable.name, asked, operands, self.span(start)))
         if len(self.constraints) > self.limits.constraints:
-            place = self.tokens.place(start, self.at - 1)
-            raise refusals.too_many("constraints", self.limits.constraints, place)
+            raise refusals.too_many("constraints", self.limits.constraints, self.read(start))

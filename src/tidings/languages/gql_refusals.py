@@ -31,7 +31,9 @@ _OUTSIDE: dict[str, str] = {
     "UNION": _EITHER,
     "MINUS": "ask for what should be there",
     "EXISTS": "write its edges beside the others",
-    "NOT": "!= asks for another value; that something is missing cannot be asked",
+    "NOT": "!= asks for another value",
+    "NOT IN": "ask != for each value",
+    "NOT EXISTS": "that something is missing cannot be asked: ask for what should be there",
     "SERVICE": _WHOLE,
     "GRAPH": _WHOLE,
     "FROM": _WHOLE,
@@ -74,8 +76,8 @@ _INSTEAD = {
 
 def function(name: str, place: Place) -> NotSupported:
     if name.upper() in _AGGREGATES:
-        hint = "each published graph is asked by itself: there is nothing to add up"
-        return not_supported(f"the aggregate {name.upper()} is", place, hint)
+        apart = "each published graph is asked by itself: there is nothing to add up"
+        return not_supported(f"the aggregate {name.upper()} is", place, apart)
     hint = _INSTEAD.get(name.upper())
     if hint is None:
         near = get_close_matches(name.upper(), ("CONTAINS", "STRSTARTS"), 1)

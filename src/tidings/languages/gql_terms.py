@@ -12,6 +12,7 @@ from tidings.languages import gql_refusals as refusals
 from tidings.languages.gql_tokens import body, tokens_of, unescaped
 from tidings.languages.gql_tree import BLANK, Variable
 from tidings.languages.tree import Span
+from tidings.languages.xpath_refusals import NotSupported
 from tidings.values import parse_instant
 
 Operand = Term | Variable
@@ -97,15 +98,14 @@ class TermReader:
 
     def plain(self, word: str, wanted: str) -> Term:
         """A number, a date, `true` or `false`."""
-        place = self.tokens.place(self.at)
         self.at += 1
         if word.lower() in ("true", "false"):
             return literal(word.lower(), XSD + "boolean")
         if (word[-1:].isdigit() and word[0] in "0123456789.+-") or word[:1].isdigit():
             return self.date(word) if "-" in word[4:5] and word[0] not in "+-" else number(word)
-        if word in ("+", "-"):
-            raise refusals.arithmetic(place)
         self.at -= 1
+        if word in ("+", "-"):
+            raise refusals.arithmetic(self.tokens.place(self.at))
         hint = f"a string stands in quotes: '{word}'" if word.isalpha() and "value" in wanted else None
         raise refusals.expected(wanted, self.tokens, self.at, hint)
 
@@ -137,6 +137,17 @@ class TermReader:
                 raise refusals.not_closed(self.tokens, opened, self.at, wanted)
             raise refusals.expected(f"'{wanted}'", self.tokens, self.at)
         self.at += 1
+
+    def outside(self) -> NotSupported:
+        """The next word is of a part of SPARQL that subscriptions do not have."""
+        two = " ".join(self.words[self.at : self.at + 2]).upper()
+        if two in refusals.OUTSIDE:
+            return refusals.outside(two, self.tokens.place(self.at, self.at + 1), sparql=self.sparql)
+        return refusals.outside(self.words[self.at], self.tokens.place(self.at), sparql=self.sparql)
+
+    def read(self, start: int) -> Place:
+        """Where the tokens stand that were read from `start` on."""
+        return self.tokens.place(start, self.at - 1)
 
     def place(self, span: Span) -> Place:
         return Place.at(self.tokens.text, span.start, span.end)

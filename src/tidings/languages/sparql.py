@@ -34,7 +34,7 @@ def read_group(reader: Reader) -> None:
     reader.symbol("}", opened)
     word = reader.words[reader.at]
     if word.upper() in refusals.OUTSIDE:
-        raise refusals.outside(word, reader.tokens.place(reader.at))
+        raise reader.outside()
     if word:
         raise refusals.expected("the end", reader.tokens, reader.at)
 
@@ -44,7 +44,7 @@ def _part(reader: Reader) -> None:
     if word == "FILTER":
         _filter(reader)
     elif word in refusals.OUTSIDE:
-        raise refusals.outside(word, reader.tokens.place(reader.at))
+        raise reader.outside()
     elif word in ("{", "SELECT"):
         raise _nested(reader)
     else:
@@ -146,7 +146,7 @@ def _filter(reader: Reader) -> None:
     elif reader.words[reader.at + 1] == "(" and reader.words[reader.at].isalpha():
         _call(reader)
     elif reader.words[reader.at].upper() in refusals.OUTSIDE:
-        raise refusals.outside(reader.words[reader.at], reader.tokens.place(reader.at))
+        raise reader.outside()
     else:
         raise refusals.expected("'(' or a function", reader.tokens, reader.at)
 
@@ -175,7 +175,7 @@ def _one(reader: Reader, depth: int) -> None:
     elif word == "!":
         raise refusals.negation(reader.tokens.place(reader.at))
     elif word.upper() in refusals.OUTSIDE:
-        raise refusals.outside(word, reader.tokens.place(reader.at))
+        raise reader.outside()
     elif reader.words[reader.at + 1] == "(":
         _call(reader)
     else:
@@ -189,7 +189,7 @@ def _comparison(reader: Reader) -> None:
         reader.at += 1
         reader.listed(left, start)
     elif written.upper() in refusals.OUTSIDE:
-        raise refusals.outside(written, reader.tokens.place(reader.at))
+        raise reader.outside()
     elif written in _ARITHMETIC or written[:1] in ("+", "-"):
         raise refusals.arithmetic(reader.tokens.place(reader.at))
     elif written not in _OPERATORS:
