@@ -56,27 +56,28 @@ class GTopss:
     def __init__(self, taxonomy: Taxonomy) -> None:
         self.merged = MergedGraph()
         self._held: dict[str, Held] = {}
+        self._needed: dict[str, int] = {}
         self._walk = Walk(taxonomy)
 
     def add(self, id: str, pattern: Pattern) -> None:
         self.remove(id)
         stars = starred(pattern)
-        self._held[id] = Held(pattern, self.merged.insert(id, labelled(pattern, stars)), stars)
+        edges = self.merged.insert(id, labelled(pattern, stars))
+        self._held[id], self._needed[id] = Held(pattern, edges, stars), len(edges)
 
     def remove(self, id: str) -> bool:
         held = self._held.pop(id, None)
         if held is not None:
             self.merged.delete(id, held.edges)
+            del self._needed[id]
         return held is not None
 
     def match(self, graph: Graph) -> dict[str, Bindings]:
         edges = entailed(graph, self._walk.taxonomy)
         reached, constraints = self.reached(edges), Constraints(edges, self._walk)
-        found = {
-            id: self._bindings(self._held[id], reached, constraints)
-            for id, count in reached.counts.items()
-            if count == len(self._held[id].edges)
-        }
+        needed = self._needed
+        complete = [id for id, count in reached.counts.items() if count == needed[id]]
+        found = {id: self._bindings(self._held[id], reached, constraints) for id in complete}
         return {id: bindings for id, bindings in found.items() if bindings}
 
     def reached(self, edges: Iterable[Edge]) -> Reached:
