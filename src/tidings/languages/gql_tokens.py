@@ -14,13 +14,18 @@ from tidings.languages.xpath_tokens import Tokens
 
 _ESCAPED = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _IRI = rf"""<(?:[^<>"{{}}|^`\\\x00-\x20]|{_ESCAPED})*>"""
-_STRING = (
+_CLOSED = (
     r'"""(?:(?:""?)?(?:[^"\\]|\\.))*"""|'
     r"'''(?:(?:''?)?(?:[^'\\]|\\.))*'''|"
-    r'"(?:[^"\\\n\r]|\\[^\n\r])*"|'
-    r"'(?:[^'\\\n\r]|\\[^\n\r])*'"
+    r'"(?!"")(?:[^"\\\n\r]|\\[^\n\r])*"|'
+    r"'(?!'')(?:[^'\\\n\r]|\\[^\n\r])*'"
 )
-_PREFIX = r"[^\W\d_](?:[\w.-]*[\w-])?"
+_STRING = rf"""{_CLOSED}|\"{{3}}.*|'{{3}}.*|["'][^\n]*"""
+"""A string, or what begins like one and is never closed: as one token, or each quote would be tried to the end anew."""
+
+_PREFIX = r"[^\W\d_](?:[\w.-]{0,63}[\w-])?"
+"""Prefixes end somewhere, or a text of dots and letters would be tried to the end from each of them."""
+
 _ODD = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _LOCAL = rf"(?:[\w:]|{_ODD})(?:(?:[\w.:-]|{_ODD})*(?:[\w:-]|{_ODD}))?"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]*[0-9](?:[Zz]|[+-][0-9]{2}:?[0-9]{2})?)?(?![\w-])"
@@ -32,6 +37,7 @@ _TOKEN = re.compile(
     r"|&&|\|\||\^\^|[!<>]=|[{}()\[\],;.=<>!*/|^+?&-])",
     re.DOTALL,
 )
+_CLOSED_STRING = re.compile(_CLOSED, re.DOTALL)
 _COMMENT = re.compile(rf"({_IRI}|{_STRING})|#[^\n]*", re.DOTALL)
 _SPACE = " \t\r\n"
 _CURLY = "“”„‘’‚«»"
@@ -43,6 +49,8 @@ def tokens_of(text: str) -> Tokens:
     if "".join(parts[::2]).strip(_SPACE):
         raise _stray(text, parts)
     words = parts[1::2]
+    if any(word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word) for word in words):
+        raise _unclosed(text, words, parts)
     words += ("", "", "")
     return Tokens(text, words, list(accumulate(map(len, parts))))
 
@@ -51,14 +59,19 @@ def _without_comments(text: str) -> str:
     return _COMMENT.sub(lambda found: found[1] or " " * len(found[0]), text)
 
 
+def _unclosed(text: str, words: list[str], parts: list[str]) -> SyntaxProblem:
+    at = next(i for i, word in enumerate(words) if word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word))
+    start, first = len("".join(parts[: 2 * at + 1])), words[at].split("\n")[0].rstrip()
+    quote = first[:3] if first[:3] in ('"""', "'''") else first[0]
+    place = Place.at(text, start, start + len(first))
+    return SyntaxProblem("this string is not closed", place=place, accepted=f"a closing {quote}")
+
+
 def _stray(text: str, parts: list[str]) -> SyntaxProblem:
     edges = [0, *accumulate(map(len, parts))]
     part = next(i for i in range(0, len(parts), 2) if parts[i].strip(_SPACE))
     start = edges[part] + len(parts[part]) - len(parts[part].lstrip(_SPACE))
     first = text[start]
-    if first in "\"'":
-        place = Place.at(text, start, start + len(text[start:].split("\n")[0].rstrip()))
-        return SyntaxProblem("this string is not closed", place=place, accepted=f"a closing {first}")
     if first.isdigit():
         found = re.match(r"[\w.:+-]+", text[start:])
         place = Place.at(text, start, start + len(found[0]) if found else None)
