@@ -41,7 +41,7 @@ class TermReader:
         if word.startswith(BLANK):
             self.at += 1
             return Variable(word, self.span(self.at - 1))
-        if self.is_iri(self.at) or (":" in word and word[0] not in "\"'0123456789"):
+        if self.is_name(self.at):
             return self.iri()
         if word[:1] in ("'", '"'):
             return self.string()
@@ -61,6 +61,13 @@ class TermReader:
     def is_iri(self, at: int) -> bool:
         return self.words[at][:1] == "<" and self.words[at][-1] == ">"
 
+    def is_name(self, at: int) -> bool:
+        """Whether a token is an IRI, whole or with a prefix."""
+        word = self.words[at]
+        return self.is_iri(at) or (
+            ":" in word and word[0] not in "\"'0123456789" and not word.startswith(BLANK)
+        )
+
     def iri(self) -> Term:
         self.at += 1
         word = self.words[self.at - 1]
@@ -78,9 +85,10 @@ class TermReader:
         written = unescaped(self.words[at][1:-1], place)
         if _SCHEME.match(written):
             return written
-        if not self.base:
+        whole = _joined(self.base, written)
+        if not _SCHEME.match(whole):
             raise refusals.relative(place)
-        return urljoin(self.base, written)
+        return whole
 
     def string(self) -> Term:
         text = unescaped(body(self.words[self.at]), self.tokens.place(self.at))
@@ -92,7 +100,7 @@ class TermReader:
         if word != "^^":
             return literal(text)
         self.at += 1
-        if not self.is_iri(self.at) and ":" not in self.words[self.at]:
+        if not self.is_name(self.at):
             raise refusals.expected("a datatype such as xsd:date", self.tokens, self.at)
         return literal(text, self.iri().text)
 
@@ -101,7 +109,7 @@ class TermReader:
         self.at += 1
         if word.lower() in ("true", "false"):
             return literal(word.lower(), XSD + "boolean")
-        if (word[-1:].isdigit() and word[0] in "0123456789.+-") or word[:1].isdigit():
+        if word[:1].isdecimal() or (word[:1] in (".", "+", "-") and len(word) > 1):
             return self.date(word) if "-" in word[4:5] and word[0] not in "+-" else number(word)
         self.at -= 1
         if word in ("+", "-"):
@@ -155,6 +163,14 @@ class TermReader:
     def span(self, start: int) -> Span:
         """From a token to the last one that was read."""
         return Span(self.tokens.start(start), self.tokens.end(max(start, self.at - 1)))
+
+
+def _joined(base: str, written: str) -> str:
+    """A relative IRI with its base, or as it was if the base is none that anything can be relative to."""
+    try:
+        return urljoin(base, written)
+    except ValueError:  # a base such as <http://[>
+        return written
 
 
 def number(word: str) -> Term:
