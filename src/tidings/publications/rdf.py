@@ -119,12 +119,13 @@ class _Reading:
         return tuple(NamedGraph(name, Graph(tuple(graph.edges))) for name, graph in self._graphs.items())
 
     def _keep(self, graph: _Collected, edge: Edge) -> None:
+        """Text counts each time: one long prefix makes long terms of many short names, of edges that are there, too."""
+        self._text += len(edge.subject.text) + len(edge.property.text) + len(edge.object.text)
+        at_most("text", self._text, self._limits)
         if edge not in graph.edges:
             graph.edges[edge] = None
             self.edges += 1
-            self._text += sum(len(term.text) for term in edge)
             at_most("edges", self.edges, self._limits)
-            at_most("text", self._text, self._limits)
 
     def _graph(self, named: ox.NamedNode | ox.BlankNode | ox.DefaultGraph | ox.Triple) -> _Collected:
         name = None if isinstance(named, ox.DefaultGraph) else self._term(named, _BY_ITSELF)

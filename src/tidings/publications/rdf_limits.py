@@ -39,7 +39,7 @@ OVER = {
     "edges": ("the graph has too many edges", "edges, those to the members of containers and lists counted"),
     "nodes": ("the graph has too many nodes", "nodes"),
     "term": ("a term is too long", "characters"),
-    "text": ("the terms of the graph are too long, counted once for each edge", "characters"),
+    "text": ("the terms of the graph are too long, counted each time they are written", "characters"),
     "namespaces": ("too many namespaces are declared", "declarations"),
     "context_terms": ("the contexts define too many terms", "terms"),
     "context_work": (

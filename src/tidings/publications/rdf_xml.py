@@ -34,7 +34,7 @@ def prepared(body: bytes, limits: Limits) -> bytes:
     """The publication in UTF-8 for the parser, which takes no other encoding and no declaration of one."""
     text = as_utf8(body)
     root = parsed_xml(text, limits)
-    if _OLD(root):
+    if _OLD(root) or b"<![CDATA[" in text or b"<!--" in text:
         return _qualified(root)
     return _DECLARATION.sub(b"", text, count=1) if text.startswith(b"<?xml") else text
 
@@ -44,7 +44,12 @@ def parsed_xml(text: bytes, limits: Limits) -> etree._Element:
     refuse_declarations(text)
     at_most("namespaces", text.count(b"xmlns"), limits)
     parser = etree.XMLParser(
-        encoding="utf-8", resolve_entities=False, no_network=True, load_dtd=False, collect_ids=False
+        encoding="utf-8",
+        remove_comments=True,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        collect_ids=False,
     )
     try:
         root = etree.fromstring(text, parser)
@@ -64,7 +69,10 @@ def _not_well_formed(error: etree.XMLSyntaxError, text: bytes, limits: Limits) -
 
 
 def _qualified(root: etree._Element) -> bytes:
-    """The same with rdf: before the attributes of RDF's own elements that lack it: the recommendation allows that."""
+    """The same with rdf: before the attributes of RDF's own elements that lack it: the recommendation allows that.
+
+    Without comments and CDATA sections: to the parser, a text with one in its middle is two, which it refuses.
+    """
     found: Any = _OLD(root)
     for value in found:
         element = value.getparent()
