@@ -9,8 +9,8 @@ one big graph, and those that match are subgraphs of a publication. Then some no
 **Size.** Table 1 gives subscriptions 5 nodes and 35 edges. Five nodes make 20 ordered pairs, so there must be several
 edges from one node to another, with different labels: here up to three. A publication of 35 nodes and 90 edges has no
 five nodes with 35 edges between them, so the few subscriptions that are made to match take all the edges there are,
-about five. Figure 9(e) speaks of 4 to 8 edges; `FIGURE_9E` is its upper end, and there a match has nearly the size
-asked for. Table 1's is the default: all parameters but the one that is varied, the paper says, are those of the table.
+about five. Figure 9(e) speaks of 4 to 8 edges; `FIGURE_9E` is its upper end, and there those that match are not so
+much smaller than the others. Table 1's is the default: the paper has all parameters but the varied one from the table.
 
 **Labels.** The paper does not say how many there are. There must be at least as many as edges from one node to another,
 or two of them would be alike. How many there are decides how often an edge between two variables is matched by
