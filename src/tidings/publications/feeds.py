@@ -82,6 +82,8 @@ Read = tuple[FeedFacts, list[tuple[str | None, list[Edge]]]]
 def _read(text: bytes, url: str | None, limits: Limits) -> Read:
     if not text.startswith(b"<"):
         return _entries(JsonFeed(text, url))
+    if text[:14].lower() == b"<!doctype html":
+        raise DecodeProblem("not a feed", received="an HTML page", accepted=ACCEPTED)
     clean = with_characters(text)
     root = parsed_xml(clean, limits)
     name = etree.QName(root)

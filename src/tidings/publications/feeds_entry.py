@@ -28,8 +28,9 @@ SLASH = "http://purl.org/rss/1.0/modules/slash/"
 
 DATE, MODIFIED, PART_OF = DC + "date", DCTERMS + "modified", DCTERMS + "isPartOf"
 
-FLEETING = frozenset({DATE, MODIFIED, PART_OF, SLASH + "comments", SLASH + "hit_parade"})
-"""What may differ at each fetch of an item that nobody edited: sites that date everything today, counts of comments."""
+FLEETING = frozenset({DATE, MODIFIED, PART_OF, DC + "identifier", SLASH + "comments", SLASH + "hit_parade"})
+"""What may differ though nobody edited an item: dates where a site dates everything today, counts of comments, and its
+name."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
 _NOT_IN_IRIS = re.compile(r"[\x00-\x20<>\"{}|\\^`]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from copy import deepcopy
 
 import nh3
 from lxml import etree
@@ -28,9 +29,10 @@ def plain_text(text: str) -> str:
 
 def inner_html(element: etree._Element) -> str:
     """What stands inside an element, as HTML; elements of XHTML lose their namespace, whatever its prefix was."""
-    for inner in element.iter():
+    alone = deepcopy(element)  # without what is declared around it
+    for inner in alone.iter():
         if isinstance(inner.tag, str):
             inner.tag = inner.tag.removeprefix(XHTML)
-    etree.cleanup_namespaces(element)
-    children = (etree.tostring(child, method="html", encoding="unicode") for child in element)
+    etree.cleanup_namespaces(alone)
+    children = (etree.tostring(child, method="html", encoding="unicode") for child in alone)
     return html.escape(element.text or "", quote=False) + "".join(children)

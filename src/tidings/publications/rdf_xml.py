@@ -7,6 +7,7 @@ lxml reads first. It also knows lines and columns, which the parser of RDF/XML d
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from lxml import etree
@@ -55,10 +56,15 @@ def parsed_xml(text: bytes, limits: Limits) -> etree._Element:
         root = etree.fromstring(text, parser)
     except etree.XMLSyntaxError as error:
         raise _not_well_formed(error, text, limits) from None
-    deep: Any = etree.XPath("/*" * (limits.depth + 1))(root)
+    deep: Any = _deeper_than(limits.depth)(root)
     if deep:
         raise beyond("depth", limits, where=f"line {deep[0].sourceline}")
     return root
+
+
+@lru_cache(maxsize=8)
+def _deeper_than(depth: int) -> etree.XPath:
+    return etree.XPath("/*" * (depth + 1))
 
 
 def _not_well_formed(error: etree.XMLSyntaxError, text: bytes, limits: Limits) -> DecodeProblem:
