@@ -93,10 +93,7 @@ def _base(syntax: Syntax, base: str | None) -> str | None:
 
 
 class _Reading:
-    """Collects edges by graph, and refuses the first thing that is beyond a limit.
-
-    What was seen before is told by the parser's own objects: their hashes cost a fifth of those of our terms.
-    """
+    """Collects edges by graph, and refuses the first thing that is beyond a limit."""
 
     def __init__(self, limits: Limits) -> None:
         self.edges = 0
@@ -107,54 +104,38 @@ class _Reading:
 
     def add(self, quad: ox.Quad) -> None:
         graph = self._graph(quad.graph_name)
-        subject, value = quad.subject, quad.object
-        made = Edge(
-            self._term(subject, graph.labels),
-            self._iri(quad.predicate.value),
-            self._term(value, graph.labels),
-        )
-        self._count_text(made)
-        if quad not in graph.seen:
-            graph.seen.add(quad)
-            self._keep(graph, made)
-            self._count_nodes(graph, subject, value)
-
-    def graphs(self) -> tuple[NamedGraph, ...]:
-        for graph in self._graphs.values():
-            there: set[Edge] | None = None
-            for edge in members(graph.edges.copy()):
-                there = set(graph.edges) if there is None else there
-                if edge not in there:
-                    there.add(edge)
-                    self._count_text(edge)
-                    self._keep(graph, edge)
-        return tuple(NamedGraph(name, Graph(tuple(graph.edges))) for name, graph in self._graphs.items())
-
-    def _keep(self, graph: _Collected, edge: Edge) -> None:
-        graph.edges.append(edge)
-        self.edges += 1
-        if self.edges > self._limits.edges:
-            raise beyond("edges", self._limits)
-
-    def _count_text(self, edge: Edge) -> None:
-        """Each time: one long prefix makes long terms of many short names, of edges that are there already, too."""
-        self._text += len(edge.subject.text) + len(edge.property.text) + len(edge.object.text)
-        if self._text > self._limits.text:
-            raise beyond("text", self._limits)
-
-    def _count_nodes(self, graph: _Collected, *nodes: object) -> None:
+        subject = self._term(quad.subject, graph.labels)
+        value = self._term(quad.object, graph.labels)
+        self._keep(graph, Edge(subject, self._iri(quad.predicate.value), value))
         before = len(graph.nodes)
-        graph.nodes.update(nodes)
+        graph.nodes.update((subject, value))
         self._nodes += len(graph.nodes) - before
         if self._nodes > self._limits.nodes:
             raise beyond("nodes", self._limits)
+
+    def graphs(self) -> tuple[NamedGraph, ...]:
+        for graph in self._graphs.values():
+            for edge in members(tuple(graph.edges)):
+                self._keep(graph, edge)
+        return tuple(NamedGraph(name, Graph(tuple(graph.edges))) for name, graph in self._graphs.items())
+
+    def _keep(self, graph: _Collected, edge: Edge) -> None:
+        """Text counts each time: a long prefix makes long terms of short names, in edges that are there already, too."""
+        self._text += len(edge.subject.text) + len(edge.property.text) + len(edge.object.text)
+        if self._text > self._limits.text:
+            raise beyond("text", self._limits)
+        if edge not in graph.edges:
+            graph.edges[edge] = None
+            self.edges += 1
+            if self.edges > self._limits.edges:
+                raise beyond("edges", self._limits)
 
     def _graph(self, named: ox.NamedNode | ox.BlankNode | ox.DefaultGraph | ox.Triple) -> _Collected:
         name = None if isinstance(named, ox.DefaultGraph) else self._term(named, _BY_ITSELF)
         found = self._graphs.get(name)
         if found is None:
             at_most("graphs", len(self._graphs) + 1, self._limits)
-            found = self._graphs[name] = _Collected([], {}, set(), set())
+            found = self._graphs[name] = _Collected({}, {}, set())
         return found
 
     def _term(self, node: object, labels: dict[str, Term] | None) -> Term:
@@ -189,12 +170,11 @@ class _Reading:
 
 
 class _Collected(NamedTuple):
-    """A graph while it is read."""
+    """A graph while it is read; a dictionary keeps the order, and each edge once."""
 
-    edges: list[Edge]
+    edges: dict[Edge, None]
     labels: dict[str, Term]
-    seen: set[ox.Quad]
-    nodes: set[object]
+    nodes: set[Term]
 
 
 _BY_ITSELF = None
