@@ -48,12 +48,12 @@ objects = st.one_of(nodes, nodes, st.sampled_from(BLANKS), st.sampled_from(VALUE
 subjects = st.one_of(nodes, nodes, st.sampled_from(BLANKS))
 properties = st.sampled_from(PROPERTIES)
 edges = st.builds(Edge, subjects, properties, objects)
-typings = st.builds(Edge, subjects, st.just(iri(TYPE)), st.sampled_from(CLASSES))
+typings = st.builds(Edge, subjects, st.just(iri(TYPE)), st.sampled_from(CLASSES[:4]))
 graphs = st.lists(edges, min_size=1, max_size=14, unique=True).map(lambda found: Graph(tuple(found)))
 typed_graphs = st.builds(
     lambda graph, types: Graph(tuple(dict.fromkeys((*graph.edges, *types)))),
     graphs,
-    st.lists(typings, max_size=5),
+    st.lists(typings, min_size=3, max_size=8),
 )
 
 ORDERED = [Asked.EQUAL, Asked.UNEQUAL, Asked.LESS, Asked.AT_MOST, Asked.GREATER, Asked.AT_LEAST]
@@ -93,7 +93,7 @@ def patterns(draw: st.DrawFn, graph: Graph, of_classes: bool = False) -> Pattern
     named = selected(Pattern((), found))
     asked = tuple(
         _constraint(chance, chance.choice(named), of_classes)
-        for _ in range(draw(st.integers(0, 2)) if named else 0)
+        for _ in range(draw(st.integers(int(of_classes), 2)) if named else 0)
     )
     select = (
         tuple(chance.sample(named, chance.randint(1, len(named)))) if named and chance.random() < 0.5 else ()
@@ -122,7 +122,7 @@ def _open(chance: random.Random, term: Term, names: dict[Term, str], how_often: 
 
 def _constraint(chance: random.Random, name: str, of_classes: bool) -> Constraint:
     if of_classes and chance.random() < 0.8:
-        return Constraint(name, chance.choice(OF_CLASSES), (chance.choice([*CLASSES, *NODES[:2]]),))
+        return Constraint(name, chance.choice(OF_CLASSES), (chance.choice([*CLASSES[:4], NODES[0]]),))
     kind = chance.randrange(4)
     if kind == 0:
         return Constraint(name, chance.choice(OF_TERMS), (chance.choice(NODES),))
