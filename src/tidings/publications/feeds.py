@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from lxml import etree
 
@@ -81,23 +82,24 @@ Read = tuple[FeedFacts, list[tuple[str | None, list[Edge]]]]
 
 def _read(text: bytes, url: str | None, limits: Limits) -> Read:
     if not text.startswith(b"<"):
-        return _entries(JsonFeed(text, url))
+        return _entries(JsonFeed(text, url), limits)
     if text[:14].lower() == b"<!doctype html":
         raise DecodeProblem("not a feed", received="an HTML page", accepted=ACCEPTED)
     clean = with_characters(text)
     root = parsed_xml(clean, limits)
     name = etree.QName(root)
     if name.namespace == ATOM and name.localname in ("feed", "entry"):
-        return _entries(Atom(root, url))
+        return _entries(Atom(root, url), limits)
     if name.localname == "rss":
-        return _entries(Rss(root, url))
+        return _entries(Rss(root, url), limits)
     if name.namespace == RDF:
         return _rss1(clean, url, limits)
     raise DecodeProblem("not a feed", received=f"<{safe(str(root.tag))}>", accepted=ACCEPTED)
 
 
-def _entries(reader: Rss | Atom | JsonFeed) -> Read:
-    return reader.facts(), [(entry.id or entry.link, entry_edges(entry)) for entry in reader.entries()]
+def _entries(reader: Rss | Atom | JsonFeed, limits: Limits) -> Read:
+    entries = islice(reader.entries(), limits.items + 1)
+    return reader.facts(), [(entry.id or entry.link, entry_edges(entry)) for entry in entries]
 
 
 def _rss1(text: bytes, url: str | None, limits: Limits) -> Read:

@@ -120,7 +120,7 @@ class _Reading:
         return tuple(NamedGraph(name, Graph(tuple(graph.edges))) for name, graph in self._graphs.items())
 
     def _keep(self, graph: _Collected, edge: Edge) -> None:
-        """Text counts each time: a long prefix makes long terms of short names, in edges that are there already, too."""
+        """Text counts each time: a long prefix makes long terms of short names, also in edges that are there."""
         self._text += len(edge.subject.text) + len(edge.property.text) + len(edge.object.text)
         if self._text > self._limits.text:
             raise beyond("text", self._limits)

@@ -40,6 +40,7 @@ def prepared(body: bytes, limits: Limits) -> bytes:
     named = [_put_in_place(holder) for holder in holders]
     if any(holder is not value for holder in holders):
         _limit_work(value, holders, limits)
+    _limit_text(value, holders, limits)
     return json.dumps(value, ensure_ascii=False).encode() if any(named) else text
 
 
@@ -67,6 +68,22 @@ def _written(context: Any) -> list[dict[str, Any]]:
 def _limit_work(value: Any, holders: list[dict[str, Any]], limits: Limits) -> None:
     terms = sum(len(context) for holder in holders for context in _written(holder["@context"]))
     at_most("context_work", terms * sum(1 for _ in _objects(value)), limits)
+
+
+def _limit_text(value: Any, holders: list[dict[str, Any]], limits: Limits) -> None:
+    """The parser writes out all names before it hands over the first edge: a long @vocab would be there for each."""
+    texts = (
+        len(text) for holder in holders for inner in _objects(holder["@context"]) for text in _strings(inner)
+    )
+    longest = max(texts, default=0)
+    names = sum(len(inner) + sum(1 for _ in _strings(inner)) for inner in _objects(value)) if longest else 0
+    at_most("text", longest * names, limits, where="@context")
+
+
+def _strings(inner: dict[str, Any]) -> Iterator[str]:
+    for each in inner.values():
+        several = each if isinstance(each, list) else (each,)
+        yield from (text for text in several if isinstance(text, str))
 
 
 def _put_in_place(holder: dict[str, Any]) -> bool:

@@ -20,6 +20,7 @@ class Limits:
     term: int = 1_000_000
     text: int = 50_000_000
     namespaces: int = 1_000
+    attributes: int = 256
     context_terms: int = 500
     context_work: int = 1_000_000
     items: int = 10_000
@@ -41,6 +42,7 @@ OVER = {
     "term": ("a term is too long", "characters"),
     "text": ("the terms of the graph are too long, counted each time they are written", "characters"),
     "namespaces": ("too many namespaces are declared", "declarations"),
+    "attributes": ("an element has too many attributes", "attributes"),
     "context_terms": ("the contexts define too many terms", "terms"),
     "context_work": (
         "a context inside the publication would have to be read too often",

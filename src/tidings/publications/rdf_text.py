@@ -33,11 +33,16 @@ def prepared(body: bytes, limits: Limits) -> bytes:
     """The same bytes for the parser, without a byte order mark."""
     text = body.removeprefix(codecs.BOM_UTF8)
     _refuse_other_encodings(text)
-    depth, at = 0, _skip(text, 0)
+    depth, opened, at = 0, 0, _skip(text, 0)
     while at < len(text):
-        depth = max(0, depth + _step(text, at))
+        step = _step(text, at)
+        depth, opened = depth + step, opened + max(0, step)
+        if depth < 0:
+            raise problem_at("a bracket is closed that was not opened", text, at)
         if depth > limits.depth:
             raise beyond("depth", limits, where=place_in(text, at))
+        if opened > limits.edges:  # each is at least one
+            raise beyond("edges", limits, where=place_in(text, at))
         at = _skip(text, at + 1)
     return text
 

@@ -59,12 +59,21 @@ def parsed_xml(text: bytes, limits: Limits) -> etree._Element:
     deep: Any = _deeper_than(limits.depth)(root)
     if deep:
         raise beyond("depth", limits, where=f"line {deep[0].sourceline}")
+    full: Any = _fuller_than(limits.attributes)(root)
+    if full:
+        raise beyond("attributes", limits, where=f"line {full[0].sourceline}")
     return root
 
 
 @lru_cache(maxsize=8)
 def _deeper_than(depth: int) -> etree.XPath:
     return etree.XPath("/*" * (depth + 1))
+
+
+@lru_cache(maxsize=8)
+def _fuller_than(attributes: int) -> etree.XPath:
+    """The parser of RDF/XML compares each attribute of an element with each."""
+    return etree.XPath(f"//*[count(@*) > {attributes}]")
 
 
 def _not_well_formed(error: etree.XMLSyntaxError, text: bytes, limits: Limits) -> DecodeProblem:
