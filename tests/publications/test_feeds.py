@@ -49,16 +49,6 @@ def values(item: Item, name: str) -> list[str]:
     return [edge.object.text for edge in item.graph.edges if edge.property.text == name]
 
 
-def said(item: Item) -> dict[str, object]:
-    """What an item says of itself, without the feed."""
-    node = item.graph.edges[0].subject
-    found: dict[str, list[str]] = {}
-    for edge in item.graph.edges:
-        if edge.subject == node:
-            found.setdefault(edge.property.text, []).append(edge.object.text)
-    return {name: sorted(texts) for name, texts in found.items()}
-
-
 # --- One shape -------------------------------------------------------------------------------------------------------
 
 TODAY = {

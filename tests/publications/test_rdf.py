@@ -413,6 +413,11 @@ MALFORMED = {
     "rdf/xml": (XML, rdf_xml("\n<e:a>"), "line 2"),
     "rdf/xml entity": (XML, rdf_xml("<e:a>&nbsp;</e:a>"), "column"),
     "rdf/xml namespace": (XML, rdf_xml('\n<e:a><e:p resource="urn:x"/></e:a>'), "line 2"),
+    "rdf/xml twice": (
+        XML,
+        rdf_xml('\n<rdf:Bag><rdf:li resource="urn:a" rdf:resource="urn:b"/></rdf:Bag>'),
+        "line 2",
+    ),
     "rdf/xml empty": (XML, b"", "column 1"),
     "json-ld": (JSON, b'{"@id": "urn:a",\n "urn:p": }', "line 2, column 11"),
     "json-ld twice": (JSON, b'{"urn:p": 1, "urn:p": 2}', "column 14"),

@@ -91,6 +91,9 @@ def _qualified(root: etree._Element) -> bytes:
     found: Any = _OLD(root)
     for value in found:
         element = value.getparent()
+        if f"{{{RDF}}}{value.attrname}" in element.attrib:
+            what, where = "an attribute stands there with and without rdf:", f"line {element.sourceline}"
+            raise DecodeProblem(what, where=where, received=value.attrname, accepted="one of them")
         element.set(f"{{{RDF}}}{value.attrname}", element.attrib.pop(value.attrname))
     return etree.tostring(root)
 
