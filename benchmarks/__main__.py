@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import churn, documents, heart, latency, many, paper004, pipeline, stock
+from benchmarks import churn, documents, graphs, heart, latency, many, paper004, pipeline, stock
 from benchmarks.goals import goals
 from benchmarks.harness import Bench
 from benchmarks.report import machine, taken, write_docs
@@ -23,6 +23,7 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "latency": latency.run,
     "pipeline": pipeline.run,
     "paper004": paper004.run,
+    "graphs": graphs.run,
     "documents": documents.stock,
     "anthology": documents.real,
 }

@@ -49,6 +49,26 @@ def _all(rows: Sequence[Row]) -> Iterator[Goal]:
     yield from _latency(rows)
     yield from _stock_documents(rows)
     yield from _anthology(rows)
+    yield from _graphs(rows)
+
+
+GRAPH_PEERS = {"g-topss": 10.0, "pyoxigraph, each query in turn": 1_000.0}
+"""How many times faster than these the index should be."""
+
+
+def _graphs(rows: Sequence[Row]) -> Iterator[Goal]:
+    for name, wanted in GRAPH_PEERS.items():
+        peers = [
+            row for row in rows if (row.workload, row.engine) == ("graphs", name) and row.seconds_per_event
+        ]
+        for peer in sorted(peers, key=lambda row: row.subscriptions)[-1:]:
+            same = [
+                row for row in rows if (row.workload, row.subscriptions) == ("graphs", peer.subscriptions)
+            ]
+            ours = _one(same, "graphs", "index")
+            if ours and ours.seconds_per_event and peer.seconds_per_event:
+                what = f"graphs, {peer.subscriptions:,} subscriptions: times {name}"
+                yield Goal(what, wanted, peer.seconds_per_event / ours.seconds_per_event, _times)
 
 
 def _of_the_limit(rows: Sequence[Row]) -> Iterator[Goal]:

@@ -26,6 +26,7 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "ads": lambda workload: workload == "ads",
     "documents": lambda workload: workload.startswith(stock_documents.NAME),
     "anthology": lambda workload: workload == anthology.NAME,
+    "graphs": lambda workload: workload.split(",")[0] == "graphs",
     "pipeline": lambda workload: workload == pipeline.JOB,
     "churn": lambda workload: workload.startswith("churn"),
     "latency": lambda workload: workload.startswith("latency"),

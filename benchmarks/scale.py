@@ -52,6 +52,14 @@ class Scale:
     relational_shares: bool
     """Whether the joins are measured with other shares of matches, too."""
 
+    graphs: tuple[int, ...]
+    """Subscriptions to graphs (table 1 of paper 002)."""
+    graphs_plain: int
+    """With so many at the most, the paper's algorithms and SPARQL queries take part."""
+    graphs_varied: int
+    """Subscriptions while another parameter varies (figure 9)."""
+    graph_publications: int
+
     gough: int
     """The single-path tree refuses more than this few."""
     small: int
@@ -92,6 +100,10 @@ TINY = Scale(
     relational=(),
     relational_messages=20,
     relational_shares=True,
+    graphs=(200,),
+    graphs_plain=200,
+    graphs_varied=150,
+    graph_publications=8,
     gough=20,
     small=200,
     plain=(300,),
@@ -127,6 +139,10 @@ QUICK = Scale(
     relational=(10_000,),
     relational_messages=1_000,
     relational_shares=False,
+    graphs=(10_000, 30_000),
+    graphs_plain=30_000,
+    graphs_varied=10_000,
+    graph_publications=200,
     gough=60,
     small=10_000,
     plain=(40_000,),
@@ -162,6 +178,10 @@ FULL = Scale(
     relational=(100_000, 200_000, 1_000_000),
     relational_messages=10_000,
     relational_shares=True,
+    graphs=(10_000, 30_000, 100_000, 1_000_000),
+    graphs_plain=30_000,
+    graphs_varied=30_000,
+    graph_publications=500,
     gough=60,
     small=10_000,
     plain=(25_000, 50_000, 100_000),

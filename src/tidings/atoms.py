@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,17 +40,26 @@ class Aspect(IntEnum):
     NUMBER = 9
 
 
+class Of(IntEnum):
+    """What sort of publication something is about."""
+
+    EVENT = 0
+    DOCUMENT = 1
+    GRAPH = 2
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Column:
     """A path seen through an aspect; the order aspects also name the domain whose order it is.
 
-    A column of documents is a `pattern`: a linear path, which looks at every tag path it matches.
+    A path of documents is a linear path, which looks at every tag path it matches. One of graphs is a key that edges
+    are kept under (see `graph_keys`).
     """
 
     path: str
     aspect: Aspect = Aspect.VALUE
     domain: str = ""
-    pattern: bool = False
+    of: Of = Of.EVENT
 
 
 class AtomKind(IntEnum):
@@ -61,6 +71,30 @@ class AtomKind(IntEnum):
     BOOLEAN = 3
 
 
+class Edges(NamedTuple):
+    """The edges of a batch of graphs, and the terms at their ends; those of graph i are `starts[i]:starts[i + 1]`.
+
+    Equal terms of a graph are one term. A term is a text of `length` bytes from `text` on (see `graph_keys.written`),
+    the string in it `string_length` bytes from `string` on; `meaning` says what it is, `number` and `rest` which number
+    or moment. `class_start` leads to what the taxonomy says of it: a relation, and to which term.
+    """
+
+    starts: npt.NDArray[np.int64]
+    subject: npt.NDArray[np.int32]
+    property: npt.NDArray[np.int32]
+    object: npt.NDArray[np.int32]
+    text: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int32]
+    string: npt.NDArray[np.int64]
+    string_length: npt.NDArray[np.int32]
+    meaning: npt.NDArray[np.uint8]
+    number: npt.NDArray[np.float64]
+    rest: npt.NDArray[np.int64]
+    class_start: npt.NDArray[np.int64]
+    relation: npt.NDArray[np.uint8]
+    related: npt.NDArray[np.int32]
+
+
 @dataclass(frozen=True, slots=True)
 class Atoms:
     """The atoms of a batch of publications; those of publication i are `starts[i]:starts[i + 1]`.
@@ -70,6 +104,8 @@ class Atoms:
     Of documents every node is an atom, in the order of the document: an element, its attributes, its content. Its value
     is a string, its path a tag path, and `parent` says where in its publication the element stands that it belongs to
     (-1 for the document element). Events have no `parent`.
+
+    Of graphs every edge is several atoms, one for each key it is kept under; `edges` has the edges themselves.
     """
 
     paths: tuple[str, ...]
@@ -80,14 +116,18 @@ class Atoms:
     length: npt.NDArray[np.int32]
     text: npt.NDArray[np.uint8]
     parent: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    edges: Edges | None = None
 
     @property
     def count(self) -> int:
         return len(self.starts) - 1
 
     @property
-    def are_documents(self) -> bool:
-        return len(self.parent) > 0
+    def about(self) -> Of:
+        """What sort of publications these are."""
+        if self.edges is not None:
+            return Of.GRAPH
+        return Of.DOCUMENT if len(self.parent) else Of.EVENT
 
     def part(self, first: int, last: int) -> Atoms:
         """The publications from `first` to before `last`, without copying their atoms."""
@@ -102,6 +142,7 @@ class Atoms:
             self.length[held],
             self.text,
             self.parent[held],
+            self.edges._replace(starts=self.edges.starts[first : last + 1]) if self.edges else None,
         )
 
     @classmethod

@@ -1,9 +1,9 @@
 """Graphs: RDF in its readable form. Edges between nodes, each labelled with a property.
 
-    <http://example.org/page> <http://purl.org/dc/elements/1.1/date> "2005"^^<http://www.w3.org/2001/XMLSchema#integer> .
+    <http://example.org/page> <http://purl.org/dc/elements/1.1/date> 2005 .
 
-is one edge. Terms are compared as RDF compares them, character by character: `2005` and `2005.0` are two terms with equal
-*values*. Blank nodes mean something within their publication only.
+is one edge. Terms are compared as RDF compares them, character by character: `2005` and `2005.0` are two terms with
+equal *values*. Blank nodes mean something within their publication only.
 """
 
 from __future__ import annotations

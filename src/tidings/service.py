@@ -23,16 +23,20 @@ from tidings import durations
 from tidings.compiler.context import Context
 from tidings.compiler.pipeline import LANGUAGES, compile_many
 from tidings.errors import InputError, PublicationError, SchemaError, SetupError, TidingsError
+from tidings.graphs import Graph
 from tidings.matching.access import reached_through
 from tidings.model import Notification, Publication, Reject, Subscription
 from tidings.publications.event import publication_id
 from tidings.publications.media_types import JSON, MEDIA_TYPES, Decode
+from tidings.publications.rdf_parts import N_TRIPLES, n_triples
 from tidings.publications.reference_tables import read_file
 from tidings.publications.references import Reference, declare
+from tidings.publications.taxonomy_files import taxonomy_in
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
-from tidings.store import Appended, DeadLetter, Held, Store, open_store, sqlite_url
+from tidings.store import Appended, DeadLetter, Held, Store, TaxonomyFile, open_store, sqlite_url
+from tidings.taxonomies import Taxonomy, merged
 
 T = TypeVar("T")
 CHUNK = 10_000
@@ -63,6 +67,16 @@ class Declared:
     reference: Reference
     rows: int | None
     adds: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTaxonomy:
+    """A taxonomy that is loaded, and how many classes, instances and properties it speaks of."""
+
+    name: str
+    classes: int
+    instances: int
+    properties: int
 
 
 class Tidings:
@@ -197,6 +211,30 @@ class Tidings:
         """The reference tables that are declared."""
         return self.store.references.load()
 
+    def load_taxonomy(
+        self, name: str, body: bytes, media_type: str, base: str | None = None
+    ) -> LoadedTaxonomy:
+        """Load an RDFS file, or refuse it with the reason; it counts from the stream's next batch on.
+
+        It stands beside those loaded before, in the place of one with the same name. Classes or properties that would
+        stand above themselves, in it or together with the others, are refused.
+        """
+        if not name:
+            raise InputError("a taxonomy needs a name", hint="name it with --name")
+        said = taxonomy_in(body, media_type, base)
+        lines = n_triples(Graph(tuple(sorted(said.statements))))
+        file = TaxonomyFile(name, N_TRIPLES, lines)
+        self.store.taxonomies.add(file, lambda files: merged(*map(_taxonomy, files)))
+        return _loaded(name, said)
+
+    def remove_taxonomy(self, name: str) -> bool:
+        """Forget a taxonomy, and say whether there was one of this name."""
+        return self.store.taxonomies.remove(name)
+
+    def taxonomies(self) -> list[LoadedTaxonomy]:
+        """The taxonomies that are loaded."""
+        return [_loaded(file.name, _taxonomy(file)) for file in self.store.taxonomies.load()]
+
     def schema(self) -> EventSchema:
         """The event schema; empty when there is none."""
         version = self.store.schemas.version()
@@ -252,6 +290,14 @@ class Tidings:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _taxonomy(file: TaxonomyFile) -> Taxonomy:
+    return taxonomy_in(file.body, file.media_type)
+
+
+def _loaded(name: str, said: Taxonomy) -> LoadedTaxonomy:
+    return LoadedTaxonomy(name, len(said.classes), len(said.types), len(said.properties))
 
 
 def make_folder(folder: Path) -> Path:

@@ -49,6 +49,18 @@ class Taxonomy:
         """A class and all classes above it; one that the taxonomy does not know has nothing above it."""
         return self.classes.get(term) or frozenset((term,))
 
+    def descendants(self, term: Term) -> frozenset[Term]:
+        """A class and all classes below it."""
+        return self._below.get(term) or frozenset((term,))
+
+    @cached_property
+    def _below(self) -> Mapping[Term, frozenset[Term]]:
+        found: dict[Term, set[Term]] = {}
+        for term, ancestors in self.classes.items():
+            for above in ancestors:
+                found.setdefault(above, set()).add(term)
+        return {above: frozenset(terms) for above, terms in found.items()}
+
     def is_below(self, term: Term, other: Term) -> bool:
         """Whether a class is another one, or below it."""
         return other in self.ancestors(term)

@@ -29,11 +29,13 @@ Outcome = str | list[Alternative]
 def outcomes(texts: Sequence[str]) -> list[Outcome]:
     """What becomes of texts at once: problems, or of each alternative the tests, the twig, and whether they say all."""
     enough = [f"/more{n}" for n in range(COMPOSED_FROM)]
-    done = XPathFront().compile_rows([*texts, *enough], None, DEFAULT_LIMIT)
+    writer = TwigWriter()
+    done = XPathFront().compile_rows([*texts, *enough], None, DEFAULT_LIMIT, writer)
+    twigs = writer.finish()
     found: list[list[Alternative]] = [[] for _ in (*texts, *enough)]
     loose = zip(done.loose.rows, unpack_loose(done.loose), done.loose.twigs, strict=True)
     for row, clause, twig in loose:
-        found[row].append((frozenset(clause), read_twig(done.twigs, twig), bool(done.twigs.exact[twig])))
+        found[row].append((frozenset(clause), read_twig(twigs, twig), bool(twigs.exact[twig])))
         assert len(set(clause)) == len(clause)
     return [done.problems[row].message() if row in done.problems else found[row] for row in range(len(texts))]
 
@@ -65,7 +67,7 @@ def test_branching_texts_are_composed_as_each_is_alone(trees: list[Expression]) 
 
 def test_a_few_texts_are_what_many_are() -> None:
     texts = ["/a[b = 5 and c]", "/a]", "/a or /b"]
-    done = XPathFront().compile_rows(texts, None, DEFAULT_LIMIT)
+    done = XPathFront().compile_rows(texts, None, DEFAULT_LIMIT, TwigWriter())
     assert list(done.problems) == [1] and len(texts) < COMPOSED_FROM
     clauses = list(zip(done.loose.rows.tolist(), map(frozenset, unpack_loose(done.loose)), strict=True))
     many = outcomes(texts)

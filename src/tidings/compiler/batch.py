@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidings.compiler.blocks import join_loose, loosen, merge
 from tidings.compiler.bulk import Language
 from tidings.compiler.plan import ClauseBlock, Compiled, Loose, Twigs
+from tidings.compiler.twig_words import TwigWriter
 from tidings.errors import SubscriptionError
 from tidings.model import Reject
 from tidings.schema.domains import Domain
@@ -104,20 +105,19 @@ def compile_batch(
     """Compile the subscriptions of a batch, each in its language."""
     blocks: list[ClauseBlock] = []
     loose: list[Loose] = []
-    twigs = Twigs()
+    twigs = TwigWriter()
     domains: dict[str, Domain] = {}
     for name, rows in batch.by_language():
         if name not in languages:
             batch.problems.update({int(row): _unknown_language(name, languages) for row in rows})
             continue
         chosen = batch.texts if len(rows) == len(batch) else [batch.texts[row] for row in rows]
-        done = languages[name].compile_rows(chosen, schema, limit)
+        done = languages[name].compile_rows(chosen, schema, limit, twigs)
         batch.problems.update({int(rows[row]): problem for row, problem in done.problems.items()})
         blocks += [replace(each, rows=rows[each.rows].astype(np.int32)) for each in done.blocks]
         loose.append(replace(done.loose, rows=rows[done.loose.rows].astype(np.int32)))
-        twigs = done.twigs if len(done.twigs) else twigs  # only one of the languages has any
         domains |= done.domains
-    return _finish(batch, merge(blocks), loose, twigs, domains)
+    return _finish(batch, merge(blocks), loose, twigs.finish(), domains)
 
 
 def _unknown_language(name: str, languages: Mapping[str, Language]) -> SubscriptionError:

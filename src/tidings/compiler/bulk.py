@@ -19,10 +19,11 @@ from tidings.compiler.blocks import join_literals, literal_column, merge, pack, 
 from tidings.compiler.columns import Mask, Sort, Written
 from tidings.compiler.context import Context
 from tidings.compiler.lower import domains_of, lower, shape_of
-from tidings.compiler.plan import ClauseBlock, Literals, Loose, Operands, Plan, Relation, Twigs
+from tidings.compiler.plan import ClauseBlock, Literals, Loose, Operands, Plan, Relation
 from tidings.compiler.rewrites import clauses_of, comparison_of
 from tidings.compiler.skeletons import Skeleton, group_texts, literal_ends
 from tidings.compiler.suspects import suspects
+from tidings.compiler.twig_words import TwigWriter
 from tidings.errors import SubscriptionError
 from tidings.languages.tree import Comparison, Slots, Tree, comparisons, rewrite
 from tidings.schema.domains import Domain
@@ -47,7 +48,9 @@ class Front:
     def compile(self, context: Context) -> Plan:
         return lower(self.to_clauses(self.understand(context), context))
 
-    def compile_rows(self, texts: Sequence[str], schema: EventSchema | None, limit: int) -> Rows:
+    def compile_rows(
+        self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
+    ) -> Rows:
         return compile_rows(texts, self, schema, limit)
 
 
@@ -57,17 +60,18 @@ class Language(Protocol):
     def compile(self, context: Context) -> Plan:
         """The plan of one text."""
 
-    def compile_rows(self, texts: Sequence[str], schema: EventSchema | None, limit: int) -> Rows:
-        """What becomes of many."""
+    def compile_rows(
+        self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
+    ) -> Rows:
+        """What becomes of many; twigs and patterns go to `twigs`, which the languages share."""
 
 
 @dataclass(slots=True)
 class Rows:
-    """What became of texts, by their row: clauses in blocks and loose, with their twigs, and problems."""
+    """What became of texts, by their row: clauses in blocks and loose, and problems."""
 
     blocks: list[ClauseBlock] = field(default_factory=list)
     loose: Loose = field(default_factory=Loose)
-    twigs: Twigs = field(default_factory=Twigs)
     domains: dict[str, Domain] = field(default_factory=dict)
     problems: dict[int, SubscriptionError] = field(default_factory=dict)
 

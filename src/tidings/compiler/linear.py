@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from tidings.atoms import Aspect, Column
+from tidings.atoms import Aspect, Column, Of
 from tidings.compiler.plan import Clause, Test, TestShape
 from tidings.compiler.twigs import DOCUMENT, Twig, ValueTest
 from tidings.documents import Axis, LinearStep, show_steps
@@ -139,4 +139,4 @@ def value_shape(path: str, operator: ValueOperator, is_string: bool) -> TestShap
 @lru_cache(maxsize=1 << 16)
 def _shape(path: str, aspect: Aspect, relation: Relation, kind: Kind | None) -> TestShape:
     """Kept: millions of subscriptions ask about some thousands of paths."""
-    return TestShape(Column(path, aspect, pattern=True), relation, kind)
+    return TestShape(Column(path, aspect, of=Of.DOCUMENT), relation, kind)

@@ -9,6 +9,7 @@ from tidings.compiler.bulk import Front, Language
 from tidings.compiler.check import check
 from tidings.compiler.context import DEFAULT_LIMIT, Context
 from tidings.compiler.contradictions import drop_contradictions, refuse_impossible
+from tidings.compiler.gql_bulk import GqlFront
 from tidings.compiler.plan import Compiled, Plan
 from tidings.compiler.rewrites import distribute, drop_repeated, drop_subsumed, push_not_down
 from tidings.compiler.xpath_bulk import XPathFront
@@ -44,7 +45,11 @@ def to_clauses(tree: Tree, context: Context) -> Tree:
     return tree
 
 
-LANGUAGES: Mapping[str, Language] = {"predicates": Front(_understand, to_clauses), "xpath": XPathFront()}
+LANGUAGES: Mapping[str, Language] = {
+    "predicates": Front(_understand, to_clauses),
+    "xpath": XPathFront(),
+    "gql": GqlFront(),
+}
 """What a subscription may be written in, and how it is compiled."""
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tidings.atoms import Column
 from tidings.compiler.twigs import Twig
+from tidings.languages.gql_tree import Pattern
 from tidings.model import Reject
 from tidings.operators import Operand, Relation
 from tidings.schema.domains import Domain
@@ -70,13 +71,13 @@ class Plan:
     """A subscription satisfied by what satisfies all tests of one of its clauses.
 
     `domains` are the ordered domains its order aspects speak of. `twigs` has for each clause what is to be checked
-    after the tests, the branches of a document, and `exact` says where the tests say all of it. A plan for events has
-    none.
+    after the tests, the branches of a document or the pattern of a graph, and `exact` says where the tests say all of
+    it. A plan for events has none.
     """
 
     clauses: tuple[Clause, ...]
     domains: tuple[Domain, ...] = ()
-    twigs: tuple[Twig, ...] = ()
+    twigs: tuple[Twig | Pattern, ...] = ()
     exact: tuple[bool, ...] = ()
 
 

@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidings.compiler import graph_words
 from tidings.compiler.plan import Twigs
 from tidings.compiler.twigs import DOCUMENT, Twig, TwigNode, ValueTest
 from tidings.documents import Axis, NodeKind
+from tidings.languages.gql_tree import Pattern
 from tidings.languages.xpath_tree import ValueOperator
 
 # The first word of a node.
@@ -62,10 +64,11 @@ class TwigWriter:
     _exact: list[bool] = field(default_factory=list)
     _parts: list[tuple[Words, Sizes, Flags]] = field(default_factory=list)
 
-    def add(self, twig: Twig, exact: bool) -> int:
-        """The number of a twig."""
+    def add(self, twig: Twig | Pattern, exact: bool) -> int:
+        """The number of a twig, or of a pattern of graphs."""
         before = len(self._words)
-        self._words += self.words_of(twig)
+        is_pattern = isinstance(twig, Pattern)
+        self._words += graph_words.words_of(twig, self.string) if is_pattern else self.words_of(twig)
         self._sizes.append(len(self._words) - before)
         self._exact.append(exact)
         self._count += 1

@@ -60,18 +60,20 @@ class XPathFront:
     def compile(self, context: Context) -> Plan:
         return compile_xpath(context)
 
-    def compile_rows(self, texts: Sequence[str], schema: EventSchema | None, limit: int) -> Rows:
-        return _Many(texts, limit).rows()
+    def compile_rows(
+        self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
+    ) -> Rows:
+        return _Many(texts, limit, twigs).rows()
 
 
 class _Many:
     """Many texts. What is kept of each is a string and numbers: lists by the million keep the collector busy."""
 
-    def __init__(self, texts: Sequence[str], limit: int) -> None:
+    def __init__(self, texts: Sequence[str], limit: int, twigs: TwigWriter) -> None:
         self._texts, self._limit = texts, limit
         self._skeletons: list[str | None] = []
         self._literals, self._first = list[str](), array("q", [0])
-        self._twigs, self._into = TwigWriter(), Rows()
+        self._twigs, self._into = twigs, Rows()
         self._loose = LooseWriter(self._twigs.string)
         self._composer = Composer(self._twigs)
 
@@ -85,7 +87,6 @@ class _Many:
                     self._alone(row)
         strings = self._twigs.all_strings()
         self._into.loose = join_loose([self._loose.finish(strings), self._composer.finish(strings)])
-        self._into.twigs = self._twigs.finish()
         return self._into
 
     def _skeleton(self, text: str) -> str | None:

@@ -32,20 +32,21 @@ NOT_SOUGHT = -2
 
 
 class Twigs(NamedTuple):
-    """What a segment's clauses ask of documents, and whose they are. Empty if all clauses are about events.
+    """What a segment's clauses ask beside their tests, and whose they are. Empty if all clauses are about events.
 
     subscription   by clause
     several        by clause: a number for subscriptions with more than one clause, else -1
-    document       by clause: whether it is about documents
-    start, word    by clause: its twig (see `compiler.twig_words`); it has no words where the tests say it all
+    of             by clause: what sort of publication it is about (see `atoms.Of`)
+    start, word    by clause: its twig (see `compiler.twig_words`), or its pattern (see `compiler.graph_words`); it has
+                   no words where the tests say it all
     star           the number of the name `*`, or -1
     space          by number of a name: whether it stands for all names of a namespace
-    strings        the strings of all twigs, as those of one column
+    strings        the strings of all twigs and patterns, as those of one column
     """
 
     subscription: I32
     several: I32
-    document: U8
+    of: U8
     start: I64
     word: U32
     star: I32
@@ -100,23 +101,21 @@ class Work(NamedTuple):
 
 
 @reading
-def check(
-    twigs: Twigs, nodes: Nodes, work: Work, publication: Any, clause: Any, count: int, documents: bool
-) -> int:
+def check(twigs: Twigs, nodes: Nodes, work: Work, publication: Any, clause: Any, count: int, of: int) -> int:
     """Of pairs with clauses, keep those that hold, each subscription once, in place of its clause; how many those are.
 
     The pairs of a publication stand together.
     """
     kept = 0
     for i in range(count):
-        _prefetch(twigs, clause, i, count)
+        prefetch_twigs(twigs, clause, i, count)
         row, asked = publication[i], np.int64(clause[i])
-        if (twigs.document[asked] != 0) != documents:
+        if twigs.of[asked] != of:
             continue
         several = twigs.several[asked]
         if several >= 0 and work.seen[several] == row:
             continue
-        if documents and twigs.start[asked] < twigs.start[asked + 1]:
+        if twigs.start[asked] < twigs.start[asked + 1]:
             if work.document[0] != row:
                 _list_nodes(nodes, work, np.int64(row))
             if not _holds(twigs, nodes, work, np.int64(row), asked):
@@ -130,12 +129,12 @@ def check(
 
 
 @inlined
-def _prefetch(twigs: Twigs, clause: Any, i: int, count: int) -> None:
+def prefetch_twigs(twigs: Twigs, clause: Any, i: int, count: int) -> None:
     """Ask for what pairs further on will need: their clauses stand anywhere."""
     if i + 2 * AHEAD < count:
         far = clause[i + 2 * AHEAD]
         prefetch(twigs.start, far)
-        prefetch(twigs.document, far)
+        prefetch(twigs.of, far)
         prefetch(twigs.several, far)
         prefetch(twigs.subscription, far)
         at = twigs.start[clause[i + AHEAD]]
@@ -325,38 +324,3 @@ def _reads(twigs: Twigs, nodes: Nodes, operator: int, node: int, literal: int) -
         if i == size:
             return True
     return False
-
-
-@reading
-def renumber(words: Any, names: Any, strings: Any) -> None:
-    """Give names and strings in words other numbers."""
-    at, end = 0, len(words)
-    while at < end:
-        flags = np.int64(words[at])
-        words[at + 1] = names[words[at + 1]]
-        at += 2
-        for _ in range((flags >> TESTS_SHIFT & COUNT_MASK) + (flags >> FIRSTS_SHIFT & COUNT_MASK)):
-            test = words[at]
-            if test & np.uint32(IS_NUMBER):
-                at += 3
-            else:
-                kept = test & np.uint32((1 << STRING_SHIFT) - 1)
-                words[at] = strings[test >> np.uint32(STRING_SHIFT)] << np.uint32(STRING_SHIFT) | kept
-                at += 1
-
-
-@reading
-def mark_used(words: Any, names: Any, strings: Any) -> None:
-    """Mark the names and strings that words have in them."""
-    at, end = 0, len(words)
-    while at < end:
-        flags = np.int64(words[at])
-        names[words[at + 1]] = 1
-        at += 2
-        for _ in range((flags >> TESTS_SHIFT & COUNT_MASK) + (flags >> FIRSTS_SHIFT & COUNT_MASK)):
-            test = words[at]
-            if test & np.uint32(IS_NUMBER):
-                at += 3
-            else:
-                strings[test >> np.uint32(STRING_SHIFT)] = 1
-                at += 1

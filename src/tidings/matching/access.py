@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tidings.atoms import Aspect, Column
+from tidings.atoms import Aspect, Column, Of
 from tidings.compiler.linear import ANYWHERE
 from tidings.compiler.plan import Plan, Relation, TestShape
+from tidings.graph_keys import ANY
+from tidings.graphs import iri
+from tidings.languages.gql_shown import show_term
 
 MANY_MEMBERS = 16
 """An `in` with more members on average is no key: each member would need a copy of the clause."""
@@ -51,9 +54,17 @@ def reached_through(plan: Plan, distinct: Mapping[Column, int] | None = None) ->
 def _path(shape: Sequence[TestShape], distinct: Mapping[Column, int]) -> str:
     key = key_of(shape, distinct, {})
     if key is not None:
-        return shape[key].column.path
-    ranges = [test.column.path for test in shape if test.relation in _RANGES and not test.negated]
+        return _shown(shape[key].column)
+    ranges = [_shown(test.column) for test in shape if test.relation in _RANGES and not test.negated]
     return ranges[0] if ranges else "every publication"
+
+
+def _shown(column: Column) -> str:
+    """A path as people write it; of graphs, the property whose edges are looked at."""
+    if column.of is not Of.GRAPH:
+        return column.path
+    property = column.path.partition(" ")[2]
+    return "edges of all properties" if property == ANY else show_term(iri(property))
 
 
 def is_plain(test: TestShape) -> bool:

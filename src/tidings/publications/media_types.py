@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from tidings.publications import event, xml
+from tidings.graphs import Graph
+from tidings.publications import event, rdf, xml
+from tidings.publications.rdf_media_types import FEEDS, SYNTAXES, graph_media_type_of
 from tidings.schema.event_schema import EventSchema
 
 JSON = "application/json"
@@ -19,17 +22,26 @@ def _document(body: bytes, _: EventSchema | None) -> Any:
     return xml.decode(body)
 
 
+def _graph(body: bytes, _: EventSchema | None, media_type: str) -> Graph:
+    """Nor about graphs."""
+    return rdf.decode(body, media_type)
+
+
 MEDIA_TYPES: Mapping[str, Decode] = {
     JSON: event.decode,
     "application/cloudevents+json": event.decode,
     XML: _document,
     "text/xml": _document,
+    **{media_type: partial(_graph, media_type=media_type) for media_type in SYNTAXES},
 }
 
 DOCUMENTS = frozenset({XML, "text/xml"})
-"""Those that are documents; the others are events."""
+GRAPHS = frozenset({*SYNTAXES, *FEEDS})
+"""Those that are documents, and those that are graphs; the others are events. Feeds are taken apart before that."""
 
 
 def media_type_of(name: str) -> str:
     """The media type of a file, by its name."""
-    return XML if name.lower().endswith(".xml") else JSON
+    if name.lower().endswith(".xml"):
+        return XML
+    return graph_media_type_of(name) or JSON

@@ -27,8 +27,10 @@ from tidings.errors import InputError
 from tidings.matching.index import Index
 from tidings.model import Reject
 from tidings.publications.enrichment import Snapshot
+from tidings.publications.rdf_media_types import graph_media_type_of
 from tidings.publications.reference_tables import stamp
 from tidings.publications.references import Reference
+from tidings.publications.taxonomy_files import taxonomy_in, write_taxonomy
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import dump
 from tidings.spark.batch_task import REPORT, Job, idle, stage
@@ -47,6 +49,7 @@ from tidings.spark.results import (
     write_rejects,
 )
 from tidings.spark.subscription_file import compile_table, read_subscriptions
+from tidings.taxonomies import Taxonomy, merged
 
 POLL_SECONDS = 0.2
 
@@ -56,7 +59,8 @@ class Request:
     """What is to be matched with what. Paths may be URIs that pyarrow knows (`s3://`, `hdfs://`, `gs://`).
 
     `rejects` is the file for what was refused; `segments` is where the index stands while the job runs (default:
-    beside `out`), a folder that all executors see. `references` are tables that publications are joined with first.
+    beside `out`), a folder that all executors see. `references` are tables that publications are joined with first,
+    `taxonomies` are RDFS files for subscriptions to graphs.
     """
 
     subscriptions: str | Path
@@ -68,6 +72,7 @@ class Request:
     force: bool = False
     segments: Path | None = None
     references: tuple[Reference, ...] = ()
+    taxonomies: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,8 @@ def match(session: SparkSession, request: Request, listener: Listener | None = N
             tell(listener, built)
             chunks = planned.result()
         tables = snapshots(session, request.references, segments / "references")
-        reports = _run(session, request, index, tables, work, chunks, listener)
+        taxonomy = write_taxonomy(segments / "taxonomies", merged(*map(_taxonomy, request.taxonomies)))
+        reports = _run(session, request, index, (tables, taxonomy), work, chunks, listener)
         publish(work, out, reports, request.force)
         seconds = perf_counter() - began
         examples = write_rejects(request.rejects, rejects, work, reports)
@@ -146,7 +152,18 @@ def check(request: Request) -> None:
     for reference in request.references:
         if reference.spark_table is None:
             stamp(reference)
+    merged(*map(_taxonomy, request.taxonomies))
     list_publications(request.publications)
+
+
+def _taxonomy(path: Path) -> Taxonomy:
+    """The taxonomy in a file."""
+    media_type = graph_media_type_of(path.name)
+    if media_type is None or not path.is_file():
+        raise InputError(
+            "not a taxonomy", where=str(path), accepted="a .ttl, .nt, .rdf, .owl or .jsonld file"
+        )
+    return taxonomy_in(path.read_bytes(), media_type)
 
 
 def tell(listener: Listener | None, news: Built | Progress) -> None:
@@ -204,7 +221,7 @@ def _run(
     session: SparkSession,
     request: Request,
     index: Index,
-    tables: tuple[Snapshot, ...],
+    beside: tuple[tuple[Snapshot, ...], str | None],
     work: Location,
     chunks: Sequence[Chunk],
     listener: Listener | None,
@@ -214,7 +231,7 @@ def _run(
     publications = Location.of(request.publications).uri
     held = ChunkList.write(Location(f"{work.uri}/chunks.json"), chunks)
     folder = str(index.folder.absolute())
-    job = Job(publications, work.uri, held, folder, index.version, request.id_field, schema, tables)
+    job = Job(publications, work.uri, held, folder, index.version, request.id_field, schema, *beside)
     # A partition for each: nothing has to be exchanged.
     numbers = session.range(0, len(chunks), 1, len(chunks))
     reported = numbers.mapInArrow(stage(job), "report string")

@@ -19,6 +19,8 @@ import pyarrow as pa
 from tidings.matching.index import Index
 from tidings.matching.parquet import Dictionary
 from tidings.publications.enrichment import Enrichment, Snapshot
+from tidings.publications.graph_atoms import GraphReader
+from tidings.publications.taxonomy_files import read_taxonomy
 from tidings.schema.files import load_text
 from tidings.spark.blocks import Block, Unreadable, read
 from tidings.spark.chunks import Chunk, ChunkList
@@ -45,6 +47,7 @@ class Job:
     id_field: str
     schema: str | None
     references: tuple[Snapshot, ...] = ()
+    taxonomy: str | None = None
 
 
 class Clock:
@@ -95,7 +98,7 @@ def match_chunk(job: Job, number: int, chunk: Chunk) -> Report:
     source, results = Location(job.publications), Location(job.results)
     report = Report(number, chunk.size)
     clock = Clock(report)
-    opened = _opened(job.index, job.version, job.id_field, job.schema, job.references)
+    opened = _opened(job.index, job.version, job.id_field, job.schema, job.references, job.taxonomy)
     with Output(results, report, opened.subscriptions) as output:
         for block in read(source.files, chunk):
             clock.spent_on("scan")
@@ -111,12 +114,18 @@ def match_chunk(job: Job, number: int, chunk: Chunk) -> Report:
 
 @lru_cache(maxsize=2)
 def _opened(
-    folder: str, version: int, id_field: str, schema: str | None, references: tuple[Snapshot, ...]
+    folder: str,
+    version: int,
+    id_field: str,
+    schema: str | None,
+    references: tuple[Snapshot, ...],
+    taxonomy: str | None,
 ) -> Opened:
     """Kept, because a worker process runs many tasks of a job."""
     index = Index.open(folder, version)
     checked = load_text(schema) if schema else None
-    decoder = Decoder(index.paths, checked, id_field, Enrichment(references))
+    graphs = GraphReader(index.graph_paths, read_taxonomy(taxonomy))
+    decoder = Decoder(index.paths, checked, id_field, Enrichment(references), graphs)
     return Opened(index, decoder, Dictionary(index.ids))
 
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 from tidings.atoms import Atoms, Event
 from tidings.documents import Node
 from tidings.errors import DecodeProblem, PublicationError
+from tidings.graphs import Graph
 from tidings.matching.index import Index, Matches
-from tidings.publications import event, xml
+from tidings.publications import event, rdf, xml
 from tidings.publications.conformity import Conformity
 from tidings.publications.enrichment import (
     MOST_ADDED,
@@ -26,10 +27,12 @@ from tidings.publications.enrichment import (
     with_documents,
     with_events,
 )
+from tidings.publications.graph_atoms import GraphReader
 from tidings.publications.json_lines import PathTable, decode_many
-from tidings.publications.media_types import DOCUMENTS
+from tidings.publications.media_types import DOCUMENTS, GRAPHS
 from tidings.publications.xml_columns import DecodedDocuments, TagPaths, decode_documents
 from tidings.schema.event_schema import EventSchema
+from tidings.taxonomies import Taxonomy
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
@@ -69,7 +72,8 @@ class Decoded:
 
 
 class Decoder:
-    """Decodes events at the paths that somebody asks about, and finds their ids; decodes documents, which have none.
+    """Decodes events at the paths that somebody asks about, and finds their ids; decodes documents and graphs, which
+    have none.
 
     With an event schema every event is checked against it; one that breaks a rule is refused. What reference tables add
     comes afterwards: the schema is about what publishers say.
@@ -81,7 +85,9 @@ class Decoder:
         schema: EventSchema | None = None,
         id_field: str | None = None,
         enrichment: Enrichment | None = None,
+        graphs: GraphReader | None = None,
     ) -> None:
+        self._graph_reader = graphs or GraphReader((), Taxonomy())
         self._enrichment = enrichment or Enrichment(())
         paths = (*paths, *self._enrichment.attributes)
         self._schema = schema
@@ -94,6 +100,8 @@ class Decoder:
         """The publications `buffer[starts[i]:ends[i]]`, all of one media type; one that is refused has no atoms."""
         if media_type in DOCUMENTS:
             return self._documents(buffer, starts, ends)
+        if media_type in GRAPHS:
+            return self._graphs(media_type, buffer, starts, ends)
         found = decode_many(buffer, starts, ends, self._paths, self._id_field, self._conformity)
         added, plain = self._added(found.atoms, are_documents=False)
         atoms = with_events(found.atoms, added) if added else found.atoms
@@ -127,6 +135,17 @@ class Decoder:
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         buffer = np.frombuffer(b"".join(enriched), np.uint8)
         return decode_documents(buffer, starts, ends, self._tag_paths)
+
+    def _graphs(self, media_type: str, buffer: Bytes, starts: Integers, ends: Integers) -> Decoded:
+        graphs: list[Graph] = []
+        rejects: list[tuple[int, PublicationError]] = []
+        for place in range(len(starts)):
+            try:
+                graphs.append(rdf.decode(_body(buffer, starts[place], ends[place]), media_type))
+            except PublicationError as problem:
+                graphs.append(Graph(()))
+                rejects.append((place, problem))
+        return Decoded(self._graph_reader.atoms(graphs), pa.nulls(len(starts), pa.string()), rejects)
 
     def event(self, body: bytes, added: Sequence[Added] = ()) -> Event:
         """One event in its readable form, whole."""

@@ -25,22 +25,29 @@ import pyarrow.compute as pc
 
 from tidings.compiler.pipeline import understand
 from tidings.errors import DecodeProblem, PublicationError
-from tidings.languages import xpath
+from tidings.languages import gql, xpath
 from tidings.languages.tree import Tree
+from tidings.matching import graphs
+from tidings.matching.bindings import results_of
 from tidings.matching.documents import Explainer
 from tidings.matching.explain import explain
 from tidings.matching.index import Index
 from tidings.model import Reason
+from tidings.publications import rdf
 from tidings.publications.enrichment import Enrichment, Snapshot
+from tidings.publications.graph_atoms import GraphReader
 from tidings.publications.json_lines import documents_of
-from tidings.publications.media_types import DOCUMENTS
+from tidings.publications.media_types import DOCUMENTS, GRAPHS
+from tidings.publications.taxonomy_files import read_taxonomy
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import load_text
 from tidings.spark.decoding import Decoder
 from tidings.spark.workers import settle
-from tidings.store.encoding import because_text
+from tidings.store.encoding import because_text, mapping_text
 
-FOUND = pa.schema([(name, pa.string()) for name in ("publication", "subscription", "subscriber", "because")])
+FOUND = pa.schema(
+    [(name, pa.string()) for name in ("publication", "subscription", "subscriber", "because", "bindings")]
+)
 DEAD = pa.schema(
     [
         ("publication", pa.string()),
@@ -64,6 +71,7 @@ class Job:
     results: str
     keep_position: bool
     references: tuple[Snapshot, ...] = ()
+    taxonomy: str | None = None
 
 
 @dataclass(slots=True)
@@ -95,10 +103,16 @@ def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 @lru_cache(maxsize=2)
 def _opened(
-    index: str, version: int, schema: str | None, id_field: str, references: tuple[Snapshot, ...]
+    index: str,
+    version: int,
+    schema: str | None,
+    id_field: str,
+    references: tuple[Snapshot, ...],
+    taxonomy: str | None,
 ) -> tuple[Index, Decoder]:
     opened = Index.open(index, version)
-    return opened, Decoder(opened.paths, _schema(schema), id_field, Enrichment(references))
+    reader = GraphReader(opened.graph_paths, read_taxonomy(taxonomy))
+    return opened, Decoder(opened.paths, _schema(schema), id_field, Enrichment(references), reader)
 
 
 @lru_cache(maxsize=2)
@@ -113,6 +127,10 @@ def _understood(text: str, schema: str | None) -> Tree:
 
 
 _parsed = lru_cache(maxsize=50_000)(xpath.parse)
+_pattern = lru_cache(maxsize=50_000)(gql.parse)
+
+Why = tuple[tuple[Reason, ...], str | None]
+"""The reasons of a match, and the bindings of a graph's as a text."""
 
 
 def _match(job: Job, batch: Any, output: Output) -> None:
@@ -122,8 +140,10 @@ def _match(job: Job, batch: Any, output: Output) -> None:
     parts = [_Part(job, batch.take(_where(types, each)), each) for each in types.unique().to_pylist()]
     for part in parts:
         part.bury(output)
-    for _, name, row, because in heapq.merge(*(part.found() for part in parts), key=itemgetter(0)):
-        output.tell(name, row["id"], row["subscriber"], because_text(because))
+    for _, name, row, (because, bindings) in heapq.merge(
+        *(part.found() for part in parts), key=itemgetter(0)
+    ):
+        output.tell(name, row["id"], row["subscriber"], because_text(because), bindings)
 
 
 def _where(column: Any, value: str) -> Any:
@@ -134,8 +154,10 @@ class _Part:
     """The publications of one media type in a batch."""
 
     def __init__(self, job: Job, batch: Any, media_type: str) -> None:
-        self._job, self._batch, self._is_document = job, batch, media_type in DOCUMENTS
-        self._index, self._decoder = _opened(job.index, job.version, job.schema, job.id_field, job.references)
+        self._job, self._batch, self._media_type = job, batch, media_type
+        self._index, self._decoder = _opened(
+            job.index, job.version, job.schema, job.id_field, job.references, job.taxonomy
+        )
         self._decoded = self._decoder.decode(media_type, *documents_of(batch["body"]))
         ids = batch["publication"].fill_null(self._decoded.ids)
         self._names = ids.fill_null(batch["name"]).to_pylist()
@@ -148,7 +170,7 @@ class _Part:
             missing = _missing(batch["problem"][i], batch["name"][i])
             output.bury(self._names[i], missing or problem, position, batch["body"][i].as_py())
 
-    def found(self) -> Iterator[tuple[int, str, dict[str, str], tuple[Reason, ...]]]:
+    def found(self) -> Iterator[tuple[int, str, dict[str, str], Why]]:
         """Position and name of a publication, a subscription it satisfies, and why; in the order of positions."""
         for places, matches in self._decoded.match(self._index):
             order = np.argsort(places, kind="stable")
@@ -159,15 +181,26 @@ class _Part:
                 for _, row in found:
                     yield position, name, row, why(row["text"])
 
-    def _explainer(self, place: int) -> Callable[[str], tuple[Reason, ...]]:
+    def _explainer(self, place: int) -> Callable[[str], Why]:
         """What gives the reasons why a publication satisfies a subscription, by its text."""
         body, added = self._batch["body"][place].as_py(), self._decoded.added.get(place, ())
-        if self._is_document:
-            document = self._decoder.document(body, added)
-            explainer = Explainer(document)
-            return lambda text: explainer.explain(_parsed(text))
+        if self._media_type in GRAPHS:
+            return self._graph_explainer(body)
+        if self._media_type in DOCUMENTS:
+            explainer = Explainer(self._decoder.document(body, added))
+            return lambda text: (explainer.explain(_parsed(text)), None)
         event = self._decoder.event(body, added)
-        return lambda text: explain(_understood(text, self._job.schema), event)
+        return lambda text: (explain(_understood(text, self._job.schema), event), None)
+
+    def _graph_explainer(self, body: bytes) -> Callable[[str], Why]:
+        explainer = graphs.Explainer(rdf.decode(body, self._media_type), read_taxonomy(self._job.taxonomy))
+
+        def why(text: str) -> Why:
+            pattern = _pattern(text)
+            bound = results_of(pattern, explainer.bindings(pattern))
+            return explainer.explain(pattern), mapping_text(bound)
+
+        return why
 
 
 def _missing(problem: Any, name: Any) -> PublicationError | None:
@@ -201,9 +234,11 @@ class Output:
         self.report.last = positions[-1]
         self.report.events += len(positions)
 
-    def tell(self, publication: str, subscription: str, subscriber: str, because: str) -> None:
+    def tell(
+        self, publication: str, subscription: str, subscriber: str, because: str, bindings: str | None
+    ) -> None:
         """Add a notification."""
-        self._found.append((publication, subscription, subscriber, because))
+        self._found.append((publication, subscription, subscriber, because, bindings))
         self.report.found += 1
         if len(self._found) >= ROWS:
             self._flush_found()

@@ -35,6 +35,7 @@ from tidings.spark.live_index import LiveIndex
 from tidings.spark.references import LiveReferences
 from tidings.spark.source import JournalSource
 from tidings.spark.stages import Job, Report, stage
+from tidings.spark.taxonomies import LiveTaxonomy
 from tidings.store import Store, open_store
 
 MOST_PUBLICATIONS = 10_000
@@ -252,6 +253,7 @@ class Live:
         self.store: Store = open_store(stream.store)
         self.index = LiveIndex(stream.home / "segments", self.store)
         self.references = LiveReferences(stream.home / "segments" / "references", self.store)
+        self.taxonomy = LiveTaxonomy(stream.home / "segments" / "taxonomies", self.store)
         self.name = checkpoint.stream_id(stream.checkpoint)
         self.files = FileList(stream.file_list) if stream.folder else None
         self.progress = Progress()
@@ -265,9 +267,10 @@ class Live:
 
 
 def process(stream: Stream, live: Live, publications: DataFrame, batch: int) -> None:
-    """One batch: bring the index and the reference tables up to date, match, commit, tell."""
+    """One batch: bring the index, the reference tables and the taxonomy up to date, match, commit, tell."""
     began = perf_counter()
     live.index.refresh()
+    live.taxonomy.refresh()
     troubled = live.references.refresh(publications.sparkSession)
     results = stream.home / "batches" / str(batch)
     results.mkdir(parents=True, exist_ok=True)
@@ -276,6 +279,7 @@ def process(stream: Stream, live: Live, publications: DataFrame, batch: int) -> 
     shutil.rmtree(results)
     live.index.tidy()
     live.references.tidy()
+    live.taxonomy.tidy()
     events, dead = sum(report.events for report in reports), sum(report.dead for report in reports) + troubled
     live.progress = _added(live, batch, events, dead, committed, max((r.last for r in reports), default=0))
     live.progress = replace(live.progress, seconds=perf_counter() - began)
@@ -292,6 +296,7 @@ def _matched(stream: Stream, live: Live, publications: DataFrame, results: Path)
         str(results),
         stream.folder is None,
         live.references.snapshots,
+        live.taxonomy.path,
     )
     rows = publications.mapInArrow(stage(job), "report string").collect()
     return [report for row in rows if (report := Report(**json.loads(row.report))).events]

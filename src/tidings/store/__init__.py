@@ -8,6 +8,7 @@ from tidings.store.journal import Appended
 from tidings.store.notifications import Committed
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
+from tidings.store.taxonomies import TaxonomyFile
 
 __all__ = [
     "Appended",
@@ -17,6 +18,7 @@ __all__ = [
     "Found",
     "Held",
     "Store",
+    "TaxonomyFile",
     "open_store",
     "sqlite_url",
 ]

@@ -78,6 +78,7 @@ MIGRATIONS = (
         ),
     ),
     Migration(7, "reference tables", (creates(tables.reference_tables), counts("references"))),
+    Migration(8, "taxonomies", (creates(tables.taxonomies), counts("taxonomies"))),
 )
 
 

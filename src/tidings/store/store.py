@@ -1,4 +1,4 @@
-"""A store: the journal, subscriptions, notifications, dead letters, the event schema and the reference tables."""
+"""A store: the journal, subscriptions, notifications, dead letters, the event schema, reference tables, taxonomies."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tidings.store.notifications import Notifications
 from tidings.store.references import References
 from tidings.store.schemas import Schemas
 from tidings.store.subscriptions import Subscriptions
+from tidings.store.taxonomies import Taxonomies
 
 
 class Store:
@@ -26,6 +27,7 @@ class Store:
         self.dead_letters = DeadLetters(database)
         self.schemas = Schemas(database)
         self.references = References(database)
+        self.taxonomies = Taxonomies(database)
 
     def close(self) -> None:
         self.database.close()

@@ -173,3 +173,12 @@ reference_tables = Table(
     Column("fields", Text, nullable=False),
     Column("version", Whole, nullable=False),
 )
+
+taxonomies = Table(
+    "taxonomies",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("media_type", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("version", Whole, nullable=False),
+)

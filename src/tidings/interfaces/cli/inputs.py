@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tidings.errors import InputError
+from tidings.publications.rdf_media_types import graph_media_type_of
 
 LINES = (".jsonl", ".ndjson")
 COMPRESSED = tuple(f"{ending}.gz" for ending in LINES)
 """As for the jobs on Spark, whose modules are too heavy to be asked here."""
 JSON, XML = "application/json", "application/xml"
 MEDIA_TYPES = {".json": JSON, ".xml": XML}
-ACCEPTED = "a JSON object, an XML document, a .json, .xml or .jsonl file (.ndjson, .jsonl.gz), or - for standard input"
+ACCEPTED = (
+    "a JSON object, an XML document, a .json, .xml or .jsonl file (.ndjson, .jsonl.gz), a graph (.ttl, .nt, .rdf, "
+    ".jsonld, .trig, .nq), a feed (.rss, .atom, .jsonfeed), or - for standard input"
+)
 CHUNK = 1 << 20
 LONGEST_LINE = 64 << 20
 """A line longer than this is refused before it fills the memory."""
@@ -41,9 +45,10 @@ def one(what: str) -> tuple[bytes, str]:
     if what.lstrip()[:1] in ("{", "[", '"', "<"):
         return what.encode("utf-8", "surrogateescape"), XML if what.lstrip()[:1] == "<" else JSON
     path = _file(what)
-    if path.suffix.lower() not in MEDIA_TYPES:
+    media_type = MEDIA_TYPES.get(path.suffix.lower()) or graph_media_type_of(path.name)
+    if media_type is None:
         raise InputError(f"no idea what is in '{what}'", accepted=ACCEPTED)
-    return path.read_bytes(), MEDIA_TYPES[path.suffix.lower()]
+    return path.read_bytes(), media_type
 
 
 def batches(what: str) -> Iterator[list[Line]]:

@@ -26,6 +26,7 @@ from tidings.interfaces.cli import (
     schema,
     segments,
     subscriptions,
+    taxonomies,
 )
 from tidings.interfaces.cli.options import prose
 
@@ -96,6 +97,7 @@ for panel, command in COMMANDS:
     app.command(help=prose(command), rich_help_panel=panel)(command)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
+app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)
 
 
 def main() -> None:

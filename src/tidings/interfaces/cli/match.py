@@ -31,7 +31,7 @@ def match(
         str, typer.Option(metavar="FILE", help="A JSON object a line: id, subscriber, language, text.")
     ],
     publications: Annotated[
-        str, typer.Option(metavar="PATH", help="A file or a folder of events and XML documents.")
+        str, typer.Option(metavar="PATH", help="A file or a folder of events, XML documents and graphs.")
     ],
     out: Annotated[
         str, typer.Option(metavar="FOLDER", help="The result: Parquet with publication and subscription.")
@@ -52,6 +52,12 @@ def match(
         Path | None,
         typer.Option(
             metavar="FILE", help="Join publications with the reference tables in this YAML file first."
+        ),
+    ] = None,
+    taxonomy: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="A taxonomy for subscriptions to graphs, as RDFS; may be repeated."
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over a result that is there.")] = False,
@@ -88,7 +94,7 @@ def match(
     master: Master = None,
     as_json: AsJson = False,
 ) -> None:
-    """Match a file of subscriptions against files of events and documents, on Spark, without a store.
+    """Match a file of subscriptions against files of events, documents and graphs, on Spark, without a store.
 
     Exit code 3 if some subscriptions or publications were refused; the rest is done.
 
@@ -105,7 +111,9 @@ def match(
     check_master(master)
     checked = _schema(schema or ())
     tables = _references(references)
-    request = batch.Request(subscriptions, publications, out, rejects, id, checked, force, segments, tables)
+    request = batch.Request(
+        subscriptions, publications, out, rejects, id, checked, force, segments, tables, tuple(taxonomy or ())
+    )
     _refuse_early(request)
     choice = engine_choice.asked_for(request, engine, plan, unroll)
     if not as_json and choice.is_news:

@@ -115,6 +115,9 @@ def because(reasons: Iterable[Reason]) -> str:
 
 def _because(reason: Reason) -> str:
     """`price < 200` and 180 read as `price 180 < 200`; what has no value reads as it was written."""
+    if reason.predicate.startswith("?"):  # what is asked of a graph's variable
+        name, _, asked = reason.predicate.partition(" ")
+        return f"{name} {show(reason.value) if reason.value is not None else ''} {asked}"
     path = _SPELLED_PATH.match(reason.predicate)
     if reason.value is None or path is None:
         return reason.predicate
@@ -131,8 +134,19 @@ def notification(found: Notification, as_json: bool) -> None:
         (f"#{found.sequence}", "bold cyan"),
         (found.subscription, "dim"),
         (found.publication, "dim"),
+        *((bound(found.bindings), "green") for _ in range(found.bindings is not None)),
         because(found.because),
     )
+
+
+def bound(bindings: dict[str, Any] | None) -> str:
+    """The first binding of a graph's variables, and how many more there are."""
+    rows = bindings["results"]["bindings"] if bindings else []
+    if not bindings or not rows:
+        return ""
+    first = ", ".join(f"?{name} = {value['value']}" for name, value in rows[0].items())
+    more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+    return f"{first}{more}"
 
 
 def notification_record(found: Notification) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`publish`: put events and documents into the journal."""
+"""`publish`: put events, documents and graphs into the journal."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tidings.errors import InputError
 from tidings.interfaces.cli import inputs, output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
 from tidings.model import Reject
+from tidings.publications.rdf_parts import N_TRIPLES, SEVERAL, parts_of
 
 if TYPE_CHECKING:
     from tidings.service import Tidings
@@ -24,8 +25,9 @@ def publish(
         str,
         typer.Argument(
             metavar="TEXT|FILE|-",
-            help="A JSON object or an XML document; a .json or .xml file with one; a .jsonl file (.ndjson, .jsonl.gz) "
-            "or standard input with an event a line.",
+            help="A JSON object or an XML document; a .json or .xml file with one; a graph (.ttl, .nt, .rdf, .jsonld); "
+            "several graphs (.trig, .nq) or the items of a feed (.rss, .atom, .jsonfeed); a .jsonl file (.ndjson, "
+            ".jsonl.gz) or standard input with an event a line.",
         ),
     ],
     id: Annotated[
@@ -38,16 +40,17 @@ def publish(
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """Publish events and documents. What is answered with a position is durable.
+    """Publish events, documents and graphs. What is answered with a position is durable.
 
-    An event is a JSON object or a CloudEvent, a document is XML. An event that contradicts the schema or a document
-    that is not well-formed is refused (exit code 2); of several, the good ones are published and the others listed
-    (exit code 3).
+    An event is a JSON object or a CloudEvent, a document is XML, a graph is RDF. An event that contradicts the schema
+    or a document that is not well-formed is refused (exit code 2); of several, the good ones are published and the
+    others listed (exit code 3).
 
     [dim]Examples[/]
       tidings publish '{"title": "cuckoo clock", "price": 180}'
       tidings publish sold.json --id lot-4711
       tidings publish quote.xml
+      tidings publish page.ttl
       tidings publish events.jsonl --id-field lot
       tail -f auctions.log | tidings publish -
     """
@@ -62,7 +65,19 @@ def _one(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_j
     if id_field is not None:
         raise InputError("--id-field is for events given line by line", hint="give this one's id with --id")
     body, media_type = inputs.one(what)
-    placed = tidings.publish(body, id, media_type)
+    if media_type in SEVERAL:
+        _parts(tidings, body, media_type, id, as_json)
+    else:
+        _tell_one(tidings.publish(body, id, media_type), as_json)
+
+
+def _parts(tidings: Tidings, body: bytes, media_type: str, id: str | None, as_json: bool) -> None:
+    """The graphs of a file, or the items of a feed, each a publication of its own; their ids are numbered."""
+    for number, part in enumerate(parts_of(body, media_type), start=1):
+        _tell_one(tidings.publish(part, f"{id}-{number}" if id else None, N_TRIPLES), as_json)
+
+
+def _tell_one(placed: Appended, as_json: bool) -> None:
     if as_json:
         output.json_line(asdict(placed))
     else:

@@ -30,7 +30,9 @@ def subscribe(
     subscriber: Subscriber,
     language: Annotated[
         str,
-        typer.Option(help="The language TEXT is written in: predicates for events, xpath for XML documents."),
+        typer.Option(
+            help="The language TEXT is written in: predicates for events, xpath for XML documents, gql for graphs."
+        ),
     ] = "predicates",
     id: Annotated[
         str | None, typer.Option("--id", help="An id of your own; one is made when none is given.")
@@ -51,7 +53,7 @@ def subscribe(
     """Ask to be told about publications.
 
     A subscription to events is made of predicates joined by and, or, not and parentheses; one to XML documents is an
-    XPath. It counts from the stream's next batch on.
+    XPath; one to graphs is a pattern in GQL, or in SPARQL. It counts from the stream's next batch on.
 
     [dim]Examples[/]
       tidings subscribe --as ana "price < 200 and period = 'XVI'"
@@ -60,6 +62,7 @@ def subscribe(
       tidings subscribe --as di "exists reserve and sold.at >= 2024-05-01"
       tidings subscribe --as ed "material = 'oak'" --within "10 minutes"
       tidings subscribe --as fy --language xpath '//stock\\[symbol = "YHOO" and price > 50]'
+      tidings subscribe --as gu --language gql 'SELECT ?page WHERE (?page, dc:subject, ?s) AND ?s contains "clock"'
     """
     with open_tidings(home, store) as tidings, _hint_to_quote(text):
         made = tidings.subscribe(subscriber, text[0], language, id, within)

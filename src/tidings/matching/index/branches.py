@@ -1,4 +1,4 @@
-"""The branch check of a segment: of pairs with clauses, those that hold, with their subscriptions."""
+"""What a segment's clauses ask beside their tests: of pairs with clauses, those that hold, with their subscriptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Atoms
+from tidings.atoms import Atoms, Of
+from tidings.compiler.graph_words import COUNT_MASK, VARIABLES_SHIFT
+from tidings.kernels import graphs as graph_kernel
 from tidings.kernels import twigs as kernel
 from tidings.kernels.xpath_numbers import read_numbers
 from tidings.matching.index.paths import Names
@@ -15,11 +17,13 @@ from tidings.xpath_numbers import xpath_number
 
 Doubles = npt.NDArray[np.float64]
 Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+Documents = tuple[kernel.Nodes, kernel.Work]
+Graphs = tuple[graph_kernel.Graphs, graph_kernel.Work]
 
 
 def numbers_of(atoms: Atoms) -> Doubles:
-    """The number that each text of documents names, NaN for none; of events, the doubles among their payloads."""
-    if not atoms.are_documents:
+    """The number that each text of documents names, NaN for none; of others, the doubles among their payloads."""
+    if atoms.about is not Of.DOCUMENT:
         return atoms.payload.view(np.float64)
     numbers, unsure = np.empty(len(atoms.path)), np.empty(len(atoms.path), np.int64)
     count = read_numbers(atoms.text, atoms.payload, atoms.length, numbers, unsure)
@@ -35,51 +39,80 @@ class Branches:
     def __init__(self, twigs: kernel.Twigs) -> None:
         self._twigs = twigs
 
-    def about(self, documents: bool) -> bool:
-        """Whether some clause is about documents, or about events."""
-        return self._kinds[documents]
+    def about(self, of: Of) -> bool:
+        """Whether some clause is about such publications."""
+        return of in self._of
 
     @cached_property
-    def _kinds(self) -> tuple[bool, bool]:
-        document = self._twigs.document
-        return not len(document) or not document.all(), bool(document.any())
+    def _of(self) -> frozenset[int]:
+        return frozenset(np.unique(self._twigs.of).tolist() if len(self._twigs.of) else [Of.EVENT])
 
     @property
     def is_needed(self) -> bool:
-        return len(self._twigs.document) > 0
+        return len(self._twigs.of) > 0
 
     @cached_property
     def _several(self) -> int:
         return int(self._twigs.several.max(initial=-1)) + 1
 
-    @cached_property
-    def _longest(self) -> int:
-        """So many nodes a twig has at most: each has two words."""
-        return int(np.diff(self._twigs.start).max(initial=0)) // 2 + 1
-
-    def prepare(self, atoms: Atoms, numbers: Doubles, names: Names) -> tuple[kernel.Nodes, kernel.Work]:
+    def prepare(self, atoms: Atoms, numbers: Doubles, names: Names) -> Documents | Graphs:
         """What checking the pairs of a batch reads and writes."""
-        documents = atoms.are_documents
+        return self._graphs(atoms) if atoms.about is Of.GRAPH else self._documents(atoms, numbers, names)
+
+    def check(self, prepared: Documents | Graphs, pairs: Pairs, of: Of) -> Pairs:
+        """The pairs that hold, clauses replaced by their subscriptions."""
+        publication, clause = pairs
+        check = graph_kernel.check if of is Of.GRAPH else kernel.check
+        kept = check(self._twigs, *prepared, publication, clause, len(clause), int(of))
+        return publication[:kept], clause[:kept]
+
+    def _documents(self, atoms: Atoms, numbers: Doubles, names: Names) -> Documents:
         nodes = kernel.Nodes(
             atoms.starts, atoms.path, atoms.parent, atoms.payload, atoms.length, atoms.text, *names,
             np.full(len(atoms.parent), kernel.NOT_SOUGHT, np.int32), numbers,
         )  # fmt: skip
-        width = int(np.diff(atoms.starts).max(initial=0)) + 1 if documents else 1
+        width = int(np.diff(atoms.starts).max(initial=0)) + 1 if atoms.about is Of.DOCUMENT else 1
+        longest = self._longest
         work = kernel.Work(
             document=np.array([-1, 0]),
             head=np.empty(len(self._twigs.space) + kernel.KINDS, np.int32),
             next=np.empty(width, np.int32),
             other=np.empty(width, np.int32),
-            place=np.empty(self._longest, np.int64),
-            state=np.empty(self._longest * width, np.int32),
+            place=np.empty(longest, np.int64),
+            state=np.empty(longest * width, np.int32),
             mark=np.empty(width, np.int32),
             tick=np.zeros(width, np.int64),
             seen=np.full(self._several, -1, np.int64),
         )
         return nodes, work
 
-    def check(self, prepared: tuple[kernel.Nodes, kernel.Work], pairs: Pairs, documents: bool) -> Pairs:
-        """The pairs that hold, clauses replaced by their subscriptions."""
-        publication, clause = pairs
-        kept = kernel.check(self._twigs, *prepared, publication, clause, len(clause), documents)
-        return publication[:kept], clause[:kept]
+    @cached_property
+    def _longest(self) -> int:
+        """So many nodes a twig has at most: each has two words."""
+        lengths = np.diff(self._twigs.start)[self._twigs.of == Of.DOCUMENT]
+        return int(lengths.max(initial=0)) // 2 + 1
+
+    def _graphs(self, atoms: Atoms) -> Graphs:
+        edges = atoms.edges
+        assert edges is not None
+        known = np.empty(len(edges.text), np.int32)
+        graphs = graph_kernel.Graphs(*edges, atoms.text, known)
+        graph_kernel.know(self._twigs, graphs)
+        most_edges, most_variables = self._largest
+        work = graph_kernel.Work(
+            graph=np.array([-1]),
+            head=np.full(max(1, int(self._twigs.strings.count[0])), graph_kernel.NONE, np.int32),
+            next=np.empty(int(np.diff(edges.starts).max(initial=0)) + 1, np.int32),
+            binding=np.empty(most_variables + 1, np.int32),
+            at=np.empty(most_edges + 1, np.int64),
+            fresh=np.empty(3 * most_edges + 3, np.int32),
+            seen=np.full(self._several, -1, np.int64),
+        )
+        return graphs, work
+
+    @cached_property
+    def _largest(self) -> tuple[int, int]:
+        """The most edges and the most variables that a pattern has."""
+        starts = self._twigs.start[:-1][(self._twigs.of == Of.GRAPH) & (np.diff(self._twigs.start) > 0)]
+        sizes = self._twigs.word[starts + 1].astype(np.int64)
+        return int((sizes & COUNT_MASK).max(initial=0)), int((sizes >> VARIABLES_SHIFT).max(initial=0))

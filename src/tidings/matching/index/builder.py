@@ -65,7 +65,7 @@ def build(compiled: Compiled) -> Built:
     clauses, twigs = lay_out(spread_members(lower(hidden.compiled, constants)), hidden)
     codecs = build_codecs(list(constants.columns.values()), {d.name: d for d in compiled.domains})
     chosen = choose(clauses, [is_derived(column) for column in columns])
-    count = len(clauses) if len(twigs.document) else compiled.subscriptions.num_rows
+    count = len(clauses) if len(twigs.of) else compiled.subscriptions.num_rows
     clusters, tiles = _laid_out(clauses, chosen, len(columns), count)
     return Built(columns, codecs, clusters, tiles, twigs, hidden.patterns, clauses, tuple(chosen))
 

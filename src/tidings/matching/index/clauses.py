@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.atoms import Aspect, Column
+from tidings.atoms import Aspect, Column, Of
 from tidings.compiler.blocks import twigs_of
 from tidings.compiler.plan import (
     ClauseBlock,
@@ -145,7 +145,7 @@ def _joined(arrays: Sequence[Array], dtype: Any) -> Array:
 def _plain(test: TestShape) -> list[Any]:
     column = test.column
     return [
-        *(column.path, column.aspect, column.domain, column.pattern),
+        *(column.path, column.aspect, column.domain, column.of),
         *(test.relation, test.kind, test.negated),
     ]
 
@@ -178,9 +178,9 @@ def read_clauses(folder: Path) -> Stored:
 
 
 def _test(
-    path: str, aspect: int, domain: str, pattern: bool, relation: int, kind: int | None, negated: bool
+    path: str, aspect: int, domain: str, of: int, relation: int, kind: int | None, negated: bool
 ) -> TestShape:
-    column = Column(path, Aspect(aspect), domain, pattern)
+    column = Column(path, Aspect(aspect), domain, Of(of))
     return TestShape(column, Relation(relation), None if kind is None else Kind(kind), negated)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Aspect, Column
+from tidings.atoms import Aspect, Column, Of
 from tidings.compiler.blocks import join_operands, take_operands, twigs_of
 from tidings.compiler.linear import ANYWHERE
 from tidings.compiler.plan import ClauseBlock, Compiled, Loose, LooseTest, Operands, Relation, TestShape
@@ -63,8 +63,12 @@ def _anywhere(compiled: Compiled, hidden: Sequence[str]) -> tuple[str, ...]:
 def _uses(compiled: Compiled) -> Iterable[tuple[TestShape, int]]:
     """Every test of documents and how many clauses have it."""
     for block in compiled.blocks:
-        yield from ((test, len(block.rows)) for test in block.shape if test.column.pattern)
-    yield from ((test.shape, len(test.clauses)) for test in compiled.loose.tests if test.shape.column.pattern)
+        yield from ((test, len(block.rows)) for test in block.shape if test.column.of is Of.DOCUMENT)
+    yield from (
+        (test.shape, len(test.clauses))
+        for test in compiled.loose.tests
+        if test.shape.column.of is Of.DOCUMENT
+    )
 
 
 def _rare(compiled: Compiled) -> frozenset[str]:
@@ -88,13 +92,13 @@ def _is_key(test: TestShape) -> bool:
 
 def _elsewhere(test: TestShape) -> TestShape:
     """The same test, of values anywhere."""
-    return replace(test, column=Column(ANYWHERE, test.column.aspect, pattern=True))
+    return replace(test, column=Column(ANYWHERE, test.column.aspect, of=Of.DOCUMENT))
 
 
 def _hide_in_block(block: ClauseBlock, rare: frozenset[str], unsaid: Flags) -> ClauseBlock:
     """All clauses of a block have the same tests. One that would have none left keeps its first."""
     tests = list(zip(block.shape, block.operands, strict=True))
-    is_rare = [test.column.pattern and test.column.path in rare for test, _ in tests]
+    is_rare = [test.column.of is Of.DOCUMENT and test.column.path in rare for test, _ in tests]
     if not any(is_rare):
         return block
     unsaid[block.twigs] = True
@@ -119,7 +123,7 @@ def _hide_in_loose(loose: Loose, rare: frozenset[str], unsaid: Flags) -> Loose:
     keys: dict[Aspect, list[LooseTest]] = {}
     dropped: list[LooseTest] = []
     for test in loose.tests:
-        if not (test.shape.column.pattern and test.shape.column.path in rare):
+        if not (test.shape.column.of is Of.DOCUMENT and test.shape.column.path in rare):
             kept.append(test)
         elif _is_key(test.shape):
             keys.setdefault(test.shape.column.aspect, []).append(test)

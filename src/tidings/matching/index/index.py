@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from tidings.atoms import Atoms, Event
+from tidings.atoms import Atoms, Event, Of
 from tidings.compiler.plan import Compiled
 from tidings.errors import SetupError
 from tidings.kernels.rows import keep_alive
@@ -105,7 +105,13 @@ class Index:
     def paths(self) -> tuple[str, ...]:
         """Every path of events that some subscription looks at: nothing else of them needs decoding."""
         columns = {column for segment, _ in self._now.opened for column in segment.columns}
-        return tuple(sorted({column.path for column in columns if not column.pattern}))
+        return tuple(sorted({column.path for column in columns if column.of is Of.EVENT}))
+
+    @property
+    def graph_paths(self) -> frozenset[str]:
+        """Every key of graphs that some subscription looks at (see `graph_keys`)."""
+        columns = {column for segment, _ in self._now.opened for column in segment.columns}
+        return frozenset(column.path for column in columns if column.of is Of.GRAPH)
 
     @property
     def ids(self) -> pa.Array:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Atoms, Column
+from tidings.atoms import Atoms, Column, Of
 from tidings.kernels import clusters
 from tidings.kernels import encode as encoding
 from tidings.kernels import match as matching
@@ -53,12 +53,12 @@ class Matcher:
     ) -> None:
         self._columns, self._codecs, self._clusters, self._tiles = columns, codecs, held, tiles
         self._branches, self._patterns = Branches(twigs), patterns
-        self._known = patterns.look_at((), False, codecs)
+        self._known = patterns.look_at((), Of.EVENT, codecs)
         self._kept: list[_Kept] = []
 
     def match(self, atoms: Atoms, numbers: Doubles) -> Pairs:
         """Pairs of publication (its place in the batch) and subscription (its row), in no particular order."""
-        if not self._branches.about(atoms.are_documents):
+        if not self._branches.about(atoms.about):
             return _NO_PAIRS
         if len(atoms.starts) <= FEW + 1:
             found = self._match_few(atoms, numbers)
@@ -67,11 +67,11 @@ class Matcher:
         return _joined(list(self._checked(atoms, numbers, self._join(self._encode(atoms, numbers)))))
 
     def _checked(self, atoms: Atoms, numbers: Doubles, parts: Iterable[Pairs]) -> Iterable[Pairs]:
-        """The pairs whose branches meet; if there are no branches in the segment, all of them."""
+        """The pairs that hold beyond their tests; if the segment asks no more than those, all of them."""
         if not self._branches.is_needed:
             return parts
         prepared = self._branches.prepare(atoms, numbers, self._known_of(atoms).names)
-        return (self._branches.check(prepared, pairs, atoms.are_documents) for pairs in parts)
+        return (self._branches.check(prepared, pairs, atoms.about) for pairs in parts)
 
     def _match_few(self, atoms: Atoms, numbers: Doubles) -> Pairs | None:
         """The pairs of a few publications; None if they are out of the ordinary."""
@@ -114,7 +114,7 @@ class Matcher:
     def _known_of(self, atoms: Atoms) -> Known:
         known = self._known
         if not _is_of(known, atoms):
-            known = self._known = self._patterns.look_at(atoms.paths, atoms.are_documents, self._codecs)
+            known = self._known = self._patterns.look_at(atoms.paths, atoms.about, self._codecs)
         return known
 
     def _encode(self, atoms: Atoms, numbers: Doubles) -> encoding.Coded:
@@ -255,7 +255,7 @@ _NO_PAIRS = np.empty(0, np.int32), np.empty(0, np.int32)
 def _is_of(known: Known, atoms: Atoms) -> bool:
     """Whether this is what is known of the paths of a batch."""
     same = known.paths is atoms.paths or known.paths == atoms.paths
-    return same and known.documents == atoms.are_documents
+    return same and known.of == atoms.about
 
 
 def _joined(parts: list[Pairs]) -> Pairs:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Aspect, Column
+from tidings.atoms import Aspect, Column, Of
 from tidings.compiler.linear import ANYWHERE
 from tidings.documents import steps_of
 from tidings.kernels.codes import DENSE_NUMBERS
@@ -31,7 +31,7 @@ class Known(NamedTuple):
     """What a segment makes of a list of paths."""
 
     paths: tuple[str, ...]
-    documents: bool
+    of: Of
     columns: Paths
     names: Names
 
@@ -48,19 +48,22 @@ class Patterns:
     ) -> None:
         self._columns, self._hidden, self._path_match = columns, frozenset(hidden), path_match
         self._numbers = {name: number for number, name in enumerate(names)}
-        self._plain, self._linear = dict[str, list[int]](), dict[str, list[int]]()
+        by_path: dict[Of, dict[str, list[int]]] = {of: {} for of in Of}
         for number, column in enumerate(columns):
-            (self._linear if column.pattern else self._plain).setdefault(column.path, []).append(number)
+            by_path[column.of].setdefault(column.path, []).append(number)
+        self._by_path, self._linear = by_path, by_path[Of.DOCUMENT]
         self._anywhere = self._linear.pop(ANYWHERE, [])
         used = (*self._linear, *(path for path in hidden if path not in self._linear))
         path_match.use(used)
         weakref.finalize(self, path_match.release, used)
 
-    def look_at(self, paths: tuple[str, ...], documents: bool, codecs: Codecs) -> Known:
+    def look_at(self, paths: tuple[str, ...], of: Of, codecs: Codecs) -> Known:
         """What the segment makes of the paths of a batch."""
-        lists = [self._of_tag_path(path) if documents else self._plain.get(path, []) for path in paths]
-        names = self._names(paths) if documents else _NO_NAMES
-        return Known(paths, documents, _paths(lists, self._columns, codecs), names)
+        if of is Of.DOCUMENT:
+            lists, names = [self._of_tag_path(path) for path in paths], self._names(paths)
+        else:
+            lists, names = [self._by_path[of].get(path, []) for path in paths], _NO_NAMES
+        return Known(paths, of, _paths(lists, self._columns, codecs), names)
 
     def _of_tag_path(self, path: str) -> list[int]:
         matching = self._path_match.matching(path)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.atoms import Aspect, Atoms, Column
+from tidings.atoms import Aspect, Atoms, Column, Of
 from tidings.compiler.plan import Compiled
 from tidings.durable import sync_all
 from tidings.kernels.clusters import Clusters
@@ -103,7 +103,7 @@ class Segment:
         arrays = map_arrays(folder / "arrays.bin")
         about = json.loads((folder / "segment.json").read_text())
         self.columns = tuple(
-            Column(entry["path"], Aspect(entry["aspect"]), entry["domain"], entry["pattern"])
+            Column(entry["path"], Aspect(entry["aspect"]), entry["domain"], Of(entry["of"]))
             for entry in about["columns"]
         )
         self._described = about["clusters"]

@@ -11,11 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidings.atoms import Of
 from tidings.compiler import plan
 from tidings.compiler.blocks import twigs_of
+from tidings.compiler.graph_words import GRAPH
 from tidings.compiler.plan import ClauseBlock, Compiled, Loose
 from tidings.documents import ANY
 from tidings.kernels import twigs as kernel
+from tidings.kernels.renumbering import mark_used, renumber
 from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.codecs import string_codec
 from tidings.matching.index.hiding import Hidden
@@ -32,15 +35,15 @@ def lay_out(clauses: Clauses, hidden: Hidden) -> tuple[Clauses, kernel.Twigs]:
     twigs = hidden.compiled.twigs
     if not len(twigs):
         return clauses, _nothing()
-    document = clauses.twig >= 0
-    checked = document & ~(twigs.exact & ~hidden.unsaid)[clauses.twig]
+    shaped = clauses.twig >= 0
+    checked = shaped & ~(twigs.exact & ~hidden.unsaid)[clauses.twig]
     lengths = np.where(checked, np.diff(twigs.starts)[clauses.twig], 0)
     words, _ = list_index(twigs.starts, clauses.twig[checked].astype(np.int64))
     star = twigs.names.index(ANY) if ANY in twigs.names else -1
     laid = kernel.Twigs(
         subscription=clauses.subscription,
         several=_several(clauses.subscription),
-        document=document.astype(np.uint8),
+        of=np.where(shaped, _of(twigs)[clauses.twig], Of.EVENT).astype(np.uint8),
         start=starts_of(lengths),
         word=twigs.words[words],
         star=np.array([star], np.int32),
@@ -48,6 +51,12 @@ def lay_out(clauses: Clauses, hidden: Hidden) -> tuple[Clauses, kernel.Twigs]:
         strings=string_codec([twigs.strings], [False], [True]),
     )
     return replace(clauses, subscription=np.arange(len(clauses), dtype=np.int32)), laid
+
+
+def _of(twigs: plan.Twigs) -> npt.NDArray[np.uint8]:
+    """By twig, what it is about. The words of a pattern of graphs begin with a mark."""
+    is_graph = twigs.words[twigs.starts[:-1]] & np.uint32(GRAPH) != 0
+    return np.where(is_graph, Of.GRAPH, Of.DOCUMENT).astype(np.uint8)
 
 
 def _nothing() -> kernel.Twigs:
@@ -109,7 +118,7 @@ class _Used:
         new_name[np.flatnonzero(self._name)] = [place[name] for name in self.names]
         new_string = np.zeros(len(self._string), np.uint32)
         new_string[np.flatnonzero(self._string)] = np.asarray(pc.index_in(self.strings, value_set=strings))
-        kernel.renumber(self.words, new_name, new_string)
+        renumber(self.words, new_name, new_string)
 
 
 def _used(source: Compiled) -> _Used:
@@ -121,7 +130,7 @@ def _used(source: Compiled) -> _Used:
     index, _ = list_index(twigs.starts, rows)
     words = twigs.words[index]  # a copy: it is renumbered
     name, string = np.zeros(len(twigs.names), np.uint8), np.zeros(len(twigs.strings), np.uint8)
-    kernel.mark_used(words, name, string)
+    mark_used(words, name, string)
     return _Used(
         (np.cumsum(kept) - 1).astype(np.int32),
         np.diff(twigs.starts)[rows],

@@ -1,0 +1,185 @@
+"""Engines for graphs: our index, paper 002's algorithms in plain Python, and one SPARQL query for each subscription."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyoxigraph as ox
+
+from benchmarks.engine import Counts, Engine
+from benchmarks.workloads.graph_patterns import GraphSubscriptions, GraphWorkload
+from tidings.compiler.blocks import loosen
+from tidings.compiler.gql import plan_of
+from tidings.compiler.gql_bulk import blocks_of
+from tidings.compiler.plan import Compiled
+from tidings.compiler.twig_words import TwigWriter
+from tidings.graphs import Graph, Term, TermKind
+from tidings.languages.gql_tree import Pattern, PatternEdge, Variable
+from tidings.matching.algorithms.graphs.protocol import GraphAlgorithm
+from tidings.matching.graphs import Explainer
+from tidings.matching.index import Index
+from tidings.publications.graph_atoms import GraphReader
+from tidings.publications.rdf_parts import n_triples
+from tidings.taxonomies import Taxonomy, taxonomy_of
+
+AT_ONCE = 100_000
+"""Patterns compiled at once: all of them as Python objects would take too much room."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """Publications, as the harness takes them."""
+
+    graphs: tuple[Graph, ...]
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def first(self, count: int) -> Published:
+        return Published(self.graphs[:count])
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """A workload of graphs, as the harness takes it."""
+
+    name: str
+    subscriptions: GraphSubscriptions
+    events: Published
+    taxonomy: Taxonomy
+
+    @classmethod
+    def of(cls, workload: GraphWorkload, name: str) -> Graphs:
+        published = Published(workload.publications)
+        return cls(name, workload.subscriptions, published, taxonomy_of(workload.taxonomy))
+
+
+class GraphIndex(Engine):
+    """Graphs taken apart already; building is compiling patterns, which are read already, and indexing them."""
+
+    name = "index"
+    role = "ours"
+
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        self._taxonomy = taxonomy
+
+    def prepare(self, subscriptions: GraphSubscriptions) -> None:
+        self._subscriptions = subscriptions
+
+    def build(self) -> None:
+        self.index, first, patterns = Index.create(), 0, self._subscriptions.patterns()
+        while some := list(islice(patterns, AT_ONCE)):
+            self.index.add(compiled(some, first))
+            first += len(some)
+        self.index.compact()
+
+    def give(self, events: Published) -> None:
+        reader = GraphReader(self.index.graph_paths, self._taxonomy)
+        self._atoms = reader.atoms(events.graphs)
+
+    def match(self) -> Counts:
+        found = self.index.match(self._atoms)
+        return np.bincount(found.publication, minlength=self._atoms.count)
+
+    def counts(self, answer: Counts) -> Counts:
+        return answer
+
+    def nbytes(self) -> int:
+        return self.index.nbytes
+
+
+def compiled(patterns: Sequence[Pattern], first: int) -> Compiled:
+    """Patterns compiled, with ids from `s<first>` on."""
+    twigs = TwigWriter()
+    kept, loose = loosen(blocks_of(enumerate(map(plan_of, patterns)), twigs))
+    ids = [f"s{number}" for number in range(first, first + len(patterns))]
+    columns = [ids, ["somebody"] * len(ids), ["gql"] * len(ids), [""] * len(ids)]
+    table = pa.table([pa.array(column) for column in columns], ["id", "subscriber", "language", "text"])
+    return Compiled(table, tuple(kept), (), (), loose, twigs.finish())
+
+
+class PlainGraphs(Engine):
+    """One of the algorithms in plain Python, graph by graph."""
+
+    def __init__(self, name: str, make: Callable[[Taxonomy], GraphAlgorithm], taxonomy: Taxonomy) -> None:
+        self.name, self._make, self._taxonomy = name, make, taxonomy
+
+    def prepare(self, subscriptions: GraphSubscriptions) -> None:
+        self._patterns = list(subscriptions.patterns())
+
+    def build(self) -> None:
+        self._algorithm = self._make(self._taxonomy)
+        for number, pattern in enumerate(self._patterns):
+            self._algorithm.add(f"s{number}", pattern)
+        gc.collect()
+        gc.freeze()  # or the collector walks through millions of objects in the middle of a match
+
+    def give(self, events: Published) -> None:
+        self._graphs = events.graphs
+
+    def match(self) -> list[int]:
+        return [len(self._algorithm.match(graph)) for graph in self._graphs]
+
+    def counts(self, answer: list[int]) -> Counts:
+        return np.array(answer, np.int64)
+
+    def close(self) -> None:
+        gc.unfreeze()
+
+
+class EachQuery(Engine):
+    """Every subscription as a SPARQL query over a store with the one publication in it."""
+
+    name = "pyoxigraph, each query in turn"
+
+    def prepare(self, subscriptions: GraphSubscriptions) -> None:
+        self._queries = [asked(pattern) for pattern in subscriptions.patterns()]
+
+    def build(self) -> None:
+        return None
+
+    def give(self, events: Published) -> None:
+        self._bodies = [n_triples(graph) for graph in events.graphs]
+
+    def match(self) -> list[int]:
+        return [self._found(body) for body in self._bodies]
+
+    def _found(self, body: bytes) -> int:
+        store = ox.Store()
+        store.load(body, format=ox.RdfFormat.N_TRIPLES)
+        return sum(1 for query in self._queries if store.query(query))
+
+    def counts(self, answer: list[int]) -> Counts:
+        return np.array(answer, np.int64)
+
+
+def asked(pattern: Pattern) -> str:
+    """A pattern without constraints as SPARQL's question whether there is a match."""
+    if pattern.constraints:
+        raise ValueError("the workload of the comparison has no constraints")
+    return f"ASK {{ {' '.join(map(_triple, pattern.edges))} }}"
+
+
+def _triple(edge: PatternEdge) -> str:
+    return " ".join(map(_end, (edge.subject, edge.property, edge.object))) + " ."
+
+
+def _end(place: Term | Variable) -> str:
+    if isinstance(place, Variable):
+        return f"?{place.name}"
+    assert place.kind is TermKind.IRI, "the workload names nodes by IRIs"
+    return f"<{place.text}>"
+
+
+def by_definition(patterns: Iterable[Pattern], graphs: Sequence[Graph], taxonomy: Taxonomy) -> Counts:
+    """How many patterns each graph matches."""
+    explainers = [Explainer(graph, taxonomy) for graph in graphs]
+    counts = np.zeros(len(graphs), np.int64)
+    for pattern in patterns:
+        counts += [bool(each.bindings(pattern, 1).bindings) for each in explainers]
+    return counts

@@ -1,0 +1,113 @@
+"""`taxonomy load`, `taxonomy list` and `taxonomy remove`: which classes stand above which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.errors import InputError
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings, prose
+
+if TYPE_CHECKING:
+    from tidings.service import LoadedTaxonomy
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Taxonomies: classes, their instances and properties, which subscriptions to graphs ask about.",
+)
+
+
+def load(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="RDFS: a .ttl, .nt, .rdf, .owl or .jsonld file.", show_default=False
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="What it is called; the file's name when none is given.", show_default=False
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="IRI", help="What relative IRIs in it are relative to.", show_default=False),
+    ] = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Load a taxonomy: rdfs:subClassOf, rdfs:subPropertyOf and the instances that rdf:type names.
+
+    It counts from the stream's next batch on, together with those loaded before; one of the same name is replaced.
+    Classes that stand above themselves are refused, with the circle.
+
+    [dim]Examples[/]
+      tidings taxonomy load academia.ttl
+      tidings taxonomy load schemas.rdf --name schemas
+    """
+    from tidings.publications.rdf_media_types import graph_media_type_of
+
+    media_type = graph_media_type_of(file.name)
+    if media_type is None:
+        raise InputError(f"no idea what is in '{file}'", accepted="a .ttl, .nt, .rdf, .owl or .jsonld file")
+    if not file.is_file():
+        raise InputError(f"no file '{file}'")
+    with open_tidings(home, store) as tidings:
+        loaded = tidings.load_taxonomy(name or file.stem, file.read_bytes(), media_type, base)
+    _show([loaded], as_json)
+
+
+def list_taxonomies(home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
+    """List the taxonomies that are loaded.
+
+    [dim]Example[/]
+      tidings taxonomy list
+    """
+    with open_tidings(home, store) as tidings:
+        found = tidings.taxonomies()
+    _show(found, as_json)
+    if not found and not as_json:
+        output.note("no taxonomies: tidings taxonomy load FILE")
+
+
+def remove(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="What the taxonomy is called.", show_default=False)
+    ],
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a taxonomy. It counts from the stream's next batch on.
+
+    [dim]Example[/]
+      tidings taxonomy remove academia
+    """
+    with open_tidings(home, store) as tidings:
+        gone = tidings.remove_taxonomy(name)
+    if not gone:
+        raise InputError(f"no taxonomy '{name}'", hint="tidings taxonomy list")
+    if as_json:
+        output.json_line({"name": name})
+    else:
+        output.line((name, "bold cyan"), "forgotten")
+
+
+def _show(found: list[LoadedTaxonomy], as_json: bool) -> None:
+    for one in found:
+        counts = {"classes": one.classes, "instances": one.instances, "properties": one.properties}
+        if as_json:
+            output.json_line({"name": one.name, **counts})
+        else:
+            told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+            output.line((one.name, "bold cyan"), told)
+
+
+app.command(help=prose(load))(load)
+app.command("list", help=prose(list_taxonomies))(list_taxonomies)
+app.command(help=prose(remove))(remove)

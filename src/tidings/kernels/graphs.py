@@ -1,0 +1,371 @@
+"""Patterns meet graphs: of the pairs that the tests let through, those whose variables can be bound.
+
+A pattern's edges are bound one after another, each to the published edges with its property; what one variable stands
+for is the same everywhere, and what is asked of it is asked when it is bound. Parts of a pattern that share no variable
+are bound one after the other and for themselves: if one cannot be, none of the others is tried again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidings.kernels.codes import find_string
+from tidings.kernels.compiled import inlined, reading
+from tidings.kernels.dtypes import F64, I32, I64, U8
+from tidings.kernels.twigs import Twigs, prefetch_twigs
+
+# As in compiler.graph_words and graph_keys; a test keeps them equal.
+GRAPH = 1 << 31
+SIZE_MASK = GRAPH - 1
+VARIABLES_SHIFT, COUNT_MASK, ASKED_SHIFT = 12, 0xFFF, 12
+HEAD, EDGE, CONSTRAINT, OPERAND = 3, 4, 2, 5
+BEGINS = 1
+(
+    EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST, CONTAINS, STARTS_WITH, IN, IS, IS_NOT,
+    AT_CLASS, NOT_AT_CLASS, AT_OR_BELOW, BELOW_CLASS, AT_OR_ABOVE, ABOVE_CLASS,
+) = range(17)  # fmt: skip
+NODE, LANGUAGE, UNKNOWN, STRING, NUMBER, BOOLEAN, MOMENT = range(7)
+AT, BELOW, ABOVE = range(3)
+
+NONE = -1
+NO, YES, UNTOLD = 0, 1, 2
+
+
+class Graphs(NamedTuple):
+    """The edges and terms of a batch (see `atoms.Edges`), the bytes of their texts, and what strings the terms are.
+
+    `known` has by term its number among the strings of the patterns, or -1.
+    """
+
+    starts: I64
+    subject: I32
+    property: I32
+    object: I32
+    term: I64
+    length: I32
+    string: I64
+    string_length: I32
+    meaning: U8
+    number: F64
+    rest: I64
+    class_start: I64
+    relation: U8
+    related: I32
+    text: U8
+    known: I32
+
+
+class Work(NamedTuple):
+    """Room for one pattern and one graph.
+
+    graph     the publication whose lists these are
+    head      by number of a string: the first edge with that property
+    next      by edge of the graph: the next with the same property
+    binding   by variable: the term it stands for, or NONE
+    at        by edge of the pattern: the edge of the graph that it is bound to
+    fresh     by edge of the pattern, three each: the variables that it bound, or NONE
+    seen      by number in `several`: the publication that matched last
+    """
+
+    graph: I64
+    head: I32
+    next: I32
+    binding: I32
+    at: I64
+    fresh: I32
+    seen: I64
+
+
+@reading
+def know(twigs: Twigs, graphs: Graphs) -> None:
+    """Look up the terms of a batch among the strings of the patterns."""
+    for term in range(len(graphs.known)):
+        graphs.known[term] = find_string(
+            twigs.strings, 0, graphs.text, graphs.term[term], np.int64(graphs.length[term])
+        )
+
+
+@reading
+def check(
+    twigs: Twigs, graphs: Graphs, work: Work, publication: Any, clause: Any, count: int, of: int
+) -> int:
+    """Of pairs with clauses, keep those that hold, each subscription once, in place of its clause; how many those are.
+
+    The pairs of a publication stand together.
+    """
+    kept = 0
+    for i in range(count):
+        prefetch_twigs(twigs, clause, i, count)
+        row, asked = publication[i], np.int64(clause[i])
+        if twigs.of[asked] != of:
+            continue
+        several = twigs.several[asked]
+        if several >= 0 and work.seen[several] == row:
+            continue
+        if twigs.start[asked] < twigs.start[asked + 1]:
+            if work.graph[0] != row:
+                _list_edges(graphs, work, np.int64(row))
+            if not _holds(twigs, graphs, work, np.int64(row), twigs.start[asked]):
+                continue
+        if several >= 0:
+            work.seen[several] = row
+        publication[kept] = row
+        clause[kept] = twigs.subscription[asked]
+        kept += 1
+    return kept
+
+
+@inlined
+def _list_edges(graphs: Graphs, work: Work, row: int) -> None:
+    """List a graph's edges by property. Those of the last graph are taken off the lists first."""
+    before = work.graph[0]
+    if before >= 0:
+        for edge in range(graphs.starts[before], graphs.starts[before + 1]):
+            number = graphs.known[graphs.property[edge]]
+            if number >= 0:
+                work.head[number] = NONE
+    first = graphs.starts[row]
+    for edge in range(graphs.starts[row + 1] - 1, first - 1, -1):
+        number = graphs.known[graphs.property[edge]]
+        if number >= 0:
+            work.next[edge - first] = work.head[number]
+            work.head[number] = edge - first
+    work.graph[0] = row
+
+
+@inlined
+def _holds(twigs: Twigs, graphs: Graphs, work: Work, row: int, begin: int) -> bool:
+    word, first, size = twigs.word, graphs.starts[row], graphs.starts[row + 1] - graphs.starts[row]
+    edges = np.int64(word[begin + 1]) & COUNT_MASK
+    for variable in range(np.int64(word[begin + 1]) >> VARIABLES_SHIFT & COUNT_MASK):
+        work.binding[variable] = NONE
+    e, part, forward = 0, 0, True
+    while e < edges:
+        at = begin + HEAD + EDGE * e
+        if forward:
+            if word[at + 3] & np.uint32(BEGINS):
+                part = e
+            d = _first(twigs, work, at, size)
+        else:
+            _unbind(work, e)
+            d = _next(twigs, work, at, work.at[e], size)
+        while d >= 0 and not _bind(twigs, graphs, work, begin, e, first + d):
+            d = _next(twigs, work, at, d, size)
+        if d >= 0:
+            work.at[e] = d
+            e += 1
+            forward = True
+        elif e == part:
+            return False
+        else:
+            e -= 1
+            forward = False
+    return True
+
+
+@inlined
+def _first(twigs: Twigs, work: Work, at: int, size: int) -> int:
+    """The first published edge that an edge of the pattern may be."""
+    property = np.int64(twigs.word[at + 1])
+    if property & 1:
+        return np.int64(work.head[property >> 1])
+    return np.int64(0 if size else NONE)
+
+
+@inlined
+def _next(twigs: Twigs, work: Work, at: int, d: int, size: int) -> int:
+    """The next one after `d`."""
+    if np.int64(twigs.word[at + 1]) & 1:
+        return np.int64(work.next[d])
+    return np.int64(d + 1 if d + 1 < size else NONE)
+
+
+@inlined
+def _bind(twigs: Twigs, graphs: Graphs, work: Work, begin: int, e: int, edge: int) -> bool:
+    """Bind an edge of the pattern to a published one, and its variables with it, if nothing speaks against it."""
+    at = begin + HEAD + EDGE * e
+    for place in range(3):
+        work.fresh[3 * e + place] = NONE
+    for place in range(3):
+        term = graphs.subject[edge]
+        if place == 1:
+            term = graphs.property[edge]
+        elif place == 2:
+            term = graphs.object[edge]
+        asked = np.int64(twigs.word[at + place])
+        good = True
+        if asked & 1:
+            good = graphs.known[term] == asked >> 1
+        elif work.binding[asked >> 1] == NONE:
+            work.binding[asked >> 1] = term
+            work.fresh[3 * e + place] = asked >> 1
+            good = _satisfies(twigs, graphs, begin, asked >> 1, np.int64(term))
+        else:
+            good = work.binding[asked >> 1] == term
+        if not good:
+            _unbind(work, e)
+            return False
+    return True
+
+
+@inlined
+def _unbind(work: Work, e: int) -> None:
+    for place in range(3 * e, 3 * e + 3):
+        if work.fresh[place] != NONE:
+            work.binding[work.fresh[place]] = NONE
+            work.fresh[place] = NONE
+
+
+@inlined
+def _satisfies(twigs: Twigs, graphs: Graphs, begin: int, variable: int, term: int) -> bool:
+    """Whether all that is asked of a variable holds of a term."""
+    word = twigs.word
+    at = begin + HEAD + EDGE * (np.int64(word[begin + 1]) & COUNT_MASK)
+    for _ in range(word[begin + 2]):
+        flags, operands = np.int64(word[at]), np.int64(word[at + 1])
+        at += CONSTRAINT
+        if flags & COUNT_MASK == variable and not _one_of(
+            twigs, graphs, flags >> ASKED_SHIFT, at, operands, term
+        ):
+            return False
+        at += OPERAND * operands
+    return True
+
+
+@inlined
+def _one_of(twigs: Twigs, graphs: Graphs, asked: int, at: int, operands: int, term: int) -> bool:
+    """Whether something that is asked holds with one of its operands; only `in` has several."""
+    for operand in range(operands):  # noqa: SIM110 - no generators in kernels
+        if _holds_with(twigs, graphs, asked, at + OPERAND * operand, term):
+            return True
+    return False
+
+
+@inlined
+def _holds_with(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
+    if asked in (EQUAL, IN):
+        return _equal(twigs, graphs, at, term) == YES
+    if asked == UNEQUAL:
+        return _equal(twigs, graphs, at, term) == NO
+    if asked == IS:
+        return graphs.known[term] == np.int64(twigs.word[at + 1])
+    if asked == IS_NOT:
+        return graphs.known[term] != np.int64(twigs.word[at + 1])
+    if asked >= AT_CLASS:
+        return _stands(twigs, graphs, asked, at, term)
+    if asked in (CONTAINS, STARTS_WITH):
+        return _reads(twigs, graphs, asked, at, term)
+    return _compares(twigs, graphs, asked, at, term)
+
+
+@inlined
+def _equal(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
+    """As `graph_values.equal` has it."""
+    one, other = np.int64(graphs.meaning[term]), np.int64(twigs.word[at])
+    if one >= NUMBER and one == other:
+        return YES if _order(twigs, graphs, at, term) == 0 else NO
+    same = other <= STRING and graphs.known[term] == np.int64(twigs.word[at + 1])
+    if same:
+        return YES
+    if one == UNKNOWN or other == UNKNOWN:
+        told = other if one == UNKNOWN else one
+        return NO if told in (NODE, LANGUAGE) else UNTOLD
+    return NO
+
+
+@inlined
+def _compares(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
+    """As `graph_values.compare` has it: values of one kind only."""
+    one, other = np.int64(graphs.meaning[term]), np.int64(twigs.word[at])
+    if one != other or one in (NODE, UNKNOWN):
+        return False
+    order = _order(twigs, graphs, at, term) if one >= NUMBER else _text_order(twigs, graphs, at, term)
+    if order == UNTOLD:
+        return False
+    if asked == LESS:
+        return order < 0
+    if asked == AT_MOST:
+        return order <= 0
+    if asked == GREATER:
+        return order > 0
+    return order >= 0
+
+
+@inlined
+def _order(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
+    """-1, 0 or 1 for a number below, at or above the operand; UNTOLD if one of them is none."""
+    word = twigs.word
+    bits = np.uint64(word[at + 2]) << np.uint64(32) | np.uint64(word[at + 1])
+    nearest = np.int64(bits).view(np.float64)
+    rest = np.int64(np.uint64(word[at + 4]) << np.uint64(32) | np.uint64(word[at + 3]))
+    value = graphs.number[term]
+    if value != value or nearest != nearest:
+        return UNTOLD
+    if value != nearest:
+        return -1 if value < nearest else 1
+    if graphs.rest[term] != rest:
+        return -1 if graphs.rest[term] < rest else 1
+    return 0
+
+
+@inlined
+def _text_order(twigs: Twigs, graphs: Graphs, at: int, term: int) -> int:
+    """The same for texts, byte by byte; those of two languages have no order."""
+    number, size = np.int64(twigs.word[at + 1]), np.int64(twigs.word[at + 2])
+    data, begin, end = twigs.strings.data, twigs.strings.offsets[number], twigs.strings.offsets[number + 1]
+    text, start, length = graphs.text, graphs.string[term], np.int64(graphs.string_length[term])
+    behind = graphs.term[term] + graphs.length[term] - (start + length)
+    if end - (begin + 1 + size) != behind:
+        return UNTOLD
+    for i in range(behind):
+        if data[begin + 1 + size + i] != text[start + length + i]:
+            return UNTOLD
+    for i in range(min(size, length)):
+        if text[start + i] != data[begin + 1 + i]:
+            return -1 if text[start + i] < data[begin + 1 + i] else 1
+    if length != size:
+        return -1 if length < size else 1
+    return 0
+
+
+@inlined
+def _reads(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
+    """Whether a text contains the operand, or begins with it."""
+    meaning = graphs.meaning[term]
+    if meaning != STRING and meaning != LANGUAGE:
+        return False
+    begin, size = twigs.strings.offsets[np.int64(twigs.word[at + 1])] + 1, np.int64(twigs.word[at + 2])
+    start, length = graphs.string[term], np.int64(graphs.string_length[term])
+    if size > length:
+        return False
+    last = 0 if asked == STARTS_WITH else length - size
+    for shift in range(last + 1):
+        i = 0
+        while i < size and twigs.strings.data[begin + i] == graphs.text[start + shift + i]:
+            i += 1
+        if i == size:
+            return True
+    return False
+
+
+@inlined
+def _stands(twigs: Twigs, graphs: Graphs, asked: int, at: int, term: int) -> bool:
+    """Whether a term stands to a class as asked."""
+    wanted, is_at, is_below, is_above = np.int64(twigs.word[at + 1]), False, False, False
+    for i in range(graphs.class_start[term], graphs.class_start[term + 1]):
+        if graphs.known[graphs.related[i]] == wanted:
+            relation = graphs.relation[i]
+            is_at = is_at or relation == AT
+            is_below = is_below or relation == BELOW
+            is_above = is_above or relation == ABOVE
+    if asked == AT_CLASS:
+        return is_at
+    if asked == NOT_AT_CLASS:
+        return not is_at
+    if asked == AT_OR_BELOW:
+        return is_at or is_below
+    if asked == BELOW_CLASS:
+        return is_below
+    return is_above or (asked == AT_OR_ABOVE and is_at)

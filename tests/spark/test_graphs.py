@@ -1,0 +1,132 @@
+"""What tasks do with graphs, beside events and documents: decode, match, explain, bind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.compiler.pipeline import compile_many
+from tidings.matching.index import Index
+from tidings.model import Subscription
+from tidings.publications.taxonomy_files import taxonomy_in, write_taxonomy
+from tidings.spark import batch_task
+from tidings.spark.chunks import ChunkList, plan
+from tidings.spark.locations import Location
+from tidings.spark.source import SCHEMA
+from tidings.spark.stages import Job, stage
+
+TURTLE, XML, JSON = "text/turtle", "application/xml", "application/json"
+PREFIX = "PREFIX ex: <http://example.org/> "
+WISHES = [
+    Subscription("event", "ana", "predicates", "price > 50"),
+    Subscription("path", "ana", "xpath", "//price > 50"),
+    Subscription("recent", "ana", "gql", "SELECT ?page WHERE (?page, dc:date, ?d) AND ?d >= 2004"),
+    Subscription(
+        "class", "bo", "gql", PREFIX + "SELECT * WHERE (?page, dc:subject, ?s) AND ?s <= ex:Academia"
+    ),
+]
+TAXONOMY = b"""@prefix ex: <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+ex:Lab rdfs:subClassOf ex:Academia . ex:topss a ex:Lab ."""
+DC = "http://purl.org/dc/elements/1.1/"
+PAGE = f"<http://example.org/{{0}}> <{DC}date> {{1}} ; <{DC}subject> <http://example.org/{{2}}> ."
+
+
+def told(
+    folder: Path, publications: list[tuple[str, bytes]], taxonomy: bytes = TAXONOMY
+) -> tuple[list[Any], list[Any]]:
+    """What a task tells of publications, and what it buries."""
+    index = Index.create(folder / "segments")
+    for wish in WISHES:
+        index.add(compile_many([wish]))
+    rows = [
+        (position, f"p{position}", f"p{position}", media_type, body, None)
+        for position, (media_type, body) in enumerate(publications, start=1)
+    ]
+    arrays = [
+        pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)
+    ]
+    written = write_taxonomy(folder / "taxonomies", taxonomy_in(taxonomy, TURTLE))
+    job = Job(str(index.folder), index.version, None, "id", str(folder), True, taxonomy=written)
+    [report] = stage(job)([pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)])
+    said = json.loads(report["report"][0].as_py())
+    return tuple(  # type: ignore[return-value]
+        pa.ipc.open_stream(pa.OSFile(said[name])).read_all().to_pylist() if said[name] else []
+        for name in ("found_file", "dead_file")
+    )
+
+
+def test_publications_of_all_kinds_are_told_of_in_their_order(tmp_path: Path) -> None:
+    found, dead = told(
+        tmp_path,
+        [
+            (TURTLE, PAGE.format("one", 2005, "topss").encode()),
+            (JSON, b'{"price": 60}'),
+            (XML, b"<lot><price>70</price></lot>"),
+            (TURTLE, PAGE.format("two", 2003, "Academia").encode()),
+            ("application/n-triples", b"<urn:a> <urn:b> <urn:c> .\n"),
+        ],
+    )
+    assert dead == []
+    assert sorted((row["publication"], row["subscription"]) for row in found) == [
+        ("p1", "class"), ("p1", "recent"), ("p2", "event"), ("p3", "path"), ("p4", "class"),
+    ]  # fmt: skip
+    assert [row["publication"] for row in found] == sorted(row["publication"] for row in found)
+
+
+def test_reasons_and_bindings(tmp_path: Path) -> None:
+    found, _ = told(tmp_path, [(TURTLE, PAGE.format("one", 2005, "topss").encode())])
+    recent = next(row for row in found if row["subscription"] == "recent")
+    assert json.loads(recent["bindings"]) == {
+        "head": {"vars": ["page"]},
+        "results": {"bindings": [{"page": {"type": "uri", "value": "http://example.org/one"}}]},
+    }
+    reasons = json.loads(recent["because"])
+    assert [reason[0] for reason in reasons] == ["(?page, dc:date, ?d)", "?d >= 2004"]
+    assert reasons[1][1:] == [2005, "http://example.org/one"]
+
+
+def test_without_the_taxonomy_nothing_is_below(tmp_path: Path) -> None:
+    found, _ = told(tmp_path, [(TURTLE, PAGE.format("one", 2005, "topss").encode())], b"")
+    assert [row["subscription"] for row in found] == ["recent"]
+
+
+def test_a_bad_graph_is_a_dead_letter_and_spoils_nothing(tmp_path: Path) -> None:
+    bomb = b'<!DOCTYPE a [<!ENTITY x "ha">]><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">&x;</rdf:RDF>'
+    found, dead = told(
+        tmp_path,
+        [
+            (TURTLE, b"<urn:a> <urn:b> ."),
+            ("application/rdf+xml", bomb),
+            ("application/rss+xml", b"<rss/>"),
+            (TURTLE, PAGE.format("one", 2005, "x").encode()),
+        ],
+    )
+    assert [row["publication"] for row in found] == ["p4"]
+    assert sorted(row["publication"] for row in dead) == ["p1", "p2", "p3"]
+
+
+def test_files_of_a_batch_job(tmp_path: Path) -> None:
+    index = Index.create(tmp_path / "segments")
+    index.add(compile_many(WISHES))
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "one.ttl").write_text(PAGE.format("one", 2005, "topss"))
+    (pages / "two.nt").write_text('<urn:a> <http://purl.org/dc/elements/1.1/date> "2005" .\n')
+    (pages / "lots.jsonl").write_text('{"id": "lot", "price": 60}\n')
+    taxonomy = write_taxonomy(tmp_path / "taxonomies", taxonomy_in(TAXONOMY, TURTLE))
+    place, out = Location.of(pages), Location.of(tmp_path)
+    job = batch_task.Job(
+        place.uri, out.uri, ChunkList("", ()), str(index.folder), index.version, "id", None, (), taxonomy
+    )
+    reports = [batch_task.match_chunk(job, number, chunk) for number, chunk in enumerate(plan(pages))]
+    rows = [
+        (row["publication"], row["subscription"])
+        for report in reports
+        if report.matches_file
+        for row in pq.read_table(tmp_path / report.matches_file).to_pylist()
+    ]
+    assert sorted(rows) == [("lot", "event"), ("one.ttl", "class"), ("one.ttl", "recent")]
