@@ -18,7 +18,7 @@ from tidings.graphs import XSD, Edge, Graph, Term, blank, iri, literal
 from tidings.kernels import graphs as kernel
 from tidings.languages.gql import parse, show
 from tidings.languages.gql_tree import Pattern
-from tidings.matching.graphs import matches
+from tidings.matching.graphs import explain, matches
 from tidings.matching.index import Index
 from tidings.model import Subscription
 from tidings.publications.graph_atoms import GraphReader
@@ -202,3 +202,16 @@ def test_terms_are_written_apart() -> None:
         literal(f'a"^^<{XSD}token>'), iri("a"), blank("a"), literal("<a>"), literal("_:a"),
     ]  # fmt: skip
     assert len({written(each) for each in terms}) == len(terms)
+
+
+def test_what_cannot_be_decided_in_time_counts_as_matched() -> None:
+    """Six groups of eight, everybody knows all of the other groups: no seven know each other, but who wants to see that
+    tries hundreds of millions of times. Whoever explains the match says that it was not decided.
+    """
+    names = "abcdefg"
+    pattern = parse(PREFIX + " ".join(f"(?{a}, ex:knows, ?{b})" for a in names for b in names if a < b))
+    people = [(group, term(f"n{group}.{number}")) for group in range(6) for number in range(8)]
+    edges = [(one, "knows", other) for a, one in people for b, other in people if a != b]
+    published = graph(*edges)
+    assert found(indexed([pattern]), [published, graph(edges[0])]) == {(0, "0")}
+    assert [reason.value for reason in explain(pattern, published)] == [None]

@@ -1,8 +1,12 @@
 """Patterns meet graphs: of the pairs that the tests let through, those whose variables can be bound.
 
-A pattern's edges are bound one after another, each to the published edges with its property; what one variable stands
-for is the same everywhere, and what is asked of it is asked when it is bound. Parts of a pattern that share no variable
-are bound one after the other and for themselves: if one cannot be, none of the others is tried again.
+A pattern's edges are bound one after another, each to the published edges from its subject, to its object, or with its
+property, whichever is known by then; what one variable stands for is the same everywhere, and what is asked of it is
+asked when it is bound. Parts of a pattern that share no variable are bound one after the other and for themselves: if
+one cannot be, none of the others is tried again.
+
+Finding a shape in a graph can take longer than anybody waits for. A pair that is not decided after MOST_STEPS counts as
+one that holds: who explains it decides then.
 """
 
 from __future__ import annotations
@@ -28,8 +32,13 @@ BEGINS = 1
 ) = range(17)  # fmt: skip
 NODE, LANGUAGE, UNKNOWN, STRING, NUMBER, BOOLEAN, MOMENT = range(7)
 AT, BELOW, ABOVE = range(3)
+SUBJECT, PROPERTY, OBJECT, ALL = range(4)
+PLACES = 3
 
 NONE = -1
+MOST_STEPS = 5_000_000
+"""Edges that are looked at for one pair: some tens of milliseconds."""
+
 NO, YES, UNTOLD = 0, 1, 2
 
 
@@ -61,8 +70,10 @@ class Work(NamedTuple):
     """Room for one pattern and one graph.
 
     graph     the publication whose lists these are
-    head      by number of a string: the first edge with that property
-    next      by edge of the graph: the next with the same property
+    term      by number of a string: the term of the graph that it is, or NONE
+    head      by term of the batch, three each: the first edge from it, with it, to it
+    next      by edge of the graph, three each: the next from the same subject, with the same property, to the same
+              object
     binding   by variable: the term it stands for, or NONE
     at        by edge of the pattern: the edge of the graph that it is bound to
     fresh     by edge of the pattern, three each: the variables that it bound, or NONE
@@ -70,6 +81,7 @@ class Work(NamedTuple):
     """
 
     graph: I64
+    term: I32
     head: I32
     next: I32
     binding: I32
@@ -118,41 +130,59 @@ def check(
 
 
 @inlined
+def _end(graphs: Graphs, edge: int, place: int) -> int:
+    """Subject, property or object of an edge."""
+    if place == SUBJECT:
+        return np.int64(graphs.subject[edge])
+    if place == PROPERTY:
+        return np.int64(graphs.property[edge])
+    return np.int64(graphs.object[edge])
+
+
+@inlined
 def _list_edges(graphs: Graphs, work: Work, row: int) -> None:
-    """List a graph's edges by property. Those of the last graph are taken off the lists first."""
+    """List a graph's edges by each of their ends. What is there of the last graph goes first."""
     before = work.graph[0]
     if before >= 0:
         for edge in range(graphs.starts[before], graphs.starts[before + 1]):
-            number = graphs.known[graphs.property[edge]]
-            if number >= 0:
-                work.head[number] = NONE
+            for place in range(PLACES):
+                term = _end(graphs, edge, place)
+                work.head[PLACES * term + place] = NONE
+                if graphs.known[term] >= 0:
+                    work.term[graphs.known[term]] = NONE
     first = graphs.starts[row]
     for edge in range(graphs.starts[row + 1] - 1, first - 1, -1):
-        number = graphs.known[graphs.property[edge]]
-        if number >= 0:
-            work.next[edge - first] = work.head[number]
-            work.head[number] = edge - first
+        for place in range(PLACES):
+            term = _end(graphs, edge, place)
+            work.next[PLACES * (edge - first) + place] = work.head[PLACES * term + place]
+            work.head[PLACES * term + place] = edge - first
+            if graphs.known[term] >= 0:
+                work.term[graphs.known[term]] = term
     work.graph[0] = row
 
 
 @inlined
 def _holds(twigs: Twigs, graphs: Graphs, work: Work, row: int, begin: int) -> bool:
     word, first, size = twigs.word, graphs.starts[row], graphs.starts[row + 1] - graphs.starts[row]
-    edges = np.int64(word[begin + 1]) & COUNT_MASK
+    edges, steps = np.int64(word[begin + 1]) & COUNT_MASK, 0
     for variable in range(np.int64(word[begin + 1]) >> VARIABLES_SHIFT & COUNT_MASK):
         work.binding[variable] = NONE
     e, part, forward = 0, 0, True
     while e < edges:
         at = begin + HEAD + EDGE * e
         if forward:
-            if word[at + 3] & np.uint32(BEGINS):
+            if word[at + PLACES] & np.uint32(BEGINS):
                 part = e
-            d = _first(twigs, work, at, size)
         else:
             _unbind(work, e)
-            d = _next(twigs, work, at, work.at[e], size)
+        place, term = _way(twigs, work, at)
+        d = _first(work, place, term, size) if forward else _next(work, place, work.at[e], size)
         while d >= 0 and not _bind(twigs, graphs, work, begin, e, first + d):
-            d = _next(twigs, work, at, d, size)
+            d = _next(work, place, d, size)
+            steps += 1
+        steps += 1
+        if steps > MOST_STEPS:
+            return True
         if d >= 0:
             work.at[e] = d
             e += 1
@@ -166,42 +196,53 @@ def _holds(twigs: Twigs, graphs: Graphs, work: Work, row: int, begin: int) -> bo
 
 
 @inlined
-def _first(twigs: Twigs, work: Work, at: int, size: int) -> int:
-    """The first published edge that an edge of the pattern may be."""
-    property = np.int64(twigs.word[at + 1])
-    if property & 1:
-        return np.int64(work.head[property >> 1])
-    return np.int64(0 if size else NONE)
+def _way(twigs: Twigs, work: Work, at: int) -> Any:
+    """Through which end the edges are looked at that an edge of the pattern may be, and its term; ALL for all edges.
+
+    Subjects and objects have few edges each; a property may have nearly all of them. A term that the graph does not
+    have is NONE.
+    """
+    for place in (SUBJECT, OBJECT, PROPERTY):
+        asked = np.int64(twigs.word[at + place])
+        if asked & 1:
+            return place, np.int64(work.term[asked >> 1])
+        if work.binding[asked >> 1] != NONE:
+            return place, np.int64(work.binding[asked >> 1])
+    return ALL, np.int64(NONE)
 
 
 @inlined
-def _next(twigs: Twigs, work: Work, at: int, d: int, size: int) -> int:
+def _first(work: Work, place: int, term: int, size: int) -> int:
+    """The first published edge on a way."""
+    if place == ALL:
+        return np.int64(0 if size else NONE)
+    return np.int64(NONE) if term == NONE else np.int64(work.head[PLACES * term + place])
+
+
+@inlined
+def _next(work: Work, place: int, d: int, size: int) -> int:
     """The next one after `d`."""
-    if np.int64(twigs.word[at + 1]) & 1:
-        return np.int64(work.next[d])
-    return np.int64(d + 1 if d + 1 < size else NONE)
+    if place == ALL:
+        return np.int64(d + 1 if d + 1 < size else NONE)
+    return np.int64(work.next[PLACES * d + place])
 
 
 @inlined
 def _bind(twigs: Twigs, graphs: Graphs, work: Work, begin: int, e: int, edge: int) -> bool:
     """Bind an edge of the pattern to a published one, and its variables with it, if nothing speaks against it."""
     at = begin + HEAD + EDGE * e
-    for place in range(3):
-        work.fresh[3 * e + place] = NONE
-    for place in range(3):
-        term = graphs.subject[edge]
-        if place == 1:
-            term = graphs.property[edge]
-        elif place == 2:
-            term = graphs.object[edge]
+    for place in range(PLACES):
+        work.fresh[PLACES * e + place] = NONE
+    for place in range(PLACES):
+        term = _end(graphs, edge, place)
         asked = np.int64(twigs.word[at + place])
         good = True
         if asked & 1:
             good = graphs.known[term] == asked >> 1
         elif work.binding[asked >> 1] == NONE:
             work.binding[asked >> 1] = term
-            work.fresh[3 * e + place] = asked >> 1
-            good = _satisfies(twigs, graphs, begin, asked >> 1, np.int64(term))
+            work.fresh[PLACES * e + place] = asked >> 1
+            good = _satisfies(twigs, graphs, begin, asked >> 1, term)
         else:
             good = work.binding[asked >> 1] == term
         if not good:
@@ -212,7 +253,7 @@ def _bind(twigs: Twigs, graphs: Graphs, work: Work, begin: int, e: int, edge: in
 
 @inlined
 def _unbind(work: Work, e: int) -> None:
-    for place in range(3 * e, 3 * e + 3):
+    for place in range(PLACES * e, PLACES * (e + 1)):
         if work.fresh[place] != NONE:
             work.binding[work.fresh[place]] = NONE
             work.fresh[place] = NONE

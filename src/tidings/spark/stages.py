@@ -179,10 +179,11 @@ class _Part:
                 position, name = self._batch["position"][place].as_py(), self._names[place]
                 why = self._explainer(place)
                 for _, row in found:
-                    yield position, name, row, why(row["text"])
+                    if (because := why(row["text"])) is not None:
+                        yield position, name, row, because
 
-    def _explainer(self, place: int) -> Callable[[str], Why]:
-        """What gives the reasons why a publication satisfies a subscription, by its text."""
+    def _explainer(self, place: int) -> Callable[[str], Why | None]:
+        """What gives the reasons why a publication satisfies a subscription, by its text; None if it does not."""
         body, added = self._batch["body"][place].as_py(), self._decoded.added.get(place, ())
         if self._media_type in GRAPHS:
             return self._graph_explainer(body)
@@ -192,13 +193,16 @@ class _Part:
         event = self._decoder.event(body, added)
         return lambda text: (explain(_understood(text, self._job.schema), event), None)
 
-    def _graph_explainer(self, body: bytes) -> Callable[[str], Why]:
+    def _graph_explainer(self, body: bytes) -> Callable[[str], Why | None]:
+        """A pair that the kernel left undecided may turn out not to match."""
         explainer = graphs.Explainer(rdf.decode(body, self._media_type), read_taxonomy(self._job.taxonomy))
 
-        def why(text: str) -> Why:
+        def why(text: str) -> Why | None:
             pattern = _pattern(text)
-            bound = results_of(pattern, explainer.bindings(pattern))
-            return explainer.explain(pattern), mapping_text(bound)
+            because = explainer.explain(pattern)
+            if not because:
+                return None
+            return because, mapping_text(results_of(pattern, explainer.bindings(pattern)))
 
         return why
 

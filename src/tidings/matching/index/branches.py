@@ -101,11 +101,12 @@ class Branches:
         most_edges, most_variables = self._largest
         work = graph_kernel.Work(
             graph=np.array([-1]),
-            head=np.full(max(1, int(self._twigs.strings.count[0])), graph_kernel.NONE, np.int32),
-            next=np.empty(int(np.diff(edges.starts).max(initial=0)) + 1, np.int32),
+            term=np.full(max(1, int(self._twigs.strings.count[0])), graph_kernel.NONE, np.int32),
+            head=np.full(graph_kernel.PLACES * (len(edges.text) + 1), graph_kernel.NONE, np.int32),
+            next=np.empty(graph_kernel.PLACES * (int(np.diff(edges.starts).max(initial=0)) + 1), np.int32),
             binding=np.empty(most_variables + 1, np.int32),
             at=np.empty(most_edges + 1, np.int64),
-            fresh=np.empty(3 * most_edges + 3, np.int32),
+            fresh=np.empty(graph_kernel.PLACES * (most_edges + 1), np.int32),
             seen=np.full(self._several, -1, np.int64),
         )
         return graphs, work
