@@ -38,6 +38,11 @@ PATHS = (
     '/lot/price < 90 or contains(/lot/title, "ship") or starts-with(/lot/@id, "1")',
     'not(/lot/sold) and //material != "pine"',
 )
+_LOT = "PREFIX lot: <urn:lot:> SELECT * WHERE "
+PATTERNS = (
+    f"{_LOT}(?lot, lot:title, ?t) (?lot, lot:price, ?p) AND ?t contains 'clock' AND ?p > 90",
+    f"{_LOT}(?lot, lot:material, 'oak') (?lot, lot:price, ?p) AND ?lot != lot:House",
+)
 EVENTS = 60
 RANGES = 1200
 
@@ -59,6 +64,7 @@ def warm_up() -> int:
         schema = extend(schema, parts_of_text(auctions.schema_text(name))).schema
     wishes = [wish.text for wish in (*auctions.WISHES, auctions.LATER_WISH)]
     found += _matched(wishes, schema) + _matched(PLAIN, None) + _matched(PATHS, None, "xpath")
+    found += _matched(PATTERNS, None, "gql")
     return found + _from_files()
 
 
@@ -89,7 +95,7 @@ def _matched(texts: Sequence[str], schema: EventSchema | None, language: str = "
         index.remove([wanted[-1].id])
         version = index.add(compile_many([wanted[-1]], schema))
         job = Job(str(index.folder), version, dump(schema) if schema else None, "id", folder, True)
-        [report] = stage(job)([_documents() if language == "xpath" else _publications()])
+        [report] = stage(job)([PUBLISHED.get(language, _publications)()])
     return int(json.loads(report["report"][0].as_py())["found"])
 
 
@@ -145,6 +151,16 @@ def _documents() -> Any:
     """The same as documents."""
     text = '<lot id="{0}"><title>cuckoo clock</title><material>oak</material><price>{0}.5</price></lot>'
     return _rows([text.format(n).encode() for n in range(EVENTS, 3 * EVENTS)], "application/xml")
+
+
+def _graphs() -> Any:
+    """And as graphs."""
+    text = '<urn:lot:{0}> <urn:lot:title> "cuckoo clock" ; <urn:lot:material> "oak" ; <urn:lot:price> {0}.5 .'
+    return _rows([text.format(n).encode() for n in range(EVENTS, 3 * EVENTS)], "text/turtle")
+
+
+PUBLISHED = {"xpath": _documents, "gql": _graphs}
+"""What is published for subscriptions in a language; events for all others."""
 
 
 def _rows(bodies: list[bytes], media_type: str) -> Any:
