@@ -37,8 +37,10 @@ def words_of(pattern: Pattern, string: Callable[[str], int]) -> list[int]:
     words = [0, len(pattern.edges) | len(numbers) << VARIABLES_SHIFT, len(pattern.constraints)]
     for begins, edge in _in_order(pattern.edges):
         for place in (edge.subject, edge.property, edge.object):
-            is_variable = isinstance(place, Variable)
-            words.append(numbers[place.name] << 1 if is_variable else string(written(place)) << 1 | 1)
+            if isinstance(place, Variable):
+                words.append(numbers[place.name] << 1)
+            else:
+                words.append(string(written(place)) << 1 | 1)
         words.append(BEGINS * begins)
     for constraint in pattern.constraints:
         words += _constraint(constraint, numbers[constraint.variable], string)

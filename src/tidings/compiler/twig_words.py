@@ -67,8 +67,7 @@ class TwigWriter:
     def add(self, twig: Twig | Pattern, exact: bool) -> int:
         """The number of a twig, or of a pattern of graphs."""
         before = len(self._words)
-        is_pattern = isinstance(twig, Pattern)
-        self._words += graph_words.words_of(twig, self.string) if is_pattern else self.words_of(twig)
+        self._words += self.words_of(twig)
         self._sizes.append(len(self._words) - before)
         self._exact.append(exact)
         self._count += 1
@@ -88,8 +87,10 @@ class TwigWriter:
         self._count += len(sizes)
         return self._count - len(sizes)
 
-    def words_of(self, twig: Twig) -> list[int]:
-        """A twig in words."""
+    def words_of(self, twig: Twig | Pattern) -> list[int]:
+        """A twig, or a pattern, in words."""
+        if isinstance(twig, Pattern):
+            return graph_words.words_of(twig, self.string)
         words: list[int] = []
         required: list[bool] = []
         inner = {node.parent for node in twig}

@@ -148,6 +148,7 @@ class _Many:
             return False
         template = _Template(dict(zip(marks, columns, strict=True)), np.array(rows, np.int32))
         for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
+            assert isinstance(twig, tuple), "an XPath has twigs"
             self._into.blocks.append(template.block(clause, twig, exact, self._twigs))
         return True
 

@@ -130,7 +130,7 @@ def check(
 
 
 @inlined
-def _end(graphs: Graphs, edge: int, place: int) -> int:
+def _end(graphs: Graphs, edge: int, place: int) -> Any:
     """Subject, property or object of an edge."""
     if place == SUBJECT:
         return np.int64(graphs.subject[edge])
@@ -212,7 +212,7 @@ def _way(twigs: Twigs, work: Work, at: int) -> Any:
 
 
 @inlined
-def _first(work: Work, place: int, term: int, size: int) -> int:
+def _first(work: Work, place: int, term: int, size: int) -> Any:
     """The first published edge on a way."""
     if place == ALL:
         return np.int64(0 if size else NONE)
@@ -220,7 +220,7 @@ def _first(work: Work, place: int, term: int, size: int) -> int:
 
 
 @inlined
-def _next(work: Work, place: int, d: int, size: int) -> int:
+def _next(work: Work, place: int, d: int, size: int) -> Any:
     """The next one after `d`."""
     if place == ALL:
         return np.int64(d + 1 if d + 1 < size else NONE)

@@ -31,7 +31,7 @@ def _walk(words: Any, names: Any, strings: Any, change: bool) -> None:
         flags = np.int64(words[at])
         if flags & GRAPH:
             _walk_pattern(words, at, strings, change)
-            at += flags & SIZE_MASK
+            at += int(flags & SIZE_MASK)
             continue
         if change:
             words[at + 1] = names[words[at + 1]]

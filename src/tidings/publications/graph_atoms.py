@@ -169,7 +169,9 @@ class _Batch:
         counts = np.cumsum([0, *map(len, self._classes)])
         return Edges(
             np.array(self._edge_starts, np.int64),
-            *(np.ascontiguousarray(edges[:, place]) for place in range(3)),
+            np.ascontiguousarray(edges[:, 0]),
+            np.ascontiguousarray(edges[:, 1]),
+            np.ascontiguousarray(edges[:, 2]),
             np.array(text, np.int64),
             np.array(length, np.int32),
             np.array(string, np.int64),
