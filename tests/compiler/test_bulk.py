@@ -168,7 +168,7 @@ def test_bad_texts_are_rejected_and_the_rest_is_compiled() -> None:
 def test_unknown_languages_are_rejected() -> None:
     done = compile_columns(["1", "2"], ["ana"] * 2, ["predicates", "sql"], ["a = 1"] * 2)
     assert done.subscriptions["id"].to_pylist() == ["1"]
-    assert done.rejects[0].reason == "unknown language; received 'sql'; accepted: predicates, xpath"
+    assert done.rejects[0].reason == "unknown language; received 'sql'; accepted: gql, predicates, xpath"
 
 
 def test_later_subscriptions_with_a_taken_id_are_rejected() -> None:
