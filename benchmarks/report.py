@@ -68,7 +68,9 @@ def _commit() -> str:
 
 
 def _git(*words: str) -> str:
-    said = subprocess.run(["git", "-C", str(DOCS.parent), *words], capture_output=True, text=True, check=False)
+    said = subprocess.run(
+        ["git", "-C", str(DOCS.parent), *words], capture_output=True, text=True, check=False
+    )
     return said.stdout.strip()
 
 

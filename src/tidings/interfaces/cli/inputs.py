@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tidings.errors import InputError
-from tidings.publications.rdf_media_types import graph_media_type_of
 
 LINES = (".jsonl", ".ndjson")
 COMPRESSED = tuple(f"{ending}.gz" for ending in LINES)
@@ -44,6 +43,8 @@ def one(what: str) -> tuple[bytes, str]:
     """The bytes of one publication, the argument itself or a file's; and its media type."""
     if what.lstrip()[:1] in ("{", "[", '"', "<"):
         return what.encode("utf-8", "surrogateescape"), XML if what.lstrip()[:1] == "<" else JSON
+    from tidings.publications.rdf_media_types import graph_media_type_of
+
     path = _file(what)
     media_type = MEDIA_TYPES.get(path.suffix.lower()) or graph_media_type_of(path.name)
     if media_type is None:

@@ -13,7 +13,6 @@ from tidings.errors import InputError
 from tidings.interfaces.cli import inputs, output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
 from tidings.model import Reject
-from tidings.publications.rdf_parts import N_TRIPLES, SEVERAL, parts_of
 
 if TYPE_CHECKING:
     from tidings.service import Tidings
@@ -64,6 +63,8 @@ def publish(
 def _one(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_json: bool) -> None:
     if id_field is not None:
         raise InputError("--id-field is for events given line by line", hint="give this one's id with --id")
+    from tidings.publications.rdf_parts import SEVERAL
+
     body, media_type = inputs.one(what)
     if media_type in SEVERAL:
         _parts(tidings, body, media_type, id, as_json)
@@ -73,6 +74,8 @@ def _one(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_j
 
 def _parts(tidings: Tidings, body: bytes, media_type: str, id: str | None, as_json: bool) -> None:
     """The graphs of a file, or the items of a feed, each a publication of its own; their ids are numbered."""
+    from tidings.publications.rdf_parts import N_TRIPLES, parts_of
+
     for number, part in enumerate(parts_of(body, media_type), start=1):
         _tell_one(tidings.publish(part, f"{id}-{number}" if id else None, N_TRIPLES), as_json)
 
