@@ -237,17 +237,27 @@ def _write_part(
 
 
 def _page(connection: Connection, subscriber: str, after: int, limit: int) -> list[Notification]:
-    wanted = select(*(notifications.c[name] for name in _READ)).where(
-        notifications.c.subscriber == subscriber, notifications.c.sequence > after
-    )
+    wanted = select(*READ).where(notifications.c.subscriber == subscriber, notifications.c.sequence > after)
     rows = connection.execute(wanted.order_by(notifications.c.sequence).limit(limit)).all()
-    return [_notification(*row) for row in rows]
+    return [notification_of(*row) for row in rows]
 
 
-_READ = ("id", "subscriber", "sequence", "subscription", "publication", "because", "time", "kind", "bindings")
+_NAMES = (
+    "id",
+    "subscriber",
+    "sequence",
+    "subscription",
+    "publication",
+    "because",
+    "time",
+    "kind",
+    "bindings",
+)
+READ = tuple(notifications.c[name] for name in _NAMES)
+"""The columns that `notification_of` takes, in order."""
 
 
-def _notification(
+def notification_of(
     id: str,
     subscriber: str,
     sequence: int,
@@ -256,6 +266,7 @@ def _notification(
     because: str,
     *rest: str | None,
 ) -> Notification:
+    """The notification of a row."""
     time, kind, bindings = rest
     assert time is not None and kind is not None
     reasons = because_from(because)

@@ -1,0 +1,198 @@
+"""Feeds that go out: the address of each, and its entries.
+
+Entries are numbered when somebody looks: the notifications that came since the last look are gone through once for all
+feeds of their subscriber. An index of all notifications by subscription would do the same, and would make every batch of
+the stream slower, also for those who never read a feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from tidings.model import Notification, Publication
+from tidings.store import bulk
+from tidings.store.database import Database
+from tidings.store.encoding import Clock, instant
+from tidings.store.feed_tables import (
+    feed_addresses,
+    feed_cursors,
+    feed_entries,
+    hub_intents,
+    hub_subscriptions,
+)
+from tidings.store.feed_tables import hub_deliveries
+from tidings.store.notifications import Notifications, notification_of
+from tidings.store.tables import notifications, subscribers, subscriptions
+from tidings.model import Notification
+
+PART = 5_000
+"""How many notifications become entries in one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedAddress:
+    """Where a feed is, for those who know; `subscription` is empty for the list of all feeds of a subscriber."""
+
+    hash: str
+    subscriber: str
+    subscription: str
+    nonce: str
+    made: str
+    revoked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEntry:
+    """A notification as an entry of a feed, and when it became one."""
+
+    number: int
+    time: str
+    notification: Notification
+
+
+class PersonalFeeds:
+    """The feeds of everybody's subscriptions."""
+
+    def __init__(self, database: Database, told: Notifications, clock: Clock) -> None:
+        self._database, self._told, self._clock = database, told, clock
+
+    def address(self, subscriber: str, subscription: str) -> FeedAddress | None:
+        """The address that is good now."""
+        with self._database.read() as connection:
+            return _good(connection, subscriber, subscription)
+
+    def find(self, hash: str) -> FeedAddress | None:
+        """The address with this hash, revoked or not."""
+        wanted = select(*feed_addresses.c).where(feed_addresses.c.hash == hash)
+        with self._database.read() as connection:
+            row = connection.execute(wanted).one_or_none()
+        return FeedAddress(*row) if row else None
+
+    def keep(self, subscriber: str, subscription: str, nonce: str, hash: str) -> FeedAddress:
+        """Make this the address of a feed, unless it has one; the one that it has then."""
+        made = FeedAddress(hash, subscriber, subscription, nonce, instant(self._clock()))
+        return self._database.transact(lambda c: _good(c, subscriber, subscription) or _kept(c, made))
+
+    def revoke(self, subscriber: str, subscription: str) -> bool:
+        """Make the address of a feed good for nothing, also for those whom the hub tells; false if there was none."""
+        moment = instant(self._clock())
+        return self._database.transact(lambda c: _revoke(c, subscriber, subscription, moment))
+
+    def last(self, subscriber: str, subscription: str) -> tuple[int, str | None]:
+        """The number of the newest entry and when it became one; what was told since the last look becomes entries first."""
+        self._catch_up(subscriber)
+        with self._database.read() as connection:
+            return _last(connection, subscriber, subscription)
+
+    def entries(self, subscriber: str, subscription: str, first: int, last: int) -> list[FeedEntry]:
+        """The entries with these numbers, newest first."""
+        told = (notifications.c.subscriber == feed_entries.c.subscriber) & (
+            notifications.c.sequence == feed_entries.c.sequence
+        )
+        wanted = (
+            select(feed_entries.c.number, feed_entries.c.time, *READ)
+            .join_from(feed_entries, notifications, told)
+            .where(*_of(subscriber, subscription), feed_entries.c.number.between(first, last))
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(wanted.order_by(feed_entries.c.number.desc())).all()
+        return [FeedEntry(number, time, notification_of(*row)) for number, time, *row in rows]
+
+    def publications(self, ids: Collection[str], largest: int) -> dict[str, Publication]:
+        """The publications of the journal with these ids, by id; without those that have more than `largest` bytes."""
+        columns = (journal.c.id, journal.c.media_type, journal.c.body, journal.c.position)
+        wanted = select(*columns).where(func.length(journal.c.body) <= largest)
+        with self._database.read() as connection:
+            rows = bulk.select_among(connection, wanted, journal.c.id, ids)
+            return {row.id: Publication(*row) for row in rows}
+
+    def _catch_up(self, subscriber: str) -> None:
+        self._told.hand_over(subscriber)
+        while self._is_behind(subscriber):
+            self._database.transact(lambda c: _list_more(c, subscriber, instant(self._clock())))
+
+    def _is_behind(self, subscriber: str) -> bool:
+        name = subscribers.c.subscriber
+        seen = select(feed_cursors.c.sequence).where(feed_cursors.c.subscriber == name).scalar_subquery()
+        wanted = select(name).where(name == subscriber, subscribers.c.last_sequence > func.coalesce(seen, 0))
+        with self._database.read() as connection:
+            return connection.execute(wanted).first() is not None
+
+
+def _good(connection: Connection, subscriber: str, subscription: str) -> FeedAddress | None:
+    wanted = select(*feed_addresses.c).where(
+        feed_addresses.c.subscriber == subscriber,
+        feed_addresses.c.subscription == subscription,
+        feed_addresses.c.revoked.is_(None),
+    )
+    row = connection.execute(wanted).one_or_none()
+    return FeedAddress(*row) if row else None
+
+
+def _kept(connection: Connection, made: FeedAddress) -> FeedAddress:
+    row = {column.name: getattr(made, column.name) for column in feed_addresses.c}
+    connection.execute(insert(feed_addresses), row)
+    return made
+
+
+def _revoke(connection: Connection, subscriber: str, subscription: str, moment: str) -> bool:
+    found = _good(connection, subscriber, subscription)
+    if found is None:
+        return False
+    old = feed_addresses.c.hash == found.hash
+    connection.execute(update(feed_addresses).where(old).values(revoked=moment))
+    for table in (hub_intents, hub_subscriptions, hub_deliveries):
+        connection.execute(table.delete().where(table.c.address == found.hash))
+    return True
+
+
+def _of(subscriber: str, subscription: str) -> tuple[Any, ...]:
+    return feed_entries.c.subscriber == subscriber, feed_entries.c.subscription == subscription
+
+
+def _last(connection: Connection, subscriber: str, subscription: str) -> tuple[int, str | None]:
+    wanted = select(feed_entries.c.number, feed_entries.c.time).where(*_of(subscriber, subscription))
+    row = connection.execute(wanted.order_by(feed_entries.c.number.desc()).limit(1)).one_or_none()
+    return (row.number, row.time) if row else (0, None)
+
+
+def _list_more(connection: Connection, subscriber: str, now: str) -> None:
+    """Make entries of some more notifications; the cursor is locked, so each becomes one entry.
+
+    Times never go back, also if the clock does: a reader who asks what was modified since would miss entries.
+    """
+    seen, before = _locked(connection, subscriber)
+    time = max(now, before)
+    wanted = select(notifications.c.sequence, notifications.c.subscription).where(
+        notifications.c.subscriber == subscriber, notifications.c.sequence > seen
+    )
+    found = connection.execute(wanted.order_by(notifications.c.sequence).limit(PART)).all()
+    if not found:
+        return
+    bulk.insert_rows(connection, feed_entries, _numbered(connection, subscriber, found, time))
+    moved = update(feed_cursors).where(feed_cursors.c.subscriber == subscriber)
+    connection.execute(moved.values(sequence=found[-1].sequence, time=time))
+
+
+def _locked(connection: Connection, subscriber: str) -> tuple[int, str]:
+    bulk.insert_missing(connection, feed_cursors, [{"subscriber": subscriber, "sequence": 0, "time": ""}])
+    wanted = select(feed_cursors.c.sequence, feed_cursors.c.time)
+    row = connection.execute(wanted.where(feed_cursors.c.subscriber == subscriber).with_for_update()).one()
+    return row.sequence, row.time
+
+
+def _numbered(
+    connection: Connection, subscriber: str, found: Sequence[Row[*tuple[Any, ...]]], time: str
+) -> list[tuple[object, ...]]:
+    numbers: dict[str, int] = {}
+    rows: list[tuple[object, ...]] = []
+    for one in found:
+        name = one.subscription
+        last = numbers[name] if name in numbers else _last(connection, subscriber, name)[0]
+        numbers[name] = last + 1
+        rows.append((subscriber, name, last + 1, one.sequence, time))
+    return rows
