@@ -6,8 +6,8 @@ from sqlalchemy import Column, Index, Integer, Table, Text
 
 from tidings.store.tables import Name, Whole, metadata
 
-# Nobody who reads this table knows an address: `hash` is that of a token which `nonce` and a key outside of the store make.
-# An empty subscription stands for the list of all feeds of the subscriber.
+# Nobody who reads this table knows an address: `hash` is that of a token which `nonce` and a key outside of the store
+# make. An empty subscription stands for the list of all feeds of the subscriber.
 feed_addresses = Table(
     "feed_addresses",
     metadata,

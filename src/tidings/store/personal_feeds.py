@@ -1,8 +1,8 @@
 """Feeds that go out: the address of each, and its entries.
 
 Entries are numbered when somebody looks: the notifications that came since the last look are gone through once for all
-feeds of their subscriber. An index of all notifications by subscription would do the same, and would make every batch of
-the stream slower, also for those who never read a feed.
+feeds of their subscriber. An index of all notifications by subscription would do the same, and would make every batch
+of the stream slower, also for those who never read a feed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from tidings.store.feed_tables import (
     feed_addresses,
     feed_cursors,
     feed_entries,
+    hub_deliveries,
     hub_intents,
     hub_subscriptions,
 )
-from tidings.store.feed_tables import hub_deliveries
-from tidings.store.notifications import Notifications, notification_of
-from tidings.store.tables import notifications, subscribers, subscriptions
-from tidings.model import Notification
+from tidings.store.notifications import READ, Notifications, notification_of
+from tidings.store.tables import journal, notifications, subscribers
 
 PART = 5_000
 """How many notifications become entries in one transaction."""
@@ -83,7 +82,9 @@ class PersonalFeeds:
         return self._database.transact(lambda c: _revoke(c, subscriber, subscription, moment))
 
     def last(self, subscriber: str, subscription: str) -> tuple[int, str | None]:
-        """The number of the newest entry and when it became one; what was told since the last look becomes entries first."""
+        """The number of the newest entry and when it became one. What was told since the last look becomes entries
+        first.
+        """
         self._catch_up(subscriber)
         with self._database.read() as connection:
             return _last(connection, subscriber, subscription)
