@@ -2,10 +2,15 @@
 
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
+from tidings.store.encoding import Clock, instant, utc
+from tidings.store.feed_items import Seen, Taken, Taking
+from tidings.store.feeds import PolledFeed
 from tidings.store.found import Found
 from tidings.store.held import Held
+from tidings.store.hub import Delivery, HubSubscription, Intent
 from tidings.store.journal import Appended
 from tidings.store.notifications import Committed
+from tidings.store.personal_feeds import FeedAddress, FeedEntry
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
 from tidings.store.taxonomies import TaxonomyFile
@@ -13,12 +18,24 @@ from tidings.store.taxonomies import TaxonomyFile
 __all__ = [
     "Appended",
     "Changes",
+    "Clock",
     "Committed",
     "DeadLetter",
+    "Delivery",
+    "FeedAddress",
+    "FeedEntry",
     "Found",
     "Held",
+    "HubSubscription",
+    "Intent",
+    "PolledFeed",
+    "Seen",
     "Store",
+    "Taken",
+    "Taking",
     "TaxonomyFile",
+    "instant",
     "open_store",
     "sqlite_url",
+    "utc",
 ]

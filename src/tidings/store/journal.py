@@ -48,7 +48,7 @@ class Journal:
 
         def all_or_none(connection: Connection) -> list[int]:
             positions = []
-            for outcome in _append(connection, offered):
+            for outcome in append(connection, offered):
                 if isinstance(outcome, InputError):
                     raise outcome
                 positions.append(outcome.position)
@@ -59,7 +59,7 @@ class Journal:
     def offer(self, publications: Iterable[Publication]) -> list[Appended | InputError]:
         """Like `append`, but each publication for itself: in the place of a refused one stands the refusal."""
         offered = list(publications)
-        return self._database.transact(lambda connection: _append(connection, offered))
+        return self._database.transact(lambda connection: append(connection, offered))
 
     def head(self) -> int:
         """The last position; 0 for an empty journal."""
@@ -88,7 +88,8 @@ class Journal:
         return Publication(*row) if row else None
 
 
-def _append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | InputError]:
+def append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | InputError]:
+    """What `Journal.offer` does, in the caller's transaction."""
     last = counters.lock(connection, "journal")
     given = {one.id for one in offered}
     ids = [one.id or names.fresh("p") for one in offered]

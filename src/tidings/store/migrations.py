@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Table, func, insert, inspect, select, text
 
 from tidings.errors import StoreError
-from tidings.store import tables
+from tidings.store import feed_tables, tables
 from tidings.store.database import Database
 
 # Any number will do, as long as nothing else in the same PostgreSQL database takes a lock with it.
@@ -79,6 +79,15 @@ MIGRATIONS = (
     ),
     Migration(7, "reference tables", (creates(tables.reference_tables), counts("references"))),
     Migration(8, "taxonomies", (creates(tables.taxonomies), counts("taxonomies"))),
+    Migration(9, "polled feeds", (creates(tables.polled_feeds, tables.polled_items), counts("feeds"))),
+    Migration(
+        10,
+        "personal feeds",
+        (
+            creates(feed_tables.feed_addresses, feed_tables.feed_cursors, feed_tables.feed_entries),
+            creates(feed_tables.hub_intents, feed_tables.hub_subscriptions, feed_tables.hub_deliveries),
+        ),
+    ),
 )
 
 

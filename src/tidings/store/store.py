@@ -1,4 +1,5 @@
-"""A store: the journal, subscriptions, notifications, dead letters, the event schema, reference tables, taxonomies."""
+"""A store: the journal, subscriptions, notifications, dead letters, the event schema, reference tables, taxonomies,
+feeds."""
 
 from __future__ import annotations
 
@@ -7,9 +8,12 @@ from types import TracebackType
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.encoding import Clock, utc
+from tidings.store.feeds import Feeds
+from tidings.store.hub import Hub
 from tidings.store.journal import Journal
 from tidings.store.migrations import migrate
 from tidings.store.notifications import Notifications
+from tidings.store.personal_feeds import PersonalFeeds
 from tidings.store.references import References
 from tidings.store.schemas import Schemas
 from tidings.store.subscriptions import Subscriptions
@@ -28,6 +32,9 @@ class Store:
         self.schemas = Schemas(database)
         self.references = References(database)
         self.taxonomies = Taxonomies(database)
+        self.feeds = Feeds(database)
+        self.personal_feeds = PersonalFeeds(database, self.notifications, clock)
+        self.hub = Hub(database, clock)
 
     def close(self) -> None:
         self.database.close()

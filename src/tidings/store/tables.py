@@ -182,3 +182,41 @@ taxonomies = Table(
     Column("body", LargeBinary, nullable=False),
     Column("version", Whole, nullable=False),
 )
+
+# Feeds that are polled. Instants are compared as text, as above; `next_poll` is empty for a feed that is gone.
+polled_feeds = Table(
+    "polled_feeds",
+    metadata,
+    Column("number", Whole, primary_key=True, autoincrement=False),
+    Column("url", Name, nullable=False, unique=True),
+    Column("added", Name, nullable=False),
+    Column("inside", Integer, nullable=False),
+    Column("title", Text, nullable=True),
+    Column("site", Name, nullable=True, index=True),
+    Column("etag", Text, nullable=True),
+    Column("modified", Text, nullable=True),
+    Column("ttl", Whole, nullable=True),
+    Column("polled", Name, nullable=True),
+    Column("next_poll", Name, nullable=True, index=True),
+    Column("asked", Name, nullable=True),
+    Column("failures", Integer, nullable=False),
+    Column("problem", Text, nullable=True),
+    Column("hub", Text, nullable=True),
+    Column("topic", Text, nullable=True),
+    Column("push", Text, nullable=True),
+    Column("callback", Name, nullable=True, unique=True),
+    Column("secret", Text, nullable=True),
+    Column("lease", Name, nullable=True),
+)
+
+# What was seen in them. Ids of items may be as long as they like, so `item` is a hash of one.
+polled_items = Table(
+    "polled_items",
+    metadata,
+    Column("feed", Whole, primary_key=True, autoincrement=False),
+    Column("item", Name, primary_key=True),
+    Column("hash", Text, nullable=False),
+    Column("publication", Name, nullable=True),
+    Column("seen", Name, nullable=False),
+    sqlite_with_rowid=False,
+)
