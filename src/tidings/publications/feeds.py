@@ -6,6 +6,7 @@ XML dangerous is refused as in documents.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -65,16 +66,33 @@ class Item:
     graph: Graph
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedItem:
+    """An item that is beyond a limit, though its feed is not."""
+
+    id: str
+    hash: str
+    problem: DecodeProblem
+
+
 def items_of(
-    body: bytes, media_type: str, url: str | None = None, limits: Limits = DEFAULT
+    body: bytes,
+    media_type: str,
+    url: str | None = None,
+    limits: Limits = DEFAULT,
+    refused: Callable[[RefusedItem], None] | None = None,
 ) -> tuple[Feed, tuple[Item, ...]]:
-    """The feed in the bytes and its items, in the order they stand in. Relative links are taken from `url`."""
+    """The feed in the bytes and its items, in the order they stand in. Relative links are taken from `url`.
+
+    An item beyond a limit is handed to `refused`, and the others are there; without it, the feed is refused.
+    """
     if len(body) > limits.publication:
         raise beyond("publication", limits, received=f"{len(body):,} bytes")
     facts, items = _read(feed_text(body, media_type), url, limits)
     at_most("items", len(items), limits)
     channel = _channel(facts, url)
-    return _feed(facts), tuple(_item(edges, id, channel, limits) for id, edges in items)
+    made = (_item_or_none(edges, id, channel, limits, refused) for id, edges in items)
+    return _feed(facts), tuple(item for item in made if item)
 
 
 Read = tuple[FeedFacts, list[tuple[str | None, list[Edge]]]]
@@ -133,6 +151,23 @@ def _feed(facts: FeedFacts) -> Feed:
         facts.self_link,
         updated,
     )
+
+
+def _item_or_none(
+    edges: list[Edge],
+    id: str | None,
+    channel: Channel,
+    limits: Limits,
+    refused: Callable[[RefusedItem], None] | None,
+) -> Item | None:
+    try:
+        return _item(edges, id, channel, limits)
+    except DecodeProblem as problem:
+        if refused is None:
+            raise
+        hashed = content_hash(edges)
+        refused(RefusedItem(id or f"sha256:{hashed}", hashed, problem))
+        return None
 
 
 def _item(edges: list[Edge], id: str | None, channel: Channel, limits: Limits) -> Item:

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_
 
 from tidings.store import counters, names
 from tidings.store.database import Database
-from tidings.store.encoding import instant
+from tidings.store.encoding import instant, storable
 from tidings.store.feed_items import Make, Taken, forget_all, take
 from tidings.store.tables import polled_feeds
 
@@ -189,7 +189,7 @@ def _record(connection: Connection, feed: PolledFeed, changes: Changes) -> Polle
     now = _locked(connection, feed.number)
     if now is None:
         return None
-    values = dict(changes)
+    values = {name: storable(value) if isinstance(value, str) else value for name, value in changes.items()}
     if _asked_since(feed, now) and values.get("next_poll") and now.next_poll:
         values["next_poll"] = min(str(values["next_poll"]), now.next_poll)
     other = select(polled_feeds.c.number).where(polled_feeds.c.url == values.get("url", now.url))

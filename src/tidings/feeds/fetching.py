@@ -1,0 +1,247 @@
+"""One request to the web, politely: conditional, limited in size and time, one at a time for each host.
+
+Redirects are followed by hand, because each of them leads to an address that has to be looked at, and because only the
+permanent ones say that a feed has moved. Nothing of the environment is read: a proxy would resolve names itself, and
+the look at addresses would be for nothing.
+"""
+
+from __future__ import annotations
+
+import socket
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from threading import Event, Lock, Timer
+from types import TracebackType
+from typing import Any
+from urllib.parse import urldefrag, urljoin
+from weakref import WeakValueDictionary
+
+import httpx
+
+from tidings.feeds.network import FetchProblem, Network, host_of
+
+ACCEPT = (
+    "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, "
+    "application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.7, */*;q=0.1"
+)
+ALONE = httpx.Limits(max_keepalive_connections=0)
+"""Connections go to addresses, not to names: one that was kept would serve another name with the first one's
+certificate."""
+
+PERMANENT, REDIRECTS = (301, 308), (301, 302, 303, 307, 308)
+
+
+def user_agent() -> str:
+    """Who asks."""
+    return f"Tidings/{version('tidings')} (feed reader; content-based publish/subscribe)"
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How to ask. Times are in seconds; `total` is for an answer as a whole, so that one in drops ends as well.
+
+    `contact` is an address that the person who runs this wants servers to see. `at_once` is how many hosts are asked at
+    the same time.
+    """
+
+    contact: str | None = None
+    connect: float = 10.0
+    read: float = 20.0
+    total: float = 60.0
+    size: int = 16_000_000
+    redirects: int = 5
+    at_once: int = 8
+    agent: str = field(default_factory=user_agent)
+
+    @property
+    def user_agent(self) -> str:
+        return f"{self.agent[:-1]}; {self.contact})" if self.contact else self.agent
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: from where in the end, and where the first address has moved to for good, if it has.
+
+    Names of headers are in lower case; the body is decompressed.
+    """
+
+    status: int
+    url: str
+    moved: str | None
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _Turn:
+    """A lock that can be forgotten when nobody waits for it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+
+
+class Fetcher:
+    """Asks the web. Several threads may use the same one: a host has at most one request of all of them."""
+
+    def __init__(self, manners: Manners | None = None, network: Network | None = None) -> None:
+        self.manners = manners or Manners()
+        self.network = network or Network()
+        times = httpx.Timeout(self.manners.read, connect=self.manners.connect)
+        self._client = httpx.Client(timeout=times, trust_env=False, follow_redirects=False, limits=ALONE)
+        self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
+        self._guard = Lock()
+
+    def fetch(self, url: str, headers: Mapping[str, str], inside_host: str | None = None) -> Answer:
+        """What is at an address, redirects followed. `inside_host` may be in a private network."""
+        here, moved, for_good = url, None, True
+        for _ in range(self.manners.redirects + 1):
+            answer = self._ask("GET", here, headers, b"", inside_host)
+            there = answer.headers.get("location")
+            if answer.status not in REDIRECTS or not there:
+                return replace(answer, moved=moved)
+            here = _next(here, there)
+            for_good = for_good and answer.status in PERMANENT
+            moved = here if for_good else moved
+        raise FetchProblem("too many redirects", where=url, accepted=f"{self.manners.redirects} of them")
+
+    def post(self, url: str, form: Mapping[str, str], inside_host: str | None = None) -> Answer:
+        """What an address answers to a form; redirects are not followed."""
+        encoded = str(httpx.QueryParams(dict(form))).encode()
+        kind = {"content-type": "application/x-www-form-urlencoded"}
+        return self._ask("POST", url, kind, encoded, inside_host)
+
+    def _ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, inside_host: str | None
+    ) -> Answer:
+        """One request to one address, when it is the host's turn."""
+        host, _ = host_of(url)
+        reached = self.network.reach(url, inside_host)
+        request = self._request(method, url, reached, headers, body)
+        with (
+            self._turn(host),
+            _explained(url),
+            _deadline(request, self.manners.total),
+            _explained(url),
+        ):
+            response = self._client.send(request, stream=True)
+            try:
+                return Answer(response.status_code, url, None, response.headers, self._body(response))
+            finally:
+                response.close()
+
+    def _request(
+        self, method: str, url: str, reached: str, headers: Mapping[str, str], body: bytes
+    ) -> httpx.Request:
+        """A request to an address that was looked at, which names the host that is meant."""
+        meant = httpx.URL(urldefrag(url).url)
+        said = {"host": meant.netloc.decode(), "user-agent": self.manners.user_agent, "accept": ACCEPT}
+        return self._client.build_request(
+            method,
+            meant.copy_with(host=reached),
+            headers={**said, "accept-encoding": "gzip", **headers},
+            content=body or None,
+            extensions={"sni_hostname": meant.raw_host.decode()},
+        )
+
+    def _body(self, response: httpx.Response) -> bytes:
+        """The body, decompressed only as far as the limit: a few kilobytes can stand for gigabytes."""
+        kind = response.headers.get("content-encoding", "identity").strip().lower()
+        if kind not in ("identity", "", "gzip", "x-gzip"):
+            raise FetchProblem("compressed in a way that was not asked for", received=kind, accepted="gzip")
+        unpack = zlib.decompressobj(wbits=31) if "gzip" in kind else None
+        most, parts, size = self.manners.size, [], 0
+        for chunk in response.iter_raw():
+            part = unpack.decompress(chunk, most - size + 1) if unpack else chunk
+            parts.append(part)
+            size += len(part)
+            if size > most:
+                raise FetchProblem("the answer is too large", accepted=f"{most:,} bytes")
+        if unpack and not unpack.eof:
+            raise FetchProblem("the answer was cut short")
+        return b"".join(parts)
+
+    @contextmanager
+    def _turn(self, host: str) -> Iterator[None]:
+        with self._guard:
+            turn = self._turns.setdefault(host, _Turn())
+        with turn.lock:
+            yield
+
+    def close(self) -> None:
+        self._client.close()
+
+    def __enter__(self) -> Fetcher:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _next(here: str, there: str) -> str:
+    try:
+        return urldefrag(urljoin(here, there)).url
+    except ValueError:
+        raise FetchProblem(
+            "a redirect to what is no address", where=here, received=repr(there[:200])
+        ) from None
+
+
+@contextmanager
+def _deadline(request: httpx.Request, seconds: float) -> Iterator[None]:
+    """End the connection when its time is over. Timeouts of reads are for each read: one byte in each would do."""
+    held: list[Any] = []
+    late = Event()
+
+    def hold(name: str, info: Mapping[str, Any]) -> None:
+        if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            held.append(info["return_value"].get_extra_info("socket"))
+
+    def end() -> None:
+        late.set()
+        with suppress(OSError):  # it ended by itself just now
+            held[-1].shutdown(socket.SHUT_RDWR) if held else None
+
+    request.extensions["trace"] = hold
+    timer = Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        with _explained_as_late(late, seconds):
+            yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _explained_as_late(late: Event, seconds: float) -> Iterator[None]:
+    """An answer without a length that was cut off looks complete; one with a length looks broken. Both were late."""
+    problem = None
+    try:
+        yield
+    except FetchProblem as raised:
+        if not late.is_set():
+            raise
+        problem = raised
+    if late.is_set():
+        raise FetchProblem("the answer takes too long", accepted=f"{seconds:g} seconds") from problem
+
+
+@contextmanager
+def _explained(url: str) -> Iterator[None]:
+    """What goes wrong on the way, in one kind of error, with the address."""
+    try:
+        yield
+    except FetchProblem as problem:
+        problem.where = problem.where or url
+        raise
+    except httpx.TimeoutException as error:
+        raise FetchProblem("no answer in time", where=url) from error
+    except (httpx.HTTPError, httpx.InvalidURL, zlib.error) as error:
+        raise FetchProblem("no answer that can be read", where=url, received=str(error)[:200]) from error

@@ -1,0 +1,281 @@
+"""Polling feeds: ask those that are due, publish what is new, and write down when to ask again.
+
+    with Poller(store) as poller:
+        poller.add("http://example.org/feed")
+        poller.follow(hear=print)
+
+A feed that cannot be fetched or read stops nothing: its problem is kept with it, and it is tried again later and later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from random import Random
+from threading import Event
+from types import TracebackType
+
+from tidings.errors import InputError, TidingsError
+from tidings.feeds import schedule, websub
+from tidings.feeds.fetching import Answer, Fetcher, Manners
+from tidings.feeds.network import FetchProblem, Network, host_of
+from tidings.feeds.taking import Found, found, takings
+from tidings.publications.feeds import Feed, Item, RefusedItem, items_of
+from tidings.store import Clock, PolledFeed, Store, Taken, instant, utc
+
+CLAIMED = timedelta(minutes=10)
+"""How long a feed is left alone by others while somebody polls it, or has died over it."""
+
+APART = timedelta(minutes=1)
+"""However often somebody says that there is something new, a feed is not polled more often than that."""
+
+LOOK_SECONDS = 5.0
+"""How soon what another process has changed, a new feed or a ping, is noticed."""
+
+LONGEST_KEPT = 500
+"""The longest address that is kept: databases look them up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """How a poll went: the feed as it is now (None if it is not there any more), what was taken (None if nothing has
+    changed), or the problem.
+    """
+
+    url: str
+    feed: PolledFeed | None
+    taken: Taken | None = None
+    problem: TidingsError | None = None
+
+
+class Poller:
+    """Polls the feeds of a store. Several may do so at the same time; a feed is polled by one of them.
+
+    `public_url` is where hubs reach this machine; without it no hub is asked. Clock, network and chance are there to be
+    replaced in tests.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        manners: Manners | None = None,
+        *,
+        public_url: str | None = None,
+        clock: Clock = utc,
+        network: Network | None = None,
+        chance: Random | None = None,
+    ) -> None:
+        self._store, self._clock, self._public_url = store, clock, public_url
+        self._fetcher = Fetcher(manners, network)
+        self._chance = chance or Random()
+        self._wake = Event()
+        self._stopped = False
+
+    def add(self, url: str) -> Polled:
+        """Keep a feed and poll it at once; one that cannot be read is refused, with the reason, and not kept.
+
+        Who calls this has typed the address, so it may be in a private network.
+        """
+        inside = self._fetcher.network.leads_inside(url)
+        known = self._store.feeds.find(url)
+        polled = self.poll(self._store.feeds.add(url, self._clock(), inside))
+        if polled is None:
+            raise InputError("this feed is being polled by somebody else just now", received=url)
+        if polled.problem is not None and known is None:
+            self._store.feeds.remove(url)
+            raise polled.problem
+        return polled
+
+    def poll_due(self, only: Collection[int] | None = None) -> Iterator[Polled]:
+        """Poll the feeds that are due, some hosts at the same time, the feeds of one host one after the other."""
+        due = [feed for feed in self._store.feeds.due(self._clock()) if only is None or feed.number in only]
+        pool = ThreadPoolExecutor(self._fetcher.manners.at_once)
+        try:
+            jobs = [pool.submit(self._poll_all, feeds) for feeds in _by_host(due)]
+            for job in as_completed(jobs):
+                yield from job.result()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _poll_all(self, feeds: Sequence[PolledFeed]) -> list[Polled]:
+        polled = [self.poll(feed) for feed in feeds if not self._stopped]
+        return [each for each in polled if each is not None]
+
+    def follow(self, hear: Callable[[Polled], object]) -> None:
+        """Poll feeds as they become due, until `stop`."""
+        while not self._stopped:
+            for polled in self.poll_due():
+                hear(polled)
+            self._wake.wait(self._seconds())
+            if not self._stopped:
+                self._wake.clear()
+
+    def _seconds(self) -> float:
+        """Until the next feed is due, but not longer than others may go unheard."""
+        due = self._store.feeds.next_due()
+        left = (datetime.fromisoformat(due) - self._clock()).total_seconds() if due else LOOK_SECONDS
+        return min(LOOK_SECONDS, max(0.0, left))
+
+    def stop(self) -> None:
+        """End `follow` when the polls that are under way have ended."""
+        self._stopped = True
+        self._wake.set()
+
+    def hasten(self, feeds: Iterable[PolledFeed]) -> None:
+        """Somebody says that there is something new in these feeds."""
+        self._store.feeds.hasten(feeds, self._clock(), APART)
+        self._wake.set()
+
+    def poll(self, feed: PolledFeed) -> Polled | None:
+        """Poll a feed now; nothing if somebody else does."""
+        moment = self._clock()
+        if not self._store.feeds.claim(feed, moment, moment + CLAIMED):
+            return None
+        try:
+            answer = self._fetcher.fetch(feed.url, _conditions(feed), _inside_host(feed))
+            if answer.status == 304:
+                return self._unchanged(feed, answer, moment)
+            _refuse_status(answer, moment)
+            facts, items = _read(answer.body, answer)
+        except (FetchProblem, InputError) as problem:
+            return self._failed(feed, problem, moment)
+        return self._taken(feed, answer, facts, items, moment)
+
+    def _unchanged(self, feed: PolledFeed, answer: Answer, moment: datetime) -> Polled:
+        due = self._next(feed, answer, feed.ttl, moment)
+        changes: dict[str, object] = {"next_poll": instant(due), "failures": 0, "problem": None}
+        changes |= _moved(feed, answer)
+        kept = self._store.feeds.record(feed, changes)
+        if kept and kept.hub and kept.topic:
+            kept = self._pushed(kept, websub.Pushing(kept.hub, kept.topic), moment)
+        return Polled(feed.url, kept)
+
+    def _failed(self, feed: PolledFeed, problem: TidingsError, moment: datetime) -> Polled:
+        failures = feed.failures + 1
+        fetching = problem if isinstance(problem, FetchProblem) else None
+        due = schedule.after_failure(moment, failures, fetching.after if fetching else None, self._chance)
+        next_poll = None if fetching and fetching.gone else instant(due)
+        changes = {"failures": failures, "problem": str(problem).split("\n")[0], "next_poll": next_poll}
+        return Polled(feed.url, self._store.feeds.record(feed, changes), problem=problem)
+
+    def _taken(self, feed: PolledFeed, answer: Answer, facts: Feed, items: Found, moment: datetime) -> Polled:
+        changes = {
+            **_said(facts),
+            **_moved(feed, answer),
+            "etag": answer.headers.get("etag"),
+            "modified": answer.headers.get("last-modified"),
+            "next_poll": instant(self._next(feed, answer, facts.ttl, moment)),
+            "failures": 0,
+            "problem": None,
+        }
+        outcome = self._take(feed, items, changes, moment)
+        if outcome is None:
+            return Polled(feed.url, None)
+        kept, taken = outcome
+        pushing = websub.pushing_of(answer, facts)
+        return Polled(feed.url, self._pushed(kept, pushing, moment) if pushing else kept, taken)
+
+    def _take(
+        self, feed: PolledFeed, items: Found, changes: dict[str, object], moment: datetime
+    ) -> tuple[PolledFeed, Taken] | None:
+        hashes = {key: item.hash for key, item in items.items()}
+        return self._store.feeds.take(
+            feed, moment, hashes, lambda seen: takings(feed.url, items, seen), changes
+        )
+
+    def _next(self, feed: PolledFeed, answer: Answer, ttl: int | None, moment: datetime) -> datetime:
+        pushed = websub.is_pushed(feed, moment)
+        due = schedule.after_success(moment, ttl, answer.headers, self._chance, pushed)
+        return min(due, datetime.fromisoformat(feed.lease)) if pushed and feed.lease else due
+
+    def _pushed(self, feed: PolledFeed, pushing: websub.Pushing, moment: datetime) -> PolledFeed | None:
+        """Ask the hub, if there is a place for it to call back and it has not promised to push already."""
+        if self._public_url is None or not websub.is_wanted(feed, pushing, moment):
+            return feed
+        asking = self._store.feeds.record(feed, websub.asking(feed, pushing))
+        if asking is None:
+            return None
+        problem = websub.ask(self._fetcher, asking, self._public_url, _inside_host(feed))
+        # Read anew: the hub may have called back by now.
+        return self._store.feeds.record(asking, {"problem": problem} if problem else {})
+
+    def take_push(self, feed: PolledFeed, body: bytes, media_type: str) -> Polled:
+        """Publish what a hub has pushed, whose signature was checked."""
+        moment, topic = self._clock(), feed.topic or feed.url
+        answer = Answer(200, topic, None, {"content-type": media_type}, body)
+        try:
+            facts, items = _read(body, answer)
+        except InputError as problem:
+            kept = self._store.feeds.record(feed, {"problem": str(problem).split("\n")[0]})
+            return Polled(feed.url, kept, problem=problem)
+        outcome = self._take(feed, items, {"title": facts.title or feed.title, "problem": None}, moment)
+        return Polled(feed.url, *outcome) if outcome else Polled(feed.url, None)
+
+    def close(self) -> None:
+        self.stop()
+        self._fetcher.close()
+
+    def __enter__(self) -> Poller:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _by_host(feeds: Iterable[PolledFeed]) -> list[list[PolledFeed]]:
+    ordered = sorted(feeds, key=lambda feed: _host(feed.url))
+    return [list(same) for _, same in groupby(ordered, key=lambda feed: _host(feed.url))]
+
+
+def _inside_host(feed: PolledFeed) -> str | None:
+    return _host(feed.url) if feed.inside else None
+
+
+def _conditions(feed: PolledFeed) -> dict[str, str]:
+    conditions = {"if-none-match": feed.etag, "if-modified-since": feed.modified}
+    return {name: value for name, value in conditions.items() if value}
+
+
+def _refuse_status(answer: Answer, moment: datetime) -> None:
+    if answer.status == 410:
+        what = "the feed is gone, and is not asked for any more"
+        raise FetchProblem(what, gone=True, where=answer.url, received="status 410")
+    if answer.status != 200:
+        after = schedule.retry_after(answer.headers, moment)
+        raise FetchProblem("no feed", after=after, where=answer.url, received=f"status {answer.status}")
+
+
+def _read(body: bytes, answer: Answer) -> tuple[Feed, Found]:
+    """The feed and its items, those beyond a limit among them."""
+    refused: list[Item | RefusedItem] = []
+    media_type = answer.headers.get("content-type", "")
+    facts, items = items_of(body, media_type, answer.url, refused=refused.append)
+    return facts, found([*items, *refused])
+
+
+def _moved(feed: PolledFeed, answer: Answer) -> dict[str, object]:
+    """Where the feed is from now on. The owner has typed the first host only: another one may not be inside."""
+    if answer.moved is None or len(answer.moved) > LONGEST_KEPT:
+        return {}
+    return {"url": answer.moved, "inside": int(feed.inside and _host(answer.moved) == _host(feed.url))}
+
+
+def _host(url: str) -> str:
+    return host_of(url)[0]
+
+
+def _said(facts: Feed) -> dict[str, object]:
+    site = facts.link if facts.link and len(facts.link) <= LONGEST_KEPT else None
+    ttl = None if facts.ttl is None else min(facts.ttl, schedule.LONGEST_TTL)
+    return {"title": facts.title, "site": site, "ttl": ttl}

@@ -1,0 +1,68 @@
+"""When a feed is polled next: what the feed asks for, what the server asks for, and what is decent.
+
+    what went well     the longest of `ttl`, `max-age` and ten minutes; an hour if nothing is said; a day at most
+    what went wrong    five minutes, ten, twenty ... a day, each half as long to half as long again at random
+    Retry-After        never before it, whatever went how; a week at most
+
+Randomness keeps those who failed together from coming back together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from random import Random
+
+SOONEST = timedelta(minutes=10)
+USUAL = timedelta(hours=1)
+LATEST = timedelta(days=1)
+FIRST_RETRY = timedelta(minutes=5)
+LONGEST_PAUSE = timedelta(days=7)
+PUSHED = timedelta(hours=6)
+"""How often a feed is polled that a hub pushes: hubs fail silently."""
+
+LONGEST_TTL = 1_000_000
+
+_MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,10})", re.IGNORECASE)
+
+
+def after_success(
+    moment: datetime, ttl: int | None, headers: Mapping[str, str], chance: Random, pushed: bool = False
+) -> datetime:
+    """When to look again after a poll that went well."""
+    asked = [timedelta(minutes=min(ttl, LONGEST_TTL))] if ttl is not None else []
+    age = _MAX_AGE.search(headers.get("cache-control", ""))
+    asked += [timedelta(seconds=int(age[1]))] if age else []
+    wait = min(LATEST, max(SOONEST, *asked)) if asked else USUAL
+    wait = max(wait, PUSHED) if pushed else wait
+    wait = max(wait, timedelta(seconds=retry_after(headers, moment) or 0))
+    return moment + wait * chance.uniform(1, 1.1)
+
+
+def after_failure(moment: datetime, failures: int, after: int | None, chance: Random) -> datetime:
+    """When to try again after so many failures in a row."""
+    wait = min(LATEST, FIRST_RETRY * (1 << min(failures - 1, 20))) * chance.uniform(0.5, 1.5)
+    return moment + max(wait, timedelta(seconds=after or 0))
+
+
+def retry_after(headers: Mapping[str, str], moment: datetime) -> int | None:
+    """The seconds that a server asks to be left alone: a number, or until a date."""
+    said = headers.get("retry-after", "").strip()
+    if said.isascii() and said.isdecimal():
+        seconds = int(said[:10])
+    else:
+        until = _date(said)
+        if until is None:
+            return None
+        seconds = int((until - moment).total_seconds())
+    return min(max(0, seconds), int(LONGEST_PAUSE.total_seconds()))
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found

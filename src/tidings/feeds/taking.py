@@ -1,0 +1,80 @@
+"""The items of a feed as publications: what is new, what was edited, and what cannot be used.
+
+A publication's id is made of the feed's address, the item's id and its content, so that the same item is the same
+publication, whoever finds it and however often. An edited item says so: an edge `dcterms:replaces` leads from it to
+`urn:tidings:publication:` and the id of what was published before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from tidings.errors import DecodeProblem
+from tidings.graphs import Edge, Graph, iri
+from tidings.model import Publication
+from tidings.publications.feeds import Item, RefusedItem
+from tidings.publications.rdf import decode
+from tidings.publications.rdf_parts import N_TRIPLES, n_triples
+from tidings.store import DeadLetter, Seen, Taking
+
+REPLACES = "http://purl.org/dc/terms/replaces"
+PUBLICATION = "urn:tidings:publication:"
+
+Found = Mapping[str, Item | RefusedItem]
+"""Items by their keys."""
+
+
+def found(items: Iterable[Item | RefusedItem]) -> Found:
+    """The items of a feed by their keys. Of several with one id the first counts, which is the newest in most feeds:
+    if both did, they would edit each other at each poll.
+    """
+    made: dict[str, Item | RefusedItem] = {}
+    for item in items:
+        made.setdefault(_digest(item.id), item)
+    return made
+
+
+def takings(url: str, items: Found, seen: Mapping[str, Seen]) -> Sequence[Taking]:
+    """What becomes of those items that were not seen before as they are now."""
+    return [
+        _taking(url, key, item, seen.get(key))
+        for key, item in items.items()
+        if key not in seen or seen[key].hash != item.hash
+    ]
+
+
+def _taking(url: str, key: str, item: Item | RefusedItem, seen: Seen | None) -> Taking:
+    id = publication_id(url, item)
+    if isinstance(item, RefusedItem):
+        return _refused(key, item, id, item.problem, None)
+    before = seen.publication if seen else None
+    body = n_triples(_with_earlier(item.graph, before) if before else item.graph)
+    try:
+        decode(body, N_TRIPLES)
+    except DecodeProblem as problem:
+        return _refused(key, item, id, problem, body)
+    again = Publication(publication_id(url, item, before), N_TRIPLES, body) if before else None
+    return Taking(key, item.hash, Publication(id, N_TRIPLES, body), again)
+
+
+def _refused(
+    key: str, item: Item | RefusedItem, id: str, problem: DecodeProblem, body: bytes | None
+) -> Taking:
+    letter = DeadLetter(id, str(problem), problem.facts() | {"item": item.id}, body=body)
+    return Taking(key, item.hash, None, letter=letter)
+
+
+def _with_earlier(graph: Graph, before: str) -> Graph:
+    node = graph.edges[0].subject
+    return Graph((*graph.edges, Edge(node, iri(REPLACES), iri(PUBLICATION + before))))
+
+
+def publication_id(url: str, item: Item | RefusedItem, before: str = "") -> str:
+    """The id of an item's publication; with `before`, of one that says again what it said before that one."""
+    return "p-" + _digest(url, item.id, item.hash, before)
+
+
+def _digest(*texts: str) -> str:
+    named = "".join(f"{len(text)}:{text}" for text in texts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(named, digest_size=10).hexdigest()
