@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.calling import Tidings, start
-from tidings.interfaces.cli import main, output
+from tidings.interfaces.cli import main
 from tidings.model import Reason
+from tidings.reasons import because
 
 
 def test_without_words_the_help_is_shown(tidings: Tidings) -> None:
@@ -107,7 +108,7 @@ def test_errors_are_coloured_on_a_terminal_only(tidings: Tidings, tmp_path: Path
     ],
 )
 def test_reasons_put_the_value_behind_the_path(predicate: str, value: object, told: str) -> None:
-    assert output.because([Reason(predicate, value, "/x")]) == told  # type: ignore[arg-type]
+    assert because([Reason(predicate, value, "/x")]) == told  # type: ignore[arg-type]
 
 
 def test_the_shell_completes_commands_and_options() -> None:

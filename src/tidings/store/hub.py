@@ -2,7 +2,7 @@
 
 What somebody asks for is an *intent* until their callback has confirmed it. A subscription has one delivery under way
 at most, a range of entries: what comes meanwhile goes with the next one, so a receiver that is slow costs one row. Who
-takes an intent or a delivery to work on it moves its due time ahead; if they end without a word, it is taken again then.
+takes an intent or a delivery to work on it moves its due time ahead; if they vanish, it is taken again then.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from tidings.errors import TidingsError
 from tidings.interfaces.cli import auctions, output
 from tidings.interfaces.cli.options import Master, check_master, open_spark, open_tidings
 from tidings.interfaces.cli.running import Running
+from tidings.reasons import because
 
 if TYPE_CHECKING:
     from tidings.service import Tidings
@@ -165,7 +166,7 @@ class Auction:
             for one in self.tidings.notifications(who, after=sequence):
                 self.told[who] = one.sequence
                 new += 1
-                name, reason = (f"{who} #{one.sequence}", COLOURS[who]), output.because(one.because)
+                name, reason = (f"{who} #{one.sequence}", COLOURS[who]), because(one.because)
                 output.line("   ", name, reason, (after, "dim"))
         if not new:
             output.line("   ", ("nobody asked for it", "dim"))

@@ -20,16 +20,14 @@ from rich.text import Text
 
 from tidings import durations
 from tidings.errors import PublicationError, TidingsError
-from tidings.model import Notification, Reason
-from tidings.values import show
+from tidings.model import Notification
+from tidings.reasons import because, bound
 
 if TYPE_CHECKING:
     from tidings.service import Subscribed
 
 WITH_REJECTS = 3
 """The exit code of work that is done, but not with all of its input."""
-
-_SPELLED_PATH = re.compile(r'("[^"]*"|[^\s"]+) ')
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -109,23 +107,6 @@ def subscribed(made: Subscribed, colour: str = "") -> None:
     line((made.id, "bold cyan"), (made.subscriber, colour), (made.language, "dim"), how)
 
 
-def because(reasons: Iterable[Reason]) -> str:
-    return "; ".join(_because(reason) for reason in reasons)
-
-
-def _because(reason: Reason) -> str:
-    """`price < 200` and 180 read as `price 180 < 200`; what has no value reads as it was written."""
-    if reason.predicate.startswith("?"):  # what is asked of a graph's variable
-        name, _, asked = reason.predicate.partition(" ")
-        return f"{name} {show(reason.value) if reason.value is not None else ''} {asked}"
-    path = _SPELLED_PATH.match(reason.predicate)
-    if reason.value is None or path is None:
-        return reason.predicate
-    if path[1] == "exists":
-        return f"{reason.predicate} ({show(reason.value)})"
-    return f"{path[1]} {show(reason.value)} {reason.predicate[path.end() :]}"
-
-
 def notification(found: Notification, as_json: bool) -> None:
     if as_json:
         json_line(notification_record(found))
@@ -137,16 +118,6 @@ def notification(found: Notification, as_json: bool) -> None:
         *((bound(found.bindings), "green") for _ in range(found.bindings is not None)),
         because(found.because),
     )
-
-
-def bound(bindings: dict[str, Any] | None) -> str:
-    """The first binding of a graph's variables, and how many more there are."""
-    rows = bindings["results"]["bindings"] if bindings else []
-    if not bindings or not rows:
-        return ""
-    first = ", ".join(f"?{name} = {value['value']}" for name, value in rows[0].items())
-    more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
-    return f"{first}{more}"
 
 
 def notification_record(found: Notification) -> dict[str, Any]:

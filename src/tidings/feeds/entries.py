@@ -1,0 +1,140 @@
+"""Notifications as entries of a feed, the same in every format: harmless, with reasons and an id that stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from tidings.feeds import harmless
+from tidings.feeds.said import Said, said_by
+from tidings.model import Notification, Publication
+from tidings.reasons import because, bound_rows, show_reason
+from tidings.store import FeedEntry
+
+NAMESPACE = UUID("5f0e1f0e-6a0b-5c65-9a3c-3f7f1c0f6f52")
+"""Under which ids of notifications are names. Whoever changes it makes every reader show every entry anew."""
+
+ROWS, NAMES = 20, 20
+"""How many bindings, and how many creators and subjects, an entry shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry: plain texts in `title`, `summary`, `creators` and `subjects`, harmless HTML in `content`."""
+
+    id: str
+    title: str
+    link: str | None
+    summary: str
+    content: str
+    published: datetime
+    updated: datetime
+    creators: tuple[str, ...]
+    subjects: tuple[str, ...]
+    facts: dict[str, Any]
+
+
+def urn(*names: str) -> str:
+    """An id that is the same for the same names, here and everywhere."""
+    return uuid5(NAMESPACE, json.dumps(names)).urn
+
+
+def entry_of(listed: FeedEntry, publication: Publication | None) -> Entry:
+    """The entry of a notification, with what its publication says."""
+    told = listed.notification
+    said = said_by(publication, _nodes(told))
+    found = datetime.fromisoformat(told.time)
+    # A date to come would stay on top of every reader's list until then.
+    updated = said.date if said.date and said.date <= found else found
+    return Entry(
+        id=urn(told.id),
+        title=_title(said, told),
+        link=harmless.link(said.link),
+        summary=harmless.line(said.description or "", harmless.SUMMARY) or _why(told),
+        content=_content(said, told),
+        published=found,
+        updated=updated,
+        creators=_names(said.creators),
+        subjects=_names(said.subjects),
+        facts=facts_of(told),
+    )
+
+
+def _nodes(told: Notification) -> list[str]:
+    """What the variables of a pattern were bound to, in the order they were asked for."""
+    return [value for row in _rows(told) for value in row.values()]
+
+
+def _rows(told: Notification) -> list[dict[str, str]]:
+    return bound_rows(told.bindings)[:ROWS]
+
+
+def _title(said: Said, told: Notification) -> str:
+    given = harmless.line(said.title or "")
+    return (
+        given or harmless.line(harmless.escaped(because(told.because))) or f"Publication {told.publication}"
+    )
+
+
+def _why(told: Notification) -> str:
+    return harmless.line(harmless.escaped(because(told.because)), harmless.SUMMARY)
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    shown = (harmless.line(name, harmless.NAME) for name in given[:NAMES])
+    return tuple(dict.fromkeys(name for name in shown if name))
+
+
+def _content(said: Said, told: Notification) -> str:
+    """What was published, and below it why this subscriber is told."""
+    body = harmless.markup(said.content or said.description or "")
+    shown = (harmless.short(show_reason(one), harmless.SUMMARY) for one in told.because)
+    reasons = "".join(f"<li>{harmless.escaped(one)}</li>" for one in shown)
+    why = f"<p>Because:</p><ul>{reasons}</ul>" if reasons else ""
+    return body + harmless.markup(why + _bindings(told))
+
+
+def _bindings(told: Notification) -> str:
+    rows = _rows(told)
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    head = "".join(f"<th>?{harmless.escaped(name)}</th>" for name in names)
+    lines = ("".join(f"<td>{_cell(row, name)}</td>" for name in names) for row in rows)
+    more = len(bound_rows(told.bindings)) - len(rows)
+    note = f"<p>and {more:,} more</p>" if more else ""
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{note}"
+
+
+def _cell(row: dict[str, str], name: str) -> str:
+    return harmless.escaped(harmless.short(row.get(name, ""), harmless.SUMMARY))
+
+
+def facts_of(told: Notification) -> dict[str, Any]:
+    """The notification for programs, as `tidings notifications --json` writes it but for whose it is. Long
+    texts are cut.
+    """
+    reasons = [{"predicate": one.predicate, "value": one.value, "at": one.at} for one in told.because]
+    facts = {
+        "notification": told.id,
+        "sequence": told.sequence,
+        "kind": told.kind,
+        "subscription": told.subscription,
+        "publication": told.publication,
+        "because": reasons,
+        "bindings": told.bindings,
+    }
+    clean: dict[str, Any] = _clean(facts)
+    return clean
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return harmless.characters(harmless.short(value, harmless.SUMMARY))
+    if isinstance(value, dict):
+        return {_clean(name): _clean(inner) for name, inner in value.items()}
+    return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value

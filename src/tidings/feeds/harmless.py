@@ -1,0 +1,60 @@
+"""What leaves in a feed is harmless: characters that XML has, titles without markup, HTML without scripts, web links.
+
+What was published may hold anything: NUL, half a surrogate pair, a script in a title, megabytes of text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from urllib.parse import urlsplit
+
+from tidings.publications.feeds_entry import iri_of
+from tidings.publications.feeds_html import plain_text, sanitised
+
+TITLE, SUMMARY, CONTENT, NAME = 200, 1_000, 100_000, 200
+"""How many characters of each leave; readers cut titles anyway, and a feed has up to a hundred contents."""
+
+LONGEST_LINK = 2_000
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BEGINS_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+def characters(text: str) -> str:
+    """The text with U+FFFD for what XML cannot hold, however it is escaped."""
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
+def short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def line(text: str, most: int = TITLE) -> str:
+    """A title, a summary or a name: one line without markup.
+
+    What still looks like a tag, because it was escaped twice, gets another bracket: some readers take the titles of RSS
+    for HTML, others for text, and neither may see a tag.
+    """
+    without = plain_text(sanitised(short(characters(text), 20 * most)))
+    return short(_BEGINS_TAG.sub("‹", without), most)
+
+
+def markup(text: str, most: int = CONTENT) -> str:
+    """HTML that may stand in a page. It is cut first: what cutting leaves open is closed, what it halves is dropped."""
+    return sanitised(short(characters(text), most))
+
+
+def escaped(text: str) -> str:
+    """Text as HTML."""
+    return html.escape(characters(text), quote=False)
+
+
+def link(text: str | None) -> str | None:
+    """An address of the web, or nothing."""
+    node = iri_of(characters(text).strip()) if text and len(text) <= LONGEST_LINK else None
+    try:
+        parts = urlsplit(node.text) if node else None
+    except ValueError:  # such as http://[
+        return None
+    return node.text if node and parts and parts.scheme in ("http", "https") and parts.netloc else None

@@ -1,0 +1,94 @@
+"""Addresses of feeds that nobody can guess, and that the store does not know.
+
+A token is made from a key in the home folder, the subscription's owner and id, and a number that is drawn for each
+address. The store has the number and the token's hash: who gets hold of a store, or of a copy, has no address of a feed.
+With the key, a subscriber can see the address again and again. Tokens kept only as hashes could be shown once, and
+tokens kept as they are would be in every backup.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidings.errors import SetupError
+from tidings.store import FeedAddress, Store
+
+KEY_FILE = "feeds.key"
+KEY_BYTES, TOKEN_BYTES = 32, 24
+ALL = ""
+"""In place of a subscription: the list of all feeds of a subscriber."""
+
+
+def feed_key(home: Path) -> bytes:
+    """The key in the home folder, made when it is first asked for, for its owner's eyes only."""
+    path = home / KEY_FILE
+    if not path.exists():
+        _make(path)
+    key = bytes.fromhex(path.read_text().strip())
+    if len(key) < KEY_BYTES:
+        hint = "put the old file back, or remove it: every feed gets a new address then"
+        raise SetupError("the key of the feeds' addresses is broken", where=str(path), hint=hint)
+    return key
+
+
+def _make(path: Path) -> None:
+    """A link is made of a whole file, and only if there is none: of two processes, one makes the key for both."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(secrets.token_hex(KEY_BYTES) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The tokens of a store's feeds."""
+
+    store: Store
+    key: bytes
+
+    def token(self, subscriber: str, subscription: str = ALL) -> str | None:
+        """The token of a feed, made if it has none; nothing if it was made with another key."""
+        found = self.store.personal_feeds.address(subscriber, subscription)
+        return self.token_of(found or self._new(subscriber, subscription))
+
+    def renew(self, subscriber: str, subscription: str = ALL) -> str | None:
+        """Revoke the token of a feed, and make another one."""
+        self.store.personal_feeds.revoke(subscriber, subscription)
+        return self.token(subscriber, subscription)
+
+    def token_of(self, address: FeedAddress) -> str | None:
+        token = self._made(address.subscriber, address.subscription, address.nonce)
+        return token if hmac.compare_digest(hash_of(token), address.hash) else None
+
+    def find(self, token: str) -> FeedAddress | None:
+        """The address with this token, revoked or not. One that is unknown costs the same: a hash and a look."""
+        return self.store.personal_feeds.find(hash_of(token))
+
+    def _new(self, subscriber: str, subscription: str) -> FeedAddress:
+        nonce = secrets.token_hex(16)
+        hash = hash_of(self._made(subscriber, subscription, nonce))
+        return self.store.personal_feeds.keep(subscriber, subscription, nonce, hash)
+
+    def _made(self, subscriber: str, subscription: str, nonce: str) -> str:
+        named = "\0".join((nonce, subscriber, subscription)).encode()
+        drawn = hmac.digest(self.key, named, "sha256")[:TOKEN_BYTES]
+        return base64.urlsafe_b64encode(drawn).decode()
+
+
+def hash_of(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
