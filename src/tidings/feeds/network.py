@@ -27,7 +27,7 @@ NAT64 = bytes.fromhex("0064ff9b0000000000000000")
 class FetchProblem(TidingsError):
     """Something on the web could not be fetched.
 
-    `after` is how many seconds the server asks to be left alone, `gone` whether it says that there will be nothing again.
+    `after` is how many seconds the server asks to be left alone, `gone` whether it says that there is nothing any more.
     """
 
     def __init__(

@@ -1,0 +1,50 @@
+"""A local site, a store and a clock that only moves when a test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.feeds.site import Site, a_site
+from tidings.feeds.polling import Poller
+from tidings.store import Store, open_store, sqlite_url
+
+
+class Clock:
+    """Says noon until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def move(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with a_site() as made:
+        yield made
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(sqlite_url(tmp_path / "store.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def poller(store: Store, clock: Clock) -> Iterator[Poller]:
+    with Poller(store, clock=clock, chance=Random(7)) as made:
+        yield made

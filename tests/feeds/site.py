@@ -1,0 +1,119 @@
+"""A site on loopback for tests: real HTTP, answers that a test decides about, and every request written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Condition, Thread
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked; names of headers are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Response:
+    """What is answered. A body may come in pieces, as long as somebody listens."""
+
+    status: int = 200
+    body: bytes | Iterator[bytes] = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Answering = Callable[[Request], Response]
+
+
+class Site:
+    """`site.pages["/rss.xml"] = Response(...)`, or a function that makes one."""
+
+    def __init__(self, server: ThreadingHTTPServer) -> None:
+        self._server = server
+        self.pages: dict[str, Response | Answering] = {}
+        self.requests: list[Request] = []
+        self.changed = Condition()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def url(self, path: str = "/rss.xml", host: str | None = None) -> str:
+        return f"http://{host or self._server.server_address[0]}:{self.port}{path}"
+
+    def answer(self, request: Request) -> Response:
+        with self.changed:
+            self.requests.append(request)
+            self.changed.notify_all()
+        page = self.pages.get(urlsplit(request.path).path, Response(404))
+        return page if isinstance(page, Response) else page(request)
+
+    def wait_for(self, count: int) -> list[Request]:
+        """The requests, when there are that many."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.requests) >= count, timeout=60)
+            return list(self.requests)
+
+
+def _handler(site: Callable[[], Site]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            length = int(self.headers.get("content-length") or 0)
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            response = site().answer(Request(self.command, self.path, headers, self.rfile.read(length)))
+            self.send_response(response.status)
+            for name, value in response.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self._send([response.body] if isinstance(response.body, bytes) else response.body)
+
+        def _send(self, pieces: object) -> None:
+            try:
+                for piece in pieces:  # type: ignore[attr-defined]
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+            except OSError:
+                self.close_connection = True  # nobody listens any more
+
+        do_GET = do_POST = _answer
+
+        def log_message(self, *words: object) -> None:
+            """Nothing: the requests are written down."""
+
+    return Handler
+
+
+@contextmanager
+def a_site(host: str = "127.0.0.1") -> Iterator[Site]:
+    """A site that is there until the end of the `with`."""
+    made: list[Site] = []
+    with ThreadingHTTPServer((host, 0), _handler(lambda: made[0])) as server:
+        made.append(Site(server))
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield made[0]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def rss(*titles: str, ttl: int | None = None, more: str = "", prefix: str = "item") -> bytes:
+    """A feed of items with these titles; the number of an item is its id."""
+    items = "".join(
+        f"<item><title>{title}</title><link>http://example.org/{prefix}/{number}</link>"
+        f"<guid>{prefix}-{number}</guid></item>"
+        for number, title in enumerate(titles)
+    )
+    said = f"<ttl>{ttl}</ttl>" if ttl is not None else ""
+    return (
+        '<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>News</title>'
+        f"<link>http://example.org/</link>{said}{more}{items}</channel></rss>"
+    ).encode()

@@ -1,0 +1,248 @@
+"""Fetching against real servers: what is too large, too slow, too far away or not for us."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count, repeat
+from threading import Barrier, BrokenBarrierError, Event, Lock
+
+import pytest
+
+from tests.feeds.site import Request, Response, Site, a_site
+from tidings.errors import InputError
+from tidings.feeds.fetching import Fetcher, Manners
+from tidings.feeds.network import FetchProblem, Network, host_of, is_inside
+
+PUBLIC = "127.0.0.2"
+NETWORK = Network(is_inside=lambda address: address != PUBLIC)
+"""One address of loopback plays the public web, the others are inside, as they are."""
+
+
+@pytest.fixture
+def public() -> Iterator[Site]:
+    with a_site(PUBLIC) as made:
+        yield made
+
+
+def fetch(url: str, manners: Manners | None = None, inside_host: str | None = None):  # type: ignore[no-untyped-def]
+    with Fetcher(manners, NETWORK) as fetcher:
+        return fetcher.fetch(url, {}, inside_host)
+
+
+def refusal(url: str, manners: Manners | None = None, inside_host: str | None = None) -> str:
+    with pytest.raises(FetchProblem) as caught:
+        fetch(url, manners, inside_host)
+    return str(caught.value)
+
+
+def test_an_answer(public: Site) -> None:
+    public.pages["/feed"] = Response(200, b"hello", {"ETag": '"1"'})
+    answer = fetch(public.url("/feed"))
+    assert (answer.status, answer.body, answer.headers["etag"], answer.moved) == (200, b"hello", '"1"', None)
+
+
+def test_we_say_who_we_are_and_which_host_is_meant(public: Site) -> None:
+    public.pages["/feed"] = Response()
+    network = Network(lambda host, port: [PUBLIC], NETWORK.is_inside)
+    with Fetcher(Manners(contact="https://example.org/bot"), network) as fetcher:
+        fetcher.fetch(f"http://news.example:{public.port}/feed#part", {"if-none-match": '"1"'})
+    [request] = public.requests
+    assert request.headers["user-agent"].startswith("Tidings/")
+    assert "https://example.org/bot" in request.headers["user-agent"]
+    assert request.headers["host"] == f"news.example:{public.port}"
+    assert (request.path, request.headers["if-none-match"]) == ("/feed", '"1"')
+
+
+def test_redirects_are_followed_and_those_for_good_are_told(public: Site) -> None:
+    public.pages |= {
+        "/old": Response(301, headers={"Location": "/new"}),
+        "/new": Response(308, headers={"Location": public.url("/newer")}),
+        "/newer": Response(302, headers={"Location": "today"}),
+        "/today": Response(200, b"here"),
+        "/other": Response(302, headers={"Location": "/old"}),
+    }
+    answer = fetch(public.url("/old"))
+    assert (answer.body, answer.url, answer.moved) == (b"here", public.url("/today"), public.url("/newer"))
+    assert fetch(public.url("/other")).moved is None, "what comes after one for now is for now"
+
+
+def test_redirects_end(public: Site) -> None:
+    numbers = count()
+    public.pages["/loop"] = lambda request: Response(302, headers={"Location": f"/loop?{next(numbers)}"})
+    assert refusal(public.url("/loop"), Manners(redirects=3)).startswith("too many redirects (")
+    assert len(public.requests) == 4
+
+
+@pytest.mark.parametrize("there", ["file:///etc/passwd", "ftp://example.org/", "http://[", "gopher://x"])
+def test_redirects_stay_on_the_web(public: Site, there: str) -> None:
+    public.pages["/feed"] = Response(302, headers={"Location": there})
+    with pytest.raises((InputError, FetchProblem), match="no address"):
+        fetch(public.url("/feed"))
+
+
+def test_a_public_address_does_not_lead_inside(public: Site, site: Site) -> None:
+    site.pages["/secret"] = Response(200, b"secret")
+    public.pages["/feed"] = Response(301, headers={"Location": site.url("/secret")})
+    assert "an address in a private network" in refusal(public.url("/feed"))
+    assert site.requests == [], "it was not even asked"
+
+
+def test_a_name_that_leads_inside_is_refused_before_it_is_asked(site: Site) -> None:
+    network = Network(lambda host, port: [PUBLIC, "127.0.0.1"], NETWORK.is_inside)
+    with Fetcher(network=network) as fetcher, pytest.raises(FetchProblem, match="private network"):
+        fetcher.fetch(f"http://rebinding.example:{site.port}/", {})
+    assert site.requests == []
+
+
+def test_what_the_owner_typed_may_be_inside_and_leads_to_its_own_host_only(site: Site) -> None:
+    with a_site("127.0.0.3") as other:
+        site.pages |= {
+            "/feed": Response(302, headers={"Location": "/there"}),
+            "/there": Response(200, b"here"),
+            "/away": Response(302, headers={"Location": other.url("/")}),
+        }
+        assert "private network" in refusal(site.url("/feed"))
+        assert fetch(site.url("/feed"), inside_host="127.0.0.1").body == b"here"
+        assert "private network" in refusal(site.url("/away"), inside_host="127.0.0.1")
+        assert other.requests == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0"),
+        *("::1", "fe80::1%eth0", "fc00::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::", "::"),
+        *("224.0.0.1", "255.255.255.255", "ff02::1"),
+    ],
+)
+def test_addresses_inside(address: str) -> None:
+    assert is_inside(address)
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822"])
+def test_addresses_outside(address: str) -> None:
+    assert not is_inside(address)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "example.org", "file:///etc/passwd", "http://", "http://[", "http://a:b", "http://a b/", "x://a"],
+)
+def test_no_addresses(url: str) -> None:
+    with pytest.raises(InputError, match="no address on the web"):
+        host_of(url)
+
+
+def test_passwords_are_not_kept() -> None:
+    with pytest.raises(InputError, match="a name and a password") as caught:
+        host_of("http://ann:secret@example.org/")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_body_is_read_up_to_the_limit(public: Site) -> None:
+    public.pages["/exact"] = Response(200, b"x" * 1_000)
+    public.pages["/endless"] = lambda request: Response(200, repeat(b"x" * 1_000))
+    assert len(fetch(public.url("/exact"), Manners(size=1_000)).body) == 1_000
+    assert "the answer is too large" in refusal(public.url("/endless"), Manners(size=999))
+
+
+def test_a_small_body_that_stands_for_a_large_one(public: Site) -> None:
+    packed = gzip.compress(b"x" * 10_000_000)
+    public.pages["/bomb"] = Response(200, packed, {"Content-Encoding": "gzip"})
+    public.pages["/cut"] = Response(200, packed[:-20], {"Content-Encoding": "gzip"})
+    public.pages["/strange"] = Response(200, zlib.compress(b"x"), {"Content-Encoding": "deflate"})
+    public.pages["/broken"] = Response(200, b"no gzip", {"Content-Encoding": "gzip"})
+    assert fetch(public.url("/bomb")).body == b"x" * 10_000_000
+    assert "the answer is too large" in refusal(public.url("/bomb"), Manners(size=9_999_999))
+    assert "cut short" in refusal(public.url("/cut"))
+    assert "received deflate" in refusal(public.url("/strange"))
+    assert "no answer that can be read" in refusal(public.url("/broken"))
+
+
+def test_an_answer_in_drops_ends(public: Site) -> None:
+    """Each drop comes in time; all of them together do not. The server stops when nobody listens any more."""
+    listening = Event()
+
+    def drops() -> Iterator[bytes]:
+        try:
+            while not listening.wait(0.01):
+                yield b"x"
+        finally:
+            listening.set()
+
+    public.pages["/slow"] = lambda request: Response(200, drops())
+    assert "takes too long" in refusal(public.url("/slow"), Manners(total=0.1))
+    assert listening.wait(60)
+
+
+def test_headers_in_drops_end_too() -> None:
+    with socket.create_server((PUBLIC, 0)) as server, ThreadPoolExecutor(1) as pool:
+        url = f"http://{PUBLIC}:{server.getsockname()[1]}/"
+        dripping = pool.submit(_drip_headers, server)
+        assert "takes too long" in refusal(url, Manners(total=0.1))
+        assert dripping.result(60) == "nobody listens"
+
+
+def _drip_headers(server: socket.socket) -> str:
+    connection, _ = server.accept()
+    with connection:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        try:
+            while not Event().wait(0.01):
+                connection.sendall(b"x")
+        except OSError:
+            return "nobody listens"
+    return "unreachable"
+
+
+def test_no_answer_at_all(public: Site) -> None:
+    ended = Event()
+
+    def silent(request: Request) -> Response:
+        ended.wait(60)
+        return Response()
+
+    public.pages["/silent"] = silent
+    assert "no answer in time" in refusal(public.url("/silent"), Manners(read=0.05))
+    ended.set()
+    with a_site(PUBLIC) as gone:
+        url = gone.url()
+    assert "no answer that can be read" in refusal(url)
+
+
+def test_a_host_nobody_knows() -> None:
+    with Fetcher() as fetcher, pytest.raises(FetchProblem, match="the host is not known"):
+        fetcher.fetch("http://nowhere.invalid/", {})
+
+
+def test_one_request_for_each_host_at_a_time(public: Site) -> None:
+    """Two for one host never meet on the server; two for two hosts do."""
+    lock, both = Lock(), Barrier(2)
+    met: list[bool] = []
+
+    def alone(request: Request) -> Response:
+        met.append(not lock.acquire(blocking=False))
+        if not met[-1]:
+            Event().wait(0.005)  # long enough to be met by somebody
+            lock.release()
+        return Response()
+
+    def together(request: Request) -> Response:
+        try:
+            both.wait(60)
+        except BrokenBarrierError:
+            return Response(500)
+        return Response()
+
+    public.pages |= {"/alone": alone, "/together": together}
+    with Fetcher(network=NETWORK) as fetcher, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: fetcher.fetch(public.url("/alone"), {}), range(16)))
+        named = Network(lambda host, port: [PUBLIC], NETWORK.is_inside)
+        with Fetcher(network=named) as other:
+            hosts = [f"http://{name}.example:{public.port}/together" for name in "ab"]
+            assert [each.status for each in pool.map(lambda url: other.fetch(url, {}), hosts)] == [200, 200]
+    assert met == [False] * 16
