@@ -23,6 +23,9 @@ from tidings import durations
 from tidings.compiler.context import Context
 from tidings.compiler.pipeline import LANGUAGES, compile_many
 from tidings.errors import InputError, PublicationError, SchemaError, SetupError, TidingsError
+from tidings.feeds.personal import PersonalFeeds
+from tidings.feeds.places import places_at
+from tidings.feeds.tokens import Addresses, feed_key
 from tidings.graphs import Graph
 from tidings.matching.access import reached_through
 from tidings.model import Notification, Publication, Reject, Subscription
@@ -186,6 +189,10 @@ class Tidings:
     def follow(self, subscriber: str, after: int = 0, stop: Event | None = None) -> Iterator[Notification]:
         """A subscriber's notifications as they come, until `stop` is set."""
         return self.store.notifications.follow(subscriber, after, stop)
+
+    def feeds_at(self, public_url: str) -> PersonalFeeds:
+        """The feeds of all subscriptions, as readers find them below a public address."""
+        return PersonalFeeds(self.store, Addresses(self.store, feed_key(self.home)), places_at(public_url))
 
     def dead_letters(self, after: int = 0, limit: int = 1_000) -> list[DeadLetter]:
         """Publications that could not be used, in the order in which that was found."""

@@ -1,4 +1,4 @@
-"""Every subscription is a feed of its own: the newest entries, and archives of the older ones that never change (RFC 5005).
+"""Every subscription is a feed of its own: the newest entries, and archives of older ones that stay (RFC 5005).
 
     entries  1 ... 50   51 ... 100   101 ... 150   151 ... 187
              archive 1  archive 2    the feed itself
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
 
-from tidings.feeds.tokens import ALL, Addresses
 from tidings.feeds.entries import entry_of, urn
 from tidings.feeds.feed import Feed, Links
 from tidings.feeds.harmless import escaped, line
 from tidings.feeds.opml import opml
 from tidings.feeds.places import Places
 from tidings.feeds.rendering import FORMATS, Format
+from tidings.feeds.tokens import ALL, Addresses
 from tidings.model import Subscription
 from tidings.store import FeedAddress, Store
 
@@ -117,8 +117,8 @@ class PersonalFeeds:
         return body
 
     def modified(self, page: Page) -> datetime:
-        """When a page changed last, in whole seconds and never in the current one: something may come in the rest of it,
-        and whoever asks what was modified since would not be given it.
+        """When a page changed last, in whole seconds and never in the current one: something may come in the rest of
+        it, and whoever asks what was modified since would not be given it.
         """
         time = page.opened.time
         if page.is_archive:

@@ -1,9 +1,9 @@
 """Addresses of feeds that nobody can guess, and that the store does not know.
 
 A token is made from a key in the home folder, the subscription's owner and id, and a number that is drawn for each
-address. The store has the number and the token's hash: who gets hold of a store, or of a copy, has no address of a feed.
-With the key, a subscriber can see the address again and again. Tokens kept only as hashes could be shown once, and
-tokens kept as they are would be in every backup.
+address. The store has the number and the token's hash: who gets hold of a store, or of a copy, has no address of a
+feed. With the key, a subscriber can see the address again and again. Tokens kept only as hashes could be shown once,
+and tokens kept as they are would be in every backup.
 """
 
 from __future__ import annotations

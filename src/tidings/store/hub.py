@@ -12,11 +12,19 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, Table, delete, func, insert, or_, select, update
 
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, instant
-from tidings.store.feed_tables import feed_addresses, hub_deliveries, hub_intents, hub_subscriptions
+from tidings.store.feed_tables import (
+    feed_addresses,
+    feed_cursors,
+    feed_entries,
+    hub_deliveries,
+    hub_intents,
+    hub_subscriptions,
+)
+from tidings.store.tables import subscribers
 
 TAKEN = timedelta(minutes=2)
 """For so long nobody else takes what one has taken: longer than a request to a callback may last."""
@@ -114,16 +122,14 @@ class Hub:
         with self._database.read() as connection:
             return [HubSubscription(*row) for row in connection.execute(wanted)]
 
-    def idle(self) -> list[HubSubscription]:
-        """Those that nothing is under way to."""
-        busy = select(hub_deliveries.c.first).where(
-            *(hub_deliveries.c[name] == hub_subscriptions.c[name] for name in _KEY),
-            hub_deliveries.c.state == WAITING,
-        )
-        alive = hub_subscriptions.c.lease_end > instant(self.now())
-        wanted = select(*hub_subscriptions.c).where(alive, ~busy.exists())
+    def behind(self, most: int) -> list[HubSubscription]:
+        """Those that nothing is under way to though their feed may have entries for them: `most` of them.
+
+        One statement for all: a look at each feed would cost as much as there are feeds, each time.
+        """
         with self._database.read() as connection:
-            return [HubSubscription(*row) for row in connection.execute(wanted)]
+            rows = connection.execute(_behind(instant(self.now())).limit(most))
+            return [HubSubscription(*row) for row in rows]
 
     def begin(self, to: HubSubscription, last: int) -> None:
         """Begin to deliver the entries up to `last`."""
@@ -229,6 +235,26 @@ def _subscription(connection: Connection, one: Keyed) -> HubSubscription | None:
     wanted = select(*hub_subscriptions.c).where(*_key(hub_subscriptions, one))
     row = connection.execute(wanted).one_or_none()
     return HubSubscription(*row) if row else None
+
+
+def _behind(now: str) -> Select[*tuple[Any, ...]]:
+    hub, address, cursor = hub_subscriptions.c, feed_addresses.c, feed_cursors.c
+    busy = select(hub_deliveries.c.first).where(
+        *(hub_deliveries.c[name] == hub[name] for name in _KEY), hub_deliveries.c.state == WAITING
+    )
+    listed = select(feed_entries.c.number).where(
+        feed_entries.c.subscriber == address.subscriber,
+        feed_entries.c.subscription == address.subscription,
+        feed_entries.c.number > hub.told,
+    )
+    unlisted = subscribers.c.last_sequence > func.coalesce(cursor.sequence, 0)
+    return (
+        select(*hub)
+        .join_from(hub_subscriptions, feed_addresses, address.hash == hub.address)
+        .join(subscribers, subscribers.c.subscriber == address.subscriber)
+        .outerjoin(feed_cursors, cursor.subscriber == address.subscriber)
+        .where(hub.lease_end > now, ~busy.exists(), or_(unlisted, listed.exists()))
+    )
 
 
 def _begin(connection: Connection, to: HubSubscription, last: int, due: str) -> None:

@@ -16,6 +16,7 @@ from tidings.errors import TidingsError
 from tidings.interfaces.cli import (
     demo,
     doctor,
+    feeds,
     match,
     notifications,
     output,
@@ -25,6 +26,7 @@ from tidings.interfaces.cli import (
     run,
     schema,
     segments,
+    serve,
     subscriptions,
     taxonomies,
 )
@@ -87,6 +89,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (DAILY, publish.publish),
     (DAILY, notifications.notifications),
     (DAILY, rejects.rejects),
+    (DAILY, feeds.feeds),
+    (DAILY, serve.serve),
     (STREAM, run.run),
     (STREAM, match.match),
     (SETTING_UP, segments.segments),

@@ -55,6 +55,16 @@ AsJson = Annotated[
     typer.Option("--json", help="JSON Lines on standard output, for machines.", callback=_remember_json),
 ]
 Subscriber = Annotated[str, typer.Option("--as", metavar="NAME", help="The subscriber.", callback=_readable)]
+PublicUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--public-url",
+        envvar="TIDINGS_PUBLIC_URL",
+        metavar="URL",
+        help="How readers reach [cyan]tidings serve[/]; where it listens, when nothing is said.",
+        show_default=False,
+    ),
+]
 Master = Annotated[
     str | None,
     typer.Option(

@@ -1,0 +1,81 @@
+"""`serve`: feeds and the hub over HTTP."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.errors import InputError
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, Home, PublicUrl, Store, open_tidings
+
+if TYPE_CHECKING:
+    from socket import socket
+    from types import FrameType
+
+    from tidings.interfaces.http.serving import Server
+
+INTERRUPTED = 130
+EVERYWHERE = ("0.0.0.0", "::", "")
+
+
+def serve(
+    host: Annotated[str, typer.Option(metavar="HOST", help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, metavar="PORT", help="The port; 0 takes one that is free.")
+    ] = 8080,
+    public_url: PublicUrl = None,
+    private_callbacks: Annotated[
+        bool,
+        typer.Option(
+            "--private-callbacks",
+            help="Let the hub call back to this machine and to private networks.",
+        ),
+    ] = False,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+) -> None:
+    """Serve the feeds of subscriptions, and a WebSub hub for them. Until Ctrl-C.
+
+    Whoever knows the address of a feed ([cyan]tidings feeds[/] tells it) reads it with any feed reader. Behind a proxy,
+    say with [cyan]--public-url[/] how readers reach it.
+
+    [dim]Examples[/]
+      tidings serve
+      tidings serve --port 8000 --public-url https://tidings.example.org
+    """
+    from tidings.feeds.hub import Hub, Rules
+    from tidings.interfaces.http.app import app_for
+    from tidings.interfaces.http.serving import listen, server_for
+
+    if host in EVERYWHERE and public_url is None:
+        hint = "say how readers reach this machine: --public-url http://HOST:PORT"
+        raise InputError("listening everywhere needs a public address", where="--host", hint=hint)
+    with open_tidings(home, store) as tidings, listen(host, port) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}"
+        feeds = tidings.feeds_at(public_url or address)
+        server = server_for(app_for(tidings, Hub(feeds, Rules(inside=private_callbacks))))
+        output.line(("feeds", "bold"), f"{feeds.places.public_url}/feeds/...  at {address}; Ctrl-C ends it")
+        by = _run(server, listening)
+    if by == signal.SIGINT:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _run(server: Server, listening: socket) -> int | None:
+    """Serve until a signal comes, and say which: requests under way are answered first."""
+    came: list[int] = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.run(sockets=[listening])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return came[0] if came else None

@@ -1,0 +1,30 @@
+"""The application: routers, and what works beside them while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from tidings.feeds.hub import Hub
+from tidings.feeds.hub_loop import HubLoop
+from tidings.interfaces.http import feeds, hub, pings
+from tidings.service import Tidings
+
+
+def app_for(tidings: Tidings, hub_of_feeds: Hub) -> FastAPI:
+    """The application of a home folder. The pages that FastAPI has by itself load scripts from elsewhere: they are
+    off.
+    """
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        with HubLoop(hub_of_feeds):
+            yield
+
+    app = FastAPI(title="Tidings", lifespan=running, docs_url=None, redoc_url=None)
+    app.include_router(feeds.router_for(hub_of_feeds.feeds))
+    app.include_router(hub.router_for(hub_of_feeds))
+    app.include_router(pings.router_for(tidings))
+    return app

@@ -1,0 +1,127 @@
+"""Feeds over HTTP: each at an address that nobody can guess, with conditional requests, archives, and no list of them.
+
+An address is a secret. So nothing here is logged, caches that others share may not keep an answer, and links that a
+reader follows do not tell where they were found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from tidings.feeds.personal import Gone, Page, PersonalFeeds, tag_of
+from tidings.feeds.places import TOKEN
+from tidings.feeds.rendering import FORMATS, asked_for
+
+READ = ["GET", "HEAD"]
+GUARDED = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex",
+}
+"""A browser that is shown a feed runs nothing in it, tells nobody its address, and search engines do not list it."""
+
+_NAME = re.compile(rf"(?P<token>{TOKEN})(?:\.(?P<format>{'|'.join(FORMATS)}))?")
+_ARCHIVE = re.compile(rf"(?P<number>[1-9][0-9]{{0,17}})(?:\.(?P<format>{'|'.join(FORMATS)}))?")
+
+
+def router_for(feeds: PersonalFeeds) -> APIRouter:
+    """The endpoints of feeds out."""
+    router = APIRouter(tags=["feeds"])
+
+    @router.api_route("/", methods=READ, include_in_schema=False)
+    def home() -> Response:
+        return PlainTextResponse("Tidings. `tidings feeds --as NAME` tells the addresses of feeds.\n")
+
+    @router.api_route("/feeds/{name}", methods=READ)
+    def feed(name: str, request: Request) -> Response:
+        return _answered(feeds, _NAME.fullmatch(name), None, request)
+
+    @router.api_route("/feeds/{token}/archive/{number}", methods=READ)
+    def archive(token: str, number: str, request: Request) -> Response:
+        return _answered(feeds, _NAME.fullmatch(token), _ARCHIVE.fullmatch(number), request)
+
+    @router.api_route("/opml/{token}", methods=READ)
+    def opml(token: str, request: Request) -> Response:
+        found = feeds.opml(token)
+        if not isinstance(found, bytes):
+            return _gone() if found else _unknown()
+        headers = GUARDED | {"Cache-Control": "private, no-cache", "ETag": tag_of(found)}
+        if _has(request, tag_of(found), None):
+            return Response(status_code=304, headers=headers)
+        return Response(found, media_type="text/x-opml; charset=utf-8", headers=headers)
+
+    return router
+
+
+def _answered(
+    feeds: PersonalFeeds, name: re.Match[str] | None, archive: re.Match[str] | None, request: Request
+) -> Response:
+    is_archive = "/archive/" in request.url.path
+    if name is None or (is_archive and (archive is None or name["format"])):
+        return _unknown()
+    opened = feeds.open(name["token"])
+    if opened is None or isinstance(opened, Gone):
+        return _gone() if opened else _unknown()
+    given = (archive or name)["format"]
+    format = given or asked_for(request.headers.get("accept")).suffix
+    page = feeds.page(opened, format, int(archive["number"]) if archive else 0)
+    if page is None:
+        return _unknown()
+    return _page(feeds, page, request, {} if given else {"Vary": "Accept"})
+
+
+def _page(feeds: PersonalFeeds, page: Page, request: Request, more: Mapping[str, str]) -> Response:
+    """The page, or that the reader has it already: then it is not even rendered, if it was before."""
+    modified, known = feeds.modified(page), feeds.tag(page)
+    body = None if known else feeds.render(page)
+    tag = known or tag_of(body or b"")
+    headers = GUARDED | dict(more) | {"ETag": tag, "Link": _links(feeds, page)}
+    headers["Last-Modified"] = format_datetime(modified, usegmt=True)
+    headers["Cache-Control"] = "private, max-age=86400" if page.is_archive else "private, no-cache"
+    if _has(request, tag, modified):
+        return Response(status_code=304, headers=headers)
+    content = feeds.render(page) if body is None else body
+    return Response(content, media_type=page.format.content_type, headers=headers)
+
+
+def _links(feeds: PersonalFeeds, page: Page) -> str:
+    return ", ".join(f'<{address}>; rel="{relation}"' for relation, address in feeds.links(page).related())
+
+
+def _has(request: Request, tag: str, modified: datetime | None) -> bool:
+    """Whether the reader has what there is (RFC 9110, section 13): a tag decides, a date only where there is no tag."""
+    tags = request.headers.get("if-none-match")
+    if tags is not None:
+        return any(each.strip().removeprefix("W/") in (tag, "*") for each in tags.split(","))
+    since = _date(request.headers.get("if-modified-since"))
+    return modified is not None and since is not None and modified <= since
+
+
+def _date(text: str | None) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text) if text else None
+    except ValueError:  # a date that is none counts for nothing, the standard says
+        return None
+    return found.replace(tzinfo=UTC) if found and found.tzinfo is None else found
+
+
+def _unknown() -> Response:
+    """The same for everything that is not there, so that nothing can be learnt from it."""
+    return _problem(404, "not found")
+
+
+def _gone() -> Response:
+    return _problem(410, "this feed has ended: its address was revoked, or its subscription withdrawn")
+
+
+def _problem(status: int, title: str) -> Response:
+    headers = GUARDED | {"Cache-Control": "no-store"}
+    content = {"type": "about:blank", "status": status, "title": title}
+    return JSONResponse(content, status, headers, media_type="application/problem+json")

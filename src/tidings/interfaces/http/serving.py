@@ -1,0 +1,49 @@
+"""Serving the application with uvicorn until somebody asks it to end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from tidings.errors import SetupError
+
+GRACE = 5
+"""Seconds that requests under way have to end."""
+
+
+class Server(uvicorn.Server):
+    """Leaves signals to the caller, who sets `should_exit`."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes one that is free."""
+    try:
+        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=kind, backlog=1024)
+    except (OSError, UnicodeError) as error:
+        hint = "is it served already? choose another port with --port, or another address with --host"
+        raise SetupError(
+            "cannot listen here", where=f"{host}:{port}", received=str(error), hint=hint
+        ) from error
+
+
+def server_for(app: FastAPI) -> Server:
+    """Requests are not logged: addresses of feeds are secrets."""
+    return Server(
+        uvicorn.Config(
+            app,
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+            lifespan="on",
+        )
+    )
