@@ -116,9 +116,13 @@ class Poller:
             if not self._stopped:
                 self._wake.clear()
 
+    def next_due(self) -> str | None:
+        """When the next feed has to be polled."""
+        return self._store.feeds.next_due()
+
     def _seconds(self) -> float:
         """Until the next feed is due, but not longer than others may go unheard."""
-        due = self._store.feeds.next_due()
+        due = self.next_due()
         left = (datetime.fromisoformat(due) - self._clock()).total_seconds() if due else LOOK_SECONDS
         return min(LOOK_SECONDS, max(0.0, left))
 

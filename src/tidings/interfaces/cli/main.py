@@ -16,6 +16,7 @@ from tidings.errors import TidingsError
 from tidings.interfaces.cli import (
     demo,
     doctor,
+    feed,
     feeds,
     match,
     notifications,
@@ -99,6 +100,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 )
 for panel, command in COMMANDS:
     app.command(help=prose(command), rich_help_panel=panel)(command)
+app.add_typer(feed.app, name="feed", rich_help_panel=DAILY)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)
