@@ -36,13 +36,16 @@ def line(text: str, most: int = TITLE) -> str:
     What still looks like a tag, because it was escaped twice, gets another bracket: some readers take the titles of RSS
     for HTML, others for text, and neither may see a tag.
     """
-    without = plain_text(sanitised(short(characters(text), 20 * most)))
+    without = characters(plain_text(markup(text, 20 * most)))
     return short(_BEGINS_TAG.sub("‹", without), most)
 
 
 def markup(text: str, most: int = CONTENT) -> str:
-    """HTML that may stand in a page. It is cut first: what cutting leaves open is closed, what it halves is dropped."""
-    return sanitised(short(characters(text), most))
+    """HTML that may stand in a page. It is cut first: what cutting leaves open is closed, what it halves is dropped.
+
+    Characters are looked at again in the end, because `&#1;` is one that was not there before.
+    """
+    return characters(sanitised(short(characters(text), most)))
 
 
 def escaped(text: str) -> str:

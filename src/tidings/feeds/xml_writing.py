@@ -25,7 +25,7 @@ def root_of(tag: str, namespaces: Mapping[str | None, str], **attributes: str) -
     return made
 
 
-def add(parent: etree._Element, tag: str, text: str | None = None, **attributes: str) -> etree._Element:
+def add(parent: etree._Element, tag: str, text: str | None = None, /, **attributes: str) -> etree._Element:
     """A new last child; attributes of a namespace are set by the caller."""
     made = etree.SubElement(parent, tag)
     if text is not None:

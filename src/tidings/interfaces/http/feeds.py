@@ -18,7 +18,6 @@ from tidings.feeds.personal import Gone, Page, PersonalFeeds, tag_of
 from tidings.feeds.places import TOKEN
 from tidings.feeds.rendering import FORMATS, asked_for
 
-READ = ["GET", "HEAD"]
 GUARDED = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -35,19 +34,22 @@ def router_for(feeds: PersonalFeeds) -> APIRouter:
     """The endpoints of feeds out."""
     router = APIRouter(tags=["feeds"])
 
-    @router.api_route("/", methods=READ, include_in_schema=False)
+    @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     def home() -> Response:
         return PlainTextResponse("Tidings. `tidings feeds --as NAME` tells the addresses of feeds.\n")
 
-    @router.api_route("/feeds/{name}", methods=READ)
+    @router.get("/feeds/{name}")
+    @router.head("/feeds/{name}", include_in_schema=False)
     def feed(name: str, request: Request) -> Response:
         return _answered(feeds, _NAME.fullmatch(name), None, request)
 
-    @router.api_route("/feeds/{token}/archive/{number}", methods=READ)
+    @router.get("/feeds/{token}/archive/{number}")
+    @router.head("/feeds/{token}/archive/{number}", include_in_schema=False)
     def archive(token: str, number: str, request: Request) -> Response:
         return _answered(feeds, _NAME.fullmatch(token), _ARCHIVE.fullmatch(number), request)
 
-    @router.api_route("/opml/{token}", methods=READ)
+    @router.get("/opml/{token}")
+    @router.head("/opml/{token}", include_in_schema=False)
     def opml(token: str, request: Request) -> Response:
         found = feeds.opml(token)
         if not isinstance(found, bytes):
