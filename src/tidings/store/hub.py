@@ -154,11 +154,9 @@ class Hub:
         """Forget a subscription and all that is under way to it."""
         self._database.transact(lambda c: _forget(c, one))
 
-    def dead(self, address: str) -> list[Delivery]:
-        """Deliveries of a feed that were given up."""
-        wanted = select(*_columns(hub_deliveries, Delivery)).where(
-            hub_deliveries.c.address == address, hub_deliveries.c.state == DEAD
-        )
+    def deliveries(self, address: str) -> list[Delivery]:
+        """The deliveries of a feed that are under way or were given up."""
+        wanted = select(*_columns(hub_deliveries, Delivery)).where(hub_deliveries.c.address == address)
         with self._database.read() as connection:
             return [Delivery(*row) for row in connection.execute(wanted.order_by(hub_deliveries.c.first))]
 
