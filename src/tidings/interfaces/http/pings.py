@@ -1,12 +1,195 @@
-"""Pushes over HTTP: pings of content systems by XML-RPC, the service of the paper, and WebSub callbacks."""
+"""Pushes over HTTP: pings of content systems by XML-RPC, the service of the paper, and what WebSub hubs call back.
+
+While the application runs, the feeds that are due are polled, so that a ping is followed by a poll.
+"""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import hmac
+import os
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import Any
+from xmlrpc.client import Fault
 
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import PlainTextResponse
+
+from tidings.feeds import websub
+from tidings.feeds.fetching import Manners
+from tidings.feeds.network import Network
+from tidings.feeds.poll_loop import PollLoop
+from tidings.feeds.polling import Poller
+from tidings.interfaces.http import xml_rpc
+from tidings.interfaces.http.ping_methods import PINGS, Rate, answered, ping
+from tidings.interfaces.http.service_methods import Service
 from tidings.service import Tidings
+from tidings.store import Clock, utc
+
+LARGEST_PING, LARGEST_FEED = 64_000, 17_000_000
+"""Bytes that anybody may send, and that a hub or a user of the service may."""
+
+FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+TOKEN = "TIDINGS_RPC_TOKEN"
 
 
-def router_for(tidings: Tidings) -> APIRouter:
-    """The endpoints through which others tell us that something is new."""
-    return APIRouter()
+def router_for(
+    tidings: Tidings,
+    public_url: str | None = None,
+    *,
+    token: str | None = None,
+    contact: str | None = None,
+    clock: Clock = utc,
+    network: Network | None = None,
+) -> APIRouter:
+    """The endpoints through which others tell us that something is new.
+
+    `public_url` is where hubs reach them; without it no hub is asked. `token` opens the methods of the service to those
+    who know it; the environment may name it.
+    """
+    poller = Poller(
+        tidings.store, Manners(contact=contact), public_url=public_url, clock=clock, network=network
+    )
+    rpc = Rpc(tidings, poller, public_url, token or os.environ.get(TOKEN), Rate(clock=clock))
+
+    @asynccontextmanager
+    async def polling(_: object) -> AsyncIterator[None]:
+        loop = PollLoop(poller)
+        loop.__enter__()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(loop.__exit__, None, None, None)
+
+    router = APIRouter(lifespan=polling, tags=["pushes"])
+    router.add_api_route("/RPC2", rpc.answer, methods=["POST"])
+    callbacks = Callbacks(tidings, poller, clock)
+    router.add_api_route("/websub/{word}", callbacks.verify, methods=["GET"])
+    router.add_api_route("/websub/{word}", callbacks.push, methods=["POST"])
+    return router
+
+
+class Rpc:
+    """XML-RPC: pings from anybody, the service for those who may use it."""
+
+    def __init__(
+        self, tidings: Tidings, poller: Poller, public_url: str | None, token: str | None, rate: Rate
+    ) -> None:
+        self._tidings, self._poller, self._rate = tidings, poller, rate
+        self._service = Service(tidings, public_url)
+        self._is_public, self._token = public_url is not None, token
+
+    async def answer(self, request: Request) -> Response:
+        """One call."""
+        media_type = request.headers.get("content-type", "")
+        if media_type.partition(";")[0].strip().lower() not in xml_rpc.MEDIA_TYPES:
+            return PlainTextResponse(f"a call, as {xml_rpc.MEDIA_TYPES[0]}\n", 415)
+        trusted = self._is_trusted(request)
+        body = await body_of(request, LARGEST_FEED if trusted else LARGEST_PING)
+        if body is None:
+            return PlainTextResponse("the call is too large\n", 413)
+        sender = request.client.host if request.client else ""
+        answered = await run_in_threadpool(self._called, body, media_type, trusted, sender)
+        return Response(answered, media_type="text/xml")
+
+    def _called(self, body: bytes, media_type: str, trusted: bool, sender: str) -> bytes:
+        try:
+            method, parameters = xml_rpc.call_in(body, media_type)
+            return xml_rpc.answer(self._call(method, parameters, trusted, sender))
+        except Fault as problem:
+            return xml_rpc.fault(problem)
+
+    def _call(self, method: str, parameters: tuple[Any, ...], trusted: bool, sender: str) -> Any:
+        if method in PINGS:
+            if not self._rate.allows(sender):
+                return answered("Too many pings from your address, come back in a minute.", wrong=True)
+            return ping(self._tidings.store, self._poller, parameters)
+        if method not in self._service.methods:
+            raise Fault(xml_rpc.NO_METHOD, f"there is no method {method[:100]!r}")
+        if not trusted:
+            raise Fault(xml_rpc.NOT_ALLOWED, "this method needs the token of the service")
+        return self._service.call(method, parameters)
+
+    def _is_trusted(self, request: Request) -> bool:
+        """Who knows the token; without a token, this machine, as long as the service is for this machine only.
+
+        Behind a proxy everybody seems to be this machine, and a page in a browser can be made to believe that its own
+        site is here (DNS rebinding): then the host that is asked for is another one.
+        """
+        if self._token:
+            given = _password(request.headers.get("authorization", ""))
+            return hmac.compare_digest(given.encode(), self._token.encode())
+        proxied = self._is_public or any(name in request.headers for name in FORWARDED)
+        here = _is_loopback(request.client.host if request.client else "")
+        return here and not proxied and _is_loopback(request.url.hostname or "")
+
+
+class Callbacks:
+    """What hubs call: to verify that we have asked, and to push."""
+
+    def __init__(self, tidings: Tidings, poller: Poller, clock: Clock) -> None:
+        self._tidings, self._poller, self._clock = tidings, poller, clock
+
+    async def verify(self, word: str, request: Request) -> Response:
+        """The challenge comes back if we have asked for this feed under this word, and else nothing does."""
+        return await run_in_threadpool(self._verified, word, dict(request.query_params))
+
+    def _verified(self, word: str, asked: dict[str, str]) -> Response:
+        feed = self._tidings.store.feeds.called_back(word)
+        known = websub.verified(feed, asked, self._clock()) if feed else None
+        if feed is None or known is None:
+            return PlainTextResponse("nobody has asked for that\n", 404)
+        changes, challenge = known
+        self._tidings.store.feeds.record(feed, changes)
+        return PlainTextResponse(challenge)
+
+    async def push(self, word: str, request: Request) -> Response:
+        """A push. What is not signed is thrown away without a word, as WebSub asks: whoever guesses learns nothing."""
+        body = await body_of(request, LARGEST_FEED)
+        if body is None:
+            return PlainTextResponse("the push is too large\n", 413)
+        return await run_in_threadpool(self._pushed, word, request, body)
+
+    def _pushed(self, word: str, request: Request, body: bytes) -> Response:
+        feed = self._tidings.store.feeds.called_back(word)
+        if feed is None or feed.push == websub.DENIED:
+            return PlainTextResponse("nobody wants that any more\n", 410)
+        if websub.is_signed(feed.secret, request.headers.get("x-hub-signature"), body):
+            self._poller.take_push(feed, body, request.headers.get("content-type", ""))
+        return Response(status_code=202)
+
+
+async def body_of(request: Request, most: int) -> bytes | None:
+    """The body; nothing if it is too large, and no more of it is read then."""
+    parts, size = [], 0
+    async for chunk in request.stream():
+        parts.append(chunk)
+        size += len(chunk)
+        if size > most:
+            return None
+    return b"".join(parts)
+
+
+def _password(authorization: str) -> str:
+    """The token in `Bearer token`, or the password of `Basic ...`, which is what XML-RPC clients send."""
+    kind, _, given = authorization.partition(" ")
+    if kind.lower() == "bearer":
+        return given.strip()
+    if kind.lower() != "basic":
+        return ""
+    try:
+        return b64decode(given, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,172 @@
+"""The service of the paper (section 6) over XML-RPC: feeds go in, subscriptions are made, notifications come out.
+
+    tidings.publish(feed)                    the items of a feed, each a publication; or a subscription
+    tidings.subscribe(subscriber, gql)       its id
+    tidings.list(subscriber)                 the subscriptions
+    tidings.unsubscribe(subscriber, id)      whether there was one
+    tidings.notifications(subscriber, after) those behind a number, as structs and as an RSS 1.0 feed
+
+An item is a subscription if its title begins with the word GQL. Its description is the query, its author the
+subscriber.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from xmlrpc.client import Fault
+
+from tidings.errors import IdTaken, InputError
+from tidings.feeds.entries import entry_of, urn
+from tidings.feeds.feed import Feed as Shown
+from tidings.feeds.feed import Links
+from tidings.feeds.places import DEFAULT_URL, places_at
+from tidings.feeds.rss1 import rss1
+from tidings.feeds.taking import publication_id
+from tidings.interfaces.http.xml_rpc import REFUSED, WRONG_PARAMETERS
+from tidings.model import Notification, Subscription
+from tidings.publications.feeds import Item, items_of
+from tidings.publications.feeds_entry import DC, RSS1
+from tidings.publications.rdf_parts import N_TRIPLES, n_triples
+from tidings.service import Tidings
+from tidings.store import FeedEntry
+
+GQL = "gql"
+PAGE = 100
+_SAYS_GQL = re.compile(r"\s*GQL\b")
+
+
+class Service:
+    """The methods, by name."""
+
+    def __init__(self, tidings: Tidings, public_url: str | None = None) -> None:
+        self._tidings, self._public_url = tidings, public_url or DEFAULT_URL
+        self.methods: Mapping[str, Callable[..., Any]] = {
+            "tidings.publish": self.publish,
+            "tidings.subscribe": self.subscribe,
+            "tidings.list": self.list,
+            "tidings.unsubscribe": self.unsubscribe,
+            "tidings.notifications": self.notifications,
+        }
+
+    def call(self, method: str, parameters: Sequence[Any]) -> Any:
+        """What a method returns, or a fault with the reason."""
+        try:
+            return self.methods[method](*parameters)
+        except InputError as problem:
+            raise Fault(REFUSED, problem.message()) from problem
+
+    def publish(self, *given: Any) -> dict[str, Any]:
+        """Publish the items of a feed; what was published before is not published again."""
+        [feed] = _parameters("tidings.publish(feed)", given, 1, 1)
+        facts, items = items_of(feed.encode("utf-8", "surrogatepass"), "")
+        source = facts.self_link or facts.link or ""
+        done: dict[str, list[Any]] = {"published": [], "subscribed": [], "refused": []}
+        for item in items:
+            try:
+                what, id = self._take(source, item)
+                done[what].append(id)
+            except InputError as problem:
+                done["refused"].append({"item": item.id, "reason": str(problem)})
+        return done
+
+    def _take(self, source: str, item: Item) -> tuple[str, str]:
+        if item.title and _SAYS_GQL.match(item.title):
+            return "subscribed", self._subscribed(item)
+        id = publication_id(source, item)
+        try:
+            return "published", self._tidings.publish(n_triples(item.graph), id, N_TRIPLES).id
+        except IdTaken:  # the id is made of the content: only the date differs, or what else is fleeting
+            return "published", id
+
+    def _subscribed(self, item: Item) -> str:
+        """The same item again is the same subscription."""
+        said = {edge.property.text: edge.object.text for edge in reversed(item.graph.edges)}
+        subscriber, query = said.get(DC + "creator"), said.get(RSS1 + "description")
+        if not subscriber or not query:
+            accepted = "a title that begins with GQL, the query in the description, an author"
+            raise InputError("a subscription that says not who or not what", accepted=accepted)
+        named = f"{len(item.id)}:{item.id}{len(subscriber)}:{subscriber}{query}".encode(
+            "utf-8", "surrogatepass"
+        )
+        id = "s-" + hashlib.blake2b(named, digest_size=10).hexdigest()
+        return self._tidings.subscribe(subscriber, query, GQL, id).id
+
+    def subscribe(self, *given: Any) -> dict[str, Any]:
+        """Take a subscription in GQL."""
+        subscriber, text = _parameters("tidings.subscribe(subscriber, gql)", given, 2, 2)
+        return {
+            "id": self._tidings.subscribe(subscriber, text, GQL).id,
+            "subscriber": subscriber,
+            "text": text,
+        }
+
+    def list(self, *given: Any) -> list[dict[str, Any]]:
+        """The subscriptions of a subscriber."""
+        [subscriber] = _parameters("tidings.list(subscriber)", given, 1, 1)
+        return [_listed(one) for one in self._tidings.subscriptions(subscriber)]
+
+    def unsubscribe(self, *given: Any) -> bool:
+        """Withdraw a subscriber's subscription."""
+        subscriber, id = _parameters("tidings.unsubscribe(subscriber, id)", given, 2, 2)
+        return bool(self._tidings.unsubscribe([id], subscriber))
+
+    def notifications(self, *given: Any) -> dict[str, Any]:
+        """A subscriber's notifications behind a number, at most a page of them."""
+        subscriber, *rest = _parameters(
+            "tidings.notifications(subscriber, after)", given, 1, 2, kinds=(str, int)
+        )
+        after = rest[0] if rest else 0
+        found = self._tidings.notifications(subscriber, max(0, after), PAGE)
+        last = found[-1].sequence if found else after
+        told = [_told(one) for one in found]
+        return {"notifications": told, "last": last, "feed": self._feed(subscriber, found).decode()}
+
+    def _feed(self, subscriber: str, found: Sequence[Notification]) -> bytes:
+        places = places_at(self._public_url)
+        here = f"{places.home}RPC2"
+        journal = self._tidings.store.journal
+        entries = [
+            entry_of(FeedEntry(one.sequence, one.time, one), journal.find(one.publication)) for one in found
+        ]
+        newest = datetime.fromisoformat(found[-1].time if found else "1970-01-01T00:00:00Z")
+        return rss1(
+            Shown(
+                id=urn(subscriber),
+                title=f"Tidings for {subscriber}",
+                description=f"What {subscriber} is told",
+                updated=newest,
+                links=Links(self=here, current=here, hub=places.hub, home=places.home),
+                entries=tuple(reversed(entries)),
+            )
+        )
+
+
+def _listed(one: Subscription) -> dict[str, Any]:
+    return {"id": one.id, "subscriber": one.subscriber, "language": one.language, "text": one.text}
+
+
+def _told(one: Notification) -> dict[str, Any]:
+    because = [{"predicate": each.predicate, "value": each.value, "at": each.at} for each in one.because]
+    return {
+        "id": one.id,
+        "sequence": one.sequence,
+        "subscription": one.subscription,
+        "publication": one.publication,
+        "kind": one.kind,
+        "time": one.time,
+        "because": because,
+        "bindings": one.bindings or {},
+    }
+
+
+def _parameters(
+    usage: str, given: Sequence[Any], least: int, most: int, kinds: tuple[type, ...] = (str, str)
+) -> Sequence[Any]:
+    right = all(type(each) is kind for each, kind in zip(given, kinds, strict=False))
+    if not least <= len(given) <= most or not right:
+        raise Fault(WRONG_PARAMETERS, f"called as {usage}")
+    return given

@@ -1,0 +1,27 @@
+"""The HTTP endpoints on a real server in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+from fastapi import APIRouter, FastAPI
+
+from tidings.interfaces.http.serving import listen, server_for
+
+
+@contextmanager
+def served(router: APIRouter, port: int = 0) -> Iterator[str]:
+    """The address at which a router is served until the end of the `with`."""
+    app = FastAPI()
+    app.include_router(router)
+    with listen("127.0.0.1", port) as listening:
+        server = server_for(app)
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
