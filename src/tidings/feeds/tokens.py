@@ -12,6 +12,7 @@ import base64
 import hashlib
 import hmac
 import os
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +31,11 @@ def feed_key(home: Path) -> bytes:
     path = home / KEY_FILE
     if not path.exists():
         _make(path)
-    key = bytes.fromhex(path.read_text().strip())
-    if len(key) < KEY_BYTES:
-        hint = "put the old file back, or remove it: every feed gets a new address then"
+    text = path.read_text().strip()
+    if not re.fullmatch(rf"([0-9a-f]{{2}}){{{KEY_BYTES}}}", text):
+        hint = "put the old file back, or remove it: addresses made with it cannot be shown any more then"
         raise SetupError("the key of the feeds' addresses is broken", where=str(path), hint=hint)
-    return key
+    return bytes.fromhex(text)
 
 
 def _make(path: Path) -> None:
