@@ -239,6 +239,16 @@ def test_a_feed_that_moved_for_good_has_a_new_address(
     assert polled.taken == Taken(items=2, new=1, edited=0, refused=0), "its items are known"
 
 
+def test_two_addresses_of_one_feed_become_one_feed(poller: Poller, site: Site, store: Store) -> None:
+    site.pages |= {
+        "/rss.xml": Response(200, rss("a")),
+        "/old": Response(301, headers={"Location": "/rss.xml"}),
+    }
+    poller.add(site.url())
+    assert poller.add(site.url("/old")).feed is None
+    assert (feed(store).url, titles(store)) == (site.url(), ["a"])
+
+
 def test_a_feed_that_moved_for_now_has_not(poller: Poller, site: Site, store: Store) -> None:
     site.pages |= {
         "/rss.xml": Response(302, headers={"Location": "/today"}),

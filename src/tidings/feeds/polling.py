@@ -79,11 +79,9 @@ class Poller:
 
         Who calls this has typed the address, so it may be in a private network.
         """
-        inside = self._fetcher.network.leads_inside(url)
+        inside, moment = self._fetcher.network.leads_inside(url), self._clock()
         known = self._store.feeds.find(url)
-        polled = self.poll(self._store.feeds.add(url, self._clock(), inside))
-        if polled is None:
-            raise InputError("this feed is being polled by somebody else just now", received=url)
+        polled = self._poll(self._store.feeds.add(url, moment, inside, moment + CLAIMED), moment)
         if polled.problem is not None and known is None:
             self._store.feeds.remove(url)
             raise polled.problem
@@ -139,8 +137,10 @@ class Poller:
     def poll(self, feed: PolledFeed) -> Polled | None:
         """Poll a feed now; nothing if somebody else does."""
         moment = self._clock()
-        if not self._store.feeds.claim(feed, moment, moment + CLAIMED):
-            return None
+        claimed = self._store.feeds.claim(feed, moment, moment + CLAIMED)
+        return self._poll(feed, moment) if claimed else None
+
+    def _poll(self, feed: PolledFeed, moment: datetime) -> Polled:
         try:
             answer = self._fetcher.fetch(feed.url, _conditions(feed), _inside_host(feed))
             if answer.status == 304:
@@ -153,7 +153,7 @@ class Poller:
 
     def _unchanged(self, feed: PolledFeed, answer: Answer, moment: datetime) -> Polled:
         due = self._next(feed, answer, feed.ttl, moment)
-        changes: dict[str, object] = {"next_poll": instant(due), "failures": 0, "problem": None}
+        changes = {**_well(moment), "next_poll": instant(due)}
         changes |= _moved(feed, answer)
         kept = self._store.feeds.record(feed, changes)
         if kept and kept.hub and kept.topic:
@@ -165,18 +165,22 @@ class Poller:
         fetching = problem if isinstance(problem, FetchProblem) else None
         due = schedule.after_failure(moment, failures, fetching.after if fetching else None, self._chance)
         next_poll = None if fetching and fetching.gone else instant(due)
-        changes = {"failures": failures, "problem": str(problem).split("\n")[0], "next_poll": next_poll}
+        changes = {
+            "polled": instant(moment),
+            "failures": failures,
+            "problem": str(problem).split("\n")[0],
+            "next_poll": next_poll,
+        }
         return Polled(feed.url, self._store.feeds.record(feed, changes), problem=problem)
 
     def _taken(self, feed: PolledFeed, answer: Answer, facts: Feed, items: Found, moment: datetime) -> Polled:
         changes = {
+            **_well(moment),
             **_said(facts),
             **_moved(feed, answer),
             "etag": answer.headers.get("etag"),
             "modified": answer.headers.get("last-modified"),
             "next_poll": instant(self._next(feed, answer, facts.ttl, moment)),
-            "failures": 0,
-            "problem": None,
         }
         outcome = self._take(feed, items, changes, moment)
         if outcome is None:
@@ -266,6 +270,10 @@ def _read(body: bytes, answer: Answer) -> tuple[Feed, Found]:
     media_type = answer.headers.get("content-type", "")
     facts, items = items_of(body, media_type, answer.url, refused=refused.append)
     return facts, found([*items, *refused])
+
+
+def _well(moment: datetime) -> dict[str, object]:
+    return {"polled": instant(moment), "failures": 0, "problem": None}
 
 
 def _moved(feed: PolledFeed, answer: Answer) -> dict[str, object]:

@@ -95,10 +95,11 @@ class Feeds:
         with self._database.read() as connection:
             return tuple(map(_feed, connection.execute(wanted)))
 
-    def add(self, url: str, moment: datetime, inside: bool) -> PolledFeed:
-        """Keep a feed that is due at once; one that is there already stays, and is due at once."""
+    def add(self, url: str, moment: datetime, inside: bool, until: datetime | None = None) -> PolledFeed:
+        """Keep a feed that is due at once, or is the caller's to poll until then; one that is there already stays."""
         names.check("a feed's address", url)
-        return self._database.transact(lambda connection: _add(connection, url, moment, inside))
+        due = instant(until or moment)
+        return self._database.transact(lambda connection: _add(connection, url, instant(moment), inside, due))
 
     def remove(self, url: str) -> bool:
         """Forget a feed and what was seen in it, and say whether there was one."""
@@ -139,7 +140,7 @@ class Feeds:
         """
 
         def together(connection: Connection) -> tuple[PolledFeed, Taken] | None:
-            if not _locked(connection, feed.number):
+            if not _locked(connection, feed.number) or _ends(connection, feed, changes):
                 return None
             taken = take(connection, feed.number, feed.url, moment, items, make)
             kept = _record(connection, feed, changes)
@@ -162,15 +163,15 @@ def _feed(row: Row[*tuple[Any, ...]]) -> PolledFeed:
     return replace(PolledFeed(*row), inside=bool(row.inside))
 
 
-def _add(connection: Connection, url: str, moment: datetime, inside: bool) -> PolledFeed:
+def _add(connection: Connection, url: str, moment: str, inside: bool, due: str) -> PolledFeed:
     number = counters.step(connection, "feeds")
     found = connection.execute(select(polled_feeds.c.number).where(polled_feeds.c.url == url)).scalar()
     if found is None:
-        made = PolledFeed(number, url, instant(moment), inside, next_poll=instant(moment))
+        made = PolledFeed(number, url, moment, inside, next_poll=due)
         connection.execute(insert(polled_feeds), asdict(made) | {"inside": int(inside)})
         return made
     again = update(polled_feeds).where(polled_feeds.c.number == found)
-    connection.execute(again.values(next_poll=instant(moment), inside=int(inside)))
+    connection.execute(again.values(next_poll=due, inside=int(inside)))
     there = _locked(connection, found)
     assert there is not None, "it was found in this transaction"
     return there
@@ -187,18 +188,22 @@ def _remove(connection: Connection, which: ColumnElement[bool]) -> bool:
 
 def _record(connection: Connection, feed: PolledFeed, changes: Changes) -> PolledFeed | None:
     now = _locked(connection, feed.number)
-    if now is None:
+    if now is None or _ends(connection, feed, changes):
         return None
     values = {name: storable(value) if isinstance(value, str) else value for name, value in changes.items()}
     if _asked_since(feed, now) and values.get("next_poll") and now.next_poll:
         values["next_poll"] = min(str(values["next_poll"]), now.next_poll)
-    other = select(polled_feeds.c.number).where(polled_feeds.c.url == values.get("url", now.url))
-    if connection.execute(other.where(polled_feeds.c.number != feed.number)).first():
-        _remove(connection, polled_feeds.c.number == feed.number)  # it moved to where another one is
-        return None
     if values:
         connection.execute(update(polled_feeds).where(polled_feeds.c.number == feed.number).values(values))
     return _locked(connection, feed.number)
+
+
+def _ends(connection: Connection, feed: PolledFeed, changes: Changes) -> bool:
+    """Whether a feed has moved to where another one is. It is forgotten then: the other one has the same items."""
+    there = polled_feeds.c.url == changes.get("url", feed.url)
+    other = select(polled_feeds.c.number).where(there, polled_feeds.c.number != feed.number)
+    found = connection.execute(other).first() is not None
+    return found and _remove(connection, polled_feeds.c.number == feed.number)
 
 
 def _asked_since(feed: PolledFeed, now: PolledFeed) -> bool:

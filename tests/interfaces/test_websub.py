@@ -1,0 +1,259 @@
+"""WebSub as a subscriber: a hub on loopback that verifies and pushes, and our endpoints on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.feeds.conftest import Clock
+from tests.feeds.hub import Hub
+from tests.feeds.site import Response, Site, a_site, rss
+from tests.interfaces.serving import served
+from tidings.feeds import websub
+from tidings.feeds.fetching import Answer
+from tidings.feeds.polling import Poller
+from tidings.interfaces.http.pings import router_for
+from tidings.publications.feeds import items_of
+from tidings.service import Tidings
+from tidings.store import PolledFeed, instant
+
+
+@pytest.fixture
+def tidings(tmp_path: Path) -> Iterator[Tidings]:
+    with Tidings(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with a_site() as made:
+        yield made
+
+
+@pytest.fixture
+def clock() -> Clock:
+    made = Clock()
+    made.now = datetime.now(UTC)
+    return made
+
+
+@pytest.fixture
+def url(tidings: Tidings, clock: Clock) -> Iterator[str]:
+    """Where the endpoints are. For them it stays as late as it is: the test polls, and nobody else."""
+    begun = clock.now
+    with served(router_for(tidings, clock=lambda: begun)) as address:
+        yield address
+
+
+@pytest.fixture
+def poller(tidings: Tidings, url: str, clock: Clock) -> Iterator[Poller]:
+    with Poller(tidings.store, public_url=url, clock=clock) as made:
+        yield made
+
+
+def with_hub(site: Site, hub: Hub, *titles: str) -> bytes:
+    links = f'<atom:link rel="hub" href="{hub.at(site)}"/><atom:link rel="self" href="{site.url()}"/>'
+    body = rss(*titles, more=links)
+    site.pages["/rss.xml"] = Response(200, body)
+    return body
+
+
+def feed(tidings: Tidings) -> PolledFeed:
+    [one] = tidings.store.feeds.load()
+    return one
+
+
+def published(tidings: Tidings) -> int:
+    return tidings.store.journal.head()
+
+
+def test_a_hub_is_asked_verifies_and_pushes(
+    tidings: Tidings, poller: Poller, site: Site, clock: Clock
+) -> None:
+    hub = Hub()
+    with_hub(site, hub, "a")
+    polled = poller.add(site.url())
+    assert hub.verified == [(200, "prove it")]
+    assert (hub.subscriptions[0]["hub.mode"], hub.subscriptions[0]["hub.topic"]) == ("subscribe", site.url())
+    assert polled.feed == feed(tidings) and feed(tidings).push == "verified"
+    assert hub.push(rss("a", "b")) == 202
+    assert published(tidings) == 2, "a was known already"
+    assert hub.push(rss("edited", "b")) == 202
+    assert published(tidings) == 3
+    assert len(site.requests) == 2, "nothing was polled: one request for the feed, one to the hub"
+
+
+@pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512"])
+def test_every_kind_of_signature(tidings: Tidings, poller: Poller, site: Site, method: str) -> None:
+    hub = Hub()
+    with_hub(site, hub, "a")
+    poller.add(site.url())
+    hub.push(rss("a", "b"), method)
+    assert published(tidings) == 2
+
+
+def test_what_is_not_signed_with_our_secret_is_thrown_away(
+    tidings: Tidings, poller: Poller, site: Site
+) -> None:
+    hub = Hub()
+    with_hub(site, hub, "a")
+    poller.add(site.url())
+    assert hub.push(rss("a", "forged"), secret="guessed") == 202, "whoever guesses learns nothing"
+    assert hub.push(rss("a", "forged"), "md5") == 202
+    callback = hub.subscriptions[-1]["hub.callback"]
+    assert httpx.post(callback, content=rss("a", "forged"), trust_env=False).status_code == 202
+    assert published(tidings) == 1
+
+
+def test_a_push_that_cannot_be_read_is_a_problem_of_its_feed(
+    tidings: Tidings, poller: Poller, site: Site
+) -> None:
+    hub = Hub()
+    with_hub(site, hub, "a")
+    poller.add(site.url())
+    hub.push(b"<rss><channel>")
+    assert (feed(tidings).problem or "").startswith("not well-formed XML")
+    hub.push(rss("a", "b"))
+    assert (feed(tidings).problem, published(tidings)) == (None, 2)
+
+
+def test_nobody_verifies_what_was_not_asked_for(tidings: Tidings, poller: Poller, site: Site) -> None:
+    hub = Hub()
+    with_hub(site, hub, "a")
+    poller.add(site.url())
+    callback = hub.subscriptions[-1]["hub.callback"]
+    base = callback.rpartition("/")[0]
+    assert hub.verify(f"{base}/guess", site.url())[0] == 404
+    assert hub.verify(callback, "http://example.org/other")[0] == 404
+    assert hub.verify(callback, site.url(), mode="unsubscribe")[0] == 404
+    assert feed(tidings).push == "verified"
+    assert httpx.post(f"{base}/guess", content=b"x", trust_env=False).status_code == 410
+
+
+def test_a_feed_that_is_pushed_is_polled_less_often_and_the_lease_is_renewed(
+    tidings: Tidings, poller: Poller, site: Site, clock: Clock
+) -> None:
+    hub = Hub(lease=20 * 3_600)
+    with_hub(site, hub, "a")
+    poller.add(site.url())
+    clock.move(hours=1, minutes=10)
+    assert len(list(poller.poll_due())) == 1, "the first poll knew nothing of the hub"
+    assert datetime.fromisoformat(feed(tidings).next_poll or "") >= clock.now + timedelta(hours=6)
+    secret, callback = (hub.subscriptions[0][name] for name in ("hub.secret", "hub.callback"))
+    while len(hub.subscriptions) == 1:
+        clock.move(hours=1)
+        list(poller.poll_due())
+    assert clock.now < datetime.now(UTC) + timedelta(hours=20), "before the lease ended"
+    assert (hub.subscriptions[1]["hub.secret"], hub.subscriptions[1]["hub.callback"]) == (secret, callback)
+    assert feed(tidings).push == "verified"
+
+
+def test_a_hub_that_refuses_leaves_polling(
+    tidings: Tidings, poller: Poller, site: Site, clock: Clock
+) -> None:
+    hub = Hub(status=500)
+    with_hub(site, hub, "a")
+    assert poller.add(site.url()).problem is None
+    assert "the hub refuses" in (feed(tidings).problem or "")
+    with_hub(site, hub, "a", "b")
+    clock.move(hours=2)
+    list(poller.poll_due())
+    assert (published(tidings), len(hub.subscriptions)) == (2, 2)
+    hub.status = 202
+    clock.move(hours=2)
+    list(poller.poll_due())
+    assert (feed(tidings).push, feed(tidings).problem) == ("verified", None)
+
+
+def test_a_hub_that_denies_is_not_asked_again(
+    tidings: Tidings, poller: Poller, site: Site, clock: Clock
+) -> None:
+    hub = Hub()
+    with_hub(site, hub, "a")
+    poller.add(site.url())
+    assert hub.verify(hub.subscriptions[0]["hub.callback"], site.url(), "denied")[0] == 200
+    assert feed(tidings).push == "denied"
+    clock.move(hours=7)
+    [polled] = poller.poll_due()
+    assert polled.problem is None and len(hub.subscriptions) == 1
+    assert hub.push(rss("a", "b")) == 410
+
+
+def test_a_feed_that_was_removed_is_pushed_no_more(tidings: Tidings, poller: Poller, site: Site) -> None:
+    hub = Hub()
+    with_hub(site, hub, "a")
+    poller.add(site.url())
+    tidings.store.feeds.remove(site.url())
+    assert hub.push(rss("a", "b")) == 410
+    assert published(tidings) == 1
+
+
+def test_a_hub_that_is_elsewhere_inside_is_not_asked(tidings: Tidings, poller: Poller, site: Site) -> None:
+    hub = Hub()
+    with a_site("127.0.0.3") as other:
+        link = f'<atom:link rel="hub" href="{hub.at(other)}"/>'
+        site.pages["/rss.xml"] = Response(200, rss("a", more=link))
+        poller.add(site.url())
+    assert hub.subscriptions == []
+    assert "private network" in (feed(tidings).problem or "")
+
+
+def test_without_a_public_address_no_hub_is_asked(tidings: Tidings, site: Site, clock: Clock) -> None:
+    hub = Hub()
+    with_hub(site, hub, "a")
+    with Poller(tidings.store, clock=clock) as poller:
+        poller.add(site.url())
+    assert (hub.subscriptions, feed(tidings).push) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("header", "hub", "topic"),
+    [
+        (
+            '<https://hub.example/>; rel="hub", </feed>; rel=self',
+            "https://hub.example/",
+            "http://a.example/feed",
+        ),
+        ("</hub>; title=x; rel='hub'", None, None),
+        ("</hub>;rel=HUB", "http://a.example/hub", "http://a.example/x"),
+        ('<https://one/>; rel="self hub", <https://two/>; rel=hub', "https://one/", "https://one/"),
+        ("", None, None),
+        ("<>; rel=", None, None),
+    ],
+)
+def test_hubs_named_in_headers(header: str, hub: str | None, topic: str | None) -> None:
+    facts, _ = items_of(rss("a"), "")
+    answer = Answer(200, "http://a.example/x", None, {"link": header}, b"")
+    found = websub.pushing_of(answer, facts)
+    assert found == (websub.Pushing(hub, topic or "") if hub else None)
+
+
+@given(st.binary(max_size=50), st.text(max_size=20), st.text(max_size=60))
+def test_no_other_signature_holds(body: bytes, secret: str, signature: str) -> None:
+    assert not websub.is_signed(secret, signature, body)
+    assert not websub.is_signed(None, signature, body)
+    assert not websub.is_signed(secret, None, body)
+
+
+@pytest.mark.parametrize(
+    ("said", "days"), [("864000", 8), ("", 8), ("x", 8), ("1", 1 / 360), ("9" * 30, 292), ("²", 8)]
+)
+def test_a_lease_is_renewed_before_it_ends(said: str, days: float) -> None:
+    noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    asked = PolledFeed(1, "http://a/", instant(noon), push="asked", topic="http://a/")
+    words = {
+        "hub.mode": "subscribe",
+        "hub.topic": "http://a/",
+        "hub.challenge": "c",
+        "hub.lease_seconds": said,
+    }
+    known = websub.verified(asked, words, noon)
+    assert known is not None
+    renewed = datetime.fromisoformat(str(known[0]["lease"]))
+    assert abs((renewed - noon) / timedelta(days=1) - days) < 0.01
