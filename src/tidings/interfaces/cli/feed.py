@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings, prose
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Contact, Home, Store, open_tidings, prose
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -27,16 +27,6 @@ app = typer.Typer(
 )
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="Where the feed is.", show_default=False)]
-Contact = Annotated[
-    str | None,
-    typer.Option(
-        "--contact",
-        envvar="TIDINGS_CONTACT",
-        metavar="TEXT",
-        help="An address for those whose sites are asked; it stands in each request.",
-        show_default=False,
-    ),
-]
 PublicUrl = Annotated[
     str | None,
     typer.Option(

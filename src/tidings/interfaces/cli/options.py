@@ -65,6 +65,16 @@ PublicUrl = Annotated[
         show_default=False,
     ),
 ]
+Contact = Annotated[
+    str | None,
+    typer.Option(
+        "--contact",
+        envvar="TIDINGS_CONTACT",
+        metavar="TEXT",
+        help="An address for those whose sites are asked; it stands in each request.",
+        show_default=False,
+    ),
+]
 Master = Annotated[
     str | None,
     typer.Option(

@@ -1,4 +1,4 @@
-"""`serve`: feeds and the hub over HTTP."""
+"""`serve`: feeds and the hub over HTTP, and what pushes feeds that are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, Home, PublicUrl, Store, open_tidings
+from tidings.interfaces.cli.options import DEFAULT_HOME, Contact, Home, PublicUrl, Store, open_tidings
 
 if TYPE_CHECKING:
     from socket import socket
@@ -27,6 +27,7 @@ def serve(
         int, typer.Option(min=0, max=65_535, metavar="PORT", help="The port; 0 takes one that is free.")
     ] = 8080,
     public_url: PublicUrl = None,
+    contact: Contact = None,
     private_callbacks: Annotated[
         bool,
         typer.Option(
@@ -37,10 +38,11 @@ def serve(
     home: Home = DEFAULT_HOME,
     store: Store = None,
 ) -> None:
-    """Serve the feeds of subscriptions, and a WebSub hub for them. Until Ctrl-C.
+    """Serve the feeds of subscriptions, and a WebSub hub for them; read the feeds that were added. Until Ctrl-C.
 
     Whoever knows the address of a feed ([cyan]tidings feeds[/] tells it) reads it with any feed reader. Behind a proxy,
-    say with [cyan]--public-url[/] how readers reach it.
+    say with [cyan]--public-url[/] how readers reach it. Feeds that [cyan]tidings feed add[/] has added are polled while
+    it runs; content systems may ping it, and hubs may push to it.
 
     [dim]Examples[/]
       tidings serve
@@ -57,7 +59,8 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"
         feeds = tidings.feeds_at(public_url or address)
-        server = server_for(app_for(tidings, Hub(feeds, Rules(inside=private_callbacks))))
+        hub = Hub(feeds, Rules(inside=private_callbacks))
+        server = server_for(app_for(tidings, hub, public_url, contact))
         output.line(("feeds", "bold"), f"{feeds.places.public_url}/feeds/...  at {address}; Ctrl-C ends it")
         by = _run(server, listening)
     if by == signal.SIGINT:

@@ -13,9 +13,13 @@ from tidings.interfaces.http import feeds, hub, pings
 from tidings.service import Tidings
 
 
-def app_for(tidings: Tidings, hub_of_feeds: Hub) -> FastAPI:
+def app_for(
+    tidings: Tidings, hub_of_feeds: Hub, public_url: str | None = None, contact: str | None = None
+) -> FastAPI:
     """The application of a home folder. The pages that FastAPI has by itself load scripts from elsewhere: they are
     off.
+
+    `public_url` is given if others than this machine reach it: then hubs are asked to push the feeds that are read.
     """
 
     @asynccontextmanager
@@ -26,5 +30,5 @@ def app_for(tidings: Tidings, hub_of_feeds: Hub) -> FastAPI:
     app = FastAPI(title="Tidings", lifespan=running, docs_url=None, redoc_url=None)
     app.include_router(feeds.router_for(hub_of_feeds.feeds))
     app.include_router(hub.router_for(hub_of_feeds))
-    app.include_router(pings.router_for(tidings))
+    app.include_router(pings.router_for(tidings, public_url, contact=contact))
     return app
