@@ -17,6 +17,8 @@ from tidings.feeds.network import FetchProblem, Network
 from tidings.feeds.polling import APART, Polled, Poller
 from tidings.feeds.taking import PUBLICATION, REPLACES
 from tidings.graphs import Graph
+from tidings.languages import gql
+from tidings.matching.graphs import matches
 from tidings.publications.rdf import decode
 from tidings.store import PolledFeed, Store, Taken, open_store, sqlite_url
 
@@ -125,6 +127,19 @@ def replaced(graph: Graph) -> list[str]:
     return [
         edge.object.text.removeprefix(PUBLICATION) for edge in graph.edges if edge.property.text == REPLACES
     ]
+
+
+def test_subscriptions_find_items_and_edits_of_items(
+    poller: Poller, site: Site, store: Store, clock: Clock
+) -> None:
+    for title in ("about cats", "about cats and dogs"):
+        site.pages["/rss.xml"] = Response(200, rss(title))
+        poller.add(site.url())
+        clock.move(hours=2)
+    about = gql.parse("SELECT ?item WHERE (?item, rss:title, ?title) AND ?title contains 'cats'")
+    edits = gql.parse("SELECT ?item WHERE (?item, dcterms:replaces, ?before)")
+    assert [matches(about, graph) for graph in graphs(store)] == [True, True]
+    assert [matches(edits, graph) for graph in graphs(store)] == [False, True]
 
 
 def test_another_date_is_no_edit(poller: Poller, site: Site, store: Store, clock: Clock) -> None:

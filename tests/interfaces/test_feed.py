@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from xmlrpc.client import ServerProxy
 
 import pytest
 
@@ -93,6 +94,21 @@ def test_following_until_somebody_ends_it(tidings: Tidings, site: Site, tmp_path
         _, problems = following.communicate(timeout=60)
     assert told == {site.url(), site.url("/more.xml")}
     assert (following.returncode, problems) == (0, "")
+
+
+def test_serve_reads_feeds_and_takes_pings(tidings: Tidings, site: Site, tmp_path: Path) -> None:
+    tidings("feed", "add", site.url())
+    _make_due(tmp_path)
+    with start("serve", "--port", "0", cwd=tmp_path) as serving:
+        assert serving.stdout is not None
+        found = re.search(r"at (http://127\.0\.0\.1:\d+);", serving.stdout.readline())
+        assert found is not None
+        site.wait_for(2)
+        answer = ServerProxy(f"{found[1]}/RPC2").weblogUpdates.ping("News", "http://example.org/")
+        serving.send_signal(signal.SIGTERM)
+        _, problems = serving.communicate(timeout=60)
+    assert answer == {"flerror": False, "message": "Thanks for the ping."}
+    assert (serving.returncode, problems) == (0, "")
 
 
 def _make_due(home: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 
 import httpx
 import pytest
@@ -13,10 +14,13 @@ from hypothesis import strategies as st
 
 from tests.feeds.conftest import Clock
 from tests.feeds.hub import Hub
+from tests.feeds.serving import served as served_feeds
 from tests.feeds.site import Response, Site, a_site, rss
+from tests.feeds.told import Told
 from tests.interfaces.serving import served
 from tidings.feeds import websub
 from tidings.feeds.fetching import Answer
+from tidings.feeds.hub import Rules
 from tidings.feeds.polling import Poller
 from tidings.interfaces.http.pings import router_for
 from tidings.publications.feeds import items_of
@@ -210,6 +214,26 @@ def test_without_a_public_address_no_hub_is_asked(tidings: Tidings, site: Site, 
     with Poller(tidings.store, clock=clock) as poller:
         poller.add(site.url())
     assert (hub.subscriptions, feed(tidings).push) == ([], None)
+
+
+def test_one_tidings_follows_a_feed_of_another(tmp_path: Path, tidings: Tidings, poller: Poller) -> None:
+    """The hub of the one and the subscriber of the other, over HTTP: what the first tells, the second publishes."""
+    (tmp_path / "other").mkdir()
+    told = Told(tmp_path / "other")
+    told.tell_events(1, 2)
+    with told.store, served_feeds(told, tmp_path / "other", Rules(inside=True)) as url:
+        poller.add(f"{url}/feeds/{told.token}.atom")
+        assert published(tidings) == 2
+        assert eventually(lambda: feed(tidings).push == "verified")
+        told.tell_events(3, 3)
+        assert eventually(lambda: published(tidings) == 3)
+    [last] = tidings.store.journal.read(2)
+    assert b"event 3" in last.body
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Whether something another thread does has happened, within a minute."""
+    return any(holds() or Event().wait(0.05) for _ in range(1_200))
 
 
 @pytest.mark.parametrize(
