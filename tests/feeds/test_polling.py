@@ -182,6 +182,21 @@ def test_what_cannot_be_read_is_not_added(poller: Poller, site: Site, store: Sto
     assert store.feeds.load() == ()
 
 
+def test_a_page_is_answered_with_the_feeds_that_it_names(poller: Poller, site: Site, store: Store) -> None:
+    site.pages["/"] = Response(
+        200,
+        b"<!DOCTYPE html><html><head><link rel=stylesheet href=/style.css type=text/css>"
+        b"<LINK REL='alternate' TYPE='application/rss+xml' href='/rss.xml?a=1&amp;b=2'>"
+        b'<link href="http://[" rel="alternate" type="application/atom+xml">'
+        b'<link rel="alternate home" type="application/feed+json" title="x" href="/feed.json">',
+    )
+    with pytest.raises(InputError) as caught:
+        poller.add(site.url("/"))
+    hint = f"the page names {site.url('/rss.xml?a=1&b=2')} and {site.url('/feed.json')}"
+    assert (caught.value.what, caught.value.hint) == ("not a feed", hint)
+    assert store.feeds.load() == ()
+
+
 def test_a_broken_feed_stops_nothing_and_is_tried_later_and_later(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:

@@ -19,11 +19,11 @@ from threading import Event
 from types import TracebackType
 
 from tidings.errors import InputError, TidingsError
-from tidings.feeds import schedule, websub
+from tidings.feeds import reading, schedule, websub
 from tidings.feeds.fetching import Answer, Fetcher, Manners
-from tidings.feeds.network import FetchProblem, Network, host_of
-from tidings.feeds.taking import Found, found, takings
-from tidings.publications.feeds import Feed, Item, RefusedItem, items_of
+from tidings.feeds.network import FetchProblem, Network
+from tidings.feeds.taking import Found, takings
+from tidings.publications.feeds import Feed
 from tidings.store import Clock, PolledFeed, Store, Taken, instant, utc
 
 CLAIMED = timedelta(minutes=10)
@@ -34,9 +34,6 @@ APART = timedelta(minutes=1)
 
 LOOK_SECONDS = 5.0
 """How soon what another process has changed, a new feed or a ping, is noticed."""
-
-LONGEST_KEPT = 500
-"""The longest address that is kept: databases look them up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +139,19 @@ class Poller:
 
     def _poll(self, feed: PolledFeed, moment: datetime) -> Polled:
         try:
-            answer = self._fetcher.fetch(feed.url, _conditions(feed), _inside_host(feed))
+            answer = self._fetcher.fetch(feed.url, reading.conditions(feed), reading.inside_host(feed))
             if answer.status == 304:
                 return self._unchanged(feed, answer, moment)
-            _refuse_status(answer, moment)
-            facts, items = _read(answer.body, answer)
+            reading.refuse_status(answer, moment)
+            facts, items = reading.read(answer)
         except (FetchProblem, InputError) as problem:
             return self._failed(feed, problem, moment)
         return self._taken(feed, answer, facts, items, moment)
 
     def _unchanged(self, feed: PolledFeed, answer: Answer, moment: datetime) -> Polled:
         due = self._next(feed, answer, feed.ttl, moment)
-        changes = {**_well(moment), "next_poll": instant(due)}
-        changes |= _moved(feed, answer)
+        changes = {**reading.went_well(moment), "next_poll": instant(due)}
+        changes |= reading.moved(feed, answer)
         kept = self._store.feeds.record(feed, changes)
         if kept and kept.hub and kept.topic:
             kept = self._pushed(kept, websub.Pushing(kept.hub, kept.topic), moment)
@@ -175,9 +172,9 @@ class Poller:
 
     def _taken(self, feed: PolledFeed, answer: Answer, facts: Feed, items: Found, moment: datetime) -> Polled:
         changes = {
-            **_well(moment),
-            **_said(facts),
-            **_moved(feed, answer),
+            **reading.went_well(moment),
+            **reading.said(facts),
+            **reading.moved(feed, answer),
             "etag": answer.headers.get("etag"),
             "modified": answer.headers.get("last-modified"),
             "next_poll": instant(self._next(feed, answer, facts.ttl, moment)),
@@ -209,7 +206,7 @@ class Poller:
         asking = self._store.feeds.record(feed, websub.asking(feed, pushing))
         if asking is None:
             return None
-        problem = websub.ask(self._fetcher, asking, self._public_url, _inside_host(feed))
+        problem = websub.ask(self._fetcher, asking, self._public_url, reading.inside_host(feed))
         # Read anew: the hub may have called back by now.
         return self._store.feeds.record(asking, {"problem": problem} if problem else {})
 
@@ -218,7 +215,7 @@ class Poller:
         moment, topic = self._clock(), feed.topic or feed.url
         answer = Answer(200, topic, None, {"content-type": media_type}, body)
         try:
-            facts, items = _read(body, answer)
+            facts, items = reading.read(answer)
         except InputError as problem:
             kept = self._store.feeds.record(feed, {"problem": str(problem).split("\n")[0]})
             return Polled(feed.url, kept, problem=problem)
@@ -242,52 +239,5 @@ class Poller:
 
 
 def _by_host(feeds: Iterable[PolledFeed]) -> list[list[PolledFeed]]:
-    ordered = sorted(feeds, key=lambda feed: _host(feed.url))
-    return [list(same) for _, same in groupby(ordered, key=lambda feed: _host(feed.url))]
-
-
-def _inside_host(feed: PolledFeed) -> str | None:
-    return _host(feed.url) if feed.inside else None
-
-
-def _conditions(feed: PolledFeed) -> dict[str, str]:
-    conditions = {"if-none-match": feed.etag, "if-modified-since": feed.modified}
-    return {name: value for name, value in conditions.items() if value}
-
-
-def _refuse_status(answer: Answer, moment: datetime) -> None:
-    if answer.status == 410:
-        what = "the feed is gone, and is not asked for any more"
-        raise FetchProblem(what, gone=True, where=answer.url, received="status 410")
-    if answer.status != 200:
-        after = schedule.retry_after(answer.headers, moment)
-        raise FetchProblem("no feed", after=after, where=answer.url, received=f"status {answer.status}")
-
-
-def _read(body: bytes, answer: Answer) -> tuple[Feed, Found]:
-    """The feed and its items, those beyond a limit among them."""
-    refused: list[Item | RefusedItem] = []
-    media_type = answer.headers.get("content-type", "")
-    facts, items = items_of(body, media_type, answer.url, refused=refused.append)
-    return facts, found([*items, *refused])
-
-
-def _well(moment: datetime) -> dict[str, object]:
-    return {"polled": instant(moment), "failures": 0, "problem": None}
-
-
-def _moved(feed: PolledFeed, answer: Answer) -> dict[str, object]:
-    """Where the feed is from now on. The owner has typed the first host only: another one may not be inside."""
-    if answer.moved is None or len(answer.moved) > LONGEST_KEPT:
-        return {}
-    return {"url": answer.moved, "inside": int(feed.inside and _host(answer.moved) == _host(feed.url))}
-
-
-def _host(url: str) -> str:
-    return host_of(url)[0]
-
-
-def _said(facts: Feed) -> dict[str, object]:
-    site = facts.link if facts.link and len(facts.link) <= LONGEST_KEPT else None
-    ttl = None if facts.ttl is None else min(facts.ttl, schedule.LONGEST_TTL)
-    return {"title": facts.title, "site": site, "ttl": ttl}
+    ordered = sorted(feeds, key=lambda feed: reading.host(feed.url))
+    return [list(same) for _, same in groupby(ordered, key=lambda feed: reading.host(feed.url))]
