@@ -205,8 +205,14 @@ HOSTILE_PAGE = {
 
 @pytest.mark.parametrize("format", [*XML, "json"])
 def test_hostile_content_comes_out_harmless(told: Told, format: str) -> None:
+    whole = ODD.replace("\ud800", "")  # half a pair is refused in what is published, but not in what is told
     told.publish(
-        {"title": HOSTILE + ODD, "summary": HOSTILE + ODD, "url": "javascript:alert(5)", "x": "y" * 400_000},
+        {
+            "title": HOSTILE + whole,
+            "summary": HOSTILE + whole,
+            "url": "javascript:alert(5)",
+            "x": "y" * 400_000,
+        },
         {"title": "\x08", "summary": "z" * 300_000, "url": "http://[", "deep": HOSTILE},
         {"title": "too large to be read", "x": "y" * 3_000_000},
         ids=["p-1", "p-2", "p-3"],
@@ -218,7 +224,9 @@ def test_hostile_content_comes_out_harmless(told: Told, format: str) -> None:
     body = rendered(told, format)
     assert len(body) < 200_000
     assert len(items_of(body, FORMATS[format].media_type)[1]) == 4
-    for title, shown, address in leaving(body, format):
+    entries = leaving(body, format)
+    assert entries[0][0].startswith("go text") and entries[2][0].startswith("x 'yyy")
+    for title, shown, address in entries:
         assert dangers(title) == dangers(shown) == []
         assert address is None or address.startswith((PUBLIC, "urn:uuid:"))
         assert not {"\x00", "\ud800", "\x1f"} & {*title, *shown}

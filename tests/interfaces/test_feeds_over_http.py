@@ -111,6 +111,7 @@ def test_what_comes_in_the_same_second_is_not_missed(told: Told, web: httpx.Clie
     modified = web.get(address).headers["last-modified"]
     told.clock.go(0.3)
     told.tell_events(2, 2)
+    assert titles(web.get(address)) == ["event 2", "event 1"], "somebody else is given both in this second"
     told.clock.go(10)
     answer = web.get(address, headers={"If-Modified-Since": modified})
     assert answer.status_code == 200 and titles(answer) == ["event 2", "event 1"]

@@ -143,4 +143,7 @@ def test_revoking_while_a_callback_is_asked(store: Store) -> None:
     [taken] = store.hub.take_intents(10)
     store.personal_feeds.revoke("ana", "s-1")
     store.hub.confirm(taken, 0)
+    store.hub.ask(intent(), 10)  # by somebody who was looked up before
+    [late] = store.hub.take_intents(10)
+    store.hub.confirm(late, 0)
     assert store.hub.subscriptions() == []
