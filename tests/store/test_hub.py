@@ -31,7 +31,7 @@ def clock() -> Clock:
 @pytest.fixture
 def store(url: str, clock: Clock) -> Iterator[Store]:
     with open_store(url, clock) as opened:
-        opened.personal_feeds.keep("ana", "s-1", "n", "h")
+        opened.personal_feeds.keep("ana", {"s-1": ("n", "h")})
         yield opened
 
 

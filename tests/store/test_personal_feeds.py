@@ -81,19 +81,23 @@ def test_what_was_held_becomes_an_entry_when_it_is_due(url: str) -> None:
 
 def test_an_address_is_kept_once_and_can_be_revoked(store: Store) -> None:
     feeds = store.personal_feeds
-    first = feeds.keep("ana", "s-1", "n1", "h1")
-    assert feeds.keep("ana", "s-1", "n2", "h2") == feeds.address("ana", "s-1") == first
+    first = feeds.keep("ana", {"s-1": ("n1", "h1")})["s-1"]
+    assert feeds.address("ana", "s-1") == first
+    assert feeds.keep("ana", {"s-1": ("n2", "h2"), "s-0": ("n0", "h0")})["s-1"] == first
+    assert feeds.addresses("ana").keys() == {"s-0", "s-1"} and feeds.addresses("bo") == {}
     assert feeds.find("h2") is None and feeds.address("ana", "s-2") is None
     assert feeds.revoke("ana", "s-1") and not feeds.revoke("ana", "s-1")
     old = feeds.find("h1")
     assert old and old.revoked and feeds.address("ana", "s-1") is None
-    assert feeds.keep("ana", "s-1", "n2", "h2").hash == "h2"
+    assert feeds.keep("ana", {"s-1": ("n2", "h2")})["s-1"].hash == "h2"
 
 
 def test_two_who_make_an_address_at_once_get_the_same(store: Store) -> None:
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda n: store.personal_feeds.keep("ana", "s-1", f"n{n}", f"h{n}"), range(8)))
-    assert len({one.hash for one in made}) == 1
+        made = list(
+            pool.map(lambda n: store.personal_feeds.keep("ana", {"s-1": (f"n{n}", f"h{n}")}), range(8))
+        )
+    assert len({one["s-1"].hash for one in made}) == 1
 
 
 def test_large_publications_are_left_where_they_are(store: Store) -> None:

@@ -172,7 +172,8 @@ class PersonalFeeds:
     def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
         """A subscriber's subscriptions with the tokens of their feeds."""
         found = self.store.subscriptions.list(subscriber)
-        return [(one, self.addresses.token(subscriber, one.id)) for one in found]
+        tokens = self.addresses.tokens(subscriber, [one.id for one in found])
+        return [(one, tokens[one.id]) for one in found]
 
 
 def _identity(page: Page) -> object:

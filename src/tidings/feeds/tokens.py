@@ -14,6 +14,7 @@ import hmac
 import os
 import re
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,8 +65,19 @@ class Addresses:
 
     def token(self, subscriber: str, subscription: str = ALL) -> str | None:
         """The token of a feed, made if it has none; nothing if it was made with another key."""
-        found = self.store.personal_feeds.address(subscriber, subscription)
-        return self.token_of(found or self._new(subscriber, subscription))
+        return self.tokens(subscriber, [subscription])[subscription]
+
+    def tokens(self, subscriber: str, subscriptions: Collection[str]) -> dict[str, str | None]:
+        """The tokens of several feeds; those that are missing are made in one step, however many they are."""
+        found = self.store.personal_feeds.addresses(subscriber)
+        missing = [name for name in subscriptions if name not in found]
+        if missing:
+            drawn = {name: secrets.token_hex(16) for name in missing}
+            new = {
+                name: (nonce, hash_of(self._made(subscriber, name, nonce))) for name, nonce in drawn.items()
+            }
+            found = self.store.personal_feeds.keep(subscriber, new)
+        return {name: self.token_of(found[name]) for name in subscriptions}
 
     def renew(self, subscriber: str, subscription: str = ALL) -> str | None:
         """Revoke the token of a feed, and make another one."""
@@ -79,11 +91,6 @@ class Addresses:
     def find(self, token: str) -> FeedAddress | None:
         """The address with this token, revoked or not. One that is unknown costs the same: a hash and a look."""
         return self.store.personal_feeds.find(hash_of(token))
-
-    def _new(self, subscriber: str, subscription: str) -> FeedAddress:
-        nonce = secrets.token_hex(16)
-        hash = hash_of(self._made(subscriber, subscription, nonce))
-        return self.store.personal_feeds.keep(subscriber, subscription, nonce, hash)
 
     def _made(self, subscriber: str, subscription: str, nonce: str) -> str:
         named = "\0".join((nonce, subscriber, subscription)).encode()

@@ -7,11 +7,11 @@ of the stream slower, also for those who never read a feed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from tidings.model import Notification, Publication
 from tidings.store import bulk
@@ -71,10 +71,18 @@ class PersonalFeeds:
             row = connection.execute(wanted).one_or_none()
         return FeedAddress(*row) if row else None
 
-    def keep(self, subscriber: str, subscription: str, nonce: str, hash: str) -> FeedAddress:
-        """Make this the address of a feed, unless it has one; the one that it has then."""
-        made = FeedAddress(hash, subscriber, subscription, nonce, instant(self._clock()))
-        return self._database.transact(lambda c: _good(c, subscriber, subscription) or _kept(c, made))
+    def addresses(self, subscriber: str) -> dict[str, FeedAddress]:
+        """All addresses of a subscriber that are good now, by subscription."""
+        with self._database.read() as connection:
+            return {one.subscription: one for one in _all_good(connection, subscriber)}
+
+    def keep(self, subscriber: str, made: Mapping[str, tuple[str, str]]) -> dict[str, FeedAddress]:
+        """Make addresses for those of these subscriptions that have none, each of a nonce and a hash; all addresses
+        that the subscriber has then.
+        """
+        time = instant(self._clock())
+        new = [FeedAddress(hash, subscriber, name, nonce, time) for name, (nonce, hash) in made.items()]
+        return self._database.transact(lambda c: _keep(c, subscriber, new))
 
     def revoke(self, subscriber: str, subscription: str) -> bool:
         """Make the address of a feed good for nothing, also for those whom the hub tells; false if there was none."""
@@ -134,10 +142,19 @@ def _good(connection: Connection, subscriber: str, subscription: str) -> FeedAdd
     return FeedAddress(*row) if row else None
 
 
-def _kept(connection: Connection, made: FeedAddress) -> FeedAddress:
-    row = {column.name: getattr(made, column.name) for column in feed_addresses.c}
-    connection.execute(insert(feed_addresses), row)
-    return made
+def _all_good(connection: Connection, subscriber: str) -> list[FeedAddress]:
+    good = feed_addresses.c.subscriber == subscriber, feed_addresses.c.revoked.is_(None)
+    return [FeedAddress(*row) for row in connection.execute(select(*feed_addresses.c).where(*good))]
+
+
+def _keep(connection: Connection, subscriber: str, new: Sequence[FeedAddress]) -> dict[str, FeedAddress]:
+    """Two who make the same at once: the index lets one of them, and the other looks again."""
+    known = {one.subscription: one for one in _all_good(connection, subscriber)}
+    missing = [one for one in new if one.subscription not in known]
+    columns = [column.name for column in feed_addresses.c]
+    rows = [tuple(getattr(one, name) for name in columns) for one in missing]
+    bulk.insert_rows(connection, feed_addresses, rows)
+    return known | {one.subscription: one for one in missing}
 
 
 def _revoke(connection: Connection, subscriber: str, subscription: str, moment: str) -> bool:
