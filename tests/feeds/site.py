@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ssl import SSLContext
 from threading import Condition, Thread
 from urllib.parse import urlsplit
 
@@ -91,10 +92,12 @@ def _handler(site: Callable[[], Site]) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def a_site(host: str = "127.0.0.1") -> Iterator[Site]:
+def a_site(host: str = "127.0.0.1", tls: SSLContext | None = None) -> Iterator[Site]:
     """A site that is there until the end of the `with`."""
     made: list[Site] = []
     with ThreadingHTTPServer((host, 0), _handler(lambda: made[0])) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         made.append(Site(server))
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import socket
+import ssl
+import subprocess
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count, repeat
+from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event, Lock
 
 import pytest
@@ -246,3 +250,41 @@ def test_one_request_for_each_host_at_a_time(public: Site) -> None:
             hosts = [f"http://{name}.example:{public.port}/together" for name in "ab"]
             assert [each.status for each in pool.map(lambda url: other.fetch(url, {}), hosts)] == [200, 200]
     assert met == [False] * 16
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for news.example, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl on the PATH to make a certificate with")
+    folder = tmp_path_factory.mktemp("certificate")
+    made, key = folder / "made.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", made]
+    command += ["-days", "2", "-subj", "/CN=news.example", "-addext", "subjectAltName=DNS:news.example"]
+    subprocess.run(command, check=True, capture_output=True)
+    return made, key
+
+
+def test_the_certificate_is_that_of_the_name_though_the_connection_goes_to_an_address(
+    certificate: tuple[Path, Path],
+) -> None:
+    """Both names lead to the same machine, one after the other: no connection of the first may serve the second."""
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(*certificate)
+    trusting = ssl.create_default_context(cafile=str(certificate[0]))
+    network = Network(lambda host, port: [PUBLIC], NETWORK.is_inside)
+    with a_site(PUBLIC, serving) as site, Fetcher(network=network, tls=trusting) as fetcher:
+        site.pages["/feed"] = Response(200, b"hello")
+        assert fetcher.fetch(f"https://news.example:{site.port}/feed", {}).body == b"hello"
+        with pytest.raises(FetchProblem, match="certificate"):
+            fetcher.fetch(f"https://other.example:{site.port}/feed", {})
+        assert len(site.requests) == 1
+    with a_site(PUBLIC, serving) as site, Fetcher(network=network) as fetcher:
+        with pytest.raises(FetchProblem, match="certificate"):
+            fetcher.fetch(f"https://news.example:{site.port}/feed", {})
+        assert site.requests == [], "nobody whom we trust has signed it"
+
+
+def test_a_redirect_to_an_address_that_no_request_can_have(public: Site) -> None:
+    public.pages["/feed"] = Response(302, headers={"Location": public.url("/" + "x" * 65_520)})
+    assert "no answer that can be read" in refusal(public.url("/feed"))

@@ -222,6 +222,27 @@ def test_a_broken_feed_stops_nothing_and_is_tried_later_and_later(
     assert mended.feed is not None and (mended.feed.failures, mended.feed.problem) == (0, None)
 
 
+def test_what_we_fail_at_in_one_feed_keeps_no_other_from_being_read(
+    store: Store, site: Site, clock: Clock
+) -> None:
+    def resolve(host: str, port: int) -> list[str]:
+        if broken and host == "broken.example":
+            raise ZeroDivisionError
+        return ["127.0.0.1"]
+
+    broken = False
+    urls = [site.url(host=host) for host in ("broken.example", "fine.example")]
+    site.pages["/rss.xml"] = Response(200, rss("a"))
+    with Poller(store, clock=clock, network=Network(resolve)) as poller:
+        for url in urls:
+            poller.add(url)
+        broken = True
+        clock.move(hours=2)
+        outcome = {polled.url: polled.problem for polled in poll(poller)}
+    assert outcome[urls[1]] is None
+    assert "received ZeroDivisionError" in str(outcome[urls[0]])
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_server_that_asks_to_be_left_alone_is(
     poller: Poller, site: Site, store: Store, clock: Clock, status: int

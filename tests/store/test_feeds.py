@@ -9,7 +9,7 @@ import pytest
 
 from tidings.model import Publication
 from tidings.store import DeadLetter, PolledFeed, Seen, Store, Taken, Taking, instant, open_store
-from tidings.store.feed_items import REMEMBERED
+from tidings.store.feed_items import MOST, REMEMBERED
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 URL = "http://example.org/feed"
@@ -165,6 +165,19 @@ def test_items_that_left_long_ago_are_forgotten_and_those_that_stay_are_not(stor
     assert remembered(store, NOON + REMEMBERED) == {"left", "stays"}
     take(store, {"stays": "1"}, NOON + REMEMBERED + MINUTE)
     assert remembered(store, NOON + REMEMBERED + MINUTE) == {"stays"}
+
+
+def test_not_more_than_so_many_items_of_a_feed_are_remembered(store: Store) -> None:
+    """Those that were seen longest ago are forgotten; nothing is published here, to be quick."""
+    added(store)
+    take(store, {"left": "1", "stays": "1"})
+    many = {f"item {number}": "1" for number in range(MOST - 1)} | {"stays": "1"}
+
+    def see(seen: Mapping[str, Seen]) -> list[Taking]:
+        return [Taking(item, hash, None) for item, hash in many.items() if item not in seen]
+
+    store.feeds.take(found(store), NOON + timedelta(days=2), many, see, {})
+    assert remembered(store, NOON + timedelta(days=2)) == {"stays"}
 
 
 def remembered(store: Store, moment: datetime) -> set[str]:

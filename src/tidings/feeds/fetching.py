@@ -8,6 +8,7 @@ the look at addresses would be for nothing.
 from __future__ import annotations
 
 import socket
+import ssl
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -85,11 +86,18 @@ class _Turn:
 class Fetcher:
     """Asks the web. Several threads may use the same one: a host has at most one request of all of them."""
 
-    def __init__(self, manners: Manners | None = None, network: Network | None = None) -> None:
+    def __init__(
+        self,
+        manners: Manners | None = None,
+        network: Network | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.manners = manners or Manners()
         self.network = network or Network()
         times = httpx.Timeout(self.manners.read, connect=self.manners.connect)
-        self._client = httpx.Client(timeout=times, trust_env=False, follow_redirects=False, limits=ALONE)
+        self._client = httpx.Client(
+            timeout=times, verify=tls or True, trust_env=False, follow_redirects=False, limits=ALONE
+        )
         self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
         self._guard = Lock()
 
@@ -118,7 +126,8 @@ class Fetcher:
         """One request to one address, when it is the host's turn."""
         host, _ = host_of(url)
         reached = self.network.reach(url, inside_host)
-        request = self._request(method, url, reached, headers, body)
+        with _explained(url):
+            request = self._request(method, url, reached, headers, body)
         with (
             self._turn(host),
             _explained(url),

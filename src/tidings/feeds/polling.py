@@ -9,6 +9,7 @@ A feed that cannot be fetched or read stops nothing: its problem is kept with it
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ CLAIMED = timedelta(minutes=10)
 
 APART = timedelta(minutes=1)
 """However often somebody says that there is something new, a feed is not polled more often than that."""
+
+_log = logging.getLogger("tidings.feeds")
 
 LOOK_SECONDS = 5.0
 """How soon what another process has changed, a new feed or a ping, is noticed."""
@@ -139,14 +142,25 @@ class Poller:
 
     def _poll(self, feed: PolledFeed, moment: datetime) -> Polled:
         try:
-            answer = self._fetcher.fetch(feed.url, reading.conditions(feed), reading.inside_host(feed))
-            if answer.status == 304:
-                return self._unchanged(feed, answer, moment)
-            reading.refuse_status(answer, moment)
-            facts, items = reading.read(answer)
+            answer, read = self._fetched(feed, moment)
         except (FetchProblem, InputError) as problem:
             return self._failed(feed, problem, moment)
-        return self._taken(feed, answer, facts, items, moment)
+        except Exception as error:  # noqa: BLE001  what we fail at in one feed may not keep others from being read
+            _log.error("reading %s failed", feed.url, exc_info=error)
+            what, hint = "reading it failed", "this is a mistake in Tidings"
+            mistake = TidingsError(what, where=feed.url, received=type(error).__name__, hint=hint)
+            return self._failed(feed, mistake, moment)
+        if read is None:
+            return self._unchanged(feed, answer, moment)
+        return self._taken(feed, answer, *read, moment)
+
+    def _fetched(self, feed: PolledFeed, moment: datetime) -> tuple[Answer, tuple[Feed, Found] | None]:
+        """The answer, and what is in it; nothing if it has not changed."""
+        answer = self._fetcher.fetch(feed.url, reading.conditions(feed), reading.inside_host(feed))
+        if answer.status == 304:
+            return answer, None
+        reading.refuse_status(answer, moment)
+        return answer, reading.read(answer)
 
     def _unchanged(self, feed: PolledFeed, answer: Answer, moment: datetime) -> Polled:
         due = self._next(feed, answer, feed.ttl, moment)
