@@ -26,7 +26,8 @@ def show_reason(reason: Reason) -> str:
         name, _, asked = reason.predicate.partition(" ")
         return f"{name} {show(reason.value) if reason.value is not None else ''} {asked}"
     path = _SPELLED_PATH.match(reason.predicate)
-    if reason.value is None or path is None:
+    is_edge = reason.predicate.startswith("(")  # of a graph's pattern: what it is bound to is in the bindings
+    if reason.value is None or path is None or is_edge:
         return reason.predicate
     if path[1] == "exists":
         return f"{reason.predicate} ({show(reason.value)})"

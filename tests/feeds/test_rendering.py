@@ -16,8 +16,9 @@ from lxml import etree
 
 from tests.feeds.told import PUBLIC, Told
 from tidings.feeds.harmless import line, link, markup
+from tidings.feeds.personal import title_of
 from tidings.feeds.rendering import FORMATS, asked_for
-from tidings.model import Publication, Reason
+from tidings.model import Publication, Reason, Subscription
 from tidings.publications.feeds import items_of
 from tidings.publications.rdf import decode
 from tidings.store import Found
@@ -185,6 +186,13 @@ def test_a_date_to_come_does_not_stay_on_top(told: Told) -> None:
     told.publish({"title": "later", "date": "2999-01-01"}, ids=["p-1"])
     told.tell(Found("p-1", "s-1", "cy"))
     assert parsed(told, "atom").entries[0].updated == "2026-05-01T12:00:00Z"
+
+
+def test_a_pattern_is_titled_without_its_prefixes(told: Told) -> None:
+    text = "PREFIX ex: <http://e.example/>\nprefix : <urn:x>SELECT * WHERE (?x, ex:p, <urn:y>) AND ?x <= ex:C"
+    told.store.subscriptions.add(Subscription("s-2", "cy", "gql", text))
+    titles = [title_of(one) for one, _ in told.feeds.listed("cy")]
+    assert titles == ["price < 200", "SELECT * WHERE (?x, ex:p, ‹urn:y›) AND ?x <= ex:C"]
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])

@@ -105,6 +105,8 @@ def test_errors_are_coloured_on_a_terminal_only(tidings: Tidings, tmp_path: Path
         ("sold", True, "sold"),
         ("exists maker.city", "Graz", "exists maker.city ('Graz')"),
         ("not (material = 'pine')", None, "not (material = 'pine')"),
+        ("(?page, dc:subject, ?s)", "http://example.org/topss", "(?page, dc:subject, ?s)"),
+        ("?s <= <http://example.org/Academia>", "x", "?s 'x' <= <http://example.org/Academia>"),
     ],
 )
 def test_reasons_put_the_value_behind_the_path(predicate: str, value: object, told: str) -> None:

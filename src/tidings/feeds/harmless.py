@@ -18,6 +18,7 @@ TITLE, SUMMARY, CONTENT, NAME = 200, 1_000, 100_000, 200
 LONGEST_LINK = 2_000
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LIKE_A_TAG = re.compile(r"<([A-Za-z/!?][^<>]*)>")
 _BEGINS_TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
@@ -33,11 +34,11 @@ def short(text: str, most: int) -> str:
 def line(text: str, most: int = TITLE) -> str:
     """A title, a summary or a name: one line without markup.
 
-    What still looks like a tag, because it was escaped twice, gets another bracket: some readers take the titles of RSS
+    What still looks like a tag, because it was escaped twice, gets other brackets: some readers take the titles of RSS
     for HTML, others for text, and neither may see a tag.
     """
     without = characters(plain_text(markup(text, 20 * most)))
-    return short(_BEGINS_TAG.sub("‹", without), most)
+    return short(_BEGINS_TAG.sub("‹", _LIKE_A_TAG.sub(r"‹\1›", without)), most)
 
 
 def markup(text: str, most: int = CONTENT) -> str:

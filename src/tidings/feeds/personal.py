@@ -10,6 +10,7 @@ document only for whoever walks from the feed backwards, and an archive that was
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,6 +30,7 @@ PAGE = 50
 LARGEST = 500_000
 """Publications with more bytes are not read for a feed: their entries have reasons and bindings only."""
 KNOWN_TAGS = 1_000
+_PREFIXES = re.compile(r"\bPREFIX\s+[^\s<>]*\s*<[^<>]*>\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,4 +199,6 @@ def tag_of(body: bytes) -> str:
 
 
 def title_of(one: Subscription) -> str:
-    return line(escaped(one.text), 100) or one.id
+    """The text of a subscription, without the prefixes of a pattern: they are long, and say little."""
+    text = _PREFIXES.sub("", one.text) if one.language == "gql" else one.text
+    return line(escaped(text), 100) or one.id
