@@ -80,8 +80,10 @@ def test_remove(tidings: Tidings, site: Site) -> None:
     assert (done.exit_code, json.loads(done.stdout)) == (3, {"url": site.url(), "removed": False})
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_following_until_somebody_ends_it(tidings: Tidings, site: Site, tmp_path: Path, how: int) -> None:
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_following_until_somebody_ends_it(
+    tidings: Tidings, site: Site, tmp_path: Path, how: int, code: int
+) -> None:
     """A feed that another process adds is heard of while it waits."""
     tidings("feed", "add", site.url())
     with start("feed", "poll", "--follow", "--json", cwd=tmp_path) as following:
@@ -93,7 +95,7 @@ def test_following_until_somebody_ends_it(tidings: Tidings, site: Site, tmp_path
         following.send_signal(how)
         _, problems = following.communicate(timeout=60)
     assert told == {site.url(), site.url("/more.xml")}
-    assert (following.returncode, problems) == (0, "")
+    assert (following.returncode, problems) == (code, "")
 
 
 def test_serve_reads_feeds_and_takes_pings(tidings: Tidings, site: Site, tmp_path: Path) -> None:

@@ -10,9 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import feedparser
+import httpx
 import pyarrow.parquet as parquet
 import pytest
 
+from tests.feeds.site import Response, a_site, rss
 from tests.interfaces.calling import EXAMPLES, Tidings, start
 
 pytestmark = pytest.mark.spark
@@ -73,6 +76,24 @@ def _pages(furniture: Tidings) -> None:
     assert notification["because"] == [{"predicate": "price < 50", "value": 20, "at": "/price"}]
     nothing = furniture("notifications", "--as", "bo")
     assert nothing.stdout == "" and "no subscriptions for that name" in nothing.stderr
+
+
+def test_a_feed_comes_in_and_a_feed_goes_out(tidings: Tidings, tmp_path: Path) -> None:
+    """The tour's scene of feeds: a local site is read, the stream notifies, and a feed reader follows."""
+    with a_site() as site:
+        site.pages["/rss.xml"] = Response(200, rss("of cats", "of dogs"))
+        query = "SELECT ?page WHERE (?page, rss:title, ?title) AND ?title contains 'cats'"
+        assert tidings("subscribe", "--as", "cy", "--language", "gql", query).exit_code == 0
+        assert "2 items: 2 new" in tidings("feed", "add", site.url()).stdout
+    assert call("run", "--once", "--master", "local[2]", cwd=tmp_path).returncode == 0
+    assert "?page = http://example.org/item/0" in tidings("notifications", "--as", "cy").stdout
+    with start("serve", "--port", "0", cwd=tmp_path) as serving:
+        assert serving.stdout
+        [address] = re.findall(r"at (http://\S+);", serving.stdout.readline())
+        listed = tidings("feeds", "--as", "cy", "--public-url", address, "--json").stdout.splitlines()
+        feed = feedparser.parse(httpx.get(json.loads(listed[0])["address"], trust_env=False).content)
+        serving.terminate()
+    assert [(entry.title, entry.link) for entry in feed.entries] == [("of cats", "http://example.org/item/0")]
 
 
 def test_match_is_a_job_with_a_summary(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ PublicUrl = Annotated[
     ),
 ]
 
+INTERRUPTED = 130
+
 SECRET = ("number", "inside", "callback", "secret")
 """What of a feed is for the store only."""
 
@@ -155,17 +157,22 @@ def _follow(poller: Poller, as_json: bool) -> None:
     """Polls run in threads of their own, so an interruption cuts none of them in half."""
     if not as_json:
         output.note("reading feeds; Ctrl-C ends it")
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    came: list[int] = []
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         poller.follow(lambda polled: _tell(polled, as_json))
     except KeyboardInterrupt:
         poller.stop()
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if signal.SIGINT in came:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _tell(polled: Polled, as_json: bool) -> None:
