@@ -41,6 +41,8 @@ def is_several(what: str) -> bool:
 
 def one(what: str) -> tuple[bytes, str]:
     """The bytes of one publication, the argument itself or a file's; and its media type."""
+    from tidings.publications.rdf_media_types import graph_media_type_of
+
     if what.lstrip()[:1] in ("{", "[", '"', "<"):
         return what.encode("utf-8", "surrogateescape"), XML if what.lstrip()[:1] == "<" else JSON
     from tidings.publications.rdf_media_types import graph_media_type_of

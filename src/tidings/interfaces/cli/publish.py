@@ -61,6 +61,8 @@ def publish(
 
 
 def _one(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_json: bool) -> None:
+    from tidings.publications.rdf_parts import SEVERAL
+
     if id_field is not None:
         raise InputError("--id-field is for events given line by line", hint="give this one's id with --id")
     from tidings.publications.rdf_parts import SEVERAL
