@@ -147,6 +147,22 @@ def test_a_subscription_may_arrive_as_an_item(rpc: ServerProxy) -> None:
     assert len(rpc.tidings.list("ann")) == 1
 
 
+def test_publications_and_subscriptions_are_rss_1_feeds(rpc: ServerProxy) -> None:
+    """As in figures 12 and 13 of the paper, with the members of the list named the old way."""
+    text = f"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+        xmlns="http://purl.org/rss/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/">
+      <channel rdf:about="http://site.example/news.rss"><title>News</title><link>http://site.example/</link>
+        <items><rdf:Seq><rdf:li resource="http://site.example/1"/><rdf:li resource="http://site.example/q"/>
+        </rdf:Seq></items></channel>
+      <item rdf:about="http://site.example/1"><title>Of cats</title><link>http://site.example/1</link></item>
+      <item rdf:about="http://site.example/q"><title>GQL</title><link>http://site.example/q</link>
+        <description>{GQL}</description><dc:creator>ann</dc:creator></item></rdf:RDF>"""
+    done = rpc.tidings.publish(text)
+    assert (len(done["published"]), done["refused"]) == (1, [])
+    assert [one["text"] for one in rpc.tidings.list("ann")] == [GQL]
+    assert rpc.tidings.publish(text) == done
+
+
 def test_notifications_come_as_structs_and_as_a_feed(tidings: Tidings, rpc: ServerProxy) -> None:
     [publication] = rpc.tidings.publish(rss("cats").decode())["published"]
     subscription = rpc.tidings.subscribe("ann", GQL)["id"]
