@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -11,6 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.feeds.serving import served
 from tests.feeds.site import Request, Response, Site, a_site
@@ -297,7 +300,7 @@ def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubLoop, site: 
             one for one in loop.hub.store.deliveries(address(told)) if one.callback == slow.url("/call")
         ]
         released.set()
-    assert [(one.first, one.attempts) for one in waiting] == [(1, 0)]
+    assert [(one.first, one.problem) for one in waiting] == [(1, None)]
     assert [titles(push) for push in pushes(site)] == [["event 1"], ["event 2"]]
 
 
@@ -359,6 +362,39 @@ def test_a_topic_without_its_format_or_in_another_is_none(told: Told, loop: HubL
     for ending in ("", ".html", "/archive/1.atom", ".atom?x=1"):
         with pytest.raises(InputError, match="no topic of this hub"):
             loop.hub.ask(form(told, site, topic=f"{PUBLIC}/feeds/{told.token}{ending}"))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(st.sampled_from(["mode", "topic", "callback", "secret", "lease_seconds"]), st.text()),
+    st.text(alphabet="[]:/@?#%.x1é \x00\ud800"),
+)
+def test_whatever_is_asked_is_taken_or_refused(
+    told: Told, loop: HubLoop, site: Site, caplog: pytest.LogCaptureFixture, more: dict[str, str], tail: str
+) -> None:
+    """What the hub did not expect would be in the log."""
+    for said in (more, {"callback": "http://127.0.0.1" + tail}, {"callback": site.url() + tail}):
+        with suppress(InputError):
+            loop.hub.ask(form(told, site, **said))
+    while loop.step():
+        told.clock.go(1_000_000)
+    assert not caplog.records
+
+
+def test_one_that_ends_the_hub_each_time_is_given_up(told: Told, loop: HubLoop, site: Site) -> None:
+    """Taken again and again without a word of how it went."""
+    subscribe(told, loop, site)
+    told.tell_events(1, 1)
+    loop.hub.distribute(10)
+    loop.hub.ask(form(told, site, "/other"))
+    for _ in range(ALL_TRIES):
+        assert len(loop.hub.store.take_deliveries(9)) == 1
+        loop.hub.store.take_intents(9)
+        told.clock.go(121)
+    loop.step()
+    assert [one.state for one in loop.hub.store.deliveries(address(told))] == ["dead"]
+    assert pushes(site) == [] and loop.hub.store.take_intents(9) == []
+    assert len(site.requests) == 1
 
 
 def test_callbacks_inside_are_refused_unless_allowed(told: Told, site: Site) -> None:

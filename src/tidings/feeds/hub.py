@@ -105,8 +105,8 @@ class Hub:
 
     def _callback(self, url: str) -> str:
         host_of(url)
-        if len(url) > LONGEST_CALLBACK or urlsplit(url).fragment:
-            accepted = f"at most {LONGEST_CALLBACK:,} characters, without a fragment"
+        if len(url) > LONGEST_CALLBACK or not url.isascii() or urlsplit(url).fragment:
+            accepted = f"at most {LONGEST_CALLBACK:,} characters, all of them ASCII, without a fragment"
             raise InputError("no callback", where="hub.callback", accepted=accepted)
         if not self.rules.inside and self.caller.network.leads_inside(url):
             accepted = "public addresses"
@@ -126,7 +126,7 @@ class Hub:
     def verify(self, intent: Intent) -> None:
         """Ask the callback whether it wants what was asked for in its name."""
         opened = self._opened(intent.address)
-        if opened is None:
+        if opened is None or intent.attempts > len(self.rules.questions):
             self.store.drop(intent)
             return
         try:
@@ -183,6 +183,9 @@ class Hub:
         opened = self._opened(one.address)
         if opened is None:
             self.store.forget(to)
+            return
+        if one.attempts > len(self.rules.retries):
+            self.store.failed(one, one.problem or "the hub ended each time", None)
             return
         body = self.feeds.news(opened, one.format, one.first, one.last)
         headers = self._headers(opened, to, body)

@@ -2,7 +2,8 @@
 
 What somebody asks for is an *intent* until their callback has confirmed it. A subscription has one delivery under way
 at most, a range of entries: what comes meanwhile goes with the next one, so a receiver that is slow costs one row. Who
-takes an intent or a delivery to work on it moves its due time ahead; if they vanish, it is taken again then.
+takes an intent or a delivery to work on it moves its due time ahead; if they vanish, it is taken again then, and that
+was an attempt, too: what ends whoever takes it must not be taken for ever.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class HubSubscription:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The entries `first` to `last` on their way to a callback; `attempts` have failed so far."""
+    """The entries `first` to `last` on their way to a callback; `attempts` were begun before, and `problem` is what the
+    last that came to an end ran into.
+    """
 
     address: str
     format: str
@@ -200,7 +203,7 @@ def _take(connection: Connection, table: Table, kind: type[K], now: datetime, mo
     taken = [kind(*row) for row in connection.execute(wanted.with_for_update(skip_locked=True))]
     for one in taken:
         mine = update(table).where(*_key(table, one), *due)
-        connection.execute(mine.values(due=instant(now + TAKEN)))
+        connection.execute(mine.values(due=instant(now + TAKEN), attempts=one.attempts + 1))
     return taken
 
 
