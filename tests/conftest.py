@@ -31,5 +31,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests see the defaults, whatever the person who runs them has set."""
-    for name in ("TIDINGS_HOME", "TIDINGS_STORE", "SPARK_REMOTE", "SPARK_HOME"):
+    mine = ("TIDINGS_HOME", "TIDINGS_STORE", "TIDINGS_PUBLIC_URL", "TIDINGS_CONTACT", "TIDINGS_RPC_TOKEN")
+    for name in (*mine, "SPARK_REMOTE", "SPARK_HOME"):
         monkeypatch.delenv(name, raising=False)

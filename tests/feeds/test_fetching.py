@@ -151,7 +151,9 @@ def test_a_body_is_read_up_to_the_limit(public: Site) -> None:
     public.pages["/exact"] = Response(200, b"x" * 1_000)
     public.pages["/endless"] = lambda request: Response(200, repeat(b"x" * 1_000))
     assert len(fetch(public.url("/exact"), Manners(size=1_000)).body) == 1_000
-    assert "the answer is too large" in refusal(public.url("/endless"), Manners(size=999))
+    endless = public.url("/endless")
+    said = refusal(endless, Manners(size=999))
+    assert said == f"the answer is too large ({endless}); accepted: 999 bytes"
 
 
 def test_a_small_body_that_stands_for_a_large_one(public: Site) -> None:

@@ -395,6 +395,29 @@ def test_follow_polls_what_becomes_due_until_it_is_stopped(
     assert [polled.url for polled in heard] == [site.url()]
 
 
+def test_stopping_does_not_wait_for_a_server_that_does_not_answer(
+    poller: Poller, site: Site, store: Store, clock: Clock
+) -> None:
+    answered = Event()
+
+    def silent(request: Request) -> Response:
+        answered.wait(60)
+        return Response()
+
+    site.pages["/rss.xml"] = Response(200, rss("a"))
+    poller.add(site.url())
+    site.pages["/rss.xml"] = silent
+    clock.move(hours=2)
+    thread = Thread(target=poller.follow, args=(lambda polled: None,))
+    thread.start()
+    site.wait_for(2)
+    poller.stop()
+    thread.join(50)
+    assert not thread.is_alive() and not answered.is_set()
+    answered.set()
+    assert (feed(store).failures, feed(store).problem) == (0, None), "that was not the feed's fault"
+
+
 def test_an_answer_beyond_the_limit_is_a_problem_of_its_feed(store: Store, site: Site, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     with Poller(store, Manners(size=10_000), clock=clock) as poller:

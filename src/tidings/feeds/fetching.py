@@ -99,6 +99,7 @@ class Fetcher:
             timeout=times, verify=tls or True, trust_env=False, follow_redirects=False, limits=ALONE
         )
         self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
+        self._endings: set[_Ending] = set()
         self._guard = Lock()
 
     def fetch(self, url: str, headers: Mapping[str, str], inside_host: str | None = None) -> Answer:
@@ -126,19 +127,32 @@ class Fetcher:
         """One request to one address, when it is the host's turn."""
         host, _ = host_of(url)
         reached = self.network.reach(url, inside_host)
-        with _explained(url):
+        ending = _Ending(url, self.manners.total)
+        with self._turn(host), self._under_way(ending), _explained(url):
             request = self._request(method, url, reached, headers, body)
-        with (
-            self._turn(host),
-            _explained(url),
-            _deadline(request, self.manners.total),
-            _explained(url),
-        ):
+            request.extensions["trace"] = ending.hold
             response = self._client.send(request, stream=True)
             try:
-                return Answer(response.status_code, url, None, response.headers, self._body(response))
+                return Answer(response.status_code, url, None, response.headers, self._body(url, response))
             finally:
                 response.close()
+
+    @contextmanager
+    def _under_way(self, ending: _Ending) -> Iterator[None]:
+        with self._guard:
+            self._endings.add(ending)
+        try:
+            with ending.in_time():
+                yield
+        finally:
+            with self._guard:
+                self._endings.discard(ending)
+
+    def end(self) -> None:
+        """End the requests that are under way: they fail."""
+        with self._guard:
+            for ending in self._endings:
+                ending.end()
 
     def _request(
         self, method: str, url: str, reached: str, headers: Mapping[str, str], body: bytes
@@ -154,11 +168,12 @@ class Fetcher:
             extensions={"sni_hostname": meant.raw_host.decode()},
         )
 
-    def _body(self, response: httpx.Response) -> bytes:
+    def _body(self, url: str, response: httpx.Response) -> bytes:
         """The body, decompressed only as far as the limit: a few kilobytes can stand for gigabytes."""
         kind = response.headers.get("content-encoding", "identity").strip().lower()
         if kind not in ("identity", "", "gzip", "x-gzip"):
-            raise FetchProblem("compressed in a way that was not asked for", received=kind, accepted="gzip")
+            what = "compressed in a way that was not asked for"
+            raise FetchProblem(what, where=url, received=kind, accepted="gzip")
         unpack = zlib.decompressobj(wbits=31) if "gzip" in kind else None
         most, parts, size = self.manners.size, [], 0
         for chunk in response.iter_raw():
@@ -166,9 +181,9 @@ class Fetcher:
             parts.append(part)
             size += len(part)
             if size > most:
-                raise FetchProblem("the answer is too large", accepted=f"{most:,} bytes")
+                raise FetchProblem("the answer is too large", where=url, accepted=f"{most:,} bytes")
         if unpack and not unpack.eof:
-            raise FetchProblem("the answer was cut short")
+            raise FetchProblem("the answer was cut short", where=url)
         return b"".join(parts)
 
     @contextmanager
@@ -202,44 +217,47 @@ def _next(here: str, there: str) -> str:
         ) from None
 
 
-@contextmanager
-def _deadline(request: httpx.Request, seconds: float) -> Iterator[None]:
-    """End the connection when its time is over. Timeouts of reads are for each read: one byte in each would do."""
-    held: list[Any] = []
-    late = Event()
+class _Ending:
+    """A connection that can be ended from another thread: by a timer, or by whoever does not want it any more.
 
-    def hold(name: str, info: Mapping[str, Any]) -> None:
+    Timeouts of reads are for each read: one byte in each, in the headers already, would do to hold a thread for days.
+    """
+
+    def __init__(self, url: str, seconds: float) -> None:
+        self._url, self._seconds = url, seconds
+        self._sockets: list[Any] = []
+        self._ended = Event()
+
+    def hold(self, name: str, info: Mapping[str, Any]) -> None:
+        """Called at each step of a request; with TLS the connection has another socket than before."""
         if name in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            held.append(info["return_value"].get_extra_info("socket"))
+            self._sockets.append(info["return_value"].get_extra_info("socket"))
+            if self._ended.is_set():  # while it was connecting
+                self.end()
 
-    def end() -> None:
-        late.set()
+    def end(self) -> None:
+        self._ended.set()
         with suppress(OSError):  # it ended by itself just now
-            held[-1].shutdown(socket.SHUT_RDWR) if held else None
+            self._sockets[-1].shutdown(socket.SHUT_RDWR) if self._sockets else None
 
-    request.extensions["trace"] = hold
-    timer = Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        with _explained_as_late(late, seconds):
+    @contextmanager
+    def in_time(self) -> Iterator[None]:
+        """An answer without a length that was cut off looks complete, one with a length looks broken."""
+        timer = Timer(self._seconds, self.end)
+        timer.daemon = True
+        timer.start()
+        problem = None
+        try:
             yield
-    finally:
-        timer.cancel()
-
-
-@contextmanager
-def _explained_as_late(late: Event, seconds: float) -> Iterator[None]:
-    """An answer without a length that was cut off looks complete; one with a length looks broken. Both were late."""
-    problem = None
-    try:
-        yield
-    except FetchProblem as raised:
-        if not late.is_set():
-            raise
-        problem = raised
-    if late.is_set():
-        raise FetchProblem("the answer takes too long", accepted=f"{seconds:g} seconds") from problem
+        except FetchProblem as raised:
+            if not self._ended.is_set():
+                raise
+            problem = raised
+        finally:
+            timer.cancel()
+        if self._ended.is_set():
+            accepted = f"{self._seconds:g} seconds"
+            raise FetchProblem("the answer takes too long", where=self._url, accepted=accepted) from problem
 
 
 @contextmanager
@@ -247,9 +265,6 @@ def _explained(url: str) -> Iterator[None]:
     """What goes wrong on the way, in one kind of error, with the address."""
     try:
         yield
-    except FetchProblem as problem:
-        problem.where = problem.where or url
-        raise
     except httpx.TimeoutException as error:
         raise FetchProblem("no answer in time", where=url) from error
     except (httpx.HTTPError, httpx.InvalidURL, zlib.error) as error:

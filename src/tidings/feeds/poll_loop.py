@@ -30,7 +30,7 @@ class PollLoop:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Polls that are under way end by their own limits of time."""
+        """Polls that are under way are ended: what they are about is due again soon."""
         self._stop.set()
         self._poller.stop()
         self._thread.join()

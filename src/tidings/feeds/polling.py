@@ -125,9 +125,10 @@ class Poller:
         return min(LOOK_SECONDS, max(0.0, left))
 
     def stop(self) -> None:
-        """End `follow` when the polls that are under way have ended."""
+        """End `follow`, and the requests that are under way; those feeds are due again when their claims have ended."""
         self._stopped = True
         self._wake.set()
+        self._fetcher.end()
 
     def hasten(self, feeds: Iterable[PolledFeed]) -> None:
         """Somebody says that there is something new in these feeds."""
@@ -144,6 +145,8 @@ class Poller:
         try:
             answer, read = self._fetched(feed, moment)
         except (FetchProblem, InputError) as problem:
+            if self._stopped:
+                return Polled(feed.url, feed, problem=problem)
             return self._failed(feed, problem, moment)
         except Exception as error:  # noqa: BLE001  what we fail at in one feed may not keep others from being read
             _log.error("reading %s failed", feed.url, exc_info=error)
