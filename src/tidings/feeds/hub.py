@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from random import Random
 from urllib.parse import urlencode, urlsplit
 
+import httpx
+
 from tidings.errors import InputError
 from tidings.feeds.fetching import Answer, Fetcher, Manners
 from tidings.feeds.network import FetchProblem, Network, host_of
@@ -104,8 +106,8 @@ class Hub:
         return opened.address.hash, format
 
     def _callback(self, url: str) -> str:
-        host_of(url)
-        if len(url) > LONGEST_CALLBACK or not url.isascii() or urlsplit(url).fragment:
+        is_one = len(url) <= LONGEST_CALLBACK and url.isascii() and _names_one_host(url)
+        if not is_one or urlsplit(url).fragment:
             accepted = f"at most {LONGEST_CALLBACK:,} characters, all of them ASCII, without a fragment"
             raise InputError("no callback", where="hub.callback", accepted=accepted)
         if not self.rules.inside and self.caller.network.leads_inside(url):
@@ -217,6 +219,17 @@ class Hub:
         waits = self.rules.retries
         wait = waits[one.attempts] * self._chance.uniform(1.0, 1.1) if one.attempts < len(waits) else None
         self.store.failed(one, problem[:500], wait)
+
+
+def _names_one_host(url: str) -> bool:
+    """Whether the two who read an address, the one that looks and the one that calls, read the same in it.
+
+    They do not in `http://127.0.0.1:1-]&[::1`.
+    """
+    try:
+        return httpx.URL(url).host == host_of(url)[0]
+    except httpx.InvalidURL:
+        return False
 
 
 def _secret(given: str) -> str | None:
