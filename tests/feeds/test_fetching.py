@@ -15,9 +15,11 @@ from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event, Lock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.feeds.site import Request, Response, Site, a_site
-from tidings.errors import InputError
+from tidings.errors import InputError, TidingsError
 from tidings.feeds.fetching import Fetcher, Manners
 from tidings.feeds.network import FetchProblem, Network, host_of, is_inside
 
@@ -290,3 +292,21 @@ def test_the_certificate_is_that_of_the_name_though_the_connection_goes_to_an_ad
 def test_a_redirect_to_an_address_that_no_request_can_have(public: Site) -> None:
     public.pages["/feed"] = Response(302, headers={"Location": public.url("/" + "x" * 65_520)})
     assert "no answer that can be read" in refusal(public.url("/feed"))
+
+
+@pytest.fixture(scope="module")
+def lost() -> Iterator[Fetcher]:
+    """Wherever an address leads, it is to where nobody listens."""
+    with Fetcher(
+        Manners(connect=5, read=5), Network(lambda host, port: [PUBLIC], lambda address: False)
+    ) as made:
+        yield made
+
+
+@given(
+    st.sampled_from(["", "http://", "https://", "http://127.0.0.1", "http://a.example:1"]),
+    st.text(alphabet="[]:/@?#%.x1é \\\x00\ud800-_~;=&+İß。٠", max_size=20),
+)
+def test_whatever_a_stranger_names_is_refused_in_our_words(lost: Fetcher, beginning: str, rest: str) -> None:
+    with pytest.raises(TidingsError):
+        lost.fetch(beginning + rest, {})
