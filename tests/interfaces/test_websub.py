@@ -133,7 +133,8 @@ def test_nobody_verifies_what_was_not_asked_for(tidings: Tidings, poller: Poller
     poller.add(site.url())
     callback = hub.subscriptions[-1]["hub.callback"]
     base = callback.rpartition("/")[0]
-    assert hub.verify(f"{base}/guess", site.url())[0] == 404
+    for word in ("guess", "%00", "x" * 32, "é" * 32):
+        assert hub.verify(f"{base}/{word}", site.url())[0] == 404
     assert hub.verify(callback, "http://example.org/other")[0] == 404
     assert hub.verify(callback, site.url(), mode="unsubscribe")[0] == 404
     assert feed(tidings).push == "verified"
@@ -206,6 +207,17 @@ def test_a_hub_that_is_elsewhere_inside_is_not_asked(tidings: Tidings, poller: P
         poller.add(site.url())
     assert hub.subscriptions == []
     assert "private network" in (feed(tidings).problem or "")
+
+
+@pytest.mark.parametrize("address", ["http://[", "urn:x", "", "file:///etc/passwd", "http://a b"])
+def test_a_hub_that_is_no_address_is_a_problem_of_its_feed(
+    tidings: Tidings, poller: Poller, site: Site, address: str
+) -> None:
+    links = f'<atom:link rel="hub" href="{address}"/><atom:link rel="self" href="{address}"/>'
+    site.pages["/rss.xml"] = Response(200, rss("a", more=links), {"Link": f"<{address}>; rel=self"})
+    assert poller.add(site.url()).problem is None
+    assert published(tidings) == 1
+    assert not address or "no address on the web" in (feed(tidings).problem or "")
 
 
 def test_without_a_public_address_no_hub_is_asked(tidings: Tidings, site: Site, clock: Clock) -> None:

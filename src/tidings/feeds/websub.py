@@ -16,12 +16,12 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from urllib.parse import urljoin
 
 from tidings.errors import TidingsError
 from tidings.feeds.fetching import Answer, Fetcher
 from tidings.feeds.network import FetchProblem
 from tidings.publications.feeds import Feed
+from tidings.publications.feeds_entry import resolved
 from tidings.store import PolledFeed, instant
 
 LEASE = timedelta(days=10)
@@ -31,6 +31,9 @@ RENEWED = 0.8
 
 METHODS = ("sha1", "sha256", "sha384", "sha512")
 ASKED, VERIFIED, DENIED = "asked", "verified", "denied"
+
+WORD = re.compile(r"[A-Za-z0-9_-]{32}")
+"""What `secrets.token_urlsafe(24)` looks like."""
 
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[\w*]+\s*=\s*(?:\"[^\"]*\"|[^\s\",;]+))*)")
 _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s\",;]+))", re.IGNORECASE)
@@ -48,17 +51,17 @@ def pushing_of(answer: Answer, feed: Feed) -> Pushing | None:
     """Who pushes a feed: what the headers say counts before what the feed says."""
     links = dict(_links(answer))
     hub = links.get("hub") or next(iter(feed.hubs), None)
-    topic = links.get("self") or feed.self_link or answer.url
-    return Pushing(hub, urljoin(answer.url, topic)) if hub else None
+    topic = links.get("self") or resolved(answer.url, feed.self_link) or answer.url
+    return Pushing(hub, topic) if hub else None
 
 
-def _links(answer: Answer) -> list[tuple[str, str]]:
+def _links(answer: Answer) -> list[tuple[str, str | None]]:
     """Relations and addresses of the Link headers, the first of each last."""
-    found = []
+    found: list[tuple[str, str | None]] = []
     for address, parameters in _LINK.findall(answer.headers.get("link", "")[:20_000]):
         rel = _REL.search(parameters)
         names = (rel[1] or rel[2] or "").lower().split() if rel else []
-        found += [(name, urljoin(answer.url, address.strip())) for name in names]
+        found += [(name, resolved(answer.url, address)) for name in names]
     return found[::-1]
 
 

@@ -27,7 +27,7 @@ from tidings.interfaces.http import xml_rpc
 from tidings.interfaces.http.ping_methods import PINGS, Rate, answered, ping
 from tidings.interfaces.http.service_methods import Service
 from tidings.service import Tidings
-from tidings.store import Clock, utc
+from tidings.store import Clock, PolledFeed, utc
 
 LARGEST_PING, LARGEST_FEED = 64_000, 17_000_000
 """Bytes that anybody may send, and that a hub or a user of the service may."""
@@ -138,13 +138,17 @@ class Callbacks:
         return await run_in_threadpool(self._verified, word, dict(request.query_params))
 
     def _verified(self, word: str, asked: dict[str, str]) -> Response:
-        feed = self._tidings.store.feeds.called_back(word)
+        feed = self._feed(word)
         known = websub.verified(feed, asked, self._clock()) if feed else None
         if feed is None or known is None:
             return PlainTextResponse("nobody has asked for that\n", 404)
         changes, challenge = known
         self._tidings.store.feeds.record(feed, changes)
         return PlainTextResponse(challenge)
+
+    def _feed(self, word: str) -> PolledFeed | None:
+        """The feed that a hub means; what no word of ours looks like, databases need not see."""
+        return self._tidings.store.feeds.called_back(word) if websub.WORD.fullmatch(word) else None
 
     async def push(self, word: str, request: Request) -> Response:
         """A push. What is not signed is thrown away without a word, as WebSub asks: whoever guesses learns nothing."""
@@ -154,7 +158,7 @@ class Callbacks:
         return await run_in_threadpool(self._pushed, word, request, body)
 
     def _pushed(self, word: str, request: Request, body: bytes) -> Response:
-        feed = self._tidings.store.feeds.called_back(word)
+        feed = self._feed(word)
         if feed is None or feed.push == websub.DENIED:
             return PlainTextResponse("nobody wants that any more\n", 410)
         if websub.is_signed(feed.secret, request.headers.get("x-hub-signature"), body):
