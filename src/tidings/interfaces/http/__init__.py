@@ -1,1 +1,1 @@
-"""The HTTP endpoints: routers for feeds in and feeds out, and their application. The only place that imports FastAPI."""
+"""The HTTP endpoints: routers for feeds in and out, and their application. The only place that imports FastAPI."""
