@@ -45,7 +45,6 @@ def one(what: str) -> tuple[bytes, str]:
 
     if what.lstrip()[:1] in ("{", "[", '"', "<"):
         return what.encode("utf-8", "surrogateescape"), XML if what.lstrip()[:1] == "<" else JSON
-    from tidings.publications.rdf_media_types import graph_media_type_of
 
     path = _file(what)
     media_type = MEDIA_TYPES.get(path.suffix.lower()) or graph_media_type_of(path.name)

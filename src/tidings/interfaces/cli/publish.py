@@ -65,7 +65,6 @@ def _one(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_j
 
     if id_field is not None:
         raise InputError("--id-field is for events given line by line", hint="give this one's id with --id")
-    from tidings.publications.rdf_parts import SEVERAL
 
     body, media_type = inputs.one(what)
     if media_type in SEVERAL:
