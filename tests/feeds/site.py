@@ -65,12 +65,16 @@ class Site:
 
 def _handler(site: Callable[[], Site]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # connections may be kept
+
         def _answer(self) -> None:
             length = int(self.headers.get("content-length") or 0)
             headers = {name.lower(): value for name, value in self.headers.items()}
             response = site().answer(Request(self.command, self.path, headers, self.rfile.read(length)))
             self.send_response(response.status)
-            for name, value in response.headers.items():
+            whole = isinstance(response.body, bytes)
+            said = {"Content-Length": str(len(response.body))} if whole else {"Connection": "close"}
+            for name, value in {**said, **response.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self._send([response.body] if isinstance(response.body, bytes) else response.body)
