@@ -83,6 +83,13 @@ def test_a_ping_never_adds_a_feed(tidings: Tidings, rpc: ServerProxy, site: Site
     assert (tidings.store.feeds.load(), site.requests) == ((), [])
 
 
+def test_a_ping_for_a_feed_that_is_gone(tidings: Tidings, rpc: ServerProxy, site: Site) -> None:
+    read_before(tidings, site.url())
+    tidings.store.feeds.record(tidings.store.feeds.load()[0], {"next_poll": None})
+    assert rpc.weblogUpdates.ping("Blog", "http://example.org/")["flerror"] is True
+    assert tidings.store.feeds.next_due() is None
+
+
 @pytest.mark.parametrize("parameters", [(), ("Blog",), ("Blog", 7), ("Blog", {"a": "b"}), ("x",) * 7])
 def test_pings_that_are_none(rpc: ServerProxy, parameters: tuple[object, ...]) -> None:
     with pytest.raises(Fault, match="a ping has a name"):

@@ -190,6 +190,21 @@ def test_a_hub_that_denies_is_not_asked_again(
     assert hub.push(rss("a", "b")) == 410
 
 
+def test_a_feed_that_names_another_hub_is_pushed_by_that_one(
+    tidings: Tidings, poller: Poller, site: Site, clock: Clock
+) -> None:
+    first, second = Hub(), Hub()
+    with_hub(site, first, "a")
+    poller.add(site.url())
+    link = f'<atom:link rel="hub" href="{second.at(site, "/other")}"/><atom:link rel="self" href="{site.url()}"/>'
+    site.pages["/rss.xml"] = Response(200, rss("a", more=link))
+    clock.move(hours=2)
+    list(poller.poll_due())
+    assert (len(first.subscriptions), len(second.subscriptions)) == (1, 1)
+    assert first.push(rss("a", "b")) == 410, "the word that it knows is nobody's any more"
+    assert second.push(rss("a", "b")) == 202 and published(tidings) == 2
+
+
 def test_a_feed_that_was_removed_is_pushed_no_more(tidings: Tidings, poller: Poller, site: Site) -> None:
     hub = Hub()
     with_hub(site, hub, "a")
