@@ -100,10 +100,10 @@ TINY = Scale(
     relational=(),
     relational_messages=20,
     relational_shares=True,
-    graphs=(200,),
-    graphs_plain=200,
-    graphs_varied=150,
-    graph_publications=8,
+    graphs=(100,),
+    graphs_plain=100,
+    graphs_varied=50,
+    graph_publications=4,
     gough=20,
     small=200,
     plain=(300,),
@@ -116,7 +116,7 @@ TINY = Scale(
 
 QUICK = Scale(
     runs=3,
-    budget=Budget(build=8.0, run=0.3, overhead=1.0),
+    budget=Budget(build=15.0, run=0.3, overhead=1.0),
     sizes=(10_000, 100_000, 1_000_000),
     skewed=(1_000_000,),
     peers=(10_000,),

@@ -131,6 +131,7 @@ def test_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path) -> None:
     assert "refused: furniture_category is mandatory for furniture (rule R2)" in done.stdout
     counts = re.search(r"^(\d+) notifications: (.*)$", done.stdout, re.MULTILINE)
     assert counts and int(counts[1]) > 3
+    assert "1 for ed, 1 for fy" in counts[2], "a lot of the catalogue, an item of the feed"
     assert done.stdout.rstrip().endswith("docs/getting-started.md goes on from here")
     assert list(tmp_path.iterdir()) == []
 

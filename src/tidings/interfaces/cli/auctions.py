@@ -37,6 +37,26 @@ CATALOGUE = """<?xml version="1.0"?>
 """
 """A document: it is matched as a whole, and both parts of the wish must hold of the same lot."""
 
+FEED_WISH = Wish(
+    "fy",
+    'SELECT ?item WHERE (?item, rss:title, ?t) (?item, dc:subject, "clocks") AND ?t contains "repair"',
+    "gql",
+)
+FEED = """<?xml version="1.0"?>
+<rss version="2.0"><channel>
+  <title>Old things</title><link>http://old-things.example/</link><description>A journal</description>
+  <item>
+    <guid>http://old-things.example/1</guid>
+    <title>How to repair a cuckoo clock</title><category>clocks</category>
+  </item>
+  <item>
+    <guid>http://old-things.example/2</guid>
+    <title>How to repair a chair</title><category>furniture</category>
+  </item>
+</channel></rss>
+"""
+"""A feed: each item is a graph, and both parts of the wish must hold of the same item."""
+
 REFUSED_ITEM = {"event_type": ["antiques", "furniture"], "price": 100, "quantity": 1, "period": "XVIII"}
 
 Item = dict[str, Any]

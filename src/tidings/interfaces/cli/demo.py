@@ -22,6 +22,7 @@ from tidings.errors import TidingsError
 from tidings.interfaces.cli import auctions, output
 from tidings.interfaces.cli.options import Master, check_master, open_spark, open_tidings
 from tidings.interfaces.cli.running import Running
+from tidings.interfaces.cli.site import serving
 from tidings.reasons import because
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ PACE_SECONDS = 1.5
 
 ANTIQUE = {"event_type": "antiques", "price": 80, "quantity": 1, "period": "XVI"}
 
-COLOURS = {"ana": "green", "bo": "magenta", "cy": "yellow", "di": "blue", "ed": "cyan"}
+COLOURS = {"ana": "green", "bo": "magenta", "cy": "yellow", "di": "blue", "ed": "cyan", "fy": "red"}
 
 
 def demo(
@@ -46,7 +47,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Which auctions: the same seed gives the same ones.")] = 7,
     master: Master = None,
 ) -> None:
-    """Show Tidings at work: auctions, people, a stream, notifications.
+    """Show Tidings at work: auctions, a catalogue, a feed, people, a stream, notifications.
 
     In a temporary folder that is gone afterwards. On a terminal it goes on
     until Ctrl-C; elsewhere it ends by itself.
@@ -79,6 +80,8 @@ def _set_the_scene(tidings: Tidings) -> None:
     _subscribe(tidings, auctions.LATER_WISH)
     _title("An auction house publishes catalogues in XML; subscriptions to documents are XPaths")
     _subscribe(tidings, auctions.PATH_WISH)
+    _title("A journal has a feed; items of feeds are graphs, and subscriptions to graphs are patterns")
+    _subscribe(tidings, auctions.FEED_WISH)
 
 
 def _extend(tidings: Tidings, name: str) -> None:
@@ -133,6 +136,7 @@ class Auction:
         _title(f"More items, and those who asked are told{self.ending}")
         self._refused()
         self._catalogue(running)
+        self._feed(running)
         try:
             for item in items:
                 began = time.monotonic()
@@ -150,6 +154,18 @@ class Auction:
         output.line((placed.id, "bold"), "a catalogue in XML, with three lots")
         running.reached(placed.position)
         self._tell("a document")
+
+    def _feed(self, running: Running) -> None:
+        """The feed of a site on this machine, read as any other."""
+        from tidings.feeds.polling import Poller
+
+        with serving(auctions.FEED.encode()) as url, Poller(self.tidings.store) as poller:
+            _typed("feed", "add", url)
+            polled = poller.add(url)
+        title, items = polled.feed and polled.feed.title, polled.taken.new if polled.taken else 0
+        output.line((title or url, "bold"), output.plural(items, "new item"))
+        running.reached(self.tidings.store.journal.head())
+        self._tell("an item of a feed")
 
     def _refused(self) -> None:
         """One item that lacks what antiques and furniture need together: the paper's e2."""
