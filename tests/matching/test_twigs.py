@@ -18,11 +18,12 @@ from tidings.compiler.twig_words import TwigWriter, read_twig
 from tidings.compiler.xpath import compile_xpath
 from tidings.documents import Node
 from tidings.errors import SubscriptionError
-from tidings.kernels import twigs as kernel
+from tidings.kernels import twig_arrays as kernel
 from tidings.languages.xpath import show
 from tidings.languages.xpath_tree import Expression
 from tidings.matching.documents import matches
 from tidings.matching.index import Index, hiding
+from tidings.matching.index.builder import build
 from tidings.model import Subscription
 from tidings.publications.xml_atoms import atoms_of
 
@@ -70,6 +71,24 @@ many_expressions = st.lists(expressions().filter(is_taken), min_size=1, max_size
 @settings(max_examples=60, deadline=None)
 @given(many_documents, many_expressions)
 def test_index_finds_what_the_definition_finds(given: list[Node], asked: list[Expression]) -> None:
+    expected = {(d, s) for d, node in enumerate(given) for s, each in enumerate(asked) if matches(each, node)}
+    assert found(indexed([show(each) for each in asked]), given) == expected
+
+
+def padded(document: Node, elements: int) -> Node:
+    """A document with so many elements in front: the interesting part begins far from the first node."""
+    front = (element("b", text="xy"[n % 2]) if n % 10 == 0 else element("d") for n in range(elements))
+    return element("a", *front, document)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(documents(), min_size=1, max_size=3), many_expressions, st.data())
+def test_large_documents_are_no_different(
+    small: list[Node], asked: list[Expression], data: st.DataObject
+) -> None:
+    """Sets of nodes have one word, several words, or are no sets any more."""
+    sizes = st.sampled_from((0, 50, 100, 64 * kernel.MOST_WORDS))
+    given = [padded(document, data.draw(sizes)) for document in small]
     expected = {(d, s) for d, node in enumerate(given) for s, each in enumerate(asked) if matches(each, node)}
     assert found(indexed([show(each) for each in asked]), given) == expected
 
@@ -128,6 +147,32 @@ def test_many_texts_of_one_skeleton_are_what_each_is_alone() -> None:
     ]
     alone = {(d, s) for s, text in enumerate(texts) for d, _ in found(indexed([text]), given)}
     assert found(indexed(texts), given) == alone and len(alone) > 50
+
+
+def test_the_rarer_of_two_values_leads_to_a_clause() -> None:
+    """Whichever it is: in one half of the clauses the author is rare, in the other the title."""
+    pairs = [(f"a{n % 7}", f"t{n % 89}") if n % 2 else (f"a{n % 89}", f"t{n % 7}") for n in range(4000)]
+    texts = [f'/paper[author = "{author}" and title = "{title}"]' for author, title in pairs]
+    compiled = compile_many(Subscription(str(i), "ana", "xpath", text) for i, text in enumerate(texts))
+    built = build(compiled)
+    assert [way.key is not None and way.second is not None for way in built.ways] == [True, True]
+    for way in built.ways:
+        assert (built.clauses.share[way.key] <= built.clauses.share[way.second]).all()
+    asked = pairs[:30]
+    given = [
+        element(
+            "paper",
+            element("author", text=author),
+            element("author", text="a1"),
+            element("title", text=title),
+        )
+        for author, title in asked
+    ]
+    expected = {
+        (d, s) for d, (a, t) in enumerate(asked) for s, (author, title) in enumerate(pairs)
+        if author in (a, "a1") and title == t
+    }  # fmt: skip
+    assert found(indexed(texts), given) == expected
 
 
 def test_events_and_documents_do_not_meet() -> None:

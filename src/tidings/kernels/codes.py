@@ -51,6 +51,7 @@ class StringCodec(NamedTuple):
 
     `longest` is the length of the longest: whatever is longer need not be hashed. `ordered` columns have comparisons by
     order; in the others a miss needs no search. Columns that are only asked for `equals` have no use for misses at all.
+    Columns of documents have the strings of all twigs in common (`shared`): each text is sought once.
     """
 
     start: I64
@@ -58,6 +59,7 @@ class StringCodec(NamedTuple):
     longest: I64
     ordered: U8
     equals: U8
+    shared: U8
     offsets: I64
     data: U8
     slot_start: I64

@@ -10,6 +10,7 @@ from tidings.kernels.codes import (
     BOOLEAN_CODES,
     DENSE_NUMBERS,
     OTHER_CODE,
+    STRING_CODES,
     InstantCodec,
     NumberCodec,
     StringCodec,
@@ -33,9 +34,9 @@ INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
 class AtomArrays(NamedTuple):
     """A batch's atoms (see `atoms.Atoms`), and for each of its paths the columns that look at it.
 
-    `double` is the payload, read as doubles; of documents, the numbers that their texts name. Of a path that only one
-    column looks at, with dense integers as its constants, `dense_low` is the first of them and `dense_count` their
-    number; it is 0 for other paths.
+    `double` is the payload, read as doubles; of documents, the numbers that their texts name. `string` is what each of
+    their texts is among the shared strings (see `strings.seek`). Of a path that only one column looks at, with dense
+    integers as its constants, `dense_low` is the first of them and `dense_count` their number; it is 0 for other paths.
     """
 
     starts: Any
@@ -43,6 +44,7 @@ class AtomArrays(NamedTuple):
     kind: Any
     payload: Any
     double: Any
+    string: Any
     length: Any
     text: Any
     column_start: Any
@@ -119,7 +121,11 @@ def encode(atoms: AtomArrays, codecs: Codecs, marks: Marks, out: Coded, begin: i
                 column = atoms.columns[c]
                 aspect = codecs.aspect[column]
                 asked = aspect == VALUE and atoms.kind[a] == STRING and not is_hashed
-                if asked and atoms.length[a] <= codecs.strings.longest[column]:
+                if (
+                    asked
+                    and not codecs.strings.shared[column]
+                    and atoms.length[a] <= codecs.strings.longest[column]
+                ):
                     is_hashed, hashed = True, hash_bytes(atoms.text, atoms.payload[a], atoms.length[a])
                 if aspect <= INSTANT:
                     if at >= room:
@@ -129,6 +135,8 @@ def encode(atoms: AtomArrays, codecs: Codecs, marks: Marks, out: Coded, begin: i
                         code = _moment_code(atoms, codecs, column, a)
                     if code & 1 == 0 and codecs.strings.equals[column]:
                         continue
+                    if at > out.starts[row] and out.column[at - 1] == column and out.code[at - 1] == code:
+                        continue  # an element's text is its text node's, too
                     several |= marks.column[column] == marks.tick + row
                     marks.column[column] = marks.tick + row
                     out.column[at] = column
@@ -166,6 +174,8 @@ def _value_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int, hashed: 
         return number_code(codecs.numbers, column, nearest, _rest(payload, nearest))
     if kind == DOUBLE:
         return number_code(codecs.numbers, column, atoms.double[a], 0)
+    if kind == STRING and codecs.strings.shared[column]:
+        return STRING_CODES + max(0, 2 * atoms.string[a] + 1)
     if kind == STRING:
         return string_code(codecs.strings, column, atoms.text, payload, atoms.length[a], hashed)
     return BOOLEAN_CODES + 2 * payload + 1

@@ -59,6 +59,7 @@ def match_few(
     kind: Any,
     payload: Any,
     double: Any,
+    string: Any,
     length: Any,
     text: Any,
     handle: Any,
@@ -73,7 +74,7 @@ def match_few(
         return TRY_AGAIN
     room.tick[0] += count
     atoms = AtomArrays(
-        starts, path, kind, payload, double, length, text,
+        starts, path, kind, payload, double, string, length, text,
         paths.column_start, paths.columns, paths.dense_low, paths.dense_count,
     )  # fmt: skip
     coded = Coded(room.starts[: count + 1], room.column, room.code)

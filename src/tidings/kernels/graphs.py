@@ -18,7 +18,7 @@ import numpy as np
 from tidings.kernels.codes import find_string
 from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.dtypes import F64, I32, I64, U8
-from tidings.kernels.twigs import Twigs, prefetch_twigs
+from tidings.kernels.twig_arrays import Twigs, prefetch_twigs
 
 # As in compiler.graph_words and graph_keys; a test keeps them equal.
 GRAPH = 1 << 31

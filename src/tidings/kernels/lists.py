@@ -116,11 +116,27 @@ def narrowed(column: Any, code: int, base: int) -> Any:
 
 @inlined
 def check_lists(
-    batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, out: Found, found: int
+    batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, met: bool, out: Found, found: int
 ) -> int:
-    """Rows with lists of tests of their own, most selective first."""
-    shift = clusters.list_start[span.cluster] - clusters.row_start[span.cluster]
+    """Rows with lists of tests of their own, most selective first.
+
+    If the publication has several codes for the cut, rows and codes both stand in order, and only rows whose bound is
+    one of the codes (`met`) are worth looking at: their lists stand elsewhere.
+    """
+    cluster = span.cluster
+    shift = clusters.list_start[cluster] - clusters.row_start[cluster]
+    bounds = clusters.cut_low[cluster] - clusters.row_start[cluster]
+    column = clusters.cut_column[cluster]
+    code, last = (scratch.head[column], scratch.tail[column]) if met else (0, 0)
     for row in range(span.low, span.high):
+        if met:
+            bound = clusters.bound[np.uint64(bounds + row)]
+            while code < last and batch.code[np.uint64(code)] < bound:
+                code += 1
+            if code == last:
+                return found
+            if batch.code[np.uint64(code)] != bound:
+                continue
         if list_holds(batch, clusters, scratch, shift + row):
             out.subscription[found] = clusters.subscription[row]
             found += 1

@@ -248,10 +248,13 @@ def _check_waiting(
             _prefetch_rows(clusters.narrow, clusters, cluster, low, high, clusters.width[cluster])
         elif clusters.layout[cluster] == EQUALITIES:
             _prefetch_rows(clusters.equality, clusters, cluster, low, high, 2 * clusters.width[cluster])
+        elif _is_met(clusters, scratch, cluster):
+            _prefetch_bounds(clusters, cluster, low, high)
         elif clusters.layout[cluster] == GENERAL:
             prefetch(clusters.row_test, clusters.list_start[cluster] - clusters.row_start[cluster] + low)
     for w in range(waiting):
-        if clusters.layout[scratch.cluster[w]] == GENERAL:
+        cluster = scratch.cluster[w]
+        if clusters.layout[cluster] == GENERAL and not _is_met(clusters, scratch, cluster):
             _prefetch_lists(clusters, scratch.cluster[w], scratch.low[w], scratch.high[w])
     for w in range(waiting):
         low, high = scratch.low[w], scratch.high[w]
@@ -270,6 +273,21 @@ def _prefetch_rows(array: Any, clusters: Clusters, cluster: int, low: int, high:
 
 
 @inlined
+def _is_met(clusters: Clusters, scratch: Scratch, cluster: int) -> bool:
+    """Whether rows are to be met by one of several codes for their cut."""
+    several = scratch.code[clusters.cut_column[cluster]] == SEVERAL
+    return bool(several and clusters.layout[cluster] == GENERAL and clusters.cut_op[cluster] == EQUAL)
+
+
+@inlined
+def _prefetch_bounds(clusters: Clusters, cluster: int, low: int, high: int) -> None:
+    """Ask for the bounds of rows."""
+    shift = clusters.cut_low[cluster] - clusters.row_start[cluster]
+    for row in range(low, min(high, low + MOST_LINES * LINE), LINE):
+        prefetch(clusters.bound, shift + row)
+
+
+@inlined
 def _prefetch_lists(clusters: Clusters, cluster: int, low: int, high: int) -> None:
     """Ask for the tests of the first rows of lists."""
     shift = clusters.list_start[cluster] - clusters.row_start[cluster]
@@ -283,11 +301,12 @@ def _visit(
 ) -> int:
     """Add those of a bucket's rows that a publication satisfies; -1 if they do not fit."""
     cluster, low, high = span
-    layout = clusters.layout[cluster]
+    layout, met = clusters.layout[cluster], False
     if clusters.cut_op[cluster] != NO_CUT:
         code = scratch.code[clusters.cut_column[cluster]]
         if code == ABSENT:
             return found
+        met = _is_met(clusters, scratch, cluster)
         if code != SEVERAL:
             low, high = _cut(clusters, cluster, code, low, high)
     if len(out.publication) - found < high - low:
@@ -296,7 +315,7 @@ def _visit(
     if layout == UNIFORM:
         return check_columns(batch, clusters, scratch, left, out, found)
     if layout == GENERAL:
-        return check_lists(batch, clusters, scratch, left, out, found)
+        return check_lists(batch, clusters, scratch, left, met, out, found)
     if several:
         return check_fixed_of_several(batch, clusters, scratch, left, out, found)
     if layout == NARROW:

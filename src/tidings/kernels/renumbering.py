@@ -8,8 +8,8 @@ import numpy as np
 
 from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.graphs import CONSTRAINT, COUNT_MASK, EDGE, GRAPH, HEAD, OPERAND, SIZE_MASK, STRING
-from tidings.kernels.twigs import COUNT_MASK as TESTS_MASK
-from tidings.kernels.twigs import FIRSTS_SHIFT, IS_NUMBER, STRING_SHIFT, TESTS_SHIFT
+from tidings.kernels.twig_arrays import COUNT_MASK as TESTS_MASK
+from tidings.kernels.twig_arrays import FIRSTS_SHIFT, IS_NUMBER, STRING_SHIFT, TESTS_SHIFT
 
 
 @reading

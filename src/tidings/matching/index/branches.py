@@ -10,12 +10,14 @@ import numpy.typing as npt
 from tidings.atoms import Atoms, Of
 from tidings.compiler.graph_words import COUNT_MASK, VARIABLES_SHIFT
 from tidings.kernels import graphs as graph_kernel
-from tidings.kernels import twigs as kernel
+from tidings.kernels import twig_arrays as kernel
+from tidings.kernels import twigs as twig_kernel
 from tidings.kernels.xpath_numbers import read_numbers
 from tidings.matching.index.paths import Names
 from tidings.xpath_numbers import xpath_number
 
 Doubles = npt.NDArray[np.float64]
+Strings = npt.NDArray[np.int32]
 Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 Documents = tuple[kernel.Nodes, kernel.Work]
 Graphs = tuple[graph_kernel.Graphs, graph_kernel.Work]
@@ -55,26 +57,28 @@ class Branches:
     def _several(self) -> int:
         return int(self._twigs.several.max(initial=-1)) + 1
 
-    def prepare(self, atoms: Atoms, numbers: Doubles, names: Names) -> Documents | Graphs:
+    def prepare(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents | Graphs:
         """What checking the pairs of a batch reads and writes."""
-        return self._graphs(atoms) if atoms.about is Of.GRAPH else self._documents(atoms, numbers, names)
+        if atoms.about is Of.GRAPH:
+            return self._graphs(atoms)
+        return self._documents(atoms, numbers, strings, names)
 
     def check(self, prepared: Documents | Graphs, pairs: Pairs, of: Of) -> Pairs:
         """The pairs that hold, clauses replaced by their subscriptions."""
         publication, clause = pairs
-        check = graph_kernel.check if of is Of.GRAPH else kernel.check
+        check = graph_kernel.check if of is Of.GRAPH else twig_kernel.check
         kept = check(self._twigs, *prepared, publication, clause, len(clause), int(of))
         return publication[:kept], clause[:kept]
 
-    def _documents(self, atoms: Atoms, numbers: Doubles, names: Names) -> Documents:
+    def _documents(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents:
         nodes = kernel.Nodes(
             atoms.starts, atoms.path, atoms.parent, atoms.payload, atoms.length, atoms.text, *names,
-            np.full(len(atoms.parent), kernel.NOT_SOUGHT, np.int32), numbers,
+            strings, numbers,
         )  # fmt: skip
         width = int(np.diff(atoms.starts).max(initial=0)) + 1 if atoms.about is Of.DOCUMENT else 1
         longest = self._longest
         work = kernel.Work(
-            document=np.array([-1, 0]),
+            document=np.array([-1, 0, -1]),
             head=np.empty(len(self._twigs.space) + kernel.KINDS, np.int32),
             next=np.empty(width, np.int32),
             other=np.empty(width, np.int32),
@@ -83,6 +87,9 @@ class Branches:
             mark=np.empty(width, np.int32),
             tick=np.zeros(width, np.int64),
             seen=np.full(self._several, -1, np.int64),
+            named=np.zeros(kernel.MOST_WORDS * kernel.KINDS * (len(self._twigs.space) + 1), np.uint64),
+            above=np.empty(kernel.MOST_WORDS * (64 * kernel.MOST_WORDS + 1), np.uint64),
+            held=np.empty(kernel.MOST_WORDS * longest, np.uint64),
         )
         return nodes, work
 

@@ -15,7 +15,7 @@ from tidings.compiler.plan import Compiled
 from tidings.kernels.clusters import Clusters
 from tidings.kernels.encode import Codecs
 from tidings.kernels.sift import Tiles
-from tidings.kernels.twigs import Twigs
+from tidings.kernels.twig_arrays import Twigs
 from tidings.matching.access import is_derived
 from tidings.matching.index import ways
 from tidings.matching.index.codecs import build_codecs

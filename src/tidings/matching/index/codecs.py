@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from tidings.atoms import Aspect, Column
 from tidings.compiler.plan import Literals, Relation
+from tidings.errors import TidingsError
 from tidings.kernels import codes as code
 from tidings.kernels import tries
 from tidings.kernels.encode import Codecs
@@ -53,6 +54,8 @@ class ColumnConstants:
     """Collects a column's constants, sorts them all at once, then says the codes of each lot."""
 
     column: Column
+    shared: pa.Array | None = None
+    """Strings that several columns have in common, in their order; these are among them."""
     ordered: bool = False
     keyed: bool = False
     equals: bool = True
@@ -144,9 +147,11 @@ class ColumnConstants:
 
     def _code_strings(self, lots: Sequence[Any]) -> Codes:
         values = pa.chunked_array([pa.array(lot, pa.binary()) for lot in lots])
-        found = pc.unique(values)
-        self.strings = found.take(pc.sort_indices(found))
-        place = np.asarray(pc.index_in(values, value_set=self.strings)).astype(np.int64)
+        self.strings = _sorted(values) if self.shared is None else self.shared
+        found = pc.index_in(values, value_set=self.strings)
+        if found.null_count:
+            raise TidingsError(f"{self.column.path} is compared with a text that no twig asks for")
+        place = np.asarray(found).astype(np.int64)
         return _odd(place, code.STRING_CODES if self.column.aspect == Aspect.VALUE else 0)
 
     def _code_booleans(self, lots: Sequence[Any]) -> Codes:
@@ -155,6 +160,12 @@ class ColumnConstants:
     def _code_instants(self, lots: Sequence[Any]) -> Codes:
         self.instants, place = np.unique(np.concatenate(lots).astype(np.int64), return_inverse=True)
         return _odd(place, code.INSTANT_CODES)
+
+
+def _sorted(values: pa.ChunkedArray) -> pa.Array:
+    """The different ones of some strings, in order."""
+    found = pc.unique(values)
+    return found.take(pc.sort_indices(found))
 
 
 def _odd(place: npt.NDArray[np.int64], base: int = 0) -> Codes:
@@ -170,7 +181,12 @@ def build_codecs(columns: Sequence[ColumnConstants], domains: Mapping[str, Domai
     return Codecs(
         aspect=np.array([c.column.aspect for c in columns], np.uint8),
         numbers=_number_codec(columns),
-        strings=string_codec(named, [c.ordered for c in columns], [c.equals for c in columns]),
+        strings=string_codec(
+            named,
+            [c.ordered for c in columns],
+            [c.equals for c in columns],
+            [c.shared is not None for c in columns],
+        ),
         instants=code.InstantCodec(
             start=starts_of([len(c.instants) for c in columns])[:-1],
             count=np.array([len(c.instants) for c in columns], np.int64),
@@ -230,33 +246,41 @@ def _named_strings(column: ColumnConstants, domains: Mapping[str, Domain]) -> pa
     if is_order(column.column.aspect):
         names = sorted(value.encode() for value in domains[column.column.domain].values)
         return pa.array(names, pa.binary())
+    if column.shared is not None:
+        return column.shared
     if column.column.aspect == Aspect.VALUE:
         return column.strings
     return pa.array([], pa.binary())
 
 
 def string_codec(
-    named: Sequence[pa.Array], ordered: Sequence[bool], equals: Sequence[bool]
+    named: Sequence[pa.Array], ordered: Sequence[bool], equals: Sequence[bool], shared: Sequence[bool]
 ) -> code.StringCodec:
-    """The arrays kernels read, from the different strings of each column, sorted where they are `ordered`."""
-    counts = [len(strings) for strings in named]
+    """The arrays kernels read, from the different strings of each column, sorted where they are `ordered`.
+
+    Columns that have one array of strings in common have one table of them.
+    """
+    tables = list({id(strings): strings for strings in named}.values())
+    table = np.array([next(i for i, each in enumerate(tables) if each is mine) for mine in named], np.int64)
+    counts = [len(strings) for strings in tables]
     sizes = [1 << max(1, (2 * count - 1).bit_length()) if count else 0 for count in counts]
-    offsets, data = _packed(pa.concat_arrays(named) if named else pa.array([], pa.binary()))
+    offsets, data = _packed(pa.concat_arrays(tables) if tables else pa.array([], pa.binary()))
     codec = code.StringCodec(
-        start=starts_of(counts)[:-1],
-        count=np.array(counts, np.int64),
-        longest=np.array([_longest(strings) for strings in named], np.int64),
+        start=starts_of(counts)[table],
+        count=np.array(counts, np.int64)[table],
+        longest=np.array([_longest(strings) for strings in tables], np.int64)[table],
         ordered=np.array(ordered, np.uint8),
         equals=np.array(equals, np.uint8),
+        shared=np.array(shared, np.uint8),
         offsets=offsets,
         data=data,
-        slot_start=starts_of(sizes)[:-1],
-        slot_mask=np.array([max(0, size - 1) for size in sizes], np.int64),
+        slot_start=starts_of(sizes)[table],
+        slot_mask=np.array([max(0, size - 1) for size in sizes], np.int64)[table],
         slots=np.full(sum(sizes), -1, np.int32),
     )
-    for number, count in enumerate(counts):
-        if count:
-            code.fill_slots(codec, number)
+    for number in np.unique(table, return_index=True)[1]:
+        if codec.count[number]:
+            code.fill_slots(codec, int(number))
     return codec
 
 

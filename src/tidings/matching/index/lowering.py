@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from tidings.atoms import Aspect, Column
+from tidings.atoms import Aspect, Column, Of
 from tidings.compiler.blocks import twigs_of
 from tidings.compiler.plan import Compiled, Operands, Relation, TestShape
 from tidings.kernels import clusters as kernel
@@ -71,7 +72,7 @@ class Lowered:
 
 def collect_constants(compiled: Compiled) -> Constants:
     """Bring the constants of all tests together by column, and number them."""
-    columns: dict[Column, ColumnConstants] = {}
+    columns = _Columns(compiled.twigs.strings)
     blocks, first = [], 0
     for block in compiled.blocks:
         where = slice(first, first + len(block.rows))
@@ -87,11 +88,20 @@ def collect_constants(compiled: Compiled) -> Constants:
     return Constants(ordered, {column: n for n, column in enumerate(ordered)}, blocks, loose)
 
 
-def _source(
-    shape: TestShape, operands: Operands, where: Where, rows: int, columns: dict[Column, ColumnConstants]
-) -> Source:
-    if shape.column not in columns:
-        columns[shape.column] = ColumnConstants(shape.column)
+class _Columns(dict[Column, ColumnConstants]):
+    """Columns as they come. Those of documents' values have the strings of all twigs: every test is said there, too."""
+
+    def __init__(self, strings: pa.Array) -> None:
+        super().__init__()
+        self._strings = strings
+
+    def __missing__(self, column: Column) -> ColumnConstants:
+        shared = column.of is Of.DOCUMENT and column.aspect is Aspect.VALUE
+        self[column] = ColumnConstants(column, self._strings if shared else None)
+        return self[column]
+
+
+def _source(shape: TestShape, operands: Operands, where: Where, rows: int, columns: _Columns) -> Source:
     held = columns[shape.column]
     held.equals &= shape.relation in (Relation.EQ, Relation.IN)
     given = (operands.values, operands.upper)

@@ -16,9 +16,10 @@ from tidings.kernels import match as matching
 from tidings.kernels import sift as sifting
 from tidings.kernels.few import TRY_AGAIN, Few, Room, match_few
 from tidings.kernels.handles import handle_of
-from tidings.kernels.twigs import Twigs
+from tidings.kernels.strings import AT_ONCE, NOT_SOUGHT, seek
+from tidings.kernels.twig_arrays import Twigs
 from tidings.kernels.vectors import TILE_WORDS
-from tidings.matching.index.branches import Branches, Doubles, Pairs
+from tidings.matching.index.branches import Branches, Doubles, Pairs, Strings
 from tidings.matching.index.paths import Known, Patterns
 
 Numbers = npt.NDArray[np.int64]
@@ -60,20 +61,42 @@ class Matcher:
         """Pairs of publication (its place in the batch) and subscription (its row), in no particular order."""
         if not self._branches.about(atoms.about):
             return _NO_PAIRS
+        strings = self._strings(atoms)
         if len(atoms.starts) <= FEW + 1:
-            found = self._match_few(atoms, numbers)
+            found = self._match_few(atoms, numbers, strings)
             if found is not None:
-                return _joined(list(self._checked(atoms, numbers, [found])))
-        return _joined(list(self._checked(atoms, numbers, self._join(self._encode(atoms, numbers)))))
+                return _joined(list(self._checked(atoms, numbers, strings, [found])))
+        coded = self._encode(atoms, numbers, strings)
+        return _joined(list(self._checked(atoms, numbers, strings, self._join(coded))))
 
-    def _checked(self, atoms: Atoms, numbers: Doubles, parts: Iterable[Pairs]) -> Iterable[Pairs]:
+    def _strings(self, atoms: Atoms) -> Strings:
+        """What the texts of documents are among the strings of the segment, if some column asks for it."""
+        if atoms.about is not Of.DOCUMENT:
+            return _NO_STRINGS
+        found = np.full(len(atoms.path), NOT_SOUGHT, np.int32)
+        if self._shared is not None:
+            seek(
+                atoms.path, atoms.payload, atoms.length, atoms.text, self._known_of(atoms).sought,
+                self._codecs.strings, self._shared, np.empty(AT_ONCE, np.uint64), found,
+            )  # fmt: skip
+        return found
+
+    @cached_property
+    def _shared(self) -> int | None:
+        """A column with the strings that columns of documents have in common."""
+        shared = np.flatnonzero(self._codecs.strings.shared)
+        return int(shared[0]) if len(shared) else None
+
+    def _checked(
+        self, atoms: Atoms, numbers: Doubles, strings: Strings, parts: Iterable[Pairs]
+    ) -> Iterable[Pairs]:
         """The pairs that hold beyond their tests; if the segment asks no more than those, all of them."""
         if not self._branches.is_needed:
             return parts
-        prepared = self._branches.prepare(atoms, numbers, self._known_of(atoms).names)
+        prepared = self._branches.prepare(atoms, numbers, strings, self._known_of(atoms).names)
         return (self._branches.check(prepared, pairs, atoms.about) for pairs in parts)
 
-    def _match_few(self, atoms: Atoms, numbers: Doubles) -> Pairs | None:
+    def _match_few(self, atoms: Atoms, numbers: Doubles, strings: Strings) -> Pairs | None:
         """The pairs of a few publications; None if they are out of the ordinary."""
         if self._has_tiles:
             return None
@@ -86,7 +109,7 @@ class Matcher:
         pairs = np.empty(2 * FEW_PAIRS, np.int32)
         publication, subscription = pairs[:FEW_PAIRS], pairs[FEW_PAIRS:]
         found = match_few(
-            atoms.starts, atoms.path, atoms.kind, atoms.payload, numbers,
+            atoms.starts, atoms.path, atoms.kind, atoms.payload, numbers, strings,
             atoms.length, atoms.text, kept.handle, publication, subscription,
         )  # fmt: skip
         self._kept.append(kept)
@@ -117,10 +140,10 @@ class Matcher:
             known = self._known = self._patterns.look_at(atoms.paths, atoms.about, self._codecs)
         return known
 
-    def _encode(self, atoms: Atoms, numbers: Doubles) -> encoding.Coded:
+    def _encode(self, atoms: Atoms, numbers: Doubles, strings: Strings) -> encoding.Coded:
         paths = self._known_of(atoms).columns
         arrays = encoding.AtomArrays(
-            atoms.starts, atoms.path, atoms.kind, atoms.payload, numbers,
+            atoms.starts, atoms.path, atoms.kind, atoms.payload, numbers, strings,
             atoms.length, atoms.text, *paths,
         )  # fmt: skip
         room = int(np.diff(paths.column_start).max(initial=0)) * len(atoms.path) + 64
@@ -249,6 +272,7 @@ class Matcher:
 _NOTHING_SIFTED = sifting.Sifted(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
 
 
+_NO_STRINGS = np.empty(0, np.int32)
 _NO_PAIRS = np.empty(0, np.int32), np.empty(0, np.int32)
 
 

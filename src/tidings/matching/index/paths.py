@@ -28,12 +28,13 @@ class Names(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a segment makes of a list of paths."""
+    """What a segment makes of a list of paths. `sought` are those whose texts are sought in the shared strings."""
 
     paths: tuple[str, ...]
     of: Of
     columns: Paths
     names: Names
+    sought: npt.NDArray[np.bool_]
 
 
 class Patterns:
@@ -63,7 +64,8 @@ class Patterns:
             lists, names = [self._of_tag_path(path) for path in paths], self._names(paths)
         else:
             lists, names = [self._by_path[of].get(path, []) for path in paths], _NO_NAMES
-        return Known(paths, of, _paths(lists, self._columns, codecs), names)
+        sought = np.array([bool(codecs.strings.shared[numbers].any()) for numbers in lists], np.bool_)
+        return Known(paths, of, _paths(lists, self._columns, codecs), names, sought)
 
     def _of_tag_path(self, path: str) -> list[int]:
         matching = self._path_match.matching(path)

@@ -17,7 +17,7 @@ from tidings.durable import sync_all
 from tidings.kernels.clusters import Clusters
 from tidings.kernels.encode import Codecs
 from tidings.kernels.sift import Tiles
-from tidings.kernels.twigs import Twigs
+from tidings.kernels.twig_arrays import Twigs
 from tidings.matching.index.arrays import flatten, map_arrays, rebuild, write_arrays
 from tidings.matching.index.branches import Doubles, Pairs
 from tidings.matching.index.builder import Built, build

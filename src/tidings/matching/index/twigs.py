@@ -17,8 +17,9 @@ from tidings.compiler.blocks import twigs_of
 from tidings.compiler.graph_words import GRAPH
 from tidings.compiler.plan import ClauseBlock, Compiled, Loose
 from tidings.documents import ANY
-from tidings.kernels import twigs as kernel
+from tidings.kernels import twig_arrays as kernel
 from tidings.kernels.renumbering import mark_used, renumber
+from tidings.kernels.twig_order import turn
 from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.codecs import string_codec
 from tidings.matching.index.hiding import Hidden
@@ -38,19 +39,29 @@ def lay_out(clauses: Clauses, hidden: Hidden) -> tuple[Clauses, kernel.Twigs]:
     shaped = clauses.twig >= 0
     checked = shaped & ~(twigs.exact & ~hidden.unsaid)[clauses.twig]
     lengths = np.where(checked, np.diff(twigs.starts)[clauses.twig], 0)
-    words, _ = list_index(twigs.starts, clauses.twig[checked].astype(np.int64))
-    star = twigs.names.index(ANY) if ANY in twigs.names else -1
+    starts, of = starts_of(lengths), np.where(shaped, _of(twigs)[clauses.twig], Of.EVENT).astype(np.uint8)
     laid = kernel.Twigs(
         subscription=clauses.subscription,
         several=_several(clauses.subscription),
-        of=np.where(shaped, _of(twigs)[clauses.twig], Of.EVENT).astype(np.uint8),
-        start=starts_of(lengths),
-        word=twigs.words[words],
-        star=np.array([star], np.int32),
+        of=of,
+        start=starts,
+        word=_turned(twigs, clauses.twig[checked].astype(np.int64), starts, of == Of.DOCUMENT),
         space=np.array([name.endswith("}*") for name in twigs.names], np.uint8),
-        strings=string_codec([twigs.strings], [False], [True]),
+        strings=string_codec([twigs.strings], [False], [True], [True]),
     )
     return replace(clauses, subscription=np.arange(len(clauses), dtype=np.int32)), laid
+
+
+def _turned(
+    twigs: plan.Twigs, asked: Numbers, starts: Numbers, which: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.uint32]:
+    """The words of these twigs, as they are checked; those of graphs stay as they are."""
+    index, _ = list_index(twigs.starts, asked)
+    words, longest = twigs.words[index], int(np.diff(starts).max(initial=0)) + 1
+    star = twigs.names.index(ANY) if ANY in twigs.names else -1
+    place, kept = np.empty(longest, np.int64), np.empty(longest, np.uint32)
+    turn(starts, words, which, star, len(twigs.names), place, kept)
+    return words
 
 
 def _of(twigs: plan.Twigs) -> npt.NDArray[np.uint8]:
@@ -61,10 +72,8 @@ def _of(twigs: plan.Twigs) -> npt.NDArray[np.uint8]:
 
 def _nothing() -> kernel.Twigs:
     none, flags = np.empty(0, np.int32), np.empty(0, np.uint8)
-    strings = string_codec([pa.array([], pa.binary())], [False], [True])
-    return kernel.Twigs(
-        none, none, flags, np.zeros(1, np.int64), np.empty(0, np.uint32), none, flags, strings
-    )
+    strings = string_codec([pa.array([], pa.binary())], [False], [True], [True])
+    return kernel.Twigs(none, none, flags, np.zeros(1, np.int64), np.empty(0, np.uint32), flags, strings)
 
 
 def _several(subscription: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
