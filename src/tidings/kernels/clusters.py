@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tidings.kernels.dtypes import I32, I64, U8, U32
 
 NO_KEY, DIRECT_KEY, SPARSE_KEY, PAIR_KEY = 0, 1, 2, 3
-NO_CUT, AT_LEAST, AT_MOST, EQUAL, WITHIN = 0, 1, 2, 3, 4
+NO_CUT, AT_LEAST, AT_MOST, EQUAL, WITHIN, MEETS = 0, 1, 2, 3, 4, 5
 UNIFORM, EQUALITIES, GENERAL, NARROW = 0, 1, 2, 3
 INSIDE, OUTSIDE, MEMBER = 0, 1, 2
 NEGATED = 4
@@ -35,7 +35,8 @@ class Clusters(NamedTuple):
     visit_start, visit    clusters to look at when a column has a value; `always` are looked at in any case
     key_*                 key column, how its codes lead to buckets, and where those stand in `bucket`
     second_*              the other key column where a pair of codes leads to a bucket
-    cut_*                 cut column and operation, the codes it is open to, where its bounds stand in `bound`
+    cut_*                 cut column and operation, the codes it is open to, where its bounds stand in `bound`; rows
+                          that MEETS cuts have a column each, from `cut_high` on: those without any come first, with -1
     test_*                tests of uniform clusters: column, operation, open codes, where the bounds stand in `bound`
     row_start             first row of a cluster (one entry more than clusters)
     layout, width         how the rows of a cluster stand, and how many equalities each has (EQUALITIES, NARROW)

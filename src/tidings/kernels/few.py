@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from tidings.kernels.clusters import Clusters, Found, Scratch
 from tidings.kernels.compiled import reading
-from tidings.kernels.dtypes import I32, I64, U32
-from tidings.kernels.encode import AtomArrays, Codecs, Coded, Marks, encode
+from tidings.kernels.dtypes import I32, I64, U8, U32
+from tidings.kernels.encode import AtomArrays, Codecs, Coded, Marks, encode, tidy
 from tidings.kernels.handles import opener
 from tidings.kernels.match import match
 from tidings.kernels.sift import Sifted
@@ -26,7 +26,10 @@ class Paths(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What a call writes to, kept for the next one: codes, and marks with their tick."""
+    """What a call writes to, kept for the next one: codes, and marks with their tick.
+
+    `meets` says whether codes are to be in order.
+    """
 
     starts: I64
     column: U32
@@ -37,6 +40,7 @@ class Room(NamedTuple):
     tick: I64
     no_starts: I64
     no_rows: I32
+    meets: U8
 
 
 class Few(NamedTuple):
@@ -81,6 +85,8 @@ def match_few(
     done, several = encode(atoms, few.codecs, Marks(room.node_marks, room.column_marks, tick), coded, 0)
     if done < count or several:
         return TRY_AGAIN
+    if room.meets[0]:
+        tidy(coded)
     nothing, out = Sifted(room.no_starts, room.no_rows, 0), Found(publication, subscription)
     done, found = match(coded, room.order[:count], few.clusters, nothing, few.scratch, tick, out, 0)
     return found if done == count else TRY_AGAIN

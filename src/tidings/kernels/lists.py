@@ -116,31 +116,63 @@ def narrowed(column: Any, code: int, base: int) -> Any:
 
 @inlined
 def check_lists(
-    batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, met: bool, out: Found, found: int
+    batch: Coded, clusters: Clusters, scratch: Scratch, span: Span, out: Found, found: int
 ) -> int:
-    """Rows with lists of tests of their own, most selective first.
-
-    If the publication has several codes for the cut, rows and codes both stand in order, and only rows whose bound is
-    one of the codes (`met`) are worth looking at: their lists stand elsewhere.
-    """
-    cluster = span.cluster
-    shift = clusters.list_start[cluster] - clusters.row_start[cluster]
-    bounds = clusters.cut_low[cluster] - clusters.row_start[cluster]
-    column = clusters.cut_column[cluster]
-    code, last = (scratch.head[column], scratch.tail[column]) if met else (0, 0)
+    """Rows with lists of tests of their own, most selective first."""
+    shift = clusters.list_start[span.cluster] - clusters.row_start[span.cluster]
     for row in range(span.low, span.high):
-        if met:
-            bound = clusters.bound[np.uint64(bounds + row)]
-            while code < last and batch.code[np.uint64(code)] < bound:
-                code += 1
-            if code == last:
-                return found
-            if batch.code[np.uint64(code)] != bound:
-                continue
         if list_holds(batch, clusters, scratch, shift + row):
             out.subscription[found] = clusters.subscription[row]
             found += 1
     return found
+
+
+@inlined
+def next_met(
+    batch: Coded, clusters: Clusters, cluster: int, row: int, high: int, atom: int, last: int
+) -> Any:
+    """The next row that one of a publication's atoms meets, from a row and an atom on; `high` if there is none.
+
+    Rows and atoms stand in the order of columns and codes: both are walked through once. A row without a column is met.
+    """
+    codes = clusters.cut_low[cluster] - clusters.row_start[cluster]
+    columns = clusters.cut_high[cluster] - clusters.row_start[cluster]
+    while row < high:
+        column = clusters.bound[np.uint64(columns + row)]
+        if column < 0:
+            return row, atom
+        code = clusters.bound[np.uint64(codes + row)]
+        while atom < last and _is_before(batch, atom, column, code):
+            atom += 1
+        if atom == last:
+            return high, atom
+        if batch.column[np.uint64(atom)] == np.uint32(column) and batch.code[np.uint64(atom)] == code:
+            return row, atom
+        row = _skip(batch, clusters, codes, columns, row, high, atom)
+    return high, atom
+
+
+@inlined
+def _skip(batch: Coded, clusters: Clusters, codes: int, columns: int, row: int, high: int, atom: int) -> int:
+    """Past rows that come before an atom, in longer and longer steps: all clauses may ask for one popular value."""
+    step, row = 1, row + 1
+    while row + step < high and _is_behind(batch, clusters, codes, columns, row + step, atom):
+        row += step
+        step += step
+    return row
+
+
+@inlined
+def _is_behind(batch: Coded, clusters: Clusters, codes: int, columns: int, row: int, atom: int) -> bool:
+    held, column = np.int64(batch.column[np.uint64(atom)]), clusters.bound[np.uint64(columns + row)]
+    code = clusters.bound[np.uint64(codes + row)]
+    return bool(column < held or (column == held and code < batch.code[np.uint64(atom)]))
+
+
+@inlined
+def _is_before(batch: Coded, atom: int, column: int, code: int) -> bool:
+    held = np.int64(batch.column[np.uint64(atom)])
+    return bool(held < column or (held == column and batch.code[np.uint64(atom)] < code))
 
 
 @inlined

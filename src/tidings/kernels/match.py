@@ -21,6 +21,7 @@ from tidings.kernels.clusters import (
     EQUALITIES,
     GENERAL,
     ITEM,
+    MEETS,
     NARROW,
     NO_CUT,
     NOT_NARROW,
@@ -44,6 +45,7 @@ from tidings.kernels.lists import (
     check_narrow,
     list_holds,
     narrowed,
+    next_met,
 )
 from tidings.kernels.search import lower_bound, upper_bound
 from tidings.kernels.sift import Sifted
@@ -169,7 +171,7 @@ def _match_one(
             scratch.cluster[waiting], scratch.bucket[waiting] = clusters.always[always], ALL_ROWS
             waiting += 1
             always += 1
-        found = _check_waiting(batch, clusters, scratch, waiting, several, out, found)
+        found = _check_waiting(batch, row, clusters, scratch, waiting, several, out, found)
         if atom == end and always == len(clusters.always):
             return found
 
@@ -234,7 +236,14 @@ def _seek_pairs(
 
 @inlined
 def _check_waiting(
-    batch: Coded, clusters: Clusters, scratch: Scratch, waiting: int, several: bool, out: Found, found: int
+    batch: Coded,
+    row: int,
+    clusters: Clusters,
+    scratch: Scratch,
+    waiting: int,
+    several: bool,
+    out: Found,
+    found: int,
 ) -> int:
     """Visit the clusters that are waiting; -1 if what is found does not fit."""
     for w in range(waiting):
@@ -248,19 +257,51 @@ def _check_waiting(
             _prefetch_rows(clusters.narrow, clusters, cluster, low, high, clusters.width[cluster])
         elif clusters.layout[cluster] == EQUALITIES:
             _prefetch_rows(clusters.equality, clusters, cluster, low, high, 2 * clusters.width[cluster])
-        elif _is_met(clusters, scratch, cluster):
+        elif clusters.cut_op[cluster] == MEETS:
             _prefetch_bounds(clusters, cluster, low, high)
         elif clusters.layout[cluster] == GENERAL:
             prefetch(clusters.row_test, clusters.list_start[cluster] - clusters.row_start[cluster] + low)
     for w in range(waiting):
         cluster = scratch.cluster[w]
-        if clusters.layout[cluster] == GENERAL and not _is_met(clusters, scratch, cluster):
-            _prefetch_lists(clusters, scratch.cluster[w], scratch.low[w], scratch.high[w])
+        if clusters.layout[cluster] == GENERAL and clusters.cut_op[cluster] != MEETS:
+            _prefetch_lists(clusters, cluster, scratch.low[w], scratch.high[w])
     for w in range(waiting):
-        low, high = scratch.low[w], scratch.high[w]
-        if low < high and found >= 0:
-            span = Span(scratch.cluster[w], low, high)
-            found = _visit(batch, clusters, scratch, span, several, out, found)
+        cluster, low, high = scratch.cluster[w], scratch.low[w], scratch.high[w]
+        if low < high and found >= 0 and clusters.cut_op[cluster] != MEETS:
+            found = _visit(batch, clusters, scratch, Span(cluster, low, high), several, out, found)
+    return _check_met(batch, row, clusters, scratch, waiting, out, found) if found >= 0 else found
+
+
+@inlined
+def _check_met(
+    batch: Coded, row: int, clusters: Clusters, scratch: Scratch, waiting: int, out: Found, found: int
+) -> int:
+    """Add the rows that a publication's other values meet and whose lists hold; -1 if they do not fit.
+
+    Which rows are met is found first, for all clusters that are waiting: their lists stand anywhere. Until their lists
+    are read, `out` has the numbers of their lists and rows in it.
+    """
+    met, last = found, batch.starts[row + 1]
+    for w in range(waiting):
+        cluster, at, high = scratch.cluster[w], scratch.low[w], scratch.high[w]
+        if clusters.cut_op[cluster] != MEETS or at >= high:
+            continue
+        if len(out.publication) - met < high - at:
+            return -1
+        shift = clusters.list_start[cluster] - clusters.row_start[cluster]
+        at, atom = next_met(batch, clusters, cluster, at, high, batch.starts[row], last)
+        while at < high:
+            out.publication[met], out.subscription[met] = shift + at, at
+            prefetch(clusters.row_test, shift + at)
+            prefetch(clusters.subscription, at)
+            met += 1
+            at, atom = next_met(batch, clusters, cluster, at + 1, high, atom, last)
+    for i in range(found, met):
+        prefetch(clusters.item, ITEM * np.int64(clusters.row_test[out.publication[i]]))
+    for i in range(found, met):
+        if list_holds(batch, clusters, scratch, np.int64(out.publication[i])):
+            out.subscription[found] = clusters.subscription[out.subscription[i]]
+            found += 1
     return found
 
 
@@ -273,18 +314,12 @@ def _prefetch_rows(array: Any, clusters: Clusters, cluster: int, low: int, high:
 
 
 @inlined
-def _is_met(clusters: Clusters, scratch: Scratch, cluster: int) -> bool:
-    """Whether rows are to be met by one of several codes for their cut."""
-    several = scratch.code[clusters.cut_column[cluster]] == SEVERAL
-    return bool(several and clusters.layout[cluster] == GENERAL and clusters.cut_op[cluster] == EQUAL)
-
-
-@inlined
 def _prefetch_bounds(clusters: Clusters, cluster: int, low: int, high: int) -> None:
-    """Ask for the bounds of rows."""
-    shift = clusters.cut_low[cluster] - clusters.row_start[cluster]
+    """Ask for the bounds of rows that are met, and for their columns."""
+    shift, columns = clusters.cut_low[cluster] - clusters.row_start[cluster], clusters.cut_high[cluster]
     for row in range(low, min(high, low + MOST_LINES * LINE), LINE):
         prefetch(clusters.bound, shift + row)
+        prefetch(clusters.bound, columns - clusters.row_start[cluster] + row)
 
 
 @inlined
@@ -301,12 +336,11 @@ def _visit(
 ) -> int:
     """Add those of a bucket's rows that a publication satisfies; -1 if they do not fit."""
     cluster, low, high = span
-    layout, met = clusters.layout[cluster], False
+    layout = clusters.layout[cluster]
     if clusters.cut_op[cluster] != NO_CUT:
         code = scratch.code[clusters.cut_column[cluster]]
         if code == ABSENT:
             return found
-        met = _is_met(clusters, scratch, cluster)
         if code != SEVERAL:
             low, high = _cut(clusters, cluster, code, low, high)
     if len(out.publication) - found < high - low:
@@ -315,7 +349,7 @@ def _visit(
     if layout == UNIFORM:
         return check_columns(batch, clusters, scratch, left, out, found)
     if layout == GENERAL:
-        return check_lists(batch, clusters, scratch, left, met, out, found)
+        return check_lists(batch, clusters, scratch, left, out, found)
     if several:
         return check_fixed_of_several(batch, clusters, scratch, left, out, found)
     if layout == NARROW:

@@ -53,7 +53,8 @@ class Built:
 
     def tests_of(self, way: Way) -> float:
         """How many tests a clause has on average beside keys and cut."""
-        held = sum(each is not None for each in (way.key, way.second, way.cut))
+        keys = [each for each in (way.key, way.second, way.cut) if each is not None]
+        held = sum(float((each >= 0).mean()) for each in keys)
         return float(np.diff(self.clauses.starts)[way.rows].mean()) - held
 
 

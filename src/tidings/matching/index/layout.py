@@ -34,14 +34,21 @@ class Layout:
     def add(self, way: Way) -> None:
         """One more cluster. Clauses in tiles stand in the order they are given: nothing but the tiles leads to them."""
         by_cut = way.cut if way.cut is not None else way.second
-        order = _order(self._clauses, way.key, by_cut, len(way.rows))
+        order = (
+            _met_order(self._clauses, way)
+            if way.meets
+            else _order(self._clauses, way.key, by_cut, len(way.rows))
+        )
         self._key(way, order)
         paired = self._parts["key_mode"][-1][0] == kernel.PAIR_KEY
-        self._cut(None if paired or by_cut is None else by_cut[order])
+        if way.meets and way.second is not None:
+            self._meeting(way.second[order])
+        else:
+            self._cut(None if paired or by_cut is None else by_cut[order])
         if way.layout == ways.UNIFORM:
             self._columns(way, order)
         else:
-            taken = (way.key, way.second if paired else None)
+            taken = (way.key, way.second if paired or way.meets else None)
             self._lists(way, order, [test for test in taken if test is not None])
         self._put("subscription", self._clauses.subscription[way.rows[order]], np.int32)
         self._test_ends.append(self._sizes["test_op"])
@@ -97,7 +104,7 @@ class Layout:
         codes = c.low[key[order]].astype(np.int64)
         base, span = int(codes[0]), (int(codes[-1]) - int(codes[0])) // 2 + 1
         pairs = span * int(self._parts["second_count"][-1][0])
-        if way.second is not None and pairs <= 32 * len(codes) + 1024:
+        if way.second is not None and not way.meets and pairs <= 32 * len(codes) + 1024:
             second = c.low[way.second[order]].astype(np.int64) - int(self._parts["second_base"][-1][0])
             place = ((codes - base) >> 1) * (pairs // span) + (second >> 1)
             counts = np.bincount(place, minlength=pairs)
@@ -118,7 +125,7 @@ class Layout:
 
     def _second(self, way: Way) -> None:
         column, base, count = 0, 0, 0
-        if way.second is not None:
+        if way.second is not None and not way.meets:
             codes = self._clauses.low[way.second]
             column, base = int(self._clauses.column[way.second[0]]), int(codes.min())
             count = (int(codes.max()) - base) // 2 + 1
@@ -137,6 +144,18 @@ class Layout:
             self._put("cut_high", [0], np.int64)
         else:
             self._test("cut", cut)
+
+    def _meeting(self, second: Numbers) -> None:
+        """Column and code of each row's second key."""
+        c, there = self._clauses, second >= 0
+        self._put("cut_column", [0], np.uint32)
+        self._put("cut_floor", [0])
+        self._put("cut_ceiling", [0])
+        self._put("cut_op", [kernel.MEETS], np.uint8)
+        self._put("cut_low", [self._sizes["bound"]], np.int64)
+        self._put("bound", np.where(there, c.low[second], 0))
+        self._put("cut_high", [self._sizes["bound"]], np.int64)
+        self._put("bound", np.where(there, c.column[second], -1))
 
     def _columns(self, way: Way, order: Numbers) -> None:
         """The tests that are neither key nor cut, most selective first, as columns of bounds."""
@@ -174,7 +193,8 @@ class Layout:
         tests, starts = c.tests_of(rows)
         kept = np.ones(len(tests), bool)
         for key in keys:
-            kept[starts[:-1] + key[order] - c.starts[rows]] = False
+            there = np.flatnonzero(key[order] >= 0)
+            kept[(starts[:-1] + key[order] - c.starts[rows])[there]] = False
         owner = np.repeat(np.arange(len(rows)), np.diff(starts))[kept]
         tests = tests[kept]
         tests = tests[np.lexsort((c.share[tests], owner))]
@@ -252,6 +272,14 @@ def _several(rows: npt.NDArray[np.int32], subscriptions: int) -> npt.NDArray[np.
     if not (counts > 1).any():
         return np.empty(0, np.int32)
     return np.where(counts > 1, np.cumsum(counts > 1) - 1, -1).astype(np.int32)
+
+
+def _met_order(clauses: Clauses, way: Way) -> Numbers:
+    """Rows by key, and those with the same key by column and code of their second, those without one first."""
+    assert way.key is not None and way.second is not None
+    there = way.second >= 0
+    column = np.where(there, clauses.column[way.second], -1)
+    return np.lexsort((np.where(there, clauses.low[way.second], 0), column, clauses.low[way.key]))
 
 
 def _order(clauses: Clauses, key: Numbers | None, cut: Numbers | None, rows: int) -> Numbers:

@@ -116,6 +116,11 @@ class Matcher:
         return None if found == TRY_AGAIN else (publication[:found], subscription[:found])
 
     @cached_property
+    def _meets(self) -> bool:
+        """Whether rows are met by codes, which have to be in order for that."""
+        return bool((self._clusters.cut_op == clusters.MEETS).any())
+
+    @cached_property
     def _has_tiles(self) -> bool:
         return len(self._tiles.node_depth) > 0
 
@@ -130,6 +135,7 @@ class Matcher:
             tick=np.zeros(1, np.int64),
             no_starts=_NOTHING_SIFTED.starts,
             no_rows=_NOTHING_SIFTED.row,
+            meets=np.array([self._meets], np.uint8),
         )
         few = Few(known.columns, self._codecs, self._clusters, room, self._scratch(FEW_ATOMS))
         return _Kept(known, few, handle_of(few))
@@ -156,7 +162,7 @@ class Matcher:
             out = encoding.Coded(out.starts, _grown(out.column, used), _grown(out.code, used))
             done, more = encoding.encode(arrays, self._codecs, self._marks(), out, done)
             several |= more
-        if several:
+        if several or self._meets:
             encoding.tidy(out)
         return out
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,14 +38,6 @@ class Reached:
     second: Numbers | None = None
 
 
-class _Pair(NamedTuple):
-    """Clauses with two equalities in the same two columns."""
-
-    rows: Numbers
-    first: Numbers
-    second: Numbers
-
-
 def best_equality(clauses: Clauses, rows: Numbers) -> tuple[Reached, Numbers]:
     """Clauses that have an equality, with the most selective one; and those that have none."""
     tests, starts = clauses.tests_of(rows)
@@ -68,12 +59,7 @@ def reach(clauses: Clauses, found: Reached, derived: Sequence[bool]) -> Iterator
     for which in range(len(pairs)):
         mine = np.flatnonzero(number == which)
         if len(mine):
-            pair = _Pair(found.rows[mine], first[mine], second[mine])
-            yield from (
-                _ordered(clauses, pair, derived)
-                if _is_of_events(clauses, pair)
-                else _rarest_first(clauses, pair)
-            )
+            yield Reached(found.rows[mine], *_ordered(clauses, first[mine], second[mine], derived))
     alone = np.flatnonzero(number < 0)
     columns = clauses.column[found.key[alone]]
     order = np.argsort(columns, kind="stable")
@@ -88,35 +74,37 @@ def expected(clauses: Clauses, rows: Numbers) -> tuple[int, float]:
     return len(pairs), float(held.mean()) * len(rows)
 
 
-def _is_of_events(clauses: Clauses, pair: _Pair) -> bool:
-    return bool((clauses.twig[pair.rows] < 0).all())
-
-
-def _ordered(clauses: Clauses, pair: _Pair, derived: Sequence[bool]) -> Iterator[Reached]:
+def _ordered(
+    clauses: Clauses, first: Numbers, second: Numbers, derived: Sequence[bool]
+) -> tuple[Numbers, Numbers]:
     """The more selective of two columns comes first. One where values have many codes comes before any other.
 
     If the two do not lead to a bucket directly, the second is sought by a binary search, which needs one code.
     """
-    rows, first, second = pair
     a, b = int(clauses.column[first[0]]), int(clauses.column[second[0]])
     before = (not derived[a], clauses.share[first].mean()) <= (not derived[b], clauses.share[second].mean())
-    yield Reached(rows, first, second) if before else Reached(rows, second, first)
+    return (first, second) if before else (second, first)
 
 
-def _rarest_first(clauses: Clauses, pair: _Pair) -> Iterator[Reached]:
-    """Of each clause the more selective equality comes first: two groups, unless both are in one column.
+def meet(clauses: Clauses, found: Reached) -> Iterator[Reached]:
+    """Clauses of documents and graphs, by the column of their best equality. The second best is in any column.
 
-    Documents have many values in a column, and each leads to a bucket. If the columns were ordered as wholes, a paper
-    by some Wang would read the bucket of all Wangs.
+    These have many values in a column, each leads to a bucket, and each cluster is a visit for each of them. So there
+    is one cluster for each column, and a clause stands in the bucket of its own rarest value: were columns ordered as
+    wholes, a paper by some Wang would read the bucket of all Wangs. A clause with one equality has -1 as its second.
     """
-    rows, first, second = pair
-    swapped = clauses.share[first] > clauses.share[second]
-    if clauses.column[first[0]] == clauses.column[second[0]]:
-        yield Reached(rows, np.where(swapped, second, first), np.where(swapped, first, second))
-        return
-    for mask, key, other in ((~swapped, first, second), (swapped, second, first)):
-        if mask.any():
-            yield Reached(rows[mask], key[mask], other[mask])
+    tests, starts = clauses.tests_of(found.rows)
+    owner = np.repeat(np.arange(len(found.rows)), np.diff(starts))
+    other = clauses.is_equality[tests] & (tests != found.key[owner])
+    second = np.full(len(found.rows), -1)
+    ranked = np.flatnonzero(other)
+    ranked = ranked[np.lexsort((clauses.share[tests[ranked]], owner[ranked]))]
+    whose, first = np.unique(owner[ranked], return_index=True)
+    second[whose] = tests[ranked[first]]
+    columns = clauses.column[found.key]
+    for column in np.unique(columns):
+        mine = columns == column
+        yield Reached(found.rows[mine], found.key[mine], second[mine])
 
 
 @dataclass(frozen=True, slots=True)

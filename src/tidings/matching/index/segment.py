@@ -83,7 +83,7 @@ def _described(built: Built) -> list[dict[str, Any]]:
             ClusterDescription(
                 layout=way.layout,
                 key=built.name_of(way.key),
-                second=built.name_of(way.second),
+                second="any" if way.meets else built.name_of(way.second),
                 cut=built.name_of(way.cut),
                 tests=round(built.tests_of(way), 1),
                 clauses=len(way.rows),

@@ -11,7 +11,7 @@ from tidings.kernels import clusters as kernel
 from tidings.matching.index import cost
 from tidings.matching.index.cost import Estimate
 from tidings.matching.index.lowered import Clauses, Flags, Numbers, Shares, least_of
-from tidings.matching.index.reach import Reached, best_equality, expected, reach
+from tidings.matching.index.reach import Reached, best_equality, expected, meet, reach
 
 UNIFORM_FROM = 64
 """Fewer clauses of one shape are not worth a cluster of their own: each cluster is a visit per publication."""
@@ -32,7 +32,8 @@ UNIFORM, EQUALITIES, GENERAL, TILES = "uniform", "equalities", "general", "tiles
 class Way:
     """A cluster to be: its clauses, and for each of them the test that is its key, its second key, its cut.
 
-    `column` leads to clauses that have none of them. `width` is how many equalities rows of EQUALITIES have.
+    `column` leads to clauses that have none of them. `width` is how many equalities rows of EQUALITIES have. If a way
+    `meets`, the second key of a clause may be in any column, and -1 is none.
     """
 
     layout: str
@@ -43,14 +44,17 @@ class Way:
     cut: Numbers | None = None
     column: int | None = None
     width: int = 0
+    meets: bool = False
 
 
 def choose(clauses: Clauses, derived: Sequence[bool]) -> list[Way]:
     """A way for every clause. `derived` says of each column whether a value can have many codes there."""
     ways, rest = _worth_columns(clauses, *_of_one_shape(clauses))
     with_key, without = best_equality(clauses, rest)
-    for reached in reach(clauses, with_key, derived):
+    events, others = _divided(clauses, with_key)
+    for reached in reach(clauses, events, derived):
         ways.extend(_through_key(clauses, reached, cost.present(len(derived))))
+    ways.extend(_meeting(clauses, reached, cost.present(len(derived))) for reached in meet(clauses, others))
     ways.extend(_through_cut(clauses, without, len(derived)))
     return _tiled(clauses, ways)
 
@@ -140,14 +144,9 @@ def _is_sparse(left: float, cut: int | None, shares: Shares, is_equality: Flags)
 
 
 def _through_key(clauses: Clauses, reached: Reached, present: float) -> Iterator[Way]:
-    """Clauses reached through the same key columns: rows of fixed width where many are alike, lists for the others.
-
-    Of documents all are lists: each cluster would be a visit for each of a document's values.
-    """
+    """Clauses reached through the same key columns: rows of fixed width where many are alike, lists for the others."""
     tests = clauses.lengths[reached.rows] - (1 if reached.second is None else 2)
-    only = (clauses.equalities[reached.rows] == clauses.lengths[reached.rows]) & (
-        clauses.twig[reached.rows] < 0
-    )
+    only = clauses.equalities[reached.rows] == clauses.lengths[reached.rows]
     alike = np.where(only, tests, -1)
     widths, counts = np.unique(alike[only], return_counts=True)
     for width in widths[counts >= ALIKE_FROM]:
@@ -155,6 +154,21 @@ def _through_key(clauses: Clauses, reached: Reached, present: float) -> Iterator
     rest = ~np.isin(alike, widths[counts >= ALIKE_FROM])
     if rest.any():
         yield _keyed(clauses, reached, rest, present)
+
+
+def _divided(clauses: Clauses, found: Reached) -> tuple[Reached, Reached]:
+    """Clauses about events, and those about documents and graphs, which have many values in a column."""
+    other = clauses.twig[found.rows] >= 0
+    return Reached(found.rows[~other], found.key[~other]), Reached(found.rows[other], found.key[other])
+
+
+def _meeting(clauses: Clauses, reached: Reached, present: float) -> Way:
+    """Clauses of documents and graphs: lists, for rows of fixed width would be more clusters."""
+    assert reached.second is not None
+    share = clauses.share[reached.key].astype(np.float64)
+    share *= np.where(reached.second >= 0, clauses.share[reached.second], 1.0)
+    estimate = _listed(clauses, reached.rows, float(share.mean()), present)
+    return Way(GENERAL, reached.rows, estimate, reached.key, reached.second, meets=True)
 
 
 def _keyed(clauses: Clauses, reached: Reached, mask: Flags, present: float, width: int | None = None) -> Way:
