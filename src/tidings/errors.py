@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
+from typing import Self, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,10 @@ class TidingsError(Exception):
             return self.headline() + (f"; {self.hint}" if self.hint else "")
         return f"{self.headline()}\n{self.place.drawn(self.hint or '')}"
 
+    def hinted(self, hint: str) -> Self:
+        """The same with another hint."""
+        return _restored(type(self), self.__dict__ | {"hint": hint})
+
     def facts(self) -> dict[str, object]:
         """The same as fields, for machines."""
         place = self.place and {
@@ -117,7 +122,10 @@ class TidingsError(Exception):
         return {"error": type(self).__name__, "what": self.what} | {k: v for k, v in named.items() if v}
 
 
-def _restored(kind: type[TidingsError], facts: dict[str, object]) -> TidingsError:
+_E = TypeVar("_E", bound=TidingsError)
+
+
+def _restored(kind: type[_E], facts: dict[str, object]) -> _E:
     error = kind.__new__(kind)
     error.__dict__.update(facts)
     Exception.__init__(error, error.message())

@@ -27,6 +27,7 @@ from tidings.feeds.personal import PersonalFeeds
 from tidings.feeds.places import places_at
 from tidings.feeds.tokens import Addresses, feed_key
 from tidings.graphs import Graph
+from tidings.languages.other_languages import hint_to_name
 from tidings.matching.access import reached_through
 from tidings.model import Notification, Publication, Reject, Subscription
 from tidings.publications.event import publication_id
@@ -126,7 +127,7 @@ class Tidings:
         `within` is a delay that the subscriber accepts, `10 minutes` say: what is found is gathered and handed over
         together, no later than that.
         """
-        front = _choose("a subscription language", language, LANGUAGES)
+        front = _choose("a subscription language", language, LANGUAGES, hint_to_name(language, LANGUAGES))
         plan = front.compile(Context(text, self._checked_against()))
         delay = None if within is None else durations.parse(within)
         id = self.store.subscriptions.add(Subscription(_given(id), subscriber, language, text, delay))
@@ -327,9 +328,10 @@ def _given(id: str | None) -> str:
     return id or ""
 
 
-def _choose(what: str, name: str, known: Mapping[str, T]) -> T:
+def _choose(what: str, name: str, known: Mapping[str, T], hint: str | None = None) -> T:
     if name not in known:
-        raise InputError(f"{what} that is not known", received=repr(name), accepted=", ".join(known))
+        accepted = ", ".join(known)
+        raise InputError(f"{what} that is not known", received=repr(name), accepted=accepted, hint=hint)
     return known[name]
 
 

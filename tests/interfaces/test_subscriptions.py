@@ -63,6 +63,20 @@ def test_an_unknown_language_is_refused_with_the_known_ones(tidings: Tidings) ->
     assert "'prose'; accepted: predicates" in done.stderr
 
 
+def test_a_text_in_another_language_than_was_said_is_refused_with_a_hint(tidings: Tidings) -> None:
+    sparql = tidings("subscribe", "--as", "ana", "SELECT ?x { ?x dc:title ?t }")
+    assert sparql.exit_code == 2
+    assert sparql.stderr.splitlines() == [
+        "error: the character '?' means nothing here (column 8); accepted: an operator",
+        "  SELECT ?x { ?x dc:title ?t }",
+        "         ^   GQL or SPARQL? the language is gql: --language gql",
+    ]
+    event = tidings("subscribe", "--as", "ana", "--language", "gql", "price < 200")
+    assert event.exit_code == 2 and "--language predicates" in event.stderr
+    named = tidings("subscribe", "--as", "ana", "--language", "sparql", "SELECT ?x { ?x dc:title ?t }")
+    assert named.exit_code == 2 and "SPARQL are accepted as gql: --language gql" in named.stderr
+
+
 def test_subscriptions_lists_everybodys_or_ones_own(tidings: Tidings) -> None:
     tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1")
     tidings("subscribe", "--as", "bo", "b = 'x'", "--id", "s2")

@@ -15,6 +15,7 @@ from tidings.compiler.bulk import Language
 from tidings.compiler.plan import ClauseBlock, Compiled, Loose, Twigs
 from tidings.compiler.twig_words import TwigWriter
 from tidings.errors import SubscriptionError
+from tidings.languages.other_languages import hint_to_name
 from tidings.model import Reject
 from tidings.schema.domains import Domain
 from tidings.schema.event_schema import EventSchema
@@ -121,8 +122,8 @@ def compile_batch(
 
 
 def _unknown_language(name: str, languages: Mapping[str, Language]) -> SubscriptionError:
-    accepted = ", ".join(sorted(languages))
-    return SubscriptionError("unknown language", received=repr(name), accepted=accepted)
+    accepted, hint = ", ".join(sorted(languages)), hint_to_name(name, languages)
+    return SubscriptionError("unknown language", received=repr(name), accepted=accepted, hint=hint)
 
 
 def _finish(

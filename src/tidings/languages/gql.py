@@ -21,6 +21,7 @@ from tidings.languages.gql_prefixes import PREFIXES
 from tidings.languages.gql_reader import Limits, Reader
 from tidings.languages.gql_shown import show
 from tidings.languages.gql_tree import Asked, Pattern, Variable, variables
+from tidings.languages.other_languages import hints_elsewhere
 from tidings.languages.sparql import read_group
 from tidings.languages.xpath_slips import half_character, too_long
 from tidings.limits import limits_from
@@ -32,6 +33,7 @@ DEFAULT = limits_from("TIDINGS_GQL_LIMITS", Limits)
 _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 
 
+@hints_elsewhere("gql")
 def parse(text: str, limits: Limits = DEFAULT, prefixes: Mapping[str, str] = PREFIXES) -> Pattern:
     """The pattern of a subscription's text, in either spelling. `prefixes` need no declaration."""
     if len(text) > limits.length:

@@ -14,6 +14,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput
 
 from tidings.errors import Place, SyntaxProblem
+from tidings.languages.other_languages import hints_elsewhere
 from tidings.languages.slips import explain_slip
 from tidings.languages.tree import Comparison, Not, Span, Spans, Tree, both, children, either
 from tidings.operators import BETWEEN, BY_SPELLING, EXISTS, IN
@@ -25,6 +26,7 @@ MAX_DEPTH = 100
 _Located = tuple[Literal, Span]
 
 
+@hints_elsewhere("predicates")
 def parse(text: str) -> Tree:
     """The tree of a subscription's text."""
     _refuse_unreadable(text)

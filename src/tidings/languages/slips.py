@@ -238,8 +238,6 @@ def unknown_character(stop: Stop) -> SyntaxProblem | None:
         return None
     first = stop.rest[0]
     hint = 'names with other letters are written in double quotes: "höhe"' if first.isalpha() else None
-    if first == "/":
-        hint = "an XPath? its language is xpath: --language xpath"
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
     return stop.problem(f"the character {shown} means nothing here", 1, accepted=_wanted(stop), hint=hint)
 

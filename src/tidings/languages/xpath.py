@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from tidings.languages import xpath_refusals as refusals
 from tidings.languages import xpath_slips as slips
+from tidings.languages.other_languages import hints_elsewhere
 from tidings.languages.xpath_made import found_of
 from tidings.languages.xpath_paths import Limits, PathReader
 from tidings.languages.xpath_shown import show
@@ -33,6 +34,7 @@ __all__ = ["DEFAULT", "Limits", "parse", "show"]
 DEFAULT = limits_from("TIDINGS_XPATH_LIMITS", Limits)
 
 
+@hints_elsewhere("xpath")
 def parse(text: str, limits: Limits = DEFAULT) -> Expression:
     """The tree of a subscription's text. Outside of predicates, paths in it are absolute: `a/b` is `/a/b`."""
     if len(text) > limits.length:

@@ -91,7 +91,7 @@ def _hint_to_quote(words: list[str]) -> Iterator[None]:
         yield
     except SyntaxProblem as problem:
         if problem.hint is None and re.fullmatch(r"\w+", words[0]):
-            problem.hint = QUOTE
+            raise problem.hinted(QUOTE) from None
         raise
 
 

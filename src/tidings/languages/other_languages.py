@@ -1,0 +1,73 @@
+"""What to say to somebody who has written a text in one language and named another, or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from tidings.errors import SyntaxProblem
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NAME = r"(?:\"[^\"]+\"|[^\W\d][\w.:-]*)"
+_WORDS = r"(?:is\s+an?|contains|starts\s+with|ends\s+with|in|between)\b"
+_BEGINS = {
+    "gql": (
+        "GQL or SPARQL",
+        r"(?:\s|#[^\n]*\n)*(?:prefix\s+[\w.-]*:|base\s*<[^<>\s]*>|(?:ask|construct|describe)\s*(?:where\s*)?[{?<$]"
+        r"|select\s+(?:distinct\s+|reduced\s+)?(?:[?$(]|\*\s*(?:where\b|\{)))",
+    ),
+    "predicates": (
+        "predicates",
+        rf"[\s(]*(?:not\b[\s(]*)*(?:{_NAME}(?:\s*[=<>!]|\s+{_WORDS})|exists\s+{_NAME}\s*(?:$|and\b|or\b))",
+    ),
+    "xpath": ("an XPath", rf"[\s(]*(?:not\s*\([\s(]*)*(?:/|\.|@|declare\s+namespace\b|{_NAME}\s*[/\[=<>!])"),
+}
+_LOOKS = {name: (what, re.compile(begins, re.IGNORECASE)) for name, (what, begins) in _BEGINS.items()}
+"""How texts of each language begin. `SELECT * FROM` is none of them: it is SQL."""
+
+
+def hint_to_language(text: str, language: str) -> str | None:
+    """A hint at the language that a text looks like; none for a text that begins as its own language does.
+
+    `price = 5` could be predicates or an XPath: where either was named, it is taken to be that. `BASE <urn:x>` could be
+    a comparison, and is none.
+    """
+    looks = [name for name, (_, begins) in _LOOKS.items() if begins.match(text)]
+    looks = ["gql"] if "gql" in looks else looks
+    if not looks or language in looks:
+        return None
+    return f"{_LOOKS[looks[0]][0]}? the language is {looks[0]}: --language {looks[0]}"
+
+
+def hints_elsewhere(
+    language: str,
+) -> Callable[[Callable[Concatenate[str, P], T]], Callable[Concatenate[str, P], T]]:
+    """Makes the problems of a language's parser hint at another language if the text looks like one of that."""
+
+    def decorated(parse: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
+        @wraps(parse)
+        def hinting(text: str, /, *args: P.args, **named: P.kwargs) -> T:
+            try:
+                return parse(text, *args, **named)
+            except SyntaxProblem as problem:
+                hint = hint_to_language(text, language)
+                if hint is None:
+                    raise
+                raise problem.hinted(hint) from None
+
+        return hinting
+
+    return decorated
+
+
+def hint_to_name(language: str, known: Iterable[str]) -> str | None:
+    """A hint for somebody who names a language that there is not."""
+    if language.lower() in ("sparql", "rdf", "graph", "graphs"):
+        return "graph patterns of SPARQL are accepted as gql: --language gql"
+    near = get_close_matches(language.lower(), list(known), 1, 0.8)  # SQL is not GQL mistyped
+    return f"did you mean '{near[0]}'?" if near else None

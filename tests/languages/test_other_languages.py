@@ -1,0 +1,120 @@
+"""Texts in one language under the name of another: the hint says which one it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tidings.errors import SubscriptionError
+from tidings.languages import gql, predicates, xpath
+from tidings.languages.other_languages import hint_to_language, hint_to_name
+
+PARSERS: dict[str, Callable[[str], object]] = {
+    "predicates": predicates.parse,
+    "xpath": xpath.parse,
+    "gql": gql.parse,
+}
+TEXTS = {
+    "predicates": [
+        "price < 200",
+        "not (price between 10 and 20)",
+        "exists reserve and price < 5",
+        "category is a 'dining room'",
+        "\"odd name\" != 'x'",
+    ],
+    "xpath": [
+        "//stock[price > 50]",
+        "/a",
+        "stock/price > 5",
+        "a[@id]",
+        "not(/a)",
+        "(//a or //b)",
+        './/a = "x"',
+        'declare namespace p = "urn:p"; //p:a',
+    ],
+    "gql": [
+        "SELECT ?x WHERE (?x, dc:title, ?t)",
+        "select * where (?x, dc:title, ?t)",
+        "SELECT *{ ?x dc:title ?t }",
+        "SELECT DISTINCT $x WHERE { $x dc:title ?t }",
+        "PREFIX ex: <urn:> SELECT ?x WHERE (?x, ex:p, ?t)",
+        "# who?\n base <urn:x:> SELECT ?x WHERE (?x, <urn:p>, ?t)",
+    ],
+}
+OF_TWO = {
+    "xpath": [*TEXTS["predicates"][:1], *TEXTS["predicates"][4:]],
+    "predicates": [],
+    "gql": [],
+}
+"""What a second language takes, or could have: `price < 200` is an XPath, too."""
+
+
+@pytest.mark.parametrize("named", PARSERS)
+@pytest.mark.parametrize(
+    ("meant", "text"), [(language, text) for language, texts in TEXTS.items() for text in texts]
+)
+def test_the_hint_names_the_language_that_a_text_is_written_in(named: str, meant: str, text: str) -> None:
+    PARSERS[meant](text)
+    if named == meant or text in OF_TWO[named]:
+        assert hint_to_language(text, named) is None
+        return
+    with pytest.raises(SubscriptionError) as refused:
+        PARSERS[named](text)
+    assert f"the language is {meant}: --language {meant}" in str(refused.value)
+    assert refused.value.facts()["hint"] == refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "?",
+        "SELECT * FROM stocks WHERE price > 5",
+        "SELECT name FROM stocks",
+        "price",
+        "exists",
+        "#",
+        '"',
+    ],
+)
+@pytest.mark.parametrize("named", PARSERS)
+def test_nothing_is_guessed_of_other_texts(named: str, text: str) -> None:
+    assert hint_to_language(text, named) is None
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "hint"),
+    [
+        ("predicates", "price == 5", None),
+        ("predicates", 'material = "oak"', "write 'oak'"),
+        ("predicates", "price between 5", None),
+        ("xpath", "price == 5", None),
+        ("xpath", "//a[b == 1]", None),
+        ("gql", "SELEKT ?x WHERE (?x, dc:title, ?t)", "did you mean SELECT?"),
+        ("gql", "SELECT ?x WHERE (?x, dc:title, oak)", "a string stands in quotes: 'oak'"),
+    ],
+)
+def test_a_slip_in_the_language_that_was_named_has_its_own_hint(
+    language: str, text: str, hint: str | None
+) -> None:
+    with pytest.raises(SubscriptionError) as refused:
+        PARSERS[language](text)
+    assert refused.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [
+        ("sparql", "graph patterns of SPARQL are accepted as gql: --language gql"),
+        ("SPARQL", "graph patterns of SPARQL are accepted as gql: --language gql"),
+        ("GQL", "did you mean 'gql'?"),
+        ("predicate", "did you mean 'predicates'?"),
+        ("sql", None),
+        ("prose", None),
+        ("", None),
+    ],
+)
+def test_a_language_that_there_is_not(named: str, hint: str | None) -> None:
+    assert hint_to_name(named, PARSERS) == hint
