@@ -20,7 +20,7 @@ def write(name: str, text: str) -> str:
 
 def test_a_taxonomy_is_loaded_listed_and_forgotten(tidings: Tidings) -> None:
     done = tidings("taxonomy", "load", write("academia.ttl", TAXONOMY))
-    assert done.stdout == "academia  2 classes, 1 instances, 2 properties\n"
+    assert done.stdout == "academia  2 classes, 1 instance, 2 properties\n"
     assert json.loads(tidings("taxonomy", "list", "--json").stdout) == {
         "name": "academia", "classes": 2, "instances": 1, "properties": 2,
     }  # fmt: skip

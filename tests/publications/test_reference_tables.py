@@ -98,7 +98,7 @@ def test_parquet(tmp_path: Path) -> None:
     [
         ("t.csv", "", "the first line does not name the columns"),
         ("t.csv", "k,a,a\n1,2,3\n", "the first line does not name the columns"),
-        ("t.csv", "k,a\n1,2\n1\n", "a line of another length (line 3); received 1 values"),
+        ("t.csv", "k,a\n1,2\n1\n", "a line of another length (line 3); received 1 value;"),
         ("t.csv", 'k,a\n1,"2\n', "this is no CSV: unexpected end of data (line 2)"),
         ("t.csv", b"k,a\n1,\xff\n", "the file is not UTF-8 (byte 7)"),
         ("t.csv", "key,a\n1,2\n", "there is no such column; received 'k'; accepted: key, a"),

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from tidings.counts import plural
 from tidings.errors import DecodeProblem, InputError
 from tidings.publications.references import Reference
 from tidings.publications.strict_json import parse
@@ -122,7 +123,7 @@ def _lines(reader: Any) -> tuple[list[str], list[list[str | None]]]:
         lines = []
         for line in reader:
             if line and len(line) != len(header):
-                received = f"{len(line)} values"
+                received = plural(len(line), "value")
                 raise InputError(
                     "a line of another length",
                     where=f"line {reader.line_num}",

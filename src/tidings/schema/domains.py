@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from tidings.counts import plural
 from tidings.errors import SchemaError
 from tidings.schema.names import did_you_mean, is_name
 from tidings.values import parse_instant
@@ -99,9 +100,11 @@ class Domain:
     def describe(self) -> str:
         """The domain in a few words: `enumerated, 4 values, ordered`."""
         if self.kind is DomainKind.HIERARCHICAL:
-            return f"hierarchical, {len(self.below)} concepts"
+            return f"hierarchical, {plural(len(self.below), 'concept')}"
         if self.kind is DomainKind.ENUMERATED:
-            return f"enumerated, {len(self.below)} values" + (", ordered" if self.is_ordered else "")
+            return f"enumerated, {plural(len(self.below), 'value')}" + (
+                ", ordered" if self.is_ordered else ""
+            )
         bounds = [("from", self.minimum), ("up to", self.maximum)]
         return " ".join(
             [self.kind.value, *(f"{word} {number}" for word, number in bounds if number is not None)]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings.counts import plural
 from tidings.errors import TidingsError
 from tidings.interfaces.cli import auctions, output
 from tidings.interfaces.cli.options import Master, check_master, open_spark, open_tidings
@@ -146,7 +147,7 @@ class Auction:
         except KeyboardInterrupt:
             output.line("")
         counts = ", ".join(f"{count} for {who}" for who, count in self.told.items())
-        output.line(f"{output.plural(sum(self.told.values()), 'notification')}: {counts}")
+        output.line(f"{plural(sum(self.told.values()), 'notification')}: {counts}")
 
     def _catalogue(self, running: Running) -> None:
         """One document, through the same journal and the same stream."""
@@ -163,7 +164,7 @@ class Auction:
             _typed("feed", "add", url)
             polled = poller.add(url)
         title, items = polled.feed and polled.feed.title, polled.taken.new if polled.taken else 0
-        output.line((title or url, "bold"), output.plural(items, "new item"))
+        output.line((title or url, "bold"), plural(items, "new item"))
         running.reached(self.tidings.store.journal.head())
         self._tell("an item of a feed")
 

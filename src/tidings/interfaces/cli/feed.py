@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidings.counts import plural
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Contact, Home, Store, open_tidings, prose
 
@@ -195,19 +196,19 @@ def _found(taken: Taken | None) -> str:
         return "nothing new"
     counts = {"new": taken.new, "edited": taken.edited, "refused": taken.refused}
     told = [f"{count:,} {what}" for what, count in counts.items() if count or what == "new"]
-    return f"{output.plural(taken.items, 'item')}: {', '.join(told)}"
+    return f"{plural(taken.items, 'item')}: {', '.join(told)}"
 
 
 def _next(feed: PolledFeed) -> str:
     if feed.next_poll is None:
         return "not polled any more"
     left = (datetime.fromisoformat(feed.next_poll) - datetime.now(UTC)).total_seconds()
-    return f"next poll in {output.plural(max(1, round(left / 60)), 'minute')}"
+    return f"next poll in {plural(max(1, round(left / 60)), 'minute')}"
 
 
 def _state(feed: PolledFeed) -> str:
     if feed.problem:
-        often = f" ({output.plural(feed.failures, 'failure')} in a row)" if feed.failures else ""
+        often = f" ({plural(feed.failures, 'failure')} in a row)" if feed.failures else ""
         return feed.problem + often
     return f"pushed by {feed.hub}" if feed.push == "verified" else "fine" if feed.polled else "not asked yet"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import AsJson, Master, check_master, open_spark
@@ -194,15 +195,15 @@ class Bar:
 
 
 def _built(built: batch.Built) -> str:
-    segments = output.plural(built.segments, "segment")
-    subscriptions = output.plural(built.subscriptions, "subscription")
+    segments = plural(built.segments, "segment")
+    subscriptions = plural(built.subscriptions, "subscription")
     each = f" ({built.bytes_each:.0f} bytes each)" if built.subscriptions >= TELLING else ""
     return f"{subscriptions} -> {segments} in {built.seconds:.1f} s{each}"
 
 
 def _told(events: int, seconds: float, matches: int, rejects: int) -> str:
     rate = f"  {events / seconds:,.0f}/s" if events >= TELLING and seconds else ""
-    return f"{events:,}{rate}   {output.plural(matches, 'match')}   {output.plural(rejects, 'reject')}"
+    return f"{events:,}{rate}   {plural(matches, 'match')}   {plural(rejects, 'reject')}"
 
 
 def _rejected(summary: batch.Summary) -> str:
@@ -211,7 +212,7 @@ def _rejected(summary: batch.Summary) -> str:
         (summary.rejected_subscriptions, "subscription"),
         (summary.rejected_publications, "publication"),
     )
-    said = ", ".join(output.plural(count, what) for count, what in counts if count)
+    said = ", ".join(plural(count, what) for count, what in counts if count)
     return f" ({said})" if said else ""
 
 

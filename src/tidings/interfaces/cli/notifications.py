@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings.counts import plural
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home, Store, Subscriber, open_tidings
 from tidings.model import Notification
@@ -50,9 +51,7 @@ def notifications(
     if as_json:
         return
     if waits.count:
-        output.note(
-            f"held for later: {output.plural(waits.count, 'notification')}, the first until {waits.due}"
-        )
+        output.note(f"held for later: {plural(waits.count, 'notification')}, the first until {waits.due}")
     elif not told:
         why = "is `tidings run` running?" if known else "there are no subscriptions for that name"
         output.note(f"nothing for {subscriber} yet; {why}")

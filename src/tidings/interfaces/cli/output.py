@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidings import durations
+from tidings.counts import plural
 from tidings.errors import PublicationError, TidingsError
 from tidings.model import Notification
 from tidings.reasons import because, bound
@@ -134,9 +135,3 @@ def notification_record(found: Notification) -> dict[str, Any]:
         "because": reasons,
         "bindings": found.bindings,
     }
-
-
-def plural(count: int, word: str) -> str:
-    """1 event, 2 events, 3 matches, 1,000,000 notifications."""
-    ending = "" if count == 1 else "es" if word.endswith("ch") else "s"
-    return f"{count:,} {word}{ending}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import inputs, output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
@@ -108,7 +109,7 @@ class Tally:
     def describe(self) -> str:
         again = f", {self.again:,} known already" if self.again else ""
         refused = f", {self.refused:,} refused" if self.refused else ""
-        return f"{output.plural(self.published, 'event')} published{again}{refused}"
+        return f"{plural(self.published, 'event')} published{again}{refused}"
 
 
 def _several(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_json: bool) -> None:

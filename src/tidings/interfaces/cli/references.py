@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidings.counts import plural
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings, prose
 
@@ -70,7 +71,7 @@ def _read(made: Declared) -> str:
     if made.rows is None:
         return "the stream reads it when it starts, and when it is declared again"
     adds = ", ".join(made.adds or ()) or "nothing"
-    return f"{output.plural(made.rows, 'row')}, adds {adds}"
+    return f"{plural(made.rows, 'row')}, adds {adds}"
 
 
 def _record(reference: Reference) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.status import Status
 
+from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import (
@@ -168,7 +169,7 @@ class Teller:
             output.line(progress(news))
 
     def _handed_over(self, news: stream.HandedOver) -> None:
-        words = f"{output.plural(news.notifications, 'held notification')} handed over"
+        words = f"{plural(news.notifications, 'held notification')} handed over"
         if self.as_json:
             output.json_line({"handed_over": news.notifications})
         elif self.status:
@@ -187,9 +188,9 @@ class Teller:
 
 def progress(now: stream.Progress) -> str:
     return (
-        f"position {now.position:,}, lag {now.lag:,}   {output.plural(now.total_events, 'publication')}, "
-        f"{output.plural(now.total_notifications, 'notification')}{_held(now)}   "
-        f"{output.plural(now.subscriptions, 'subscription')} in {output.plural(now.segments, 'segment')}"
+        f"position {now.position:,}, lag {now.lag:,}   {plural(now.total_events, 'publication')}, "
+        f"{plural(now.total_notifications, 'notification')}{_held(now)}   "
+        f"{plural(now.subscriptions, 'subscription')} in {plural(now.segments, 'segment')}"
     )
 
 
@@ -198,8 +199,8 @@ def _held(now: stream.Progress) -> str:
 
 
 def ended(done: stream.Progress) -> str:
-    dead = f", {output.plural(done.total_dead_letters, 'dead letter')}" if done.total_dead_letters else ""
+    dead = f", {plural(done.total_dead_letters, 'dead letter')}" if done.total_dead_letters else ""
     return (
-        f"{output.plural(done.total_events, 'publication')}, "
-        f"{output.plural(done.total_notifications, 'notification')}{_held(done)}{dead}"
+        f"{plural(done.total_events, 'publication')}, "
+        f"{plural(done.total_notifications, 'notification')}{_held(done)}{dead}"
     )

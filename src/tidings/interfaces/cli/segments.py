@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings.counts import plural
 from tidings.errors import SetupError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home
@@ -80,7 +81,7 @@ def opened(folder: Path) -> list[Index]:
 
 
 def _show(index: Index, described: Sequence[SegmentDescription], limit: int) -> None:
-    held = f"{output.plural(index.size, 'subscription')} in {output.plural(len(described), 'segment')}"
+    held = f"{plural(index.size, 'subscription')} in {plural(len(described), 'segment')}"
     output.line((str(index.folder), "bold cyan"), f"version {index.version}", held)
     if described:
         output.table(("segment", "subscriptions", "removed", "bytes", "clusters"), map(_segment, described))
@@ -97,8 +98,8 @@ def _clusters(by_size: Sequence[ClusterDescription], limit: int) -> None:
     output.table([name.replace("_", " ") for name in names], rows)
     left = by_size[limit:]
     if left:
-        clauses = output.plural(sum(cluster.clauses for cluster in left), "clause")
-        output.note(f"... and {output.plural(len(left), 'cluster')} of {clauses}; --limit N shows more")
+        clauses = plural(sum(cluster.clauses for cluster in left), "clause")
+        output.note(f"... and {plural(len(left), 'cluster')} of {clauses}; --limit N shows more")
 
 
 def _segment(one: SegmentDescription) -> tuple[str, ...]:

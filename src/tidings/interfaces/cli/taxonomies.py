@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings, prose
@@ -100,11 +102,11 @@ def remove(
 
 def _show(found: list[LoadedTaxonomy], as_json: bool) -> None:
     for one in found:
-        counts = {"classes": one.classes, "instances": one.instances, "properties": one.properties}
         if as_json:
-            output.json_line({"name": one.name, **counts})
+            output.json_line(asdict(one))
         else:
-            told = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+            counts = {"class": one.classes, "instance": one.instances, "property": one.properties}
+            told = ", ".join(plural(count, what) for what, count in counts.items())
             output.line((one.name, "bold cyan"), told)
 
 
