@@ -24,8 +24,11 @@ def test_a_taxonomy_is_loaded_listed_and_forgotten(tidings: Tidings) -> None:
     assert json.loads(tidings("taxonomy", "list", "--json").stdout) == {
         "name": "academia", "classes": 2, "instances": 1, "properties": 2,
     }  # fmt: skip
-    assert tidings("taxonomy", "remove", "academia").exit_code == 0
-    assert tidings("taxonomy", "remove", "academia").exit_code == 2
+    assert tidings("taxonomy", "remove", "academia").stdout == "academia  forgotten\n"
+    done = tidings("taxonomy", "remove", "academia")
+    assert (done.exit_code, done.stderr) == (3, "academia  there is no such taxonomy\n")
+    done = tidings("taxonomy", "remove", "academia", "--json")
+    assert (done.exit_code, json.loads(done.stdout)) == (3, {"name": "academia", "removed": False})
 
 
 def test_a_circle_is_refused_and_named(tidings: Tidings) -> None:

@@ -110,14 +110,7 @@ def remove(url: Url, home: Home = DEFAULT_HOME, store: Store = None, as_json: As
     """
     with open_tidings(home, store) as tidings:
         removed = tidings.store.feeds.remove(url)
-    if as_json:
-        output.json_line({"url": url, "removed": removed})
-    elif removed:
-        output.line((url, "bold cyan"), "removed")
-    else:
-        output.line((url, "bold red"), "there is no such feed", stderr=True)
-    if not removed:
-        raise typer.Exit(output.WITH_REJECTS)
+    output.removed({"url": url}, removed, "removed", "there is no such feed", as_json)
 
 
 def poll(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.status import Status
 from rich.table import Table
@@ -106,6 +107,19 @@ def subscribed(made: Subscribed, colour: str = "") -> None:
     how = f"{plural(made.predicates, 'predicate')}, reached through {made.reached_through}"
     how += f", told within {durations.show(made.within)}" if made.within else ""
     line((made.id, "bold cyan"), (made.subscriber, colour), (made.language, "dim"), how)
+
+
+def removed(named: dict[str, str], found: bool, done: str, missing: str, as_json: bool) -> None:
+    """What became of something to be removed; if there was none, the command ends with the code of that."""
+    [name] = named.values()
+    if as_json:
+        json_line({**named, "removed": found})
+    elif found:
+        line((name, "bold cyan"), done)
+    else:
+        line((name, "bold red"), missing, stderr=True)
+    if not found:
+        raise typer.Exit(WITH_REJECTS)
 
 
 def notification(found: Notification, as_json: bool) -> None:

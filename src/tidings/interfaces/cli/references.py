@@ -106,14 +106,7 @@ def remove(name: Name, home: Home = DEFAULT_HOME, store: Store = None, as_json: 
     """
     with open_tidings(home, store) as tidings:
         removed = tidings.remove_reference(name)
-    if as_json:
-        output.json_line({"name": name, "removed": removed})
-    elif removed:
-        output.line((name, "bold cyan"), "withdrawn")
-    else:
-        output.line((name, "bold red"), "there is no such reference table", stderr=True)
-    if not removed:
-        raise typer.Exit(output.WITH_REJECTS)
+    output.removed({"name": name}, removed, "withdrawn", "there is no such reference table", as_json)
 
 
 app.command(help=prose(add))(add)

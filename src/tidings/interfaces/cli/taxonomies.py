@@ -91,13 +91,8 @@ def remove(
       tidings taxonomy remove academia
     """
     with open_tidings(home, store) as tidings:
-        gone = tidings.remove_taxonomy(name)
-    if not gone:
-        raise InputError(f"no taxonomy '{name}'", hint="tidings taxonomy list")
-    if as_json:
-        output.json_line({"name": name})
-    else:
-        output.line((name, "bold cyan"), "forgotten")
+        removed = tidings.remove_taxonomy(name)
+    output.removed({"name": name}, removed, "forgotten", "there is no such taxonomy", as_json)
 
 
 def _show(found: list[LoadedTaxonomy], as_json: bool) -> None:
