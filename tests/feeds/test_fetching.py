@@ -6,6 +6,7 @@ import gzip
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import zlib
 from collections.abc import Iterator
@@ -215,16 +216,67 @@ def test_no_answer_at_all(public: Site) -> None:
         return Response()
 
     public.pages["/silent"] = silent
-    assert "no answer in time" in refusal(public.url("/silent"), Manners(read=0.05))
+    url = public.url("/silent")
+    assert refusal(url, Manners(read=0.05)) == f"no answer in time ({url}); accepted: 0.05 seconds"
     ended.set()
+
+
+def test_nobody_listens() -> None:
     with a_site(PUBLIC) as gone:
         url = gone.url()
-    assert "no answer that can be read" in refusal(url)
+    assert refusal(url) == (
+        f"nothing listens there: the connection was refused ({url}); does the server run, at this port?"
+    )
+
+
+@pytest.mark.parametrize("linger", [b"", struct.pack("ii", 1, 0)], ids=["ended", "reset"])
+def test_a_server_that_ends_the_connection(linger: bytes) -> None:
+    with socket.create_server((PUBLIC, 0)) as server, ThreadPoolExecutor(1) as pool:
+        url = f"http://{PUBLIC}:{server.getsockname()[1]}/"
+        ending = pool.submit(_hang_up, server, linger)
+        assert refusal(url) == f"the server ended the connection without an answer ({url})"
+        ending.result(60)
+
+
+def _hang_up(server: socket.socket, linger: bytes) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(100_000)
+        if linger:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
 
 
 def test_a_host_nobody_knows() -> None:
-    with Fetcher() as fetcher, pytest.raises(FetchProblem, match="the host is not known"):
+    with Fetcher() as fetcher, pytest.raises(FetchProblem, match="host") as caught:
         fetcher.fetch("http://nowhere.invalid/", {})
+    assert "Errno" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "x"), "there is no host of this name (http://a.example/)"),
+        (
+            socket.gaierror(socket.EAI_AGAIN, "x"),
+            "the host's name cannot be looked up now (http://a.example/)",
+        ),
+        (UnicodeError("x"), "there is no host of this name (http://a.example/)"),
+    ],
+)
+def test_names_without_an_address(error: Exception, said: str) -> None:
+    def resolve(host: str, port: int) -> list[str]:
+        raise error
+
+    with Fetcher(network=Network(resolve)) as fetcher, pytest.raises(FetchProblem) as caught:
+        fetcher.fetch("http://a.example/", {})
+    assert str(caught.value).startswith(said)
+
+
+def test_a_server_that_speaks_http_where_tls_is_expected(public: Site) -> None:
+    url = public.url("/feed").replace("http:", "https:")
+    said = refusal(url)
+    assert said.startswith(f"the server does not speak TLS as it should ({url}); received ")
+    assert said.endswith("does it answer at http:// instead?")
 
 
 def test_one_request_for_each_host_at_a_time(public: Site) -> None:
@@ -280,11 +332,13 @@ def test_the_certificate_is_that_of_the_name_though_the_connection_goes_to_an_ad
     with a_site(PUBLIC, serving) as site, Fetcher(network=network, tls=trusting) as fetcher:
         site.pages["/feed"] = Response(200, b"hello")
         assert fetcher.fetch(f"https://news.example:{site.port}/feed", {}).body == b"hello"
-        with pytest.raises(FetchProblem, match="certificate"):
+        with pytest.raises(
+            FetchProblem, match=r"certificate cannot be trusted .*; received Hostname mismatch"
+        ):
             fetcher.fetch(f"https://other.example:{site.port}/feed", {})
         assert len(site.requests) == 1
     with a_site(PUBLIC, serving) as site, Fetcher(network=network) as fetcher:
-        with pytest.raises(FetchProblem, match="certificate"):
+        with pytest.raises(FetchProblem, match=r"certificate cannot be trusted .*; received self-signed"):
             fetcher.fetch(f"https://news.example:{site.port}/feed", {})
         assert site.requests == [], "nobody whom we trust has signed it"
 

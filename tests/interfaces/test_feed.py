@@ -71,6 +71,17 @@ def test_a_feed_that_broke_is_shown_with_its_problem(tidings: Tidings, site: Sit
     assert "status 500 (1 failure in a row)" in tidings("feed", "list").stdout
 
 
+def test_nobody_listens_at_the_address(tidings: Tidings) -> None:
+    with a_site() as gone:
+        url = gone.url()
+    done = tidings("feed", "add", url)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"error: nothing listens there: the connection was refused ({url}); does the server run, at this port?\n"
+    )
+    assert tidings("feed", "list").stdout == ""
+
+
 def test_remove(tidings: Tidings, site: Site) -> None:
     tidings("feed", "add", site.url())
     assert tidings("feed", "remove", site.url()).stdout == f"{site.url()}  removed\n"

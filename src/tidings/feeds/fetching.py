@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 import httpx
 
 from tidings.feeds.network import FetchProblem, Network, host_of
+from tidings.feeds.no_answer import explained
 
 ACCEPT = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, "
@@ -128,7 +129,8 @@ class Fetcher:
         host, _ = host_of(url)
         reached = self.network.reach(url, inside_host)
         ending = _Ending(url, self.manners.total)
-        with self._turn(host), self._under_way(ending), _explained(url):
+        patience = explained(url, self.manners.connect, self.manners.read)
+        with self._turn(host), self._under_way(ending), patience:
             request = self._request(method, url, reached, headers, body)
             request.extensions["trace"] = ending.hold
             response = self._client.send(request, stream=True)
@@ -258,14 +260,3 @@ class _Ending:
         if self._ended.is_set():
             accepted = f"{self._seconds:g} seconds"
             raise FetchProblem("the answer takes too long", where=self._url, accepted=accepted) from problem
-
-
-@contextmanager
-def _explained(url: str) -> Iterator[None]:
-    """What goes wrong on the way, in one kind of error, with the address."""
-    try:
-        yield
-    except httpx.TimeoutException as error:
-        raise FetchProblem("no answer in time", where=url) from error
-    except (httpx.HTTPError, httpx.InvalidURL, zlib.error) as error:
-        raise FetchProblem("no answer that can be read", where=url, received=str(error)[:200]) from error

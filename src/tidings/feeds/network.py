@@ -79,7 +79,7 @@ class Network:
         try:
             found = self.resolve(host, port)
         except (OSError, UnicodeError) as error:  # names that are too long for any encoding of them
-            raise FetchProblem("the host is not known", where=url, received=str(error)) from error
+            raise _unknown_host(url, error) from error
         if host != inside_host and any(self.is_inside(each) for each in found):
             raise FetchProblem(
                 "an address in a private network, and nobody here has typed it",
@@ -88,6 +88,13 @@ class Network:
                 accepted="public addresses",
             )
         return found[0]
+
+
+def _unknown_host(url: str, error: Exception) -> FetchProblem:
+    if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
+        hint = "is this machine on the network?"
+        return FetchProblem("the host's name cannot be looked up now", where=url, hint=hint)
+    return FetchProblem("there is no host of this name", where=url, hint="is the address spelled right?")
 
 
 def host_of(url: str) -> tuple[str, int]:
