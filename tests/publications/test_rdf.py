@@ -460,7 +460,21 @@ def test_no_triple_term_gets_past_the_first_look(tokens: list[str]) -> None:
     try:
         decode(text.encode(), TTL)
     except DecodeProblem as problem:
-        assert problem.place is not None or "triple as a term" not in problem.what, text
+        assert problem.place is not None or "triple" not in problem.what, text
+
+
+@pytest.mark.parametrize(
+    "written", ["<urn:c> {| <urn:q> 1 |}", "<urn:c> ~ <urn:r>", "<urn:c>~", "<<( <urn:a> <urn:b> 1 )>>"]
+)
+@pytest.mark.parametrize("media_type", [TTL, TRIG])
+def test_what_makes_a_triple_a_term_is_underlined(written: str, media_type: str) -> None:
+    problem = refusal(f"<urn:a> <urn:b> {written} .".encode(), media_type)
+    assert "triple" in problem.what and "(RDF 1.2)" in problem.what and problem.place is not None
+
+
+def test_the_same_signs_elsewhere_are_harmless() -> None:
+    text = '@prefix e: <urn:e> . # ~ {| <<\n<http://e/~a> e:\\~b \'~ {| <<\', """<< ~""" .'
+    assert [edge.subject.text for edge in decode(text.encode(), TTL).edges] == ["http://e/~a"] * 2
 
 
 BEYOND = {

@@ -1,7 +1,8 @@
 """What is looked at before Turtle, N-Triples, TriG or N-Quads is parsed: characters, and how deep brackets stand.
 
 A triple term, `<<( ... )>>`, is new in RDF 1.2 and not accepted; some thousand of them inside each other overflow the
-parser's stack, so the parser does not get to see them.
+parser's stack, so the parser does not get to see them. Annotations, `{| ... |}`, and names of triples, `~`, make such
+terms, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tidings.publications.xml_bytes import place_in, problem_at
 # brackets in it; a backslash takes the next character with it (`ex:a\#b` is a name, no comment). A string that does not
 # end takes one character: the parser refuses it there, and sees nothing of the rest.
 _SKIPPED = re.compile(
-    rb"(?:[^][(){}<\"'#\\]++"
+    rb"(?:[^][(){}<~\"'#\\]++"
     rb'|"""(?:[^"\\]|\\.|""?(?!"))*+"""'
     rb"|'''(?:[^'\\]|\\.|''?(?!'))*+'''"
     rb'|"(?:[^"\\\r\n]|\\.)*+"'
@@ -27,6 +28,14 @@ _SKIPPED = re.compile(
     rb"|<(?!<)|[\"'\\])*+",
     re.DOTALL,
 )
+
+
+_RDF_12 = {
+    b"<<": "a triple as a term (RDF 1.2) is not accepted",
+    b"{|": "an annotation of a triple (RDF 1.2) is not accepted",
+    b"~": "a name for a triple (RDF 1.2) is not accepted",
+}
+"""What makes a term of a triple. IRIs, strings and comments may have these signs in them, and are passed over."""
 
 
 def prepared(body: bytes, limits: Limits) -> bytes:
@@ -63,7 +72,8 @@ def _skip(text: bytes, start: int) -> int:
 
 
 def _step(text: bytes, at: int) -> int:
-    if text.startswith(b"<<", at):
-        what, accepted = "a triple as a term (RDF 1.2) is not accepted", "IRIs, blank nodes and literals"
-        raise problem_at(what, text, at, at + 2, received="<<", accepted=accepted)
+    for sign, what in _RDF_12.items():
+        if text.startswith(sign, at):
+            accepted, end = "IRIs, blank nodes and literals", at + len(sign)
+            raise problem_at(what, text, at, end, received=sign.decode(), accepted=accepted)
     return 1 if text[at : at + 1] in b"[({" else -1
