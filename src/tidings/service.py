@@ -32,7 +32,8 @@ from tidings.matching.access import reached_through
 from tidings.model import Notification, Publication, Reject, Subscription
 from tidings.publications.event import publication_id
 from tidings.publications.media_types import JSON, MEDIA_TYPES, Decode
-from tidings.publications.rdf_parts import N_TRIPLES, n_triples
+from tidings.publications.rdf_media_types import SYNTAXES
+from tidings.publications.rdf_parts import N_TRIPLES, n_triples, parts_of, resolved
 from tidings.publications.reference_tables import read_file
 from tidings.publications.references import Reference, declare
 from tidings.publications.taxonomy_files import taxonomy_in
@@ -142,17 +143,29 @@ class Tidings:
         """The subscriptions of now, oldest first."""
         return self.store.subscriptions.list(subscriber)
 
-    def publish(self, body: bytes | str, id: str | None = None, media_type: str = JSON) -> Appended:
+    def publish(
+        self, body: bytes | str, id: str | None = None, media_type: str = JSON, base: str | None = None
+    ) -> Appended:
         """Put a publication into the journal, or refuse it with the reason; it is durable on return.
 
-        The same id with the same body again is the same publication.
+        The same id with the same body again is the same publication. `base` is what relative IRIs of a graph are
+        relative to; with one, it is kept as N-Triples.
         """
         data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+        if base is not None:
+            data, media_type = _resolved(data, media_type, base), N_TRIPLES
         _choose("a media type", media_type, MEDIA_TYPES)(data, self._checked_against())
         [outcome] = self.store.journal.offer([Publication(_given(id), media_type, data)])
         if isinstance(outcome, InputError):
             raise outcome
         return outcome
+
+    def publish_parts(
+        self, body: bytes, media_type: str, id: str | None = None, base: str | None = None
+    ) -> Iterator[Appended]:
+        """Publish each of the graphs of a TriG file, or of the items of a feed, by itself; their ids are numbered."""
+        for number, part in enumerate(parts_of(body, media_type, base), start=1):
+            yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES)
 
     def publish_many(
         self, bodies: Iterable[bytes], id_field: str | None = None, media_type: str = JSON
@@ -326,6 +339,13 @@ def _given(id: str | None) -> str:
     if id == "":
         raise InputError("an id cannot be empty", hint="leave it out, and one is made")
     return id or ""
+
+
+def _resolved(body: bytes, media_type: str, base: str) -> bytes:
+    if media_type not in SYNTAXES:
+        accepted = ", ".join(SYNTAXES)
+        raise InputError("only graphs have a base", received=media_type, accepted=accepted)
+    return resolved(body, media_type, base)
 
 
 def _choose(what: str, name: str, known: Mapping[str, T], hint: str | None = None) -> T:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.calling import Tidings
+from tidings.service import Tidings as Service
 
 TAXONOMY = """@prefix ex: <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 ex:Lab rdfs:subClassOf ex:Academia . ex:topss a ex:Lab . ex:author rdfs:subPropertyOf ex:creator ."""
@@ -75,3 +78,62 @@ def test_publish_takes_graphs_and_takes_several_apart(tidings: Tidings) -> None:
     )
     assert len(tidings("publish", feed).stdout.splitlines()) == 2
     assert tidings("publish", write("bad.ttl", "<urn:a> <urn:b> .")).exit_code == 2
+
+
+PAGES = {
+    "page.ttl": "<#me> <urn:p> <other> .",
+    "page.jsonld": '{"@id": "#me", "urn:p": {"@id": "other"}}',
+    "page.rdf": '<r:RDF xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:u="urn:">'
+    '<r:Description r:about="#me"><u:p r:resource="other"/></r:Description></r:RDF>',
+    "page.trig": "<g> { <#me> <urn:p> <other> }",
+}
+
+
+def published(tidings: Tidings) -> list[bytes]:
+    with Service(".tidings") as service:
+        return [each.body for each in service.store.journal.read(0)]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_relative_iris_are_relative_to_the_base_that_is_given(tidings: Tidings, name: str) -> None:
+    """What is in the journal has no relative IRIs: the stream knows of no base."""
+    refused = tidings("publish", write(name, PAGES[name]))
+    assert refused.exit_code == 2 and "--base" in refused.stderr
+    assert tidings("publish", name, "--base", "http://example.org/page", "--id", "p").exit_code == 0
+    assert published(tidings) == [
+        b"<http://example.org/page#me> <urn:p> <http://example.org/other> .\n",
+    ]
+    again = tidings("publish", name, "--base", "http://example.org/page", "--id", "p")
+    assert again.exit_code == 0 and "published before" in again.stdout
+    assert tidings("publish", name, "--base", "http://example.org/x/", "--id", "p").exit_code == 2, "others"
+
+
+def test_the_links_of_a_feed_are_relative_to_its_base(tidings: Tidings) -> None:
+    feed = '<rss version="2.0"><channel><title>News</title><item><link>/1</link></item></channel></rss>'
+    tidings("publish", write("news.rss", feed), "--base", "http://example.org/feed")
+    assert published(tidings)[0].startswith(b"<http://example.org/1> ")
+
+
+@pytest.mark.parametrize("name", [*PAGES, "news.rss"])
+@pytest.mark.parametrize("base", ["", "page", "//example.org", "http://[", "http://a b/"])
+def test_what_is_no_base(tidings: Tidings, name: str, base: str) -> None:
+    feed = '<rss version="2.0"><channel><title>News</title><item><link>/1</link></item></channel></rss>'
+    done = tidings("publish", write(name, PAGES.get(name, feed)), "--base", base)
+    assert done.exit_code == 2
+    assert "not a base" in done.stderr and f"received '{base}'" in done.stderr
+
+
+@pytest.mark.parametrize("what", ['{"price": 1}', "<lot/>", "-", "lots.jsonl"])
+def test_a_base_is_for_graphs(tidings: Tidings, what: str) -> None:
+    done = tidings("publish", what, "--base", "http://example.org/", given="{}")
+    assert done.exit_code == 2 and "graphs" in done.stderr
+    assert published(tidings) == []
+
+
+def test_several_graphs_in_json_ld_are_taken_apart(tidings: Tidings) -> None:
+    one = '{"@id": "urn:%s", "@graph": [{"@id": "urn:x", "urn:p": "%s"}]}'
+    write("one.jsonld", one % ("a", "a"))
+    assert tidings("publish", "one.jsonld", "--id", "one").stdout.split()[0] == "one"
+    write("two.jsonld", f"[{one % ('a', 'a')}, {one % ('b', 'b')}]")
+    named = tidings("publish", "two.jsonld", "--id", "two").stdout.splitlines()
+    assert [line.split()[0] for line in named] == ["two-1", "two-2"]

@@ -80,8 +80,21 @@ def _quads(text: bytes, syntax: Syntax, base: str | None, limits: Limits) -> Ite
         yield from ox.parse(text, format=_SYNTAXES[syntax][0], base_iri=_base(syntax, base))
     except SyntaxError as error:
         raise syntax_problem(error, text, syntax, limits) from None
-    except ValueError as error:  # the base
-        raise DecodeProblem(f"not a base: {error}", received=safe(base or "")) from None
+    except ValueError as error:
+        raise _no_base(error, base) from None
+
+
+def check_base(base: str) -> None:
+    """Refuse what nothing can be relative to."""
+    try:
+        ox.parse(b"", format=ox.RdfFormat.TURTLE, base_iri=base)
+    except ValueError as error:
+        raise _no_base(error, base) from None
+
+
+def _no_base(error: ValueError, base: str | None) -> DecodeProblem:
+    accepted = "an absolute IRI such as http://example.org/page"
+    return DecodeProblem(f"not a base: {error}", received=f"'{safe(base or '')}'", accepted=accepted)
 
 
 def _base(syntax: Syntax, base: str | None) -> str | None:

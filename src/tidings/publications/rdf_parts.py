@@ -12,20 +12,34 @@ from collections.abc import Iterator
 
 from tidings.graphs import STRING, Graph, Term, TermKind
 from tidings.publications.feeds import items_of
-from tidings.publications.rdf import decode_graphs
-from tidings.publications.rdf_media_types import FEEDS, plain
+from tidings.publications.rdf import check_base, decode, decode_graphs
+from tidings.publications.rdf_media_types import FEEDS, JSON_LD, plain
 
 N_TRIPLES = "application/n-triples"
 SEVERAL = frozenset({"application/trig", "application/n-quads", *FEEDS})
-"""The media types of publications that may hold several graphs."""
+"""The media types of publications that are made to hold several graphs."""
 
 _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
 _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 
 
+def holds_several(body: bytes, media_type: str, base: str | None = None) -> bool:
+    """Whether it is taken apart: always for what is made to hold several, for JSON-LD if it does."""
+    if plain(media_type) == JSON_LD:
+        return len(decode_graphs(body, media_type, base)) > 1
+    return plain(media_type) in SEVERAL
+
+
+def resolved(body: bytes, media_type: str, base: str) -> bytes:
+    """One graph as N-Triples, its relative IRIs taken from a base: whoever reads it later has none."""
+    return n_triples(decode(body, media_type, base))
+
+
 def parts_of(body: bytes, media_type: str, base: str | None = None) -> Iterator[bytes]:
     """The graphs in the bytes, each as N-Triples."""
+    if base is not None:
+        check_base(base)
     if plain(media_type) in FEEDS:
         for item in items_of(body, media_type, base)[1]:
             yield n_triples(item.graph)

@@ -15,7 +15,7 @@ NO_BASE = "tidings-no-base://relative/"
 """What relative IRIs are resolved against where the parser would not say that there is no base."""
 
 RELATIVE = "a relative IRI, and nothing to resolve it against"
-ACCEPTED = "absolute IRIs; a base in the publication (@base, xml:base) or from whoever publishes it"
+ACCEPTED = "absolute IRIs; a base in the publication (@base, xml:base) or with it (--base)"
 
 _WHERE = re.compile(r"^Parser error (?:at|between) .*?: (?=\S)", re.DOTALL)
 

@@ -36,6 +36,12 @@ def publish(
     id_field: Annotated[
         str | None, typer.Option(metavar="NAME", help="Line by line: the field that holds each event's id.")
     ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IRI", help="What relative IRIs of a graph or a feed are relative to.", show_default=False
+        ),
+    ] = None,
     home: Home = DEFAULT_HOME,
     store: Store = None,
     as_json: AsJson = False,
@@ -50,36 +56,32 @@ def publish(
       tidings publish '{"title": "cuckoo clock", "price": 180}'
       tidings publish sold.json --id lot-4711
       tidings publish quote.xml
-      tidings publish page.ttl
+      tidings publish page.ttl --base http://example.org/page
       tidings publish events.jsonl --id-field lot
       tail -f auctions.log | tidings publish -
     """
     with open_tidings(home, store) as tidings:
-        if inputs.is_several(what):
-            _several(tidings, what, id, id_field, as_json)
+        if not inputs.is_several(what):
+            if id_field is not None:
+                hint = "give this one's id with --id"
+                raise InputError("--id-field is for events given line by line", hint=hint)
+            _one(tidings, what, id, base, as_json)
+        elif base is not None:
+            raise InputError("--base is for graphs and feeds")
         else:
-            _one(tidings, what, id, id_field, as_json)
+            _several(tidings, what, id, id_field, as_json)
 
 
-def _one(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_json: bool) -> None:
-    from tidings.publications.rdf_parts import SEVERAL
-
-    if id_field is not None:
-        raise InputError("--id-field is for events given line by line", hint="give this one's id with --id")
+def _one(tidings: Tidings, what: str, id: str | None, base: str | None, as_json: bool) -> None:
+    """One publication; or the graphs of a file, or the items of a feed, each a publication of its own."""
+    from tidings.publications.rdf_parts import holds_several
 
     body, media_type = inputs.one(what)
-    if media_type in SEVERAL:
-        _parts(tidings, body, media_type, id, as_json)
+    if holds_several(body, media_type, base):
+        for placed in tidings.publish_parts(body, media_type, id, base):
+            _tell_one(placed, as_json)
     else:
-        _tell_one(tidings.publish(body, id, media_type), as_json)
-
-
-def _parts(tidings: Tidings, body: bytes, media_type: str, id: str | None, as_json: bool) -> None:
-    """The graphs of a file, or the items of a feed, each a publication of its own; their ids are numbered."""
-    from tidings.publications.rdf_parts import N_TRIPLES, parts_of
-
-    for number, part in enumerate(parts_of(body, media_type), start=1):
-        _tell_one(tidings.publish(part, f"{id}-{number}" if id else None, N_TRIPLES), as_json)
+        _tell_one(tidings.publish(body, id, media_type, base), as_json)
 
 
 def _tell_one(placed: Appended, as_json: bool) -> None:
