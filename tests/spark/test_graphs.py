@@ -109,14 +109,16 @@ def test_a_bad_graph_is_a_dead_letter_and_spoils_nothing(tmp_path: Path) -> None
     assert sorted(row["publication"] for row in dead) == ["p1", "p2", "p3"]
 
 
-def test_files_of_a_batch_job(tmp_path: Path) -> None:
+def batch(
+    tmp_path: Path, files: dict[str, str], *more: Subscription
+) -> tuple[list[tuple[str, str]], list[Any], int]:
+    """What tasks of a batch job write down for files: pairs, rejects, and how many publications there were."""
     index = Index.create(tmp_path / "segments")
-    index.add(compile_many(WISHES))
+    index.add(compile_many([*WISHES, *more]))
     pages = tmp_path / "pages"
     pages.mkdir()
-    (pages / "one.ttl").write_text(PAGE.format("one", 2005, "topss"))
-    (pages / "two.nt").write_text('<urn:a> <http://purl.org/dc/elements/1.1/date> "2005" .\n')
-    (pages / "lots.jsonl").write_text('{"id": "lot", "price": 60}\n')
+    for name, text in files.items():
+        (pages / name).write_text(text)
     taxonomy = write_taxonomy(tmp_path / "taxonomies", taxonomy_in(TAXONOMY, TURTLE))
     place, out = Location.of(pages), Location.of(tmp_path)
     job = batch_task.Job(
@@ -129,4 +131,72 @@ def test_files_of_a_batch_job(tmp_path: Path) -> None:
         if report.matches_file
         for row in pq.read_table(tmp_path / report.matches_file).to_pylist()
     ]
-    assert sorted(rows) == [("lot", "event"), ("one.ttl", "class"), ("one.ttl", "recent")]
+    rejects = [
+        json.loads(line)
+        for report in reports
+        if report.rejects_file
+        for line in (tmp_path / report.rejects_file).read_text().splitlines()
+    ]
+    return sorted(rows), rejects, sum(report.events for report in reports)
+
+
+def test_files_of_a_batch_job(tmp_path: Path) -> None:
+    files = {
+        "one.ttl": PAGE.format("one", 2005, "topss"),
+        "two.nt": '<urn:a> <http://purl.org/dc/elements/1.1/date> "2005" .\n',
+        "lots.jsonl": '{"id": "lot", "price": 60}\n',
+    }
+    rows, rejects, events = batch(tmp_path, files)
+    assert rows == [("lot", "event"), ("one.ttl", "class"), ("one.ttl", "recent")]
+    assert (rejects, events) == ([], 3)
+
+
+def rss(*years: int) -> str:
+    items = (
+        f"<item><link>http://e.org/{y}</link><pubDate>1 May {y} 12:00 GMT</pubDate></item>" for y in years
+    )
+    return f'<rss version="2.0"><channel><title>News</title>{"".join(items)}</channel></rss>'
+
+
+JSON_LD = '{"@id": "urn:%s", "@graph": [{"@id": "urn:x", "http://purl.org/dc/elements/1.1/date": %d}]}'
+
+
+def test_files_that_hold_several_are_taken_apart(tmp_path: Path) -> None:
+    """Those whose second graph or item matches, those of which none does, and those with nothing in them."""
+    files = {
+        "days.trig": f"<urn:a> {{ {PAGE.format('a', 2001, 'x')} }} <urn:b> {{ {PAGE.format('b', 2005, 'topss')} }}",
+        "days.nq": f"<urn:a> <{DC}date> 2001 <urn:g> .\n".replace("2001", '"x"'),
+        "news.rss": rss(2001, 2005, 2006),
+        "empty.rss": rss(),
+        "one.jsonld": JSON_LD % ("a", 2005),
+        "two.jsonld": f"[{JSON_LD % ('a', 2001)}, {JSON_LD % ('b', 2005)}]",
+        "page.ttl": PAGE.format("one", 2005, "x"),
+    }
+    dated = Subscription("dated", "cy", "gql", "SELECT ?i WHERE (?i, dc:date, ?d) AND ?d >= 2004-01-01")
+    rows, rejects, events = batch(tmp_path, files, dated)
+    assert rows == [
+        ("days.trig:2", "class"), ("days.trig:2", "recent"),
+        ("news.rss:2", "dated"), ("news.rss:3", "dated"),
+        ("one.jsonld", "recent"), ("page.ttl", "recent"), ("two.jsonld:2", "recent"),
+    ]  # fmt: skip
+    assert (rejects, events) == ([], 2 + 1 + 3 + 0 + 1 + 2 + 1)
+
+
+def test_a_file_that_cannot_be_taken_apart_is_refused_and_spoils_nothing(tmp_path: Path) -> None:
+    files = {
+        "bad.trig": "<urn:a> { <urn:a> <urn:b> }",
+        "page.rss": "<!DOCTYPE html><html/>",
+        "plain.jsonld": '{"price": 5}',
+        "good.trig": f"<urn:a> {{ {PAGE.format('a', 2005, 'x')} }}",
+        "large.rss": rss(*range(1000, 1005)).replace("1004", "x" * 1_000_001),
+    }
+    rows, rejects, events = batch(tmp_path, files)
+    assert rows == [("good.trig:1", "recent")]
+    assert sorted((one["id"], one["file"]) for one in rejects) == sorted(
+        (n, n) for n in files if n != "good.trig"
+    )
+    assert {one["facts"]["error"] for one in rejects} == {"DecodeProblem"}
+    reasons = {one["id"]: one["reason"] for one in rejects}
+    assert reasons["bad.trig"].startswith("not TriG") and "HTML page" in reasons["page.rss"]
+    assert "term" in reasons["large.rss"]
+    assert events == 5

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidings.errors import DecodeProblem
 from tidings.matching.index import Index
 from tidings.matching.parquet import Dictionary
 from tidings.publications.enrichment import Enrichment, Snapshot
@@ -27,6 +28,7 @@ from tidings.spark.chunks import Chunk, ChunkList
 from tidings.spark.decoding import Decoder
 from tidings.spark.locations import Location
 from tidings.spark.output import Output, Report
+from tidings.spark.parts import Refused, taken_apart
 from tidings.spark.workers import settle
 
 REPORT = "report-"
@@ -103,9 +105,9 @@ def match_chunk(job: Job, number: int, chunk: Chunk) -> Report:
         for block in read(source.files, chunk):
             clock.spent_on("scan")
             if isinstance(block, Unreadable):
-                output.refuse_file(block)
+                output.refuse_file(block.file, DecodeProblem(block.reason))
             else:
-                _match_block(opened, block, output, clock)
+                _match_parts(opened, block, output, clock)
     clock.spent_on("write")
     with results.files.open_output_stream(f"{results.path}/{REPORT}{number}-{output.key}.json") as file:
         file.write(json.dumps(asdict(report)).encode())
@@ -127,6 +129,16 @@ def _opened(
     graphs = GraphReader(index.graph_paths, read_taxonomy(taxonomy))
     decoder = Decoder(index.paths, checked, id_field, Enrichment(references), graphs)
     return Opened(index, decoder, Dictionary(index.ids))
+
+
+def _match_parts(opened: Opened, block: Block, output: Output, clock: Clock) -> None:
+    for part in taken_apart(block):
+        clock.spent_on("decode")
+        if isinstance(part, Refused):
+            output.report.events += 1
+            output.refuse_file(part.file, part.problem)
+        else:
+            _match_block(opened, part, output, clock)
 
 
 def _match_block(opened: Opened, block: Block, output: Output, clock: Clock) -> None:

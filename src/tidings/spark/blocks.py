@@ -46,6 +46,11 @@ class Block:
         """How many lines of the file these are, empty ones too."""
         return line_ends(self.buffer) + (len(self.buffer) > 0 and self.buffer[-1] != LINE_END)
 
+    def body(self, i: int) -> bytes:
+        """The bytes of a document."""
+        found: bytes = self.buffer[self.starts[i] : self.ends[i]].tobytes()
+        return found
+
     def place(self, i: int) -> dict[str, object]:
         """Where a document stands, for people."""
         if self.lines is None:
@@ -144,10 +149,10 @@ def _of_one_type(
         names.append(piece.name)
         size += len(bodies[-1])
         if size >= BLOCK_BYTES:
-            yield _together(bodies, names, media_type)
+            yield together(bodies, names, media_type)
             bodies, names, size = [], [], 0
     if bodies:
-        yield _together(bodies, names, media_type)
+        yield together(bodies, names, media_type)
 
 
 def _document(files: fs.FileSystem, piece: Piece) -> bytes | Unreadable:
@@ -160,7 +165,8 @@ def _document(files: fs.FileSystem, piece: Piece) -> bytes | Unreadable:
         return Unreadable(piece.name, why_unreadable(files, piece.path, problem))
 
 
-def _together(bodies: list[bytes], names: list[str], media_type: str) -> Block:
+def together(bodies: list[bytes], names: list[str], media_type: str) -> Block:
+    """Publications of one media type as a block."""
     ends = np.cumsum([len(body) for body in bodies]).astype(np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
     return Block(np.frombuffer(b"".join(bodies), np.uint8), starts, ends, tuple(names), media_type=media_type)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tidings.errors import DecodeProblem, PublicationError
+from tidings.errors import PublicationError
 from tidings.matching.parquet import Dictionary, GrowingColumn, KnownColumn, ParquetFile
-from tidings.spark.blocks import Block, Unreadable
+from tidings.spark.blocks import Block
 from tidings.spark.locations import Location
 
 MATCHES = ("publication", "subscription")
@@ -80,9 +80,9 @@ class Output:
         for i, problem in rejects:
             self._reject(ids[i].as_py(), block.place(i), problem)
 
-    def refuse_file(self, which: Unreadable) -> None:
-        """Add a file that could not be read, or not to its end."""
-        self._reject(which.file, {"file": which.file}, DecodeProblem(which.reason))
+    def refuse_file(self, file: str, problem: PublicationError) -> None:
+        """Add a file that could not be read, not to its end, or not be taken apart."""
+        self._reject(file, {"file": file}, problem)
 
     def _reject(self, id: str, place: dict[str, object], problem: PublicationError) -> None:
         line = {"what": "publication", "id": id, **place, "reason": problem.headline()}
