@@ -8,7 +8,8 @@ from pathlib import Path
 from threading import Thread
 
 from tests.feeds.told import Told
-from tidings.feeds.hub import Hub, Rules
+from tidings.feeds.hub import Hub
+from tidings.feeds.hub_rules import Rules
 from tidings.interfaces.http.app import app_for
 from tidings.interfaces.http.serving import listen, server_for
 from tidings.service import Tidings

@@ -19,9 +19,12 @@ from tests.feeds.serving import served
 from tests.feeds.site import Request, Response, Site, a_site
 from tests.feeds.told import PUBLIC, Told
 from tidings.errors import InputError
-from tidings.feeds.hub import Caller, Hub, HubBusy, Rules
+from tidings.feeds.hub import Hub
 from tidings.feeds.hub_loop import AT_ONCE, HubLoop
+from tidings.feeds.hub_rules import Caller, HubBusy, Rules
 from tidings.feeds.network import Network
+from tidings.feeds.personal import PersonalFeeds
+from tidings.feeds.tokens import Addresses
 from tidings.publications.feeds import items_of
 
 RULES = Rules(inside=True)
@@ -270,17 +273,149 @@ def test_a_revoked_address_ends_what_was_subscribed_with_it(told: Told, loop: Hu
     loop.hub.ask(form(told, site, "/other"))
     told.feeds.addresses.renew("cy", "s-1")
     told.tell_events(1, 1)
-    loop.step()
+    while loop.step():
+        pass
     assert pushes(site) == [] and loop.hub.store.subscriptions() == []
-    assert len(site.requests) == 1
+    assert sorted(denials(site)) == ["/call", "/other"] and len(site.requests) == 3
 
 
 def test_a_withdrawn_subscription_is_told_of_no_more(told: Told, loop: HubLoop, site: Site) -> None:
     subscribe(told, loop, site)
     told.tell_events(1, 1)
     told.store.subscriptions.remove(["s-1"])
-    loop.step()
+    while loop.step():
+        pass
     assert pushes(site) == [] and loop.hub.store.subscriptions() == []
+    assert denials(site) == ["/call"]
+
+
+def denials(site: Site) -> list[str]:
+    """Who was told that it is not told any more."""
+    return [urlsplit(one.path).path for one in site.requests if query(one).get("hub.mode") == "denied"]
+
+
+def test_a_callback_is_told_that_its_feed_has_ended_though_there_is_nothing_new(
+    told: Told, loop: HubLoop, site: Site
+) -> None:
+    subscribe(told, loop, site, "/call?mine=1")
+    topic = f"{PUBLIC}/feeds/{told.token}.atom"
+    told.feeds.addresses.renew("cy", "s-1")
+    while loop.step():
+        pass
+    said = query(site.requests[-1])
+    assert (site.requests[-1].method, said["mine"], said["hub.mode"]) == ("GET", "1", "denied")
+    assert (said["hub.topic"], said["hub.reason"]) == (topic, "the feed is not there any more")
+    assert "hub.challenge" not in said
+    loop.step()
+    assert len(site.requests) == 2, "once"
+
+
+@pytest.mark.parametrize("answer", [Response(200), Response(404), Response(410)])
+def test_what_a_callback_says_to_a_denial_does_not_matter(
+    told: Told, loop: HubLoop, site: Site, answer: Response
+) -> None:
+    subscribe(told, loop, site)
+    site.pages["/call"] = answer
+    told.feeds.addresses.renew("cy", "s-1")
+    while loop.step():
+        told.clock.go(1_000)
+    assert denials(site) == ["/call"]
+
+
+def test_a_denial_that_nobody_hears_is_said_again_and_given_up(told: Told, loop: HubLoop, site: Site) -> None:
+    subscribe(told, loop, site)
+    site.pages["/call"] = Response(503)
+    told.feeds.addresses.renew("cy", "s-1")
+    while loop.step():
+        told.clock.go(1_000)
+    assert denials(site) == ["/call"] * (len(RULES.questions) + 1)
+
+
+def test_without_the_key_of_addresses_nobody_is_denied(told: Told, loop: HubLoop, site: Site) -> None:
+    """Nobody knows what the topic was called."""
+    subscribe(told, loop, site)
+    told.store.subscriptions.remove(["s-1"])
+    other = PersonalFeeds(told.store, Addresses(told.store, bytes(32)), told.feeds.places)
+    lost = HubLoop(Hub(other, RULES))
+    while lost.step():
+        pass
+    lost.close()
+    assert (
+        denials(site) == [] and told.store.hub.subscriptions() == [] and told.store.hub.take_intents(9) == []
+    )
+
+
+def test_one_that_is_too_many_by_the_time_it_is_verified_is_denied(told: Told, site: Site) -> None:
+    loop = HubLoop(Hub(told.feeds, Rules(inside=True, per_feed=1)))
+    site.pages |= {"/0": echo, "/1": echo}
+    loop.hub.ask(form(told, site, "/0"))
+    loop.hub.ask(form(told, site, "/1"))
+    for intent in loop.hub.store.take_intents(9):
+        loop.hub.verify(intent)
+    while loop.step():
+        pass
+    assert [one.callback for one in loop.hub.store.subscriptions()] == [site.url("/0")]
+    assert (
+        denials(site) == ["/1"] and query(site.requests[-1])["hub.reason"] == "the feed has as many as it may"
+    )
+    loop.hub.ask(form(told, site, "/0"))
+    loop.step()
+    assert query(site.requests[-1])["hub.mode"] == "subscribe", "one that renews is no more"
+    loop.close()
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("3600", 3_600),
+        ("1", RULES.retries[0]),
+        ("999999", RULES.patience),
+        ("Fri, 01 May 2026 13:00:00 GMT", 3_600),
+        ("soon", RULES.retries[0]),
+    ],
+)
+def test_a_callback_that_is_busy_says_when_to_come_again(
+    told: Told, loop: HubLoop, site: Site, status: int, said: str, seconds: int
+) -> None:
+    subscribe(told, loop, site, lease_seconds="2592000")
+    site.pages["/call"] = Response(status, headers={"Retry-After": said})
+    told.tell_events(1, 1)
+    loop.step()
+    told.clock.go(seconds * 0.99)
+    loop.step()
+    assert len(pushes(site)) == 1
+    site.pages["/call"] = Response(204)
+    told.clock.go(seconds * 0.11)
+    loop.step()
+    assert len(pushes(site)) == 2 and loop.hub.store.deliveries(address(told)) == []
+
+
+def test_retry_after_means_nothing_with_another_status(told: Told, loop: HubLoop, site: Site) -> None:
+    subscribe(told, loop, site)
+    site.pages["/call"] = Response(500, headers={"Retry-After": "3600"})
+    told.tell_events(1, 1)
+    loop.step()
+    told.clock.go(RULES.retries[0] * 1.1)
+    loop.step()
+    assert len(pushes(site)) == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_callback_keeps_its_place_among_those_that_wait_no_longer_than_others(
+    told: Told, loop: HubLoop, site: Site, status: int
+) -> None:
+    """Otherwise a stranger could fill all places for a day."""
+    site.pages["/call"] = Response(status, headers={"Retry-After": "86400"})
+    loop.hub.ask(form(told, site))
+    loop.step()
+    told.clock.go(RULES.questions[0])
+    loop.step()
+    assert len(site.requests) == 1
+    site.pages["/call"] = echo
+    told.clock.go(RULES.questions[-1])
+    loop.step()
+    assert len(site.requests) == 2 and len(loop.hub.store.subscriptions()) == 1
 
 
 def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubLoop, site: Site) -> None:

@@ -20,7 +20,7 @@ from tests.feeds.told import Told
 from tests.interfaces.serving import served
 from tidings.feeds import websub
 from tidings.feeds.fetching import Answer
-from tidings.feeds.hub import Rules
+from tidings.feeds.hub_rules import Rules
 from tidings.feeds.polling import Poller
 from tidings.interfaces.http.pings import router_for
 from tidings.publications.feeds import items_of

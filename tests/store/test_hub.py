@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tidings.model import Subscription
 from tidings.store import Delivery, Found, Intent, Store, open_store
 from tidings.store.hub import DEAD_KEPT, TAKEN
 
@@ -148,3 +149,33 @@ def test_revoking_while_a_callback_is_asked(store: Store) -> None:
     [late] = store.hub.take_intents(10)
     store.hub.confirm(late, 0)
     assert store.hub.subscriptions() == []
+    [denied] = store.hub.take_intents(10)
+    assert (denied.mode, denied.callback) == ("denied", late.callback), "it had agreed"
+
+
+def test_those_whose_feed_has_ended(store: Store, clock: Clock) -> None:
+    """Whoever asks anew before the hub has denied what was before is asked, and not denied."""
+    store.subscriptions.add(Subscription("s-1", "ana", "predicates", "a = 1"))
+    subscribe(store)
+    subscribe(store, "http://y.example/")
+    assert store.hub.ended(10) == []
+    store.subscriptions.remove(["s-1"])
+    ended = store.hub.ended(10)
+    assert {one.callback for one in ended} == {"http://x.example/", "http://y.example/"}
+    assert len(store.hub.ended(1)) == 1
+    store.subscriptions.add(Subscription("s-1", "bo", "predicates", "a = 1"))
+    assert store.hub.ended(10) == ended, "the id is somebody else's now"
+    store.hub.ask(intent(challenge="new"), 10)
+    for one in ended:
+        store.hub.deny(one)
+    assert store.hub.subscriptions() == [] and store.hub.ended(10) == []
+    taken = {one.callback: one.mode for one in store.hub.take_intents(10)}
+    assert taken == {"http://x.example/": "subscribe", "http://y.example/": "denied"}
+
+
+def test_an_intent_that_was_replaced_is_not_denied(store: Store) -> None:
+    store.hub.ask(intent(), 10)
+    [old] = store.hub.take_intents(10)
+    store.hub.ask(intent(challenge="new"), 10)
+    store.hub.deny(old)
+    assert [one.challenge for one in store.hub.take_intents(10)] == ["new"]

@@ -3,9 +3,10 @@
     ask        a reader says where to call back; what cannot be is refused
     verify     the callback is asked whether it wants that: whoever did not ask does not answer the challenge
     deliver    new entries are posted to it, signed with its secret, until its lease ends
+    deny       it is told if it is not told of the feed, or not any more (section 5.2 of the standard)
 
 A delivery that fails is tried again, later and later, and given up in the end: its entries are still in the feed. A
-callback that answers 410 is forgotten.
+callback that answers 410 is forgotten; one that is busy says when to come again.
 """
 
 from __future__ import annotations
@@ -13,54 +14,25 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from random import Random
 from urllib.parse import urlencode, urlsplit
 
 import httpx
 
 from tidings.errors import InputError
-from tidings.feeds.fetching import Answer, Fetcher, Manners
-from tidings.feeds.network import FetchProblem, Network, host_of
+from tidings.feeds.fetching import Answer
+from tidings.feeds.hub_rules import Caller, HubBusy, Rules
+from tidings.feeds.network import FetchProblem, host_of
 from tidings.feeds.personal import Gone, Opened, PersonalFeeds
 from tidings.feeds.rendering import FORMATS
+from tidings.feeds.schedule import retry_after
 from tidings.store import Delivery, HubSubscription, Intent
+from tidings.store.hub import DENIED, SUBSCRIBE, UNSUBSCRIBE
 
-MODES = ("subscribe", "unsubscribe")
+MODES = (SUBSCRIBE, UNSUBSCRIBE)
+TOO_MANY, UNAVAILABLE = 429, 503
 LONGEST_CALLBACK, LONGEST_SECRET = 1_000, 199
 """Databases look callbacks up; the standard says that a secret has less than 200 bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What the hub does for whom. Times are in seconds.
-
-    `retries` are the waits after each failed delivery; after the last it is given up. `inside` allows callbacks on this
-    machine and in private networks.
-    """
-
-    lease: int = 864_000
-    shortest: int = 60
-    longest: int = 2_592_000
-    waiting: int = 1_000
-    per_feed: int = 100
-    retries: tuple[int, ...] = (10, 60, 300, 1_800, 7_200, 21_600)
-    questions: tuple[int, ...] = (30, 300)
-    inside: bool = False
-
-
-class HubBusy(InputError):
-    """More ask than are served now."""
-
-
-class Caller(Fetcher):
-    """Calls callbacks: redirects are failures, answers are short."""
-
-    def __init__(self, network: Network | None = None) -> None:
-        super().__init__(Manners(connect=5.0, read=10.0, total=20.0, size=100_000, redirects=0), network)
-
-    def push(self, url: str, headers: Mapping[str, str], body: bytes, inside_host: str | None) -> Answer:
-        return self._ask("POST", url, headers, body, inside_host)
 
 
 class Hub:
@@ -91,10 +63,18 @@ class Hub:
             self._lease(form.get("hub.lease_seconds", "")),
             secrets.token_urlsafe(24),
         )
-        if mode == "subscribe" and len(self.store.subscriptions(hash)) >= self.rules.per_feed:
+        if self._is_full(intent):
             raise HubBusy("this feed has as many subscribers as it may", accepted=f"{self.rules.per_feed:,}")
         if not self.store.ask(intent, self.rules.waiting):
             raise HubBusy("too many wait to be verified", accepted=f"{self.rules.waiting:,}", hint="later")
+
+    def _is_full(self, intent: Intent) -> bool:
+        """Whether a feed has all the subscribers that it may have, and this is none of them."""
+        if intent.mode != SUBSCRIBE:
+            return False
+        found = self.store.subscriptions(intent.address)
+        known = any((one.format, one.callback) == (intent.format, intent.callback) for one in found)
+        return not known and len(found) >= self.rules.per_feed
 
     def _topic(self, url: str) -> tuple[str, str]:
         """The hash of the address of a feed and its format. Feeds that never were and feeds that are gone are alike."""
@@ -126,39 +106,73 @@ class Hub:
         return host_of(callback)[0] if self.rules.inside else None
 
     def verify(self, intent: Intent) -> None:
-        """Ask the callback whether it wants what was asked for in its name."""
+        """Ask the callback whether it wants what was asked for in its name, or tell it that it is denied."""
         opened = self._opened(intent.address)
-        if opened is None or intent.attempts > len(self.rules.questions):
+        if intent.attempts > len(self.rules.questions):
             self.store.drop(intent)
-            return
-        try:
-            answer = self.caller.fetch(self._question(intent, opened), {}, self._inside(intent.callback))
-        except FetchProblem:
-            self._ask_later(intent)
-            return
-        if answer.status >= 500:
-            self._ask_later(intent)
-        elif 200 <= answer.status < 300 and answer.body == intent.challenge.encode():
-            self.store.confirm(intent, opened.last)
+        elif intent.mode == DENIED:
+            self._say_denied(intent, opened)
+        elif intent.mode == SUBSCRIBE and (opened is None or self._is_full(intent)):
+            self.store.deny(intent)
+        elif opened is None:
+            self.store.drop(intent)
         else:
-            self.store.drop(intent)
+            self._ask_whether(intent, opened)
 
-    def _question(self, intent: Intent, opened: Opened) -> str:
+    def _ask_whether(self, intent: Intent, opened: Opened) -> None:
         asked = {
             "hub.mode": intent.mode,
             "hub.topic": self.feeds.places.feed(opened.token, intent.format),
             "hub.challenge": intent.challenge,
         }
-        asked |= {"hub.lease_seconds": str(intent.lease)} if intent.mode == "subscribe" else {}
-        parts = urlsplit(intent.callback)
-        return parts._replace(query="&".join(filter(None, (parts.query, urlencode(asked))))).geturl()
-
-    def _ask_later(self, intent: Intent) -> None:
-        waits = self.rules.questions
-        if intent.attempts < len(waits):
-            self.store.postpone(intent, waits[intent.attempts])
+        asked |= {"hub.lease_seconds": str(intent.lease)} if intent.mode == SUBSCRIBE else {}
+        answer = self._questioned(intent, asked)
+        if answer is None:
+            return
+        if 200 <= answer.status < 300 and answer.body == intent.challenge.encode():
+            self.store.confirm(intent, opened.last)
         else:
             self.store.drop(intent)
+
+    def _say_denied(self, intent: Intent, opened: Opened | None) -> None:
+        """Whatever the callback answers is well. Without the key that addresses were made with, nobody knows the topic
+        any more.
+        """
+        address = self.feeds.store.personal_feeds.find(intent.address)
+        token = self.feeds.addresses.token_of(address) if address else None
+        if token is None:
+            self.store.drop(intent)
+            return
+        reason = "the feed is not there any more" if opened is None else "the feed has as many as it may"
+        topic = self.feeds.places.feed(token, intent.format)
+        if self._questioned(intent, {"hub.mode": DENIED, "hub.topic": topic, "hub.reason": reason}):
+            self.store.drop(intent)
+
+    def _questioned(self, intent: Intent, asked: Mapping[str, str]) -> Answer | None:
+        """What a callback answers; nothing if it does not now, and is asked again later."""
+        parts = urlsplit(intent.callback)
+        url = parts._replace(query="&".join(filter(None, (parts.query, urlencode(asked))))).geturl()
+        try:
+            answer = self.caller.fetch(url, {}, self._inside(intent.callback))
+        except FetchProblem:
+            self._ask_later(intent, 0)
+            return None
+        if answer.status < 500 and answer.status != TOO_MANY:
+            return answer
+        self._ask_later(intent, self._left_alone(answer))
+        return None
+
+    def _ask_later(self, intent: Intent, asked_for: int) -> None:
+        waits = self.rules.questions
+        if intent.attempts < len(waits):
+            self.store.postpone(intent, max(waits[intent.attempts], min(asked_for, waits[-1])))
+        else:
+            self.store.drop(intent)
+
+    def _left_alone(self, answer: Answer) -> int:
+        """For how many seconds a callback that is busy asks to be left alone."""
+        busy = answer.status in (TOO_MANY, UNAVAILABLE)
+        return (retry_after(answer.headers, self.store.now()) or 0) if busy else 0
 
     def _opened(self, hash: str) -> Opened | None:
         """The feed of an address, if it can still be read there."""
@@ -166,6 +180,11 @@ class Hub:
         token = self.feeds.addresses.token_of(address) if address else None
         opened = self.feeds.opened(address, token) if address and token else Gone()
         return opened if isinstance(opened, Opened) else None
+
+    def dismiss(self, most: int) -> None:
+        """Deny those whose feeds are not there any more."""
+        for one in self.store.ended(most):
+            self.store.deny(one)
 
     def distribute(self, most: int) -> None:
         """Begin deliveries to those whose feeds have new entries."""
@@ -176,7 +195,7 @@ class Hub:
                 last[one.address] = opened.last if opened else None
             newest = last[one.address]
             if newest is None:
-                self.store.forget(one)
+                self.store.deny(one)
             elif newest > one.told:
                 self.store.begin(one, newest)
 
@@ -184,7 +203,7 @@ class Hub:
         """Post the entries of a delivery to its callback."""
         opened = self._opened(one.address)
         if opened is None:
-            self.store.forget(to)
+            self.store.deny(to)
             return
         if one.attempts > len(self.rules.retries):
             self.store.failed(one, one.problem or "the hub ended each time", None)
@@ -192,16 +211,17 @@ class Hub:
         body = self.feeds.news(opened, one.format, one.first, one.last)
         headers = self._headers(opened, to, body)
         try:
-            status = self.caller.push(to.callback, headers, body, self._inside(to.callback)).status
+            answer = self.caller.push(to.callback, headers, body, self._inside(to.callback))
         except FetchProblem as problem:
             self._failed(one, str(problem))
             return
-        if status == 410:
+        if answer.status == 410:
             self.store.forget(to)
-        elif 200 <= status < 300:
+        elif 200 <= answer.status < 300:
             self.store.delivered(one)
         else:
-            self._failed(one, f"status {status}")
+            asked_for = min(self._left_alone(answer), self.rules.patience)
+            self._failed(one, f"status {answer.status}", asked_for)
 
     def _headers(self, opened: Opened, to: HubSubscription, body: bytes) -> dict[str, str]:
         places = self.feeds.places
@@ -214,10 +234,13 @@ class Hub:
             headers["x-hub-signature"] = "sha256=" + hmac.new(to.secret.encode(), body, "sha256").hexdigest()
         return headers
 
-    def _failed(self, one: Delivery, problem: str) -> None:
+    def _failed(self, one: Delivery, problem: str, asked_for: int = 0) -> None:
         """Waits differ a little, so that what failed together does not come back together."""
         waits = self.rules.retries
-        wait = waits[one.attempts] * self._chance.uniform(1.0, 1.1) if one.attempts < len(waits) else None
+        if one.attempts >= len(waits):
+            self.store.failed(one, problem[:500], None)
+            return
+        wait = max(waits[one.attempts], asked_for) * self._chance.uniform(1.0, 1.1)
         self.store.failed(one, problem[:500], wait)
 
 

@@ -71,6 +71,7 @@ class HubLoop:
         store, before = self.hub.store, len(self._running)
         store.sweep()
         self.hub.feeds.store.notifications.hand_over()
+        self.hub.dismiss(PART)
         for intent in store.take_intents(self._free()):
             self._running.add(self._pool.submit(self.hub.verify, intent))
         self.hub.distribute(PART)

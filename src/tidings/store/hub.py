@@ -8,6 +8,7 @@ was an attempt, too: what ends whoever takes it must not be taken for ever.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -25,7 +26,7 @@ from tidings.store.feed_tables import (
     hub_intents,
     hub_subscriptions,
 )
-from tidings.store.tables import subscribers
+from tidings.store.tables import subscribers, subscriptions
 
 TAKEN = timedelta(minutes=2)
 """For so long nobody else takes what one has taken: longer than a request to a callback may last."""
@@ -33,11 +34,15 @@ DEAD_KEPT = 20
 """How many deliveries that were given up are kept for each subscription, the newest."""
 
 WAITING, DEAD = "waiting", "dead"
+SUBSCRIBE, UNSUBSCRIBE, DENIED = "subscribe", "unsubscribe", "denied"
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What somebody asked the hub for: `mode` is subscribe or unsubscribe, `lease` is in seconds."""
+    """What somebody asked the hub for: `mode` is subscribe or unsubscribe, `lease` is in seconds.
+
+    `denied` is what the hub has to say itself: that somebody is not told of a feed, or not any more.
+    """
 
     address: str
     format: str
@@ -109,6 +114,16 @@ class Hub:
     def drop(self, intent: Intent) -> None:
         """The callback has not confirmed: forget what was asked for."""
         self._database.transact(lambda c: _forget_intent(c, intent))
+
+    def deny(self, one: Intent | HubSubscription) -> None:
+        """Forget what was asked for or subscribed, and note that its callback is to be told so."""
+        self._database.transact(lambda c: _deny(c, one, instant(self.now())))
+
+    def ended(self, most: int) -> list[HubSubscription]:
+        """Those whose feed is not there any more: its address was revoked, or its subscription withdrawn."""
+        with self._database.read() as connection:
+            rows = connection.execute(_ended(instant(self.now())).limit(most))
+            return [HubSubscription(*row) for row in rows]
 
     def postpone(self, intent: Intent, seconds: float) -> None:
         """The callback could not be asked: ask again later."""
@@ -197,6 +212,31 @@ def _ask(connection: Connection, intent: Intent, due: str, most: int) -> bool:
     return True
 
 
+def _deny(connection: Connection, one: Intent | HubSubscription, due: str) -> None:
+    """Who asks anew meanwhile is not answered with what was before."""
+    if isinstance(one, Intent):
+        if not _forget_intent(connection, one):
+            return
+    else:
+        _forget(connection, one)
+        if connection.execute(select(hub_intents.c.mode).where(*_key(hub_intents, one))).first():
+            return
+    denied = Intent(one.address, one.format, one.callback, DENIED, None, 0, secrets.token_urlsafe(24))
+    connection.execute(insert(hub_intents), asdict(denied) | {"due": due})
+
+
+def _ended(now: str) -> Select[*tuple[Any, ...]]:
+    hub, address, wanted = hub_subscriptions.c, feed_addresses.c, subscriptions.c
+    live = wanted.removed.is_(None) & (wanted.id == address.subscription)
+    theirs = live & (wanted.subscriber == address.subscriber)
+    return (
+        select(*hub)
+        .join_from(hub_subscriptions, feed_addresses, address.hash == hub.address)
+        .outerjoin(subscriptions, theirs)
+        .where(hub.lease_end > now, or_(address.revoked.is_not(None), wanted.id.is_(None)))
+    )
+
+
 def _take(connection: Connection, table: Table, kind: type[K], now: datetime, most: int) -> list[K]:
     due = [table.c.due <= instant(now)] + ([table.c.state == WAITING] if "state" in table.c else [])
     wanted = select(*_columns(table, kind)).where(*due).order_by(table.c.due).limit(most)
@@ -208,10 +248,13 @@ def _take(connection: Connection, table: Table, kind: type[K], now: datetime, mo
 
 
 def _confirm(connection: Connection, intent: Intent, told: int, now: datetime) -> None:
-    if not _forget_intent(connection, intent) or not _is_good(connection, intent.address):
+    if not _is_good(connection, intent.address):
+        _deny(connection, intent, instant(now))
+        return
+    if not _forget_intent(connection, intent):
         return
     known = _subscription(connection, intent)
-    if intent.mode == "unsubscribe":
+    if intent.mode == UNSUBSCRIBE:
         _forget(connection, intent)
         return
     lease_end = instant(now + timedelta(seconds=intent.lease))

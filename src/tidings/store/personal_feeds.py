@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
 from tidings.model import Notification, Publication
 from tidings.store import bulk
@@ -22,8 +22,6 @@ from tidings.store.feed_tables import (
     feed_cursors,
     feed_entries,
     hub_deliveries,
-    hub_intents,
-    hub_subscriptions,
 )
 from tidings.store.notifications import READ, Notifications, notification_of
 from tidings.store.tables import journal, notifications, subscribers
@@ -85,7 +83,10 @@ class PersonalFeeds:
         return self._database.transact(lambda c: _keep(c, subscriber, new))
 
     def revoke(self, subscriber: str, subscription: str) -> bool:
-        """Make the address of a feed good for nothing, also for those whom the hub tells; false if there was none."""
+        """Make the address of a feed good for nothing; false if there was none.
+
+        What is under way to those whom the hub tells ends; they are still there for the hub to deny.
+        """
         moment = instant(self._clock())
         return self._database.transact(lambda c: _revoke(c, subscriber, subscription, moment))
 
@@ -163,8 +164,7 @@ def _revoke(connection: Connection, subscriber: str, subscription: str, moment: 
         return False
     old = feed_addresses.c.hash == found.hash
     connection.execute(update(feed_addresses).where(old).values(revoked=moment))
-    for table in (hub_intents, hub_subscriptions, hub_deliveries):
-        connection.execute(table.delete().where(table.c.address == found.hash))
+    connection.execute(delete(hub_deliveries).where(hub_deliveries.c.address == found.hash))
     return True
 
 

@@ -48,7 +48,8 @@ def serve(
       tidings serve
       tidings serve --port 8000 --public-url https://tidings.example.org
     """
-    from tidings.feeds.hub import Hub, Rules
+    from tidings.feeds.hub import Hub
+    from tidings.feeds.hub_rules import Rules
     from tidings.interfaces.http.app import app_for
     from tidings.interfaces.http.serving import listen, server_for
 

@@ -9,7 +9,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 
 from tidings.errors import InputError
-from tidings.feeds.hub import Hub, HubBusy
+from tidings.feeds.hub import Hub
+from tidings.feeds.hub_rules import HubBusy
 
 LARGEST = 20_000
 FORM = "application/x-www-form-urlencoded"
