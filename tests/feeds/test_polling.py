@@ -96,6 +96,27 @@ def test_a_feed_that_has_not_changed_is_not_sent_again(
     assert (feed(store).etag, titles(store)) == ('"1"', ["a"])
 
 
+@pytest.mark.parametrize("answer", [None, Response(304), Response(500)])
+def test_a_feed_is_not_asked_for_when_it_says_so(
+    poller: Poller, site: Site, store: Store, clock: Clock, answer: Response | None
+) -> None:
+    """Also after an answer that says nothing of it, and after a failure. Now it is noon."""
+    skips = "".join(f"<hour>{hour}</hour>" for hour in range(6, 23))
+    site.pages["/rss.xml"] = Response(200, rss("a", more=f"<skipHours>{skips}</skipHours>"))
+    poller.add(site.url())
+    if answer is not None:
+        site.pages["/rss.xml"] = answer
+        clock.move(minutes=2)
+        poller.hasten([feed(store)])  # somebody says that there is something new: that goes before
+        assert len(poll(poller)) == 1
+    at_night = clock.now.replace(hour=23, minute=0)
+    assert at_night <= clock.now + due_in(store, clock) <= at_night + timedelta(minutes=10)
+    site.pages["/rss.xml"] = Response(200, rss("a"))
+    clock.move(days=1)
+    poll(poller)
+    assert due_in(store, clock) <= timedelta(minutes=66), "it does not say so any more"
+
+
 def test_an_item_is_published_once(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     poller.add(site.url())

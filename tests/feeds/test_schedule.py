@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta, timezone
 from random import Random
 
 import pytest
@@ -17,7 +18,9 @@ from tidings.feeds.schedule import (
     USUAL,
     after_failure,
     after_success,
+    not_skipped,
     retry_after,
+    skips_of,
 )
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -99,6 +102,52 @@ def test_those_who_failed_together_do_not_come_back_together() -> None:
 @given(st.integers(0, 10**6), st.integers(1, 50), st.integers(0, 2**32))
 def test_never_before_retry_after(seconds: int, failures: int, seed: int) -> None:
     assert after_failure(NOON, failures, seconds, Random(seed)) >= NOON + timedelta(seconds=seconds)
+
+
+FRIDAY = 4
+
+
+@pytest.mark.parametrize(
+    ("due", "hours", "days", "moved"),
+    [
+        (NOON, (), (), NOON),
+        (NOON, (11, 13), (3, 5), NOON),
+        (NOON, (12,), (), NOON.replace(hour=13)),
+        (NOON.replace(minute=59), (12, 13, 14), (), NOON.replace(hour=15)),
+        (NOON.replace(hour=23, minute=5), (23, 0, 1), (), NOON.replace(day=2, hour=2)),
+        (NOON, (), (FRIDAY,), NOON.replace(day=2, hour=0)),
+        (NOON, (0, 1), (FRIDAY, 5, 6), NOON.replace(day=4, hour=2)),
+        (NOON, range(24), (), NOON),
+        (NOON, (), range(7), NOON),
+    ],
+)
+def test_hours_and_days_to_skip(
+    due: datetime, hours: Iterable[int], days: Iterable[int], moved: datetime
+) -> None:
+    found = not_skipped(due, skips_of(hours, days), Random(7))
+    assert moved <= found <= moved + SOONEST
+    assert (found == due) == (moved == due)
+
+
+def test_hours_to_skip_are_those_of_utc() -> None:
+    east = NOON.astimezone(timezone(timedelta(hours=9)))
+    assert not_skipped(east, skips_of([12], []), Random(7)) >= NOON.replace(hour=13)
+    assert not_skipped(east, skips_of([21], []), Random(7)) == NOON
+
+
+@given(
+    st.sets(st.integers(0, 23), max_size=23), st.sets(st.integers(0, 6), max_size=6), st.integers(0, 10**6)
+)
+def test_a_time_that_is_not_skipped_is_the_soonest_there_is(
+    hours: set[int], days: set[int], minutes: int
+) -> None:
+    due = NOON + timedelta(minutes=minutes)
+    found = not_skipped(due, skips_of(hours, days), Random(minutes))
+    assert found.hour not in hours and found.weekday() not in days and found >= due
+    between = due
+    while between + timedelta(hours=1) < found - SOONEST:
+        between += timedelta(hours=1)
+        assert between.hour in hours or between.weekday() in days
 
 
 @given(st.integers(0, 10**9) | st.none(), st.text(max_size=20), st.text(max_size=20), st.integers(0, 2**32))

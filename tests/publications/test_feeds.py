@@ -190,6 +190,26 @@ def test_a_feed_of_rss_2() -> None:
     assert items_of(rss("", channel), RSS)[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("channel", "hours", "days"),
+    [
+        ("", set(), set()),
+        ("<skipHours><hour>0</hour><hour> 23 </hour></skipHours>", {0, 23}, set()),
+        (
+            "<skipHours><hour>24</hour><hour>25</hour><hour>-1</hour><hour>²</hour></skipHours>",
+            {0},
+            set(),
+        ),
+        ("<skipDays><day>Monday</day><day>sunday</day><day>Someday</day><day/></skipDays>", set(), {0, 6}),
+        ("<skipDays>Monday</skipDays><skipHours/>", set(), set()),
+        ("<hour>3</hour><day>Monday</day>", set(), set()),
+    ],
+)
+def test_when_a_feed_of_rss_2_should_not_be_asked_for(channel: str, hours: set[int], days: set[int]) -> None:
+    found = items_of(rss("", channel), RSS)[0]
+    assert (found.skip_hours, found.skip_days) == (hours, days)
+
+
 def test_a_feed_of_atom() -> None:
     feed = '<link href="/"/><link rel="self" href="real"/><link rel="hub" href="http://hub.example.org/"/><updated>2024</updated>'
     found = items_of(atom("", feed, 'xml:lang="de"'), ATOM, URL)[0]

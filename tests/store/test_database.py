@@ -74,6 +74,18 @@ def test_a_store_of_a_newer_version_is_refused(store: Store, url: str) -> None:
     assert password is None or password not in str(refused.value)
 
 
+def test_feeds_of_a_store_without_hours_to_skip(url: str) -> None:
+    database = open_database(url)
+    migrate(database, MIGRATIONS[:10])
+    database.transact(lambda each: each.execute(text("ALTER TABLE polled_feeds DROP COLUMN skips")))
+    columns, row = "number, url, added, inside, failures", "1, 'http://example.org/', '2026', 0, 0"
+    database.transact(lambda each: each.execute(text(f"INSERT INTO polled_feeds ({columns}) VALUES ({row})")))
+    database.close()
+    with open_store(url) as store:
+        [feed] = store.feeds.load()
+        assert (feed.url, feed.skips) == ("http://example.org/", None)
+
+
 def test_a_migration_that_fails_leaves_nothing(store: Store, url: str) -> None:
     def breaks(connection: Connection) -> None:
         connection.execute(text("CREATE TABLE half_done (x INTEGER)"))

@@ -166,7 +166,7 @@ class Poller:
         return answer, reading.read(answer)
 
     def _unchanged(self, feed: PolledFeed, answer: Answer, moment: datetime) -> Polled:
-        due = self._next(feed, answer, feed.ttl, moment)
+        due = self._next(feed, answer, feed.ttl, feed.skips, moment)
         changes = {**reading.went_well(moment), "next_poll": instant(due)}
         changes |= reading.moved(feed, answer)
         kept = self._store.feeds.record(feed, changes)
@@ -178,6 +178,7 @@ class Poller:
         failures = feed.failures + 1
         fetching = problem if isinstance(problem, FetchProblem) else None
         due = schedule.after_failure(moment, failures, fetching.after if fetching else None, self._chance)
+        due = schedule.not_skipped(due, feed.skips, self._chance)
         next_poll = None if fetching and fetching.gone else instant(due)
         changes = {
             "polled": instant(moment),
@@ -188,13 +189,14 @@ class Poller:
         return Polled(feed.url, self._store.feeds.record(feed, changes), problem=problem)
 
     def _taken(self, feed: PolledFeed, answer: Answer, facts: Feed, items: Found, moment: datetime) -> Polled:
+        skips = schedule.skips_of(facts.skip_hours, facts.skip_days)
         changes = {
             **reading.went_well(moment),
             **reading.said(facts),
             **reading.moved(feed, answer),
             "etag": answer.headers.get("etag"),
             "modified": answer.headers.get("last-modified"),
-            "next_poll": instant(self._next(feed, answer, facts.ttl, moment)),
+            "next_poll": instant(self._next(feed, answer, facts.ttl, skips, moment)),
         }
         outcome = self._take(feed, items, changes, moment)
         if outcome is None:
@@ -211,9 +213,12 @@ class Poller:
             feed, moment, hashes, lambda seen: takings(feed.url, items, seen), changes
         )
 
-    def _next(self, feed: PolledFeed, answer: Answer, ttl: int | None, moment: datetime) -> datetime:
+    def _next(
+        self, feed: PolledFeed, answer: Answer, ttl: int | None, skips: int | None, moment: datetime
+    ) -> datetime:
         pushed = websub.is_pushed(feed, moment)
         due = schedule.after_success(moment, ttl, answer.headers, self._chance, pushed)
+        due = schedule.not_skipped(due, skips, self._chance)
         return min(due, datetime.fromisoformat(feed.lease)) if pushed and feed.lease else due
 
     def _pushed(self, feed: PolledFeed, pushing: websub.Pushing, moment: datetime) -> PolledFeed | None:

@@ -74,4 +74,5 @@ def said(facts: Feed) -> dict[str, object]:
     """What is kept of what a feed says of itself."""
     site = facts.link if facts.link and len(facts.link) <= LONGEST_KEPT else None
     ttl = None if facts.ttl is None else min(facts.ttl, schedule.LONGEST_TTL)
-    return {"title": facts.title, "site": site, "ttl": ttl}
+    skips = schedule.skips_of(facts.skip_hours, facts.skip_days)
+    return {"title": facts.title, "site": site, "ttl": ttl, "skips": skips}

@@ -3,6 +3,8 @@
     what went well     the longest of `ttl`, `max-age` and ten minutes; an hour if nothing is said; a day at most
     what went wrong    five minutes, ten, twenty ... a day, each half as long to half as long again at random
     Retry-After        never before it, whatever went how; a week at most
+    skipHours,         not then, whatever went how; unless there would be no other time
+    skipDays
 
 Randomness keeps those who failed together from coming back together.
 """
@@ -10,7 +12,7 @@ Randomness keeps those who failed together from coming back together.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from random import Random
@@ -26,6 +28,32 @@ PUSHED = timedelta(hours=6)
 LONGEST_TTL = 1_000_000
 
 _MAX_AGE = re.compile(r"(?:^|[,\s])max-age\s*=\s*\"?(\d{1,10})", re.IGNORECASE)
+
+
+ALL_HOURS, ALL_DAYS = (1 << 24) - 1, (1 << 7) - 1
+
+
+def skips_of(hours: Iterable[int], days: Iterable[int]) -> int | None:
+    """The hours and days in which nobody should ask, as a number that is kept; none if there would be no other time."""
+    skipped_hours, skipped_days = sum(1 << each for each in set(hours)), sum(1 << each for each in set(days))
+    if skipped_hours == ALL_HOURS or skipped_days == ALL_DAYS:
+        return None
+    return skipped_hours | skipped_days << 24 or None
+
+
+def not_skipped(due: datetime, skips: int | None, chance: Random) -> datetime:
+    """The time itself, or a time soon after what is to be skipped. Not everybody comes at the full hour."""
+    at = due.astimezone(UTC)
+    if not _is_skipped(at, skips or 0):
+        return due
+    at = at.replace(minute=0, second=0, microsecond=0)
+    while _is_skipped(at, skips or 0):
+        at += timedelta(hours=1)
+    return at + SOONEST * chance.uniform(0, 1)
+
+
+def _is_skipped(at: datetime, skips: int) -> bool:
+    return bool(skips >> at.hour & 1 or skips >> 24 + at.weekday() & 1)
 
 
 def after_success(

@@ -42,7 +42,10 @@ ACCEPTED = "RSS 1.0, RSS 2.0 (0.91 and later), Atom 1.0, JSON Feed 1.0 and 1.1"
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What a feed says of itself. `ttl` is in minutes; `hubs` and `self_link` are for WebSub."""
+    """What a feed says of itself. `ttl` is in minutes; `hubs` and `self_link` are for WebSub.
+
+    In `skip_hours` (of UTC) and on `skip_days` (Monday is 0) nobody should ask for it.
+    """
 
     title: str | None
     link: str | None
@@ -52,6 +55,8 @@ class Feed:
     hubs: tuple[str, ...]
     self_link: str | None
     updated: datetime | None
+    skip_hours: frozenset[int] = frozenset()
+    skip_days: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,8 @@ def _feed(facts: FeedFacts) -> Feed:
         facts.hubs,
         facts.self_link,
         updated,
+        facts.skip_hours,
+        facts.skip_days,
     )
 
 

@@ -9,7 +9,7 @@ from lxml import etree
 from tidings.publications.feeds_atom import ATOM, linked, links
 from tidings.publications.feeds_entry import CONTENT, DC, Entry, resolved
 from tidings.publications.feeds_html import inner_html
-from tidings.publications.feeds_value import FeedFacts, minutes
+from tidings.publications.feeds_value import FeedFacts, days, hours, minutes
 
 SY = "http://purl.org/rss/1.0/modules/syndication/"
 
@@ -37,7 +37,14 @@ class Rss:
             updated=self._text(here, "lastBuildDate")
             or self._text(here, "pubDate")
             or text_of(here, DC, "date"),
+            skip_hours=hours(self._inside("skipHours", "hour")),
+            skip_days=days(self._inside("skipDays", "day")),
         )
+
+    def _inside(self, outer: str, inner: str) -> tuple[str, ...]:
+        """The texts of the elements `inner` in the channel's first `outer`."""
+        found = self._channel.find(self._tag(outer))
+        return () if found is None else self._texts(found, inner)
 
     def entries(self) -> Iterator[Entry]:
         for item in self._root.iter(self._tag("item")):

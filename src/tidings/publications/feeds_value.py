@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 _PERIODS = {"hourly": 60, "daily": 1_440, "weekly": 10_080, "monthly": 43_200, "yearly": 525_600}
 
 
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
 class FeedFacts(NamedTuple):
-    """As the feed says it; `updated` is the text of a date, `ttl` is in minutes."""
+    """As the feed says it; `updated` is the text of a date, `ttl` is in minutes. `skip_hours` (of UTC) and `skip_days`
+    (Monday is 0) are when nobody should ask.
+    """
 
     title: str | None = None
     link: str | None = None
@@ -19,6 +25,19 @@ class FeedFacts(NamedTuple):
     self_link: str | None = None
     updated: str | None = None
     node: str | None = None
+    skip_hours: frozenset[int] = frozenset()
+    skip_days: frozenset[int] = frozenset()
+
+
+def hours(written: Iterable[str]) -> frozenset[int]:
+    """Hours of a day. Midnight was 24 once."""
+    found = (int(text) for text in written if len(text) <= 2 and text.isascii() and text.isdecimal())
+    return frozenset(hour % 24 for hour in found if hour <= 24)
+
+
+def days(written: Iterable[str]) -> frozenset[int]:
+    """Days of a week by their names; Monday is 0."""
+    return frozenset(_DAYS.index(text.lower()) for text in written if text.lower() in _DAYS)
 
 
 def minutes(period: str | None, often: str | None) -> int | None:

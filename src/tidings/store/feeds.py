@@ -29,7 +29,8 @@ class PolledFeed:
 
     `inside` is whether its owner has named an address in a private network. `site` is the page that it is the feed of.
     `asked` is when somebody last said that there is something new. `next_poll` is empty if it is not polled any more.
-    `push` is how it stands with the hub: `asked`, `verified` until the lease ends, or `denied`.
+    `push` is how it stands with the hub: `asked`, `verified` until the lease ends, or `denied`. `skips` are hours and
+    days in which it should not be asked for.
     """
 
     number: int
@@ -52,6 +53,7 @@ class PolledFeed:
     callback: str | None = None
     secret: str | None = None
     lease: str | None = None
+    skips: int | None = None
 
 
 _COLUMNS = tuple(polled_feeds.c[field.name] for field in fields(PolledFeed))

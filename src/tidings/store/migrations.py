@@ -88,6 +88,7 @@ MIGRATIONS = (
             creates(feed_tables.hub_intents, feed_tables.hub_subscriptions, feed_tables.hub_deliveries),
         ),
     ),
+    Migration(11, "hours to skip", (adds(tables.polled_feeds.c.skips),)),
 )
 
 

@@ -207,6 +207,7 @@ polled_feeds = Table(
     Column("callback", Name, nullable=True, unique=True),
     Column("secret", Text, nullable=True),
     Column("lease", Name, nullable=True),
+    Column("skips", Whole, nullable=True),
 )
 
 # What was seen in them. Ids of items may be as long as they like, so `item` is a hash of one.

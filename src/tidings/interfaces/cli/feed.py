@@ -41,7 +41,7 @@ PublicUrl = Annotated[
 
 INTERRUPTED = 130
 
-SECRET = ("number", "inside", "callback", "secret")
+SECRET = ("number", "inside", "callback", "secret", "skips")
 """What of a feed is for the store only."""
 
 
