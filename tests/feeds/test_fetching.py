@@ -144,10 +144,44 @@ def test_no_addresses(url: str) -> None:
         host_of(url)
 
 
-def test_passwords_are_not_kept() -> None:
-    with pytest.raises(InputError, match="a name and a password") as caught:
-        host_of("http://ann:secret@example.org/")
-    assert "secret" not in str(caught.value)
+PASSWORDS = [
+    "http://ann:secret@example.org/",
+    "https://secret@example.org/",
+    "ftp://ann:secret@example.org/",
+    "http://ann:secret@example.org:port/",
+    "http://ann:se/cret-secret@example.org/",
+    "http://ann:secret@[",
+    "http://ann:secret@",
+    "http://ann: secret@example.org/",
+]
+
+
+@pytest.mark.parametrize("url", PASSWORDS)
+def test_passwords_are_not_kept_and_not_repeated(url: str) -> None:
+    with pytest.raises(InputError) as caught:
+        host_of(url)
+    assert "secret" not in str(caught.value) + str(caught.value.facts())
+
+
+@pytest.mark.parametrize("url", PASSWORDS)
+def test_a_redirect_with_a_password_is_not_repeated(public: Site, url: str) -> None:
+    """What is wrong with a feed is listed, for everybody who may."""
+    public.pages["/feed"] = Response(302, headers={"Location": url})
+    with pytest.raises(TidingsError) as caught:
+        fetch(public.url("/feed"))
+    assert "secret" not in str(caught.value) + str(caught.value.facts())
+    assert len(public.requests) == 1
+
+
+def test_passwords_of_this_machine_are_sent_to_nobody(
+    public: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".netrc").write_text(f"machine {PUBLIC} login ann password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    public.pages["/feed"] = Response()
+    fetch(public.url("/feed"))
+    assert "authorization" not in public.requests[0].headers
 
 
 def test_a_body_is_read_up_to_the_limit(public: Site) -> None:

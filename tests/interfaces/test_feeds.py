@@ -71,6 +71,12 @@ def test_what_is_no_public_address_is_refused(subscribed: Tidings, url: str) -> 
     assert done.exit_code == 2 and "no address that readers could use" in done.stderr
 
 
+def test_a_password_in_the_public_address_would_stand_in_every_feed(tidings: Tidings) -> None:
+    for url in ("https://ann:secret@example.org", "ftp://ann:secret@example.org"):
+        done = tidings("feeds", "--as", "cy", "--public-url", url)
+        assert done.exit_code == 2 and "secret" not in done.output
+
+
 def test_nobody_has_no_feeds(tidings: Tidings) -> None:
     done = tidings("feeds", "--as", "nobody")
     assert (done.exit_code, done.stdout) == (0, "") and "no subscriptions for nobody" in done.stderr

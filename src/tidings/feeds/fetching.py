@@ -214,9 +214,7 @@ def _next(here: str, there: str) -> str:
     try:
         return urldefrag(urljoin(here, there)).url
     except ValueError:
-        raise FetchProblem(
-            "a redirect to what is no address", where=here, received=repr(there[:200])
-        ) from None
+        raise FetchProblem("a redirect to what is no address", where=here) from None
 
 
 class _Ending:

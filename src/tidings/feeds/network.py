@@ -11,6 +11,7 @@ that changes its answer in between (DNS rebinding) gains nothing.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -113,4 +114,10 @@ def host_of(url: str) -> tuple[str, int]:
 
 
 def _no_address(url: str) -> InputError:
-    return InputError("no address on the web", received=repr(url[:200]), accepted=ACCEPTED)
+    received = repr(without_password(url)[:200])
+    return InputError("no address on the web", received=received, accepted=ACCEPTED)
+
+
+def without_password(url: str) -> str:
+    """What may be an address, without what may be a name and a password: what is wrong with feeds is listed and logged."""
+    return re.sub(r"//.*@", "//...@", url, flags=re.DOTALL)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from tidings.errors import InputError
+from tidings.feeds.network import without_password
 
 TOKEN = r"[A-Za-z0-9_-]{32}"
 _FEED = re.compile(rf"/feeds/(?P<token>{TOKEN})\.(?P<format>[a-z]+)")
@@ -44,13 +45,15 @@ class Places:
 
 
 def places_at(public_url: str) -> Places:
-    """The places below an address, which is checked."""
+    """The places below an address, which is checked. A password in it would stand in every feed."""
     try:
         parts = urlsplit(public_url)
-        good = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+        whole = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+        good = whole and not (parts.query or parts.fragment)
     except ValueError:
         good = None
     if not good or any(character.isspace() or not character.isprintable() for character in public_url):
         accepted = "an address such as https://tidings.example.org"
-        raise InputError("no address that readers could use", received=repr(public_url), accepted=accepted)
+        received = repr(without_password(public_url))
+        raise InputError("no address that readers could use", received=received, accepted=accepted)
     return Places(public_url.rstrip("/"))
