@@ -119,5 +119,5 @@ def _no_address(url: str) -> InputError:
 
 
 def without_password(url: str) -> str:
-    """What may be an address, without what may be a name and a password: what is wrong with feeds is listed and logged."""
+    """What may be an address, without what may be a name and a password: problems of feeds are listed, and logged."""
     return re.sub(r"//.*@", "//...@", url, flags=re.DOTALL)
