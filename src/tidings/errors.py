@@ -4,6 +4,7 @@
     ├── InputError                 something a person or a publisher wrote
     │   ├── SubscriptionError      a subscription's text
     │   │   ├── SyntaxProblem      does not parse                      (column underlined)
+    │   │   │   └── NotSupported   is of the language, but of a part that subscriptions do not have
     │   │   ├── CheckProblem       parses, but contradicts the schema  (column underlined)
     │   │   └── TooLarge           would compile to more clauses than the limit
     │   ├── PublicationError       a publication's bytes
@@ -144,6 +145,14 @@ class SubscriptionError(InputError):
 
 class SyntaxProblem(SubscriptionError):
     """The text does not parse."""
+
+
+class NotSupported(SyntaxProblem):
+    """The text uses a part of its language that subscriptions do not have; `accepted` is what they have."""
+
+    def headline(self) -> str:
+        where = f" ({self.place.describe()})" if self.place else ""
+        return f"{self.what}{where}; supported: {self.accepted}"
 
 
 class CheckProblem(SubscriptionError):

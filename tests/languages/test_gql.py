@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from tests.generated_graphs import Writer, graphs, patterns
 from tests.languages.any_text import check_text, check_words
 from tests.pairs import Pair, outcome, read_pairs
-from tidings.errors import CheckProblem, SetupError, SubscriptionError, SyntaxProblem
+from tidings.errors import CheckProblem, NotSupported, SetupError, SubscriptionError, SyntaxProblem
 from tidings.graphs import LANGUAGE_STRING, XSD, Term, TermKind, iri, literal
 from tidings.languages.gql import PREFIXES, Limits, parse, show
 from tidings.languages.gql_refusals import OUTSIDE, SUPPORTED, SUPPORTED_SPARQL
 from tidings.languages.gql_tree import Asked, Constraint, Pattern, PatternEdge, Variable
 from tidings.languages.tree import Span
-from tidings.languages.xpath_refusals import NotSupported
 from tidings.limits import limits_from
 
 PAIRS = read_pairs(Path(__file__).with_name("gql.txt"))

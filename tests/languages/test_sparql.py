@@ -13,9 +13,8 @@ from rdflib.plugins.sparql import prepareQuery
 from tests.generated_graphs import graphs, patterns, sparql
 from tests.languages.any_text import check_words
 from tests.pairs import Pair, read_pairs
-from tidings.errors import SubscriptionError
+from tidings.errors import NotSupported, SubscriptionError
 from tidings.languages.gql import PREFIXES, parse, show
-from tidings.languages.xpath_refusals import NotSupported
 
 DECLARED = "".join(f"PREFIX {prefix}: <{space}>\n" for prefix, space in PREFIXES.items())
 BRACED = [pair for pair in read_pairs(Path(__file__).with_name("gql.txt")) if "{" in pair.given]

@@ -14,10 +14,10 @@ from tests.generated_xpaths import DECLARATIONS, Writer, expressions
 from tests.languages.any_text import check_text, check_words
 from tests.pairs import Pair, outcome, read_pairs
 from tidings.documents import Axis, NodeKind
-from tidings.errors import CheckProblem, SubscriptionError, SyntaxProblem
+from tidings.errors import CheckProblem, NotSupported, SubscriptionError, SyntaxProblem
 from tidings.languages.tree import Span
 from tidings.languages.xpath import Limits, parse, show
-from tidings.languages.xpath_refusals import SUPPORTED, NotSupported
+from tidings.languages.xpath_refusals import SUPPORTED
 from tidings.languages.xpath_tree import Expression, Found, Never, Step, ValueOperator
 from tidings.languages.xpath_tree import Path as XPath
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from tidings.errors import CheckProblem, Place, SyntaxProblem
-from tidings.languages.xpath_refusals import NotSupported
+from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
 from tidings.languages.xpath_tokens import Tokens
 
 SUPPORTED = "edges, and comparisons of a variable: = != < <= > >= contains, starts with, in"

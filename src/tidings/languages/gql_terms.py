@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urljoin
 
-from tidings.errors import Place
+from tidings.errors import NotSupported, Place
 from tidings.graphs import XSD, Term, iri, literal
 from tidings.languages import gql_refusals as refusals
 from tidings.languages.gql_tokens import body, tokens_of, unescaped
 from tidings.languages.gql_tree import BLANK, Variable
 from tidings.languages.tree import Span
-from tidings.languages.xpath_refusals import NotSupported
 from tidings.values import parse_instant
 
 Operand = Term | Variable

@@ -9,18 +9,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from tidings.documents import NodeKind
-from tidings.errors import CheckProblem, Place, SyntaxProblem
+from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
 from tidings.languages.xpath_tree import Path
 
 SUPPORTED = "names, *, @attributes, text(), comparisons, and / or / not()"
-
-
-class NotSupported(SyntaxProblem):
-    """The text is XPath, but uses a part of it that subscriptions do not have."""
-
-    def headline(self) -> str:
-        where = f" ({self.place.describe()})" if self.place else ""
-        return f"{self.what}{where}; supported: {self.accepted}"
 
 
 def not_supported(what: str, place: Place, hint: str | None = None) -> NotSupported:
