@@ -22,8 +22,8 @@ from tidings.languages.gql_reader import Limits, Reader
 from tidings.languages.gql_shown import show
 from tidings.languages.gql_tree import Asked, Pattern, Variable, variables
 from tidings.languages.other_languages import hints_elsewhere
+from tidings.languages.readable import refuse_unreadable
 from tidings.languages.sparql import read_group
-from tidings.languages.xpath_slips import half_character, too_long
 from tidings.limits import limits_from
 
 __all__ = ["DEFAULT", "PREFIXES", "Limits", "parse", "show"]
@@ -36,10 +36,7 @@ _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 @hints_elsewhere("gql")
 def parse(text: str, limits: Limits = DEFAULT, prefixes: Mapping[str, str] = PREFIXES) -> Pattern:
     """The pattern of a subscription's text, in either spelling. `prefixes` need no declaration."""
-    if len(text) > limits.length:
-        raise too_long(len(text), limits.length)
-    if not text.isascii():
-        _refuse_half_characters(text)
+    refuse_unreadable(text, limits.length)
     reader = Reader(text, prefixes, limits)
     if not reader.words[0]:
         raise refusals.empty(text)
@@ -47,13 +44,6 @@ def parse(text: str, limits: Limits = DEFAULT, prefixes: Mapping[str, str] = PRE
     select = reader.select()
     _where(reader)
     return _checked(reader, select)
-
-
-def _refuse_half_characters(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as problem:
-        raise half_character(text, problem.start) from None
 
 
 def _where(reader: Reader) -> None:

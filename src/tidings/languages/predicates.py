@@ -15,6 +15,7 @@ from lark.exceptions import UnexpectedInput
 
 from tidings.errors import Place, SyntaxProblem
 from tidings.languages.other_languages import hints_elsewhere
+from tidings.languages.readable import refuse_unreadable
 from tidings.languages.slips import explain_slip
 from tidings.languages.tree import Comparison, Not, Span, Spans, Tree, both, children, either
 from tidings.operators import BETWEEN, BY_SPELLING, EXISTS, IN
@@ -29,7 +30,7 @@ _Located = tuple[Literal, Span]
 @hints_elsewhere("predicates")
 def parse(text: str) -> Tree:
     """The tree of a subscription's text."""
-    _refuse_unreadable(text)
+    refuse_unreadable(text, MAX_LENGTH)
     try:
         tree = cast(Tree, _parser().parse(text))
     except UnexpectedInput:
@@ -38,22 +39,6 @@ def parse(text: str) -> Tree:
         raise misread.problem(text) from None
     _refuse_deep(tree)
     return tree
-
-
-def _refuse_unreadable(text: str) -> None:
-    if len(text) > MAX_LENGTH:
-        raise SyntaxProblem(
-            "the text is too long", received=f"{len(text):,} characters", accepted=f"at most {MAX_LENGTH:,}"
-        )
-    try:
-        text.encode()
-    except UnicodeEncodeError as problem:
-        found = f"U+{ord(text[problem.start]):04X}"
-        readable = text.encode(errors="replace").decode()
-        place = Place.at(readable, problem.start)
-        raise SyntaxProblem(
-            "half a character", place=place, received=found, accepted="Unicode text"
-        ) from None
 
 
 def _refuse_deep(tree: Tree) -> None:

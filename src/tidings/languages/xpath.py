@@ -21,6 +21,7 @@ from collections.abc import Callable
 from tidings.languages import xpath_refusals as refusals
 from tidings.languages import xpath_slips as slips
 from tidings.languages.other_languages import hints_elsewhere
+from tidings.languages.readable import refuse_unreadable
 from tidings.languages.xpath_made import found_of
 from tidings.languages.xpath_paths import Limits, PathReader
 from tidings.languages.xpath_shown import show
@@ -37,18 +38,8 @@ DEFAULT = limits_from("TIDINGS_XPATH_LIMITS", Limits)
 @hints_elsewhere("xpath")
 def parse(text: str, limits: Limits = DEFAULT) -> Expression:
     """The tree of a subscription's text. Outside of predicates, paths in it are absolute: `a/b` is `/a/b`."""
-    if len(text) > limits.length:
-        raise slips.too_long(len(text), limits.length)
-    if not text.isascii():
-        _refuse_half_characters(text)
+    refuse_unreadable(text, limits.length)
     return _Parser(text, limits).whole()
-
-
-def _refuse_half_characters(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as problem:
-        raise slips.half_character(text, problem.start) from None
 
 
 _Operand = Path | str | float | Expression

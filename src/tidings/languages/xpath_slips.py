@@ -11,17 +11,6 @@ from tidings.languages.xpath_tokens import Tokens, is_name
 _COMPARED = ("=", "!=", "<", "<=", ">", ">=")
 
 
-def too_long(length: int, limit: int) -> SyntaxProblem:
-    received, accepted = f"{length:,} characters", f"at most {limit:,}"
-    return SyntaxProblem("the text is too long", received=received, accepted=accepted)
-
-
-def half_character(text: str, start: int) -> SyntaxProblem:
-    readable = text.encode(errors="replace").decode()
-    place, received = Place.at(readable, start), f"U+{ord(text[start]):04X}"
-    return SyntaxProblem("half a character", place=place, received=received, accepted="Unicode text")
-
-
 def empty(text: str) -> SyntaxProblem:
     return SyntaxProblem(
         "the text is empty", place=Place.at(text, 0), accepted="a path such as //stock[price > 50]"
