@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Event
-from types import TracebackType
 from typing import TypeVar
 
 from tidings import durations
+from tidings.closing import Closing
 from tidings.compiler.context import Context
 from tidings.compiler.pipeline import LANGUAGES, compile_many
 from tidings.errors import InputError, PublicationError, SchemaError, SetupError, TidingsError
@@ -84,7 +84,7 @@ class LoadedTaxonomy:
     properties: int
 
 
-class Tidings:
+class Tidings(Closing):
     """A home folder with its store; `store_url` names another store than the folder's own.
 
     The store is opened when it is first needed and closed at the end of a `with`, or by `close`.
@@ -300,17 +300,6 @@ class Tidings:
         if "store" in self.__dict__:
             self.store.close()
             del self.store
-
-    def __enter__(self) -> Tidings:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _taxonomy(file: TaxonomyFile) -> Taxonomy:

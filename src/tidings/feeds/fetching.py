@@ -15,13 +15,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from threading import Event, Lock, Timer
-from types import TracebackType
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 from weakref import WeakValueDictionary
 
 import httpx
 
+from tidings.closing import Closing
 from tidings.feeds.network import FetchProblem, Network, host_of
 from tidings.feeds.no_answer import explained
 
@@ -84,7 +84,7 @@ class _Turn:
         self.lock = Lock()
 
 
-class Fetcher:
+class Fetcher(Closing):
     """Asks the web. Several threads may use the same one: a host has at most one request of all of them."""
 
     def __init__(
@@ -197,17 +197,6 @@ class Fetcher:
 
     def close(self) -> None:
         self._client.close()
-
-    def __enter__(self) -> Fetcher:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _next(here: str, there: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from threading import Event, Thread
-from types import TracebackType
 
 from tidings.errors import TidingsError
 from tidings.feeds.hub import Hub
@@ -39,12 +38,7 @@ class HubLoop:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         """Calls that are under way end by their own limits of time; what they were about is in the store."""
         self._stop.set()
         self._thread.join()

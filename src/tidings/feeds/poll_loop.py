@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from threading import Event, Thread
-from types import TracebackType
 
 from tidings.errors import TidingsError
 from tidings.feeds.polling import LOOK_SECONDS, Polled, Poller
@@ -24,12 +23,7 @@ class PollLoop:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         """Polls that are under way are ended: what they are about is due again soon."""
         self._stop.set()
         self._poller.stop()

@@ -17,8 +17,8 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from random import Random
 from threading import Event
-from types import TracebackType
 
+from tidings.closing import Closing
 from tidings.errors import InputError, TidingsError
 from tidings.feeds import reading, schedule, websub
 from tidings.feeds.fetching import Answer, Fetcher, Manners
@@ -51,7 +51,7 @@ class Polled:
     problem: TidingsError | None = None
 
 
-class Poller:
+class Poller(Closing):
     """Polls the feeds of a store. Several may do so at the same time; a feed is polled by one of them.
 
     `public_url` is where hubs reach this machine; without it no hub is asked. Clock, network and chance are there to be
@@ -247,17 +247,6 @@ class Poller:
     def close(self) -> None:
         self.stop()
         self._fetcher.close()
-
-    def __enter__(self) -> Poller:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _by_host(feeds: Iterable[PolledFeed]) -> list[list[PolledFeed]]:

@@ -3,8 +3,7 @@ feeds."""
 
 from __future__ import annotations
 
-from types import TracebackType
-
+from tidings.closing import Closing
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.encoding import Clock, utc
@@ -20,7 +19,7 @@ from tidings.store.subscriptions import Subscriptions
 from tidings.store.taxonomies import Taxonomies
 
 
-class Store:
+class Store(Closing):
     """One database, seen as its parts. Several processes and threads may use the same one at the same time."""
 
     def __init__(self, database: Database, clock: Clock = utc) -> None:
@@ -38,17 +37,6 @@ class Store:
 
     def close(self) -> None:
         self.database.close()
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def open_store(url: str, clock: Clock = utc) -> Store:
