@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from tidings.errors import InputError, SetupError
+from tidings.errors import DecodeProblem, InputError, SetupError
 
 L = TypeVar("L")
 
@@ -20,6 +20,19 @@ def check_limits(limits: Any, most: Mapping[str, int]) -> None:
             raise InputError(
                 "not a limit", where=field.name, received=str(value), accepted=f"1 to {highest:,}"
             )
+
+
+def over_limit(
+    over: Mapping[str, tuple[str, str]],
+    limit: str,
+    limits: object,
+    where: str | None = None,
+    received: str | None = None,
+) -> DecodeProblem:
+    """The problem of what is beyond the limit of this name. `over` has what is wrong then, and what it counts."""
+    what, unit = over[limit]
+    accepted = f"at most {getattr(limits, limit):,} {unit} (the limit {limit})"
+    return DecodeProblem(what, where=where, received=received, accepted=accepted)
 
 
 def limits_from(variable: str, kind: type[L]) -> L:

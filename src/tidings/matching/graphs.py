@@ -165,7 +165,7 @@ class _Published:
         return all(self.satisfies(now[constraint.variable], constraint) for constraint in asked)
 
     def satisfies(self, term: Term, constraint: Constraint) -> bool:
-        of_values = _OF_VALUES.get(constraint.asked)
+        of_values = OF_VALUES.get(constraint.asked)
         if of_values is not None:
             return of_values(term, constraint.operands)
         typed = [edge.object for edge in self.under.get((term, _TYPE, None), [])]
@@ -198,7 +198,7 @@ def _looks(term: Term, inside: Callable[[str], bool]) -> bool:
     return text is not None and inside(text)
 
 
-_OF_VALUES: dict[Asked, Callable[[Term, tuple[Term, ...]], bool]] = {
+OF_VALUES: dict[Asked, Callable[[Term, tuple[Term, ...]], bool]] = {
     Asked.EQUAL: lambda term, operands: equal(term, operands[0]) is True,
     Asked.UNEQUAL: lambda term, operands: equal(term, operands[0]) is False,
     Asked.IN: lambda term, operands: any(equal(term, operand) for operand in operands),
@@ -211,6 +211,7 @@ _OF_VALUES: dict[Asked, Callable[[Term, tuple[Term, ...]], bool]] = {
     Asked.IS: lambda term, operands: term == operands[0],
     Asked.IS_NOT: lambda term, operands: term != operands[0],
 }
+"""What is asked of a term by itself, whatever the taxonomy says."""
 
 _Places = frozenset[Term]
 _OF_CLASSES: dict[Asked, Callable[[Taxonomy, _Places, Term], bool]] = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from tidings.errors import DecodeProblem
-from tidings.limits import check_limits, limits_from
+from tidings.limits import check_limits, limits_from, over_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +53,11 @@ OVER = {
 """What is said of a graph beyond each limit, and what the limit counts."""
 
 DEFAULT = limits_from("TIDINGS_GRAPH_LIMITS", Limits)
+beyond = partial(over_limit, OVER)
+"""The problem of a graph that is beyond the limit of a name."""
 
 
 def at_most(limit: str, value: int, limits: Limits, where: str | None = None) -> None:
     """Refuse what is beyond the limit of this name."""
     if value > getattr(limits, limit):
         raise beyond(limit, limits, where)
-
-
-def beyond(
-    limit: str, limits: Limits, where: str | None = None, received: str | None = None
-) -> DecodeProblem:
-    what, unit = OVER[limit]
-    accepted = f"at most {getattr(limits, limit):,} {unit} (the limit {limit})"
-    return DecodeProblem(what, where=where, received=received, accepted=accepted)

@@ -14,13 +14,14 @@ be taken apart. The first reading ends at the first node that is too many.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lxml import etree
 
 from tidings.documents import Node, NodeKind, show_node
 from tidings.errors import DecodeProblem
-from tidings.limits import check_limits, limits_from
+from tidings.limits import check_limits, limits_from, over_limit
 from tidings.publications.xml_bytes import as_utf8, malformed, refuse_declarations
 from tidings.schema.names import safe
 
@@ -64,6 +65,8 @@ OVER = {
 """What is said of a document beyond each limit, and what the limit counts."""
 
 DEFAULT = limits_from("TIDINGS_DOCUMENT_LIMITS", Limits)
+beyond = partial(over_limit, OVER)
+"""The problem of a document that is beyond the limit of a name."""
 
 
 def decode(body: bytes, limits: Limits = DEFAULT) -> Node:
@@ -78,15 +81,6 @@ def decode_utf8(text: bytes, limits: Limits = DEFAULT) -> Node:
     refuse_declarations(text)
     _parsed(text, _parser(_Measured(limits)))
     return _node(_parsed(text, _parser()), None)
-
-
-def beyond(
-    limit: str, limits: Limits, where: str | None = None, received: str | None = None
-) -> DecodeProblem:
-    """The problem of a document that is beyond the limit of this name."""
-    what, unit = OVER[limit]
-    accepted = f"at most {getattr(limits, limit):,} {unit} (the limit {limit})"
-    return DecodeProblem(what, where=where, received=received, accepted=accepted)
 
 
 def _parser(target: _Measured | None = None) -> etree.XMLParser:

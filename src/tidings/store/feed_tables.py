@@ -51,13 +51,17 @@ feed_entries = Table(
     sqlite_with_rowid=False,
 )
 
+
+def _callback_of_feed() -> tuple[Column[str], ...]:
+    """Who is told, of which feed, in which format: the key of all that the hub knows."""
+    return tuple(Column(name, Name, primary_key=True) for name in ("address", "format", "callback"))
+
+
 # What somebody asked the hub for, until their callback has confirmed it. A new wish takes the place of an older one.
 hub_intents = Table(
     "hub_intents",
     metadata,
-    Column("address", Name, primary_key=True),
-    Column("format", Name, primary_key=True),
-    Column("callback", Name, primary_key=True),
+    *_callback_of_feed(),
     Column("mode", Text, nullable=False),
     Column("secret", Text, nullable=True),
     Column("lease", Integer, nullable=False),
@@ -71,9 +75,7 @@ hub_intents = Table(
 hub_subscriptions = Table(
     "hub_subscriptions",
     metadata,
-    Column("address", Name, primary_key=True),
-    Column("format", Name, primary_key=True),
-    Column("callback", Name, primary_key=True),
+    *_callback_of_feed(),
     Column("secret", Text, nullable=True),
     Column("lease_end", Name, nullable=False, index=True),
     Column("told", Whole, nullable=False),
@@ -84,9 +86,7 @@ hub_subscriptions = Table(
 hub_deliveries = Table(
     "hub_deliveries",
     metadata,
-    Column("address", Name, primary_key=True),
-    Column("format", Name, primary_key=True),
-    Column("callback", Name, primary_key=True),
+    *_callback_of_feed(),
     Column("first", Whole, primary_key=True, autoincrement=False),
     Column("last", Whole, nullable=False),
     Column("state", Text, nullable=False),

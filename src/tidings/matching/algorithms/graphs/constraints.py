@@ -6,22 +6,13 @@ classes it stands at are; and `=` would ask whether the page *is* the class. So 
 
 from __future__ import annotations
 
-import operator as compared
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
-from tidings.graph_values import compare, equal, text_of
 from tidings.graphs import TYPE, Edge, Graph, Term, iri
 from tidings.languages.gql_tree import Asked, Constraint
+from tidings.matching.graphs import OF_VALUES
 from tidings.taxonomies import SUBCLASS, Taxonomy
-
-ORDERS: dict[Asked, Callable[[Any, Any], bool]] = {
-    Asked.LESS: compared.lt,
-    Asked.AT_MOST: compared.le,
-    Asked.GREATER: compared.gt,
-    Asked.AT_LEAST: compared.ge,
-}
 
 
 class Walk:
@@ -72,11 +63,9 @@ class Constraints:
                 self._types[edge.subject].append(edge.object)
 
     def hold(self, constraint: Constraint, term: Term) -> bool:
-        of_values = _OF_VALUES.get(constraint.asked)
+        of_values = OF_VALUES.get(constraint.asked)
         if of_values is not None:
             return of_values(term, constraint.operands)
-        if constraint.asked in ORDERS:
-            return compare(term, ORDERS[constraint.asked], constraint.operands[0])
         return self._stands(constraint.asked, term, constraint.operands[0])
 
     def _stands(self, asked: Asked, term: Term, of: Term) -> bool:
@@ -94,22 +83,3 @@ class Constraints:
 
 
 _TYPE = iri(TYPE)
-
-
-def _inside(look: Callable[[str, str], bool]) -> Callable[[Term, tuple[Term, ...]], bool]:
-    def holds(term: Term, operands: tuple[Term, ...]) -> bool:
-        text = text_of(term)
-        return text is not None and look(text, operands[0].text)
-
-    return holds
-
-
-_OF_VALUES: dict[Asked, Callable[[Term, tuple[Term, ...]], bool]] = {
-    Asked.EQUAL: lambda term, operands: equal(term, operands[0]) is True,
-    Asked.UNEQUAL: lambda term, operands: equal(term, operands[0]) is False,
-    Asked.IN: lambda term, operands: any(equal(term, operand) for operand in operands),
-    Asked.CONTAINS: _inside(compared.contains),
-    Asked.STARTS_WITH: _inside(str.startswith),
-    Asked.IS: lambda term, operands: term == operands[0],
-    Asked.IS_NOT: lambda term, operands: term != operands[0],
-}
