@@ -91,8 +91,9 @@ def patterns(draw: st.DrawFn, graph: Graph, of_classes: bool = False) -> Pattern
     names: dict[Term, str] = {}
     found = tuple(_edge(chance, graph, names) for _ in range(draw(st.integers(1, 4))))
     named = selected(Pattern((), found))
+    meant = {name: term for term, name in names.items()}
     asked = tuple(
-        _constraint(chance, chance.choice(named), of_classes)
+        _constraint(chance, name := chance.choice(named), of_classes, meant.get(name))
         for _ in range(draw(st.integers(int(of_classes), 2)) if named else 0)
     )
     select = (
@@ -102,7 +103,7 @@ def patterns(draw: st.DrawFn, graph: Graph, of_classes: bool = False) -> Pattern
 
 
 def _edge(chance: random.Random, graph: Graph, names: dict[Term, str]) -> PatternEdge:
-    if chance.random() < 0.8:
+    if chance.random() < 0.9:
         edge = chance.choice(graph.edges)
     else:
         edge = Edge(chance.choice(NODES), chance.choice(PROPERTIES), chance.choice([*NODES, *VALUES]))
@@ -120,7 +121,10 @@ def _open(chance: random.Random, term: Term, names: dict[Term, str], how_often: 
     return Variable(NAMES[0] if property else names[term])
 
 
-def _constraint(chance: random.Random, name: str, of_classes: bool) -> Constraint:
+def _constraint(chance: random.Random, name: str, of_classes: bool, meant: Term | None) -> Constraint:
+    """Something that is asked of a variable; now and then of what it was put in the place of, so that many hold."""
+    if meant is not None and meant.kind is TermKind.IRI and chance.random() < (0.15 if of_classes else 0.4):
+        return Constraint(name, chance.choice([Asked.IS, Asked.IN]), (meant,))
     if of_classes and chance.random() < 0.8:
         return Constraint(name, chance.choice(OF_CLASSES), (chance.choice([*CLASSES[:4], NODES[0]]),))
     kind = chance.randrange(4)
