@@ -1,4 +1,4 @@
-"""The language of predicates: text pairs, the way back from trees to texts, and texts that want to break it."""
+"""The language of predicates: the way back from trees to texts, and texts that want to break it."""
 
 from __future__ import annotations
 
@@ -9,26 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.languages.any_text import check_text, check_words
-from tests.pairs import Pair, outcome, read_pairs
 from tests.strategies import texts, trees, untidy
 from tidings.errors import SyntaxProblem
 from tidings.languages.predicates import MAX_DEPTH, MAX_LENGTH, parse
 from tidings.languages.tree import Comparison, Span, Tree, show_tree
 from tidings.operators import BY_SPELLING, OPERATORS
-
-PAIRS = read_pairs(Path(__file__).with_name("predicates.txt"))
-
-
-def parsed(text: str) -> str:
-    try:
-        return outcome(show_tree(parse(text)))
-    except SyntaxProblem as problem:
-        return outcome(problem)
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_pairs(pair: Pair) -> None:
-    assert parsed(pair.given) == pair.expected
 
 
 @given(trees())

@@ -1,0 +1,41 @@
+"""Text pairs of every language: a text, and its one form or what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.pairs import Pair, outcome, read_pairs
+from tidings.errors import SubscriptionError
+from tidings.languages import gql, predicates, xpath
+from tidings.languages.tree import show_tree
+
+SHOWN: dict[str, Callable[[str], str]] = {
+    "predicates": lambda text: show_tree(predicates.parse(text)),
+    "xpath": lambda text: xpath.show(xpath.parse(text)),
+    "gql": lambda text: gql.show(gql.parse(text)),
+}
+PAIRS = [
+    pytest.param(language, pair, id=f"{language}: {pair}")
+    for language in SHOWN
+    for pair in read_pairs(Path(__file__).with_name(f"{language}.txt"))
+]
+
+
+def parsed(language: str, text: str) -> str:
+    try:
+        return outcome(SHOWN[language](text))
+    except SubscriptionError as problem:
+        return outcome(problem)
+
+
+@pytest.mark.parametrize(("language", "pair"), PAIRS)
+def test_pairs(language: str, pair: Pair) -> None:
+    assert parsed(language, pair.given) == pair.expected
+
+
+@pytest.mark.parametrize(("language", "pair"), [one for one in PAIRS if "\n" not in one.values[1].expected])
+def test_what_is_shown_is_shown_again(language: str, pair: Pair) -> None:
+    assert parsed(language, pair.expected) == pair.expected
