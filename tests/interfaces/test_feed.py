@@ -43,6 +43,17 @@ def test_for_machines(tidings: Tidings, site: Site) -> None:
     assert "secret" not in listed and "callback" not in listed
 
 
+def test_a_password_is_shown_nowhere(tidings: Tidings, site: Site) -> None:
+    typed = site.url().replace("//", "//ann:hidden@")
+    said = [
+        tidings("feed", *words)
+        for words in (("add", typed), ("list",), ("list", "--json"), ("remove", typed))
+    ]
+    assert [done.exit_code for done in said] == [0, 0, 0, 0]
+    assert all(site.url() in done.stdout and "hidden" not in done.output for done in said)
+    assert site.requests[0].headers["authorization"].startswith("Basic ")
+
+
 def test_what_cannot_be_read_is_refused(tidings: Tidings, site: Site) -> None:
     done = tidings("feed", "add", site.url("/nothing"))
     assert (done.exit_code, done.stderr) == (

@@ -74,16 +74,18 @@ def test_a_store_of_a_newer_version_is_refused(store: Store, url: str) -> None:
     assert password is None or password not in str(refused.value)
 
 
-def test_feeds_of_a_store_without_hours_to_skip(url: str) -> None:
+def test_feeds_of_a_store_without_hours_to_skip_and_logins(url: str) -> None:
     database = open_database(url)
     migrate(database, MIGRATIONS[:10])
-    database.transact(lambda each: each.execute(text("ALTER TABLE polled_feeds DROP COLUMN skips")))
+    for column in ("skips", "login"):
+        dropped = text(f"ALTER TABLE polled_feeds DROP COLUMN {column}")
+        database.transact(lambda each, dropped=dropped: each.execute(dropped))
     columns, row = "number, url, added, inside, failures", "1, 'http://example.org/', '2026', 0, 0"
     database.transact(lambda each: each.execute(text(f"INSERT INTO polled_feeds ({columns}) VALUES ({row})")))
     database.close()
     with open_store(url) as store:
         [feed] = store.feeds.load()
-        assert (feed.url, feed.skips) == ("http://example.org/", None)
+        assert (feed.url, feed.skips, feed.login) == ("http://example.org/", None, None)
 
 
 def test_a_migration_that_fails_leaves_nothing(store: Store, url: str) -> None:

@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 import httpx
 
 from tidings.closing import Closing
+from tidings.feeds.logins import authorization
 from tidings.feeds.network import FetchProblem, Network, host_of
 from tidings.feeds.no_answer import explained
 
@@ -103,11 +104,16 @@ class Fetcher(Closing):
         self._endings: set[_Ending] = set()
         self._guard = Lock()
 
-    def fetch(self, url: str, headers: Mapping[str, str], inside_host: str | None = None) -> Answer:
-        """What is at an address, redirects followed. `inside_host` may be in a private network."""
+    def fetch(
+        self, url: str, headers: Mapping[str, str], inside_host: str | None = None, login: str | None = None
+    ) -> Answer:
+        """What is at an address, redirects followed. `inside_host` may be in a private network; `login` is a name and a
+        password for the address's own origin.
+        """
         here, moved, for_good = url, None, True
         for _ in range(self.manners.redirects + 1):
-            answer = self._ask("GET", here, headers, b"", inside_host)
+            said = {**headers, **authorization(login, url, here)}
+            answer = self._ask("GET", here, said, b"", inside_host)
             there = answer.headers.get("location")
             if answer.status not in REDIRECTS or not there:
                 return replace(answer, moved=moved)

@@ -22,6 +22,7 @@ from tidings.closing import Closing
 from tidings.errors import InputError, TidingsError
 from tidings.feeds import reading, schedule, websub
 from tidings.feeds.fetching import Answer, Fetcher, Manners
+from tidings.feeds.logins import check_login, login_of
 from tidings.feeds.network import FetchProblem, Network
 from tidings.feeds.taking import Found, takings
 from tidings.publications.feeds import Feed
@@ -77,11 +78,14 @@ class Poller(Closing):
     def add(self, url: str) -> Polled:
         """Keep a feed and poll it at once; one that cannot be read is refused, with the reason, and not kept.
 
-        Who calls this has typed the address, so it may be in a private network.
+        Who calls this has typed the address, so it may be in a private network, and have a name and a password in it.
         """
+        url, login = login_of(url)
         inside, moment = self._fetcher.network.leads_inside(url), self._clock()
+        if login is not None:
+            check_login(url, self._fetcher.network)
         known = self._store.feeds.find(url)
-        polled = self._poll(self._store.feeds.add(url, moment, inside, moment + CLAIMED), moment)
+        polled = self._poll(self._store.feeds.add(url, moment, inside, moment + CLAIMED, login), moment)
         if polled.problem is not None and known is None:
             self._store.feeds.remove(url)
             raise polled.problem
@@ -159,7 +163,8 @@ class Poller(Closing):
 
     def _fetched(self, feed: PolledFeed, moment: datetime) -> tuple[Answer, tuple[Feed, Found] | None]:
         """The answer, and what is in it; nothing if it has not changed."""
-        answer = self._fetcher.fetch(feed.url, reading.conditions(feed), reading.inside_host(feed))
+        conditions, inside_host = reading.conditions(feed), reading.inside_host(feed)
+        answer = self._fetcher.fetch(feed.url, conditions, inside_host, feed.login)
         if answer.status == 304:
             return answer, None
         reading.refuse_status(answer, moment)

@@ -8,11 +8,13 @@ from tidings.errors import DecodeProblem, InputError
 from tidings.feeds import schedule
 from tidings.feeds.discovery import feeds_named_in
 from tidings.feeds.fetching import Answer
+from tidings.feeds.logins import origin
 from tidings.feeds.network import FetchProblem, host_of
 from tidings.feeds.taking import Found, found
 from tidings.publications.feeds import Feed, Item, RefusedItem, items_of
 from tidings.store import PolledFeed, instant
 
+LOGIN = "if it needs a name and a password, add it as https://name:password@host/..."
 LONGEST_KEPT = 500
 """The longest address that is kept: databases look them up."""
 
@@ -35,7 +37,9 @@ def refuse_status(answer: Answer, moment: datetime) -> None:
         raise FetchProblem(what, gone=True, where=answer.url, received="status 410")
     if answer.status != 200:
         after = schedule.retry_after(answer.headers, moment)
-        raise FetchProblem("no feed", after=after, where=answer.url, received=f"status {answer.status}")
+        hint = LOGIN if answer.status == 401 else None
+        received = f"status {answer.status}"
+        raise FetchProblem("no feed", after=after, where=answer.url, received=received, hint=hint)
 
 
 def read(answer: Answer) -> tuple[Feed, Found]:
@@ -59,10 +63,14 @@ def went_well(moment: datetime) -> dict[str, object]:
 
 
 def moved(feed: PolledFeed, answer: Answer) -> dict[str, object]:
-    """Where the feed is from now on. The owner has typed the first host only: another one may not be inside."""
+    """Where the feed is from now on. The owner has typed the first host only: another one may not be inside, and no
+    other origin is told the password.
+    """
     if answer.moved is None or len(answer.moved) > LONGEST_KEPT:
         return {}
-    return {"url": answer.moved, "inside": int(feed.inside and host(answer.moved) == host(feed.url))}
+    inside = int(feed.inside and host(answer.moved) == host(feed.url))
+    login = feed.login if origin(answer.moved) == origin(feed.url) else None
+    return {"url": answer.moved, "inside": inside, "login": login}
 
 
 def host(url: str) -> str:

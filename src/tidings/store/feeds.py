@@ -7,7 +7,7 @@ from ends by itself. What a poll found and what became of the feed are written t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,7 +30,7 @@ class PolledFeed:
     `inside` is whether its owner has named an address in a private network. `site` is the page that it is the feed of.
     `asked` is when somebody last said that there is something new. `next_poll` is empty if it is not polled any more.
     `push` is how it stands with the hub: `asked`, `verified` until the lease ends, or `denied`. `skips` are hours and
-    days in which it should not be asked for.
+    days in which it should not be asked for. `login` is the name and the password that its server wants.
     """
 
     number: int
@@ -51,12 +51,13 @@ class PolledFeed:
     topic: str | None = None
     push: str | None = None
     callback: str | None = None
-    secret: str | None = None
+    secret: str | None = field(default=None, repr=False)
     lease: str | None = None
     skips: int | None = None
+    login: str | None = field(default=None, repr=False)
 
 
-_COLUMNS = tuple(polled_feeds.c[field.name] for field in fields(PolledFeed))
+_COLUMNS = tuple(polled_feeds.c[each.name] for each in fields(PolledFeed))
 
 
 class Feeds:
@@ -97,11 +98,21 @@ class Feeds:
         with self._database.read() as connection:
             return tuple(map(_feed, connection.execute(wanted)))
 
-    def add(self, url: str, moment: datetime, inside: bool, until: datetime | None = None) -> PolledFeed:
-        """Keep a feed that is due at once, or is the caller's to poll until then; one that is there already stays."""
+    def add(
+        self,
+        url: str,
+        moment: datetime,
+        inside: bool,
+        until: datetime | None = None,
+        login: str | None = None,
+    ) -> PolledFeed:
+        """Keep a feed that is due at once, or is the caller's to poll until then; one that is there already stays, with
+        the new login if there is one.
+        """
         names.check("a feed's address", url)
-        due = instant(until or moment)
-        return self._database.transact(lambda connection: _add(connection, url, instant(moment), inside, due))
+        login = None if login is None else storable(login)
+        new = PolledFeed(0, url, instant(moment), inside, next_poll=instant(until or moment), login=login)
+        return self._database.transact(lambda connection: _add(connection, new))
 
     def remove(self, url: str) -> bool:
         """Forget a feed and what was seen in it, and say whether there was one."""
@@ -165,15 +176,16 @@ def _feed(row: Row[*tuple[Any, ...]]) -> PolledFeed:
     return replace(PolledFeed(*row), inside=bool(row.inside))
 
 
-def _add(connection: Connection, url: str, moment: str, inside: bool, due: str) -> PolledFeed:
+def _add(connection: Connection, new: PolledFeed) -> PolledFeed:
     number = counters.step(connection, "feeds")
-    found = connection.execute(select(polled_feeds.c.number).where(polled_feeds.c.url == url)).scalar()
+    found = connection.execute(select(polled_feeds.c.number).where(polled_feeds.c.url == new.url)).scalar()
     if found is None:
-        made = PolledFeed(number, url, moment, inside, next_poll=due)
-        connection.execute(insert(polled_feeds), asdict(made) | {"inside": int(inside)})
+        made = replace(new, number=number)
+        connection.execute(insert(polled_feeds), asdict(made) | {"inside": int(new.inside)})
         return made
     again = update(polled_feeds).where(polled_feeds.c.number == found)
-    connection.execute(again.values(next_poll=due, inside=int(inside)))
+    login = {} if new.login is None else {"login": new.login}
+    connection.execute(again.values(next_poll=new.next_poll, inside=int(new.inside), **login))
     there = _locked(connection, found)
     assert there is not None, "it was found in this transaction"
     return there

@@ -89,6 +89,7 @@ MIGRATIONS = (
         ),
     ),
     Migration(11, "hours to skip", (adds(tables.polled_feeds.c.skips),)),
+    Migration(12, "logins of feeds", (adds(tables.polled_feeds.c.login),)),
 )
 
 

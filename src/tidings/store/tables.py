@@ -208,6 +208,7 @@ polled_feeds = Table(
     Column("secret", Text, nullable=True),
     Column("lease", Name, nullable=True),
     Column("skips", Whole, nullable=True),
+    Column("login", Text, nullable=True),
 )
 
 # What was seen in them. Ids of items may be as long as they like, so `item` is a hash of one.

@@ -41,7 +41,7 @@ PublicUrl = Annotated[
 
 INTERRUPTED = 130
 
-SECRET = ("number", "inside", "callback", "secret", "skips")
+SECRET = ("number", "inside", "callback", "secret", "skips", "login")
 """What of a feed is for the store only."""
 
 
@@ -76,6 +76,7 @@ def add(
     [dim]Examples[/]
       tidings feed add https://example.org/feed.xml
       tidings feed add http://127.0.0.1:8081/rss.xml
+      tidings feed add https://ann:secret@example.org/members.xml
     """
     with _poller(home, store, contact, public_url) as poller, output.waiting("asking ..."):
         polled = poller.add(url)
@@ -108,6 +109,9 @@ def remove(url: Url, home: Home = DEFAULT_HOME, store: Store = None, as_json: As
     [dim]Example[/]
       tidings feed remove https://example.org/feed.xml
     """
+    from tidings.feeds.logins import login_of
+
+    url, _ = login_of(url)
     with open_tidings(home, store) as tidings:
         removed = tidings.store.feeds.remove(url)
     output.removed({"url": url}, removed, "removed", "there is no such feed", as_json)
