@@ -9,7 +9,11 @@ from random import Random
 
 import pytest
 
+from tests.feeds.callbacks import RULES
 from tests.feeds.site import Site, a_site
+from tests.feeds.told import Told
+from tidings.feeds.hub import Hub
+from tidings.feeds.hub_loop import HubLoop
 from tidings.feeds.polling import Poller
 from tidings.store import Store, open_store, sqlite_url
 
@@ -48,3 +52,17 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def poller(store: Store, clock: Clock) -> Iterator[Poller]:
     with Poller(store, clock=clock, chance=Random(7)) as made:
         yield made
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Told]:
+    made = Told(tmp_path)
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def loop(told: Told) -> Iterator[HubLoop]:
+    made = HubLoop(Hub(told.feeds, RULES, chance=Random(7)))
+    yield made
+    made.close()
