@@ -27,6 +27,9 @@ _BEGINS = {
     ),
     "xpath": ("an XPath", rf"[\s(]*(?:not\s*\([\s(]*)*(?:/|\.|@|declare\s+namespace\b|{_NAME}\s*[/\[=<>!])"),
 }
+LOOKED_AT = 1_000
+"""Characters of a text: one that was refused for its length may have any number."""
+
 _LOOKS = {name: (what, re.compile(begins, re.IGNORECASE)) for name, (what, begins) in _BEGINS.items()}
 """How texts of each language begin. `SELECT * FROM` is none of them: it is SQL."""
 
@@ -37,7 +40,7 @@ def hint_to_language(text: str, language: str) -> str | None:
     `price = 5` could be predicates or an XPath: where either was named, it is taken to be that. `BASE <urn:x>` could be
     a comparison, and is none.
     """
-    looks = [name for name, (_, begins) in _LOOKS.items() if begins.match(text)]
+    looks = [name for name, (_, begins) in _LOOKS.items() if begins.match(text, 0, LOOKED_AT)]
     looks = ["gql"] if "gql" in looks else looks
     if not looks or language in looks:
         return None
