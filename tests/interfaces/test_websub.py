@@ -254,6 +254,8 @@ def test_one_tidings_follows_a_feed_of_another(tmp_path: Path, tidings: Tidings,
         assert eventually(lambda: feed(tidings).push == "verified")
         told.tell_events(3, 3)
         assert eventually(lambda: published(tidings) == 3)
+        told.store.subscriptions.remove(["s-1"])
+        assert eventually(lambda: feed(tidings).push == "denied"), "the first tells that its feed has ended"
     [last] = tidings.store.journal.read(2)
     assert b"event 3" in last.body
 
