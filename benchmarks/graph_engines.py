@@ -96,7 +96,7 @@ class GraphIndex(Engine):
 def compiled(patterns: Sequence[Pattern], first: int) -> Compiled:
     """Patterns compiled, with ids from `s<first>` on."""
     twigs = TwigWriter()
-    kept, loose = loosen(blocks_of(enumerate(map(plan_of, patterns)), twigs))
+    kept, loose = loosen(blocks_of(dict(enumerate(patterns)), twigs))
     ids = [f"s{number}" for number in range(first, first + len(patterns))]
     columns = [ids, ["somebody"] * len(ids), ["gql"] * len(ids), [""] * len(ids)]
     table = pa.table([pa.array(column) for column in columns], ["id", "subscriber", "language", "text"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -90,8 +91,10 @@ def loosen(blocks: Iterable[ClauseBlock]) -> tuple[list[ClauseBlock], Loose]:
             kept.append(block)
             continue
         clauses = np.arange(count, count + len(block.rows), dtype=np.int32)
-        for place, (shape, operands) in enumerate(zip(block.shape, block.operands, strict=True)):
-            parts.setdefault((shape, block.shape[:place].count(shape)), []).append((operands, clauses))
+        seen: Counter[TestShape] = Counter()
+        for shape, operands in zip(block.shape, block.operands, strict=True):
+            parts.setdefault((shape, seen[shape]), []).append((operands, clauses))
+            seen[shape] += 1
         rows.append(block.rows)
         twigs.append(twigs_of(block))
         count += len(block.rows)

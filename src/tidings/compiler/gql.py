@@ -56,15 +56,15 @@ def plan_of(pattern: Pattern) -> Plan:
 
 def tests_of(pattern: Pattern) -> tuple[Clause, bool]:
     """What must hold of a graph for the pattern to match; and whether that is enough."""
-    found = _Tests(pattern)
+    found = _Tests(tuple(dict.fromkeys(pattern.edges)))
     for constraint in pattern.constraints:
         found.constrain(constraint)
-    for edge in pattern.edges:
+    for edge in found.edges:
         found.visit(edge)
     return tuple(found.tests), found.exact
 
 
-class _Said(NamedTuple):
+class Said(NamedTuple):
     """A test of one end of an edge, and whether it says all that is asked."""
 
     key: Key
@@ -77,40 +77,40 @@ class _Said(NamedTuple):
 
 @dataclass(slots=True)
 class _Tests:
-    pattern: Pattern
+    edges: tuple[PatternEdge, ...]
     tests: dict[Test, None] = field(default_factory=dict)
     exact: bool = True
     _said: Counter[PatternEdge] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         """A variable that stands in two places has to be joined."""
-        names = Counter(place.name for edge in self.pattern.edges for place in _variables(edge))
+        names = Counter(place.name for edge in self.edges for place in _variables(edge))
         self.exact = all(count == 1 for count in names.values())
 
     def visit(self, edge: PatternEdge) -> None:
         """What an edge itself says; two things have to be true of one and the same edge."""
         for place, key in ((edge.subject, Key.SUBJECT), (edge.object, Key.OBJECT)):
             if isinstance(place, Term):
-                self._add(edge, _Said(key, Relation.EQ, Kind.STRING, written(place)))
+                self._add(edge, Said(key, Relation.EQ, Kind.STRING, written(place)))
         if not self._said[edge]:
-            self._add(edge, _Said(Key.OBJECT, Relation.EXISTS, None, None))
+            self._add(edge, Said(Key.OBJECT, Relation.EXISTS, None, None))
         self.exact &= self._said[edge] == 1
 
     def constrain(self, constraint: Constraint) -> None:
         """What is asked of a variable, said of the first edge at whose end it stands."""
-        for edge in self.pattern.edges:
+        for edge in self.edges:
             for place, is_subject in ((edge.object, False), (edge.subject, True)):
                 if isinstance(place, Variable) and place.name == constraint.variable:
-                    said = _said(constraint, is_subject)
+                    said = said_of(constraint, is_subject)
                     self.exact &= said is not None and said.whole
                     if said is not None:
                         self._add(edge, said)
                     return
         self.exact = False  # it is asked of a property
 
-    def _add(self, edge: PatternEdge, said: _Said) -> None:
+    def _add(self, edge: PatternEdge, said: Said) -> None:
         property = edge.property.text if isinstance(edge.property, Term) else ANY
-        shape = _shape(path_of(said.key, property), said.aspect, said.relation, said.kind)
+        shape = shape_of(path_of(said.key, property), said.aspect, said.relation, said.kind)
         self.tests[Test(shape, said.operand)] = None
         self._said[edge] += 1
 
@@ -122,46 +122,46 @@ def _variables(edge: PatternEdge) -> Iterator[Variable]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _shape(path: str, aspect: Aspect, relation: Relation, kind: Kind | None) -> TestShape:
+def shape_of(path: str, aspect: Aspect, relation: Relation, kind: Kind | None) -> TestShape:
     """Kept: millions of subscriptions ask about some hundreds of properties."""
     return TestShape(Column(path, aspect, of=Of.GRAPH), relation, kind)
 
 
-def _said(constraint: Constraint, is_subject: bool) -> _Said | None:
+def said_of(constraint: Constraint, is_subject: bool) -> Said | None:
     """What is asked of one end of an edge, as a test; None for what no test can say."""
     asked, operand = constraint.asked, constraint.operands[0]
     if asked in _CLASSES:
         of_subject, of_object, whole = _CLASSES[asked]
         key = of_subject if is_subject else of_object
-        return _Said(key, Relation.EQ, Kind.STRING, written(operand), whole=whole)
+        return Said(key, Relation.EQ, Kind.STRING, written(operand), whole=whole)
     if asked is Asked.IS:
         return _is(is_subject, operand)
     if is_subject:
         return None  # it is no value
     if asked in (Asked.CONTAINS, Asked.STARTS_WITH):
         aspect = Aspect.SUBSTRING if asked is Asked.CONTAINS else Aspect.PREFIX
-        return _Said(Key.TEXT, Relation.EQ, Kind.STRING, operand.text, aspect) if operand.text else None
+        return Said(Key.TEXT, Relation.EQ, Kind.STRING, operand.text, aspect) if operand.text else None
     if asked is Asked.IN:
         return _among(constraint.operands)
     return _equals(operand) if asked is Asked.EQUAL else _ordered(asked, operand)
 
 
-def _is(is_subject: bool, operand: Term) -> _Said:
-    return _Said(Key.SUBJECT if is_subject else Key.OBJECT, Relation.EQ, Kind.STRING, written(operand))
+def _is(is_subject: bool, operand: Term) -> Said:
+    return Said(Key.SUBJECT if is_subject else Key.OBJECT, Relation.EQ, Kind.STRING, written(operand))
 
 
-def _equals(operand: Term) -> _Said | None:
+def _equals(operand: Term) -> Said | None:
     """Equal numbers and moments are written in many ways; everything else that is equal is the same term."""
     found = meaning(operand)
     kind = means(found)
     if found is None or kind in (Means.NODE, Means.LANGUAGE, Means.STRING):
         return _is(False, operand)
     if kind is Means.BOOLEAN:
-        return _Said(Key.VALUE, Relation.EQ, Kind.BOOLEAN, found.value)
+        return Said(Key.VALUE, Relation.EQ, Kind.BOOLEAN, found.value)
     return _number(Relation.EQ, operand)
 
 
-def _among(operands: tuple[Term, ...]) -> _Said | None:
+def _among(operands: tuple[Term, ...]) -> Said | None:
     said = [_equals(operand) for operand in operands]
     kept = [each for each in said if each is not None]
     if len(kept) < len(said) or len({(each.key, each.kind) for each in kept}) > 1:
@@ -171,21 +171,21 @@ def _among(operands: tuple[Term, ...]) -> _Said | None:
     return kept[0]._replace(relation=Relation.IN, operand=literals, whole=whole)  # type: ignore[arg-type]
 
 
-def _ordered(asked: Asked, operand: Term) -> _Said | None:
+def _ordered(asked: Asked, operand: Term) -> Said | None:
     relation, kind = _ORDERS.get(asked), means(meaning(operand))
     if relation is None:
         return None  # unequal
     if kind is Means.STRING:
-        return _Said(Key.VALUE, relation, Kind.STRING, operand.text)
+        return Said(Key.VALUE, relation, Kind.STRING, operand.text)
     return _number(relation, operand) if kind in (Means.NUMBER, Means.MOMENT) else None
 
 
-def _number(relation: Relation, operand: Term) -> _Said | None:
+def _number(relation: Relation, operand: Term) -> Said | None:
     found = meaning(operand)
     assert found is not None
     if means(found) is Means.MOMENT:
         micros: int = found.value.micros
-        return _Said(Key.MOMENT, relation, Kind.NUMBER, micros) if abs(micros) <= INT64_MAX else None
+        return Said(Key.MOMENT, relation, Kind.NUMBER, micros) if abs(micros) <= INT64_MAX else None
     if math.isnan(found.value) or abs(found.value) > _LARGE:
         return None
-    return _Said(Key.VALUE, relation, Kind.NUMBER, found.value)
+    return Said(Key.VALUE, relation, Kind.NUMBER, found.value)

@@ -1,8 +1,12 @@
-"""Compile very many patterns of graphs: clauses with the same tests, but for their operands, stand together."""
+"""Compile very many patterns of graphs at once: they become numbers one by one, and words and tests all together.
+
+Most texts are composed of words that others have, too (`gql_composed`); what that cannot say is parsed. A few are
+compiled one by one: arrays have their price, and subscriptions also come one at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +14,21 @@ import numpy as np
 from tidings.compiler.blocks import operands_of
 from tidings.compiler.bulk import Rows
 from tidings.compiler.context import Context
-from tidings.compiler.gql import compile_gql
+from tidings.compiler.gql import compile_gql, plan_of
+from tidings.compiler.gql_composed import Composer
+from tidings.compiler.graph_numbers import PatternNumbers
 from tidings.compiler.plan import Clause, ClauseBlock, Plan, TestShape
 from tidings.compiler.twig_words import TwigWriter
 from tidings.errors import SubscriptionError
+from tidings.languages import gql
+from tidings.languages.gql_tree import Pattern
 from tidings.schema.event_schema import EventSchema
 
 _Member = tuple[int, int, Clause]
 """A subscription's row, the number of its pattern, its tests."""
+
+COMPOSED_FROM = 8
+"""Fewer texts are compiled one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +42,31 @@ class GqlFront:
         self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
     ) -> Rows:
         rows = Rows()
-        rows.blocks = blocks_of(_plans(texts, limit, rows), twigs)
+        numbers, parsed = PatternNumbers(twigs), dict[int, Pattern]()
+        composer = Composer(numbers) if len(texts) >= COMPOSED_FROM else None
+        for row, text in enumerate(texts):
+            if composer is not None and composer.add(row, text):
+                continue
+            try:
+                pattern = gql.parse(text)
+            except SubscriptionError as problem:
+                rows.problems[row] = problem
+                continue
+            if composer is None or not numbers.add(row, pattern):
+                parsed[row] = pattern
+        rows.blocks = blocks_of(parsed, twigs)
+        rows.loose = numbers.finish(twigs.all_strings())
         return rows
 
 
-def _plans(texts: Sequence[str], limit: int, into: Rows) -> Iterator[tuple[int, Plan]]:
-    """The plans of texts, by row; what is refused goes to the problems."""
-    for row, text in enumerate(texts):
-        try:
-            plan = compile_gql(Context(text, None, limit))
-        except SubscriptionError as problem:
-            into.problems[row] = problem
-        else:
-            yield row, plan
-
-
-def blocks_of(plans: Iterable[tuple[int, Plan]], twigs: TwigWriter) -> list[ClauseBlock]:
-    """The clauses of plans, by row, as one block for each shape; their patterns go to `twigs`."""
+def blocks_of(patterns: Mapping[int, Pattern], twigs: TwigWriter) -> list[ClauseBlock]:
+    """The clauses of patterns, by row, as one block for each shape; they themselves go to `twigs`."""
     grouped: dict[tuple[TestShape, ...], list[_Member]] = {}
-    for row, plan in plans:
-        for clause, pattern, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
+    for row, pattern in patterns.items():
+        plan = plan_of(pattern)
+        for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
             shape = tuple(test.shape for test in clause)
-            grouped.setdefault(shape, []).append((row, twigs.add(pattern, exact), clause))
+            grouped.setdefault(shape, []).append((row, twigs.add(twig, exact), clause))
     return [_block(shape, members) for shape, members in grouped.items()]
 
 

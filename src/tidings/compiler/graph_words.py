@@ -28,14 +28,18 @@ ASKED_SHIFT = 12
 HEAD, EDGE, CONSTRAINT, OPERAND = 3, 4, 2, 5
 BEGINS = 1
 
+WORTH_OF_PROPERTY, WORTH_OF_ENDS = 3, 2
+"""How much is known of an edge. A property that is known leads to few edges: it counts most."""
+
 ASKED = tuple(Asked)
 
 
 def words_of(pattern: Pattern, string: Callable[[str], int]) -> list[int]:
     """A pattern in words; `string` numbers its terms."""
     numbers = {name: number for number, name in enumerate(variables(pattern))}
-    words = [0, len(pattern.edges) | len(numbers) << VARIABLES_SHIFT, len(pattern.constraints)]
-    for begins, edge in _in_order(pattern.edges):
+    edges = tuple(dict.fromkeys(pattern.edges))
+    words = [0, len(edges) | len(numbers) << VARIABLES_SHIFT, len(pattern.constraints)]
+    for begins, edge in _in_order(edges):
         for place in (edge.subject, edge.property, edge.object):
             if isinstance(place, Variable):
                 words.append(numbers[place.name] << 1)
@@ -43,7 +47,7 @@ def words_of(pattern: Pattern, string: Callable[[str], int]) -> list[int]:
                 words.append(string(written(place)) << 1 | 1)
         words.append(BEGINS * begins)
     for constraint in pattern.constraints:
-        words += _constraint(constraint, numbers[constraint.variable], string)
+        words += constraint_words(constraint, numbers[constraint.variable], string)
     words[0] = GRAPH | len(words)
     return words
 
@@ -68,12 +72,12 @@ def _names(edge: PatternEdge) -> set[str]:
 
 
 def _known(edge: PatternEdge, bound: set[str]) -> int:
-    """How much is known of an edge. A property that is known leads to few edges: it counts most."""
-    places = ((edge.property, 3), (edge.subject, 2), (edge.object, 2))
+    places = ((edge.property, WORTH_OF_PROPERTY), (edge.subject, WORTH_OF_ENDS), (edge.object, WORTH_OF_ENDS))
     return sum(worth for place, worth in places if not isinstance(place, Variable) or place.name in bound)
 
 
-def _constraint(constraint: Constraint, variable: int, string: Callable[[str], int]) -> list[int]:
+def constraint_words(constraint: Constraint, variable: int, string: Callable[[str], int]) -> list[int]:
+    """A constraint in words."""
     asked, operands = ASKED.index(constraint.asked), constraint.operands
     words = [variable | asked << ASKED_SHIFT, len(operands)]
     for operand in operands:

@@ -26,7 +26,7 @@ from tidings.languages.readable import refuse_unreadable
 from tidings.languages.sparql import read_group
 from tidings.limits import limits_from
 
-__all__ = ["DEFAULT", "PREFIXES", "Limits", "parse", "show"]
+__all__ = ["DEFAULT", "PREFIXES", "Limits", "parse", "read_on", "show"]
 
 DEFAULT = limits_from("TIDINGS_GQL_LIMITS", Limits)
 
@@ -53,15 +53,16 @@ def _where(reader: Reader) -> None:
     if reader.words[opened] == "{":
         read_group(reader)
     elif reader.words[opened] == "(":
-        _body(reader)
+        _edge(reader)
+        read_on(reader)
     else:
         raise refusals.expected("'(' and an edge, or '{',", reader.tokens, opened)
     if not reader.edges:
         raise refusals.expected("an edge", reader.tokens, opened + 1)
 
 
-def _body(reader: Reader) -> None:
-    _edge(reader)
+def read_on(reader: Reader) -> None:
+    """All that stands behind an edge."""
     while word := reader.words[reader.at].upper():
         if word == "(":
             _edge(reader)

@@ -25,7 +25,7 @@ class TermReader:
 
     def __init__(self, text: str, prefixes: Mapping[str, str]) -> None:
         self.tokens = tokens_of(text)
-        self.words = self.tokens.words
+        self.words, self._ends = self.tokens.words, self.tokens.edges
         self.table = prefixes
         self.declared: dict[str, str] = {}
         self.base = ""
@@ -77,20 +77,23 @@ class TermReader:
         if meant is None:
             known = {**self.table, **self.declared}
             raise refusals.unknown_prefix(prefix, known, self.tokens.place(self.at - 1))
-        return iri(meant + _LOCAL_ESCAPE.sub(r"\1", local))
+        return iri(meant + (_LOCAL_ESCAPE.sub(r"\1", local) if "\\" in local else local))
 
     def resolved(self, at: int) -> str:
-        place = self.tokens.place(at)
-        written = unescaped(self.words[at][1:-1], place)
+        written = self.unescaped(self.words[at][1:-1], at)
         if _SCHEME.match(written):
             return written
         whole = _joined(self.base, written)
         if not _SCHEME.match(whole):
-            raise refusals.relative(place)
+            raise refusals.relative(self.tokens.place(at))
         return whole
 
+    def unescaped(self, written: str, at: int) -> str:
+        """Where a token stands is worked out only if it may be told: it takes longer than reading it."""
+        return unescaped(written, self.tokens.place(at)) if "\\" in written else written
+
     def string(self) -> Term:
-        text = unescaped(body(self.words[self.at]), self.tokens.place(self.at))
+        text = self.unescaped(body(self.words[self.at]), self.at)
         self.at += 1
         word = self.words[self.at]
         if word[:1] == "@":
@@ -161,7 +164,8 @@ class TermReader:
 
     def span(self, start: int) -> Span:
         """From a token to the last one that was read."""
-        return Span(self.tokens.start(start), self.tokens.end(max(start, self.at - 1)))
+        last = self.at - 1 if self.at > start else start
+        return Span(self._ends[2 * start], self._ends[2 * last + 1])
 
 
 def _joined(base: str, written: str) -> str:

@@ -49,10 +49,16 @@ def tokens_of(text: str) -> Tokens:
     if "".join(parts[::2]).strip(_SPACE):
         raise _stray(text, parts)
     words = parts[1::2]
-    if any(word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word) for word in words):
+    quoted = '"' in text or "'" in text
+    if quoted and any(word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word) for word in words):
         raise _unclosed(text, words, parts)
     words += ("", "", "")
     return Tokens(text, words, list(accumulate(map(len, parts))))
+
+
+def has_comments(text: str) -> bool:
+    """Whether something in a text is a remark; a number sign may also stand in an IRI or a string."""
+    return "#" in text and _without_comments(text) != text
 
 
 def _without_comments(text: str) -> str:
