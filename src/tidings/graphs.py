@@ -28,6 +28,8 @@ class TermKind(IntEnum):
     BLANK = 1
     LITERAL = 2
 
+    __hash__ = int.__hash__  # terms are looked up by the million, and an enum hashes its name in Python
+
 
 class Term(NamedTuple):
     """A node or a property: an IRI, the label of a blank node, or the text of a literal.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tidings.atoms import MAX_DOUBLE, AtomKind, Atoms, Edges
 from tidings.graph_keys import ANY, Key, Means, Related, means, path_of, written
@@ -15,9 +16,23 @@ from tidings.graphs import TYPE, Edge, Graph, Term, TermKind
 from tidings.taxonomies import Taxonomy
 from tidings.values import INT64_MAX, INT64_MIN, split_number
 
-_AT = {Key.SUBJECT: Key.SUBJECT_AT, Key.OBJECT: Key.OBJECT_AT}
-_BELOW = {Key.SUBJECT: Key.SUBJECT_BELOW, Key.OBJECT: Key.OBJECT_BELOW}
-_ABOVE = {Key.SUBJECT: Key.SUBJECT_ABOVE, Key.OBJECT: Key.OBJECT_ABOVE}
+Integers = npt.NDArray[Any]
+
+PLACES = 3
+NOBODY = -1
+"""In place of a path: no subscription looks there."""
+
+_KEYS = tuple(Key)
+_PLACE = {key: place for place, key in enumerate(_KEYS)}
+_HELD = {
+    (Key.SUBJECT, Related.AT): (Key.SUBJECT_AT, Key.SUBJECT_BELOW, Key.SUBJECT_ABOVE),
+    (Key.SUBJECT, Related.BELOW): (Key.SUBJECT_BELOW,),
+    (Key.SUBJECT, Related.ABOVE): (Key.SUBJECT_ABOVE,),
+    (Key.OBJECT, Related.AT): (Key.OBJECT_AT, Key.OBJECT_BELOW, Key.OBJECT_ABOVE),
+    (Key.OBJECT, Related.BELOW): (Key.OBJECT_BELOW,),
+    (Key.OBJECT, Related.ABOVE): (Key.OBJECT_ABOVE,),
+}
+"""Under which keys a class is found that an end stands to in some way."""
 
 
 class GraphReader:
@@ -25,41 +40,45 @@ class GraphReader:
 
     def __init__(self, wanted: Iterable[str], taxonomy: Taxonomy) -> None:
         self._taxonomy = taxonomy
-        self._paths = {path: number for number, path in enumerate(sorted(wanted))}
-        self._keys: dict[str, _Keys] = {}
+        self.paths = tuple(sorted(wanted))
+        self._numbers = {path: number for number, path in enumerate(self.paths)}
+        self.keys = frozenset(Key(path.partition(" ")[0]) for path in self.paths)
+        self._of_properties: dict[str, list[int]] = {}
         self._related: dict[frozenset[Term], list[tuple[Related, Term]]] = {}
 
     def atoms(self, graphs: Sequence[Graph]) -> Atoms:
         batch = _Batch(self)
         for graph in graphs:
             batch.add(graph)
-        return batch.finish(tuple(self._paths))
+        return batch.finish()
 
-    def implied(self, edge: Edge) -> list[Edge]:
-        """An edge, and those that its property implies."""
-        return [edge._replace(property=above) for above in self._taxonomy.super_properties(edge.property)]
+    def implied(self, edges: Sequence[Edge]) -> Sequence[Edge]:
+        """Edges, and those that their properties imply, each once."""
+        if not self._taxonomy.properties:
+            return edges
+        above = self._taxonomy.super_properties
+        return tuple(
+            dict.fromkeys(
+                Edge(subject, each, value) for subject, property, value in edges for each in above(property)
+            )
+        )
 
-    def keys(self, property: str) -> _Keys:
-        """The numbers of the paths that edges with a property stand under, by key."""
-        found = self._keys.get(property)
-        if found is None:
-            numbers = {
-                key: [
-                    self._paths[path]
-                    for path in (path_of(key, property), path_of(key, ANY))
-                    if path in self._paths
-                ]
-                for key in Key
-            }
-            found = self._keys[property] = _Keys(numbers, any(numbers.values()))
-        return found
-
-    def related(self, term: Term, types: Iterable[Term]) -> list[tuple[Related, Term]]:
+    def related(self, term: Term, types: Sequence[Term]) -> list[tuple[Related, Term]]:
         """How a term stands to classes: at which it stands, and which are strictly above and below those."""
+        if not types and not self._taxonomy.statements:
+            return []
         places = self._taxonomy.stands_at(term, types)
         found = self._related.get(places)
         if found is None:
             found = self._related[places] = list(_relations(places, self._taxonomy))
+        return found
+
+    def paths_of(self, property: str) -> list[int]:
+        """By key, the number of the path that edges with a property stand under."""
+        found = self._of_properties.get(property)
+        if found is None:
+            found = [self._numbers.get(path_of(key, property), NOBODY) for key in _KEYS]
+            self._of_properties[property] = found
         return found
 
 
@@ -71,104 +90,137 @@ def _relations(places: frozenset[Term], taxonomy: Taxonomy) -> Iterator[tuple[Re
     yield from ((Related.ABOVE, each) for each in sorted(below))
 
 
-class _Keys(NamedTuple):
-    """The numbers of paths by key, and whether there are any."""
+class _Found:
+    """What terms are found by at one end of edges, term after term: a key, and an atom without its path."""
 
-    numbers: dict[Key, list[int]]
-    any: bool
+    def __init__(self) -> None:
+        self.starts = [0]
+        self.entries: list[tuple[int, int, int, int]] = []
+
+    def of_edges(self, ends: Integers) -> tuple[Integers, Integers]:
+        """The entries of all terms at the ends of edges: the number of each entry, and of its edge."""
+        starts = np.array(self.starts, np.int64)
+        counts = starts[ends + 1] - starts[ends]
+        edge = np.repeat(np.arange(len(ends)), counts)
+        before = np.cumsum(counts) - counts
+        return np.arange(len(edge)) + (starts[ends] - before)[edge], edge
 
 
 class _Batch:
-    """Atoms and edges while they are collected."""
+    """Terms and edges while they are collected."""
 
     def __init__(self, reader: GraphReader) -> None:
         self._reader, self._text = reader, bytearray()
-        self._starts, self._edge_starts = [0], [0]
-        self._atoms: list[tuple[int, int, int, int]] = []
-        self._edges: list[tuple[int, int, int]] = []
+        self._edge_starts = [0]
+        self._edges: list[int] = []
         self._known: dict[Term, int] = {}
-        self._own: dict[Term, int] = {}
         self._terms: list[_Written] = []
         self._classes: list[list[tuple[Related, int]]] = []
+        self._properties: dict[int, str] = {}
 
     def add(self, graph: Graph) -> None:
         """A graph. What a node's types are, its own publication may say: then it is a term of its own there."""
-        edges = tuple(dict.fromkeys(edge for each in graph.edges for edge in self._reader.implied(each)))
+        edges = self._reader.implied(graph.edges)
         types: dict[Term, list[Term]] = {}
+        for subject, property, value in edges:
+            if property.text == TYPE:
+                types.setdefault(subject, []).append(value)
+        own: dict[Term, int] = {}
+        for term, classes in types.items():
+            self._new(term, classes, own, own)
+        known, numbers = self._known, self._edges
         for edge in edges:
-            if edge.property.text == TYPE:
-                types.setdefault(edge.subject, []).append(edge.object)
-        self._own = {}
-        for edge in edges:
-            numbers = [self._number(term, types.get(term, ())) for term in edge]
-            self._edges.append((numbers[0], numbers[1], numbers[2]))
-            self._keep(edge, numbers)
-        self._starts.append(len(self._atoms))
-        self._edge_starts.append(len(self._edges))
+            for term in edge:
+                number = own.get(term)
+                if number is None:
+                    number = known.get(term)
+                if number is None:
+                    number = self._new(term, (), own if term.kind is TermKind.BLANK else known, own)
+                numbers.append(number)
+            self._properties.setdefault(numbers[-2], edge[1].text)
+        self._edge_starts.append(len(numbers) // PLACES)
 
-    def _number(self, term: Term, types: Sequence[Term]) -> int:
-        kept = self._own if types or term.kind is TermKind.BLANK else self._known
-        number = self._own.get(term)
-        number = kept.get(term) if number is None else number
+    def _new(self, term: Term, types: Sequence[Term], kept: dict[Term, int], own: dict[Term, int]) -> int:
+        number = kept.get(term)
         if number is None:
             number = kept[term] = len(self._terms)
             self._terms.append(_write(term, self._text))
             self._classes.append([])
             related = self._reader.related(term, types)
-            self._classes[number] = [(relation, self._number(each, ())) for relation, each in related]
+            if related:
+                self._classes[number] = [(relation, self._number(each, own)) for relation, each in related]
         return number
 
-    def _keep(self, edge: Edge, numbers: Sequence[int]) -> None:
-        """The atoms of an edge."""
-        keys = self._reader.keys(edge.property.text)
-        if not keys.any:
-            return
-        for key, number in ((Key.SUBJECT, numbers[0]), (Key.OBJECT, numbers[2])):
-            term = self._terms[number]
-            self._put(keys.numbers[key], AtomKind.STRING, term.text, term.length)
-            for relation, other in self._classes[number]:
-                for held in _held(key, relation):
-                    self._put(keys.numbers[held], AtomKind.STRING, *self._terms[other][:2])
-        self._put_value(keys, self._terms[numbers[2]])
+    def _number(self, term: Term, own: dict[Term, int]) -> int:
+        """Of a class."""
+        number = own.get(term)
+        if number is not None:
+            return number
+        return self._new(term, (), own if term.kind is TermKind.BLANK else self._known, own)
 
-    def _put_value(self, keys: _Keys, term: _Written) -> None:
-        if term.means in (Means.STRING, Means.LANGUAGE):
-            self._put(keys.numbers[Key.TEXT], AtomKind.STRING, term.string, term.string_length)
-        if term.means is Means.STRING:
-            self._put(keys.numbers[Key.VALUE], AtomKind.STRING, term.string, term.string_length)
-        elif term.means is Means.MOMENT:
-            self._put(keys.numbers[Key.MOMENT], AtomKind.INTEGER, term.rest, 0)
-        elif term.means is Means.BOOLEAN:
-            self._put(keys.numbers[Key.VALUE], AtomKind.BOOLEAN, int(term.number), 0)
-        elif term.means is Means.NUMBER and not math.isnan(term.number):
-            kind, payload = _payload(term)
-            self._put(keys.numbers[Key.VALUE], kind, payload, 0)
-
-    def _put(self, paths: Iterable[int], kind: AtomKind, payload: int, length: int) -> None:
-        for path in paths:
-            self._atoms.append((path, kind, payload, length))
-
-    def finish(self, paths: tuple[str, ...]) -> Atoms:
-        atoms = np.array(self._atoms, np.int64).reshape(-1, 4)
+    def finish(self) -> Atoms:
+        edges = np.array(self._edges, np.int32).reshape(-1, PLACES)
+        starts = np.array(self._edge_starts, np.int64)
+        path, entries, edge = self._atoms(edges)
+        counts = np.bincount(edge, minlength=len(edges))
+        before = np.concatenate(([0], np.cumsum(counts)))
         return Atoms(
-            paths,
-            np.array(self._starts, np.int64),
-            atoms[:, 0].astype(np.int32),
-            atoms[:, 1].astype(np.uint8),
-            np.ascontiguousarray(atoms[:, 2]),
-            atoms[:, 3].astype(np.int32),
+            self._reader.paths,
+            before[starts],
+            path.astype(np.int32),
+            entries[:, 1].astype(np.uint8),
+            np.ascontiguousarray(entries[:, 2]),
+            entries[:, 3].astype(np.int32),
             np.frombuffer(bytes(self._text), np.uint8),
-            edges=self._finished(),
+            edges=self._finished(starts, edges),
         )
 
-    def _finished(self) -> Edges:
-        edges = np.array(self._edges, np.int32).reshape(-1, 3)
+    def _atoms(self, edges: Integers) -> tuple[Integers, Integers, Integers]:
+        """The atoms of all edges, edge by edge: paths, what they are found by, and edges."""
+        own, anywhere = self._paths()
+        found: list[tuple[Integers, Integers, Integers]] = []
+        for end, kept in zip((0, 2), self._found(), strict=True):
+            which, edge = kept.of_edges(edges[:, end])
+            entries = np.array(kept.entries, np.int64).reshape(-1, 4)[which]
+            for paths in (own[edges[edge, 1], entries[:, 0]], anywhere[entries[:, 0]]):
+                wanted = np.flatnonzero(paths != NOBODY)
+                found.append((paths[wanted], entries[wanted], edge[wanted]))
+        path, entries, edge = (np.concatenate(column) for column in zip(*found, strict=True))
+        order = np.argsort(edge, kind="stable")
+        return path[order], entries[order], edge[order]
+
+    def _paths(self) -> tuple[Integers, Integers]:
+        """By key, the paths of edges with a property, by its number among the terms, and of all edges."""
+        own = np.full((len(self._terms), len(_KEYS)), NOBODY)
+        for number, property in self._properties.items():
+            own[number] = self._reader.paths_of(property)
+        return own, np.array(self._reader.paths_of(ANY))
+
+    def _found(self) -> tuple[_Found, _Found]:
+        """What terms are found by as subjects and as objects, for keys that somebody wants."""
+        wanted, subjects, objects = self._reader.keys, _Found(), _Found()
+        for term, classes in zip(self._terms, self._classes, strict=True):
+            for key, found in ((Key.SUBJECT, subjects), (Key.OBJECT, objects)):
+                if key in wanted:
+                    found.entries.append((_PLACE[key], AtomKind.STRING, term.text, term.length))
+                for relation, other in classes:
+                    text, length = self._terms[other][:2]
+                    for held in _HELD[key, relation]:
+                        if held in wanted:
+                            found.entries.append((_PLACE[held], AtomKind.STRING, text, length))
+            if term.means > Means.NODE:
+                objects.entries.extend(_value(term))
+            subjects.starts.append(len(subjects.entries))
+            objects.starts.append(len(objects.entries))
+        return subjects, objects
+
+    def _finished(self, starts: Integers, edges: Integers) -> Edges:
         columns = list(zip(*self._terms, strict=True)) or [()] * len(_Written._fields)
         text, length, string, string_length, meanings, number, rest = columns
         related = [pair for pairs in self._classes for pair in pairs]
         counts = np.cumsum([0, *map(len, self._classes)])
         return Edges(
-            np.array(self._edge_starts, np.int64),
+            starts,
             np.ascontiguousarray(edges[:, 0]),
             np.ascontiguousarray(edges[:, 1]),
             np.ascontiguousarray(edges[:, 2]),
@@ -183,6 +235,20 @@ class _Batch:
             np.array([relation for relation, _ in related], np.uint8),
             np.array([other for _, other in related], np.int32),
         )
+
+
+def _value(term: _Written) -> Iterator[tuple[int, int, int, int]]:
+    """What an object is found by if it is a value."""
+    if term.means in (Means.STRING, Means.LANGUAGE):
+        yield _PLACE[Key.TEXT], AtomKind.STRING, term.string, term.string_length
+    if term.means is Means.STRING:
+        yield _PLACE[Key.VALUE], AtomKind.STRING, term.string, term.string_length
+    elif term.means is Means.MOMENT:
+        yield _PLACE[Key.MOMENT], AtomKind.INTEGER, term.rest, 0
+    elif term.means is Means.BOOLEAN:
+        yield _PLACE[Key.VALUE], AtomKind.BOOLEAN, int(term.number), 0
+    elif term.means is Means.NUMBER and not math.isnan(term.number):
+        yield _PLACE[Key.VALUE], *_payload(term), 0
 
 
 class _Written(NamedTuple):
@@ -200,6 +266,8 @@ class _Written(NamedTuple):
 def _write(term: Term, text: bytearray) -> _Written:
     data, start = written(term).encode(), len(text)
     text.extend(data)
+    if term.kind is not TermKind.LITERAL:
+        return _Written(start, len(data), start, 0, Means.NODE, 0.0, 0)
     found = meaning(term)
     kind, number, rest = means(found), 0.0, 0
     if found is not None and kind in (Means.NUMBER, Means.BOOLEAN):
@@ -219,10 +287,3 @@ def _payload(term: _Written) -> tuple[AtomKind, int]:
             return AtomKind.INTEGER, whole
     held = math.copysign(min(abs(term.number), MAX_DOUBLE), term.number)
     return AtomKind.DOUBLE, int(np.float64(held).view(np.int64))
-
-
-def _held(key: Key, relation: Related) -> tuple[Key, ...]:
-    """Under which keys a class is found that an end stands to in this way."""
-    if relation is Related.AT:
-        return _AT[key], _BELOW[key], _ABOVE[key]
-    return (_BELOW[key],) if relation is Related.BELOW else (_ABOVE[key],)

@@ -105,6 +105,9 @@ def _base(syntax: Syntax, base: str | None) -> str | None:
     return NO_BASE if base is None and syntax in (Syntax.RDF_XML, Syntax.JSON_LD) else base
 
 
+_RELATIVE = NO_BASE[: NO_BASE.index("//")]
+
+
 class _Reading:
     """Collects edges by graph, and refuses the first thing that is beyond a limit."""
 
@@ -117,14 +120,9 @@ class _Reading:
 
     def add(self, quad: ox.Quad) -> None:
         graph = self._graph(quad.graph_name)
-        subject = self._term(quad.subject, graph.labels)
-        value = self._term(quad.object, graph.labels)
-        self._keep(graph, Edge(subject, self._iri(quad.predicate.value), value))
-        before = len(graph.nodes)
-        graph.nodes.update((subject, value))
-        self._nodes += len(graph.nodes) - before
-        if self._nodes > self._limits.nodes:
-            raise beyond("nodes", self._limits)
+        subject, value = self._node(quad.subject, graph), self._node(quad.object, graph)
+        name = quad.predicate.value
+        self._keep(graph, Edge(subject, self._iris.get(name) or self._iri(name), value))
 
     def graphs(self) -> tuple[NamedGraph, ...]:
         for graph in self._graphs.values():
@@ -134,21 +132,37 @@ class _Reading:
 
     def _keep(self, graph: _Collected, edge: Edge) -> None:
         """Text counts each time: a long prefix makes long terms of short names, also in edges that are there."""
-        self._text += len(edge.subject.text) + len(edge.property.text) + len(edge.object.text)
+        subject, property, value = edge
+        self._text += len(subject.text) + len(property.text) + len(value.text)
         if self._text > self._limits.text:
             raise beyond("text", self._limits)
-        if edge not in graph.edges:
-            graph.edges[edge] = None
-            self.edges += 1
-            if self.edges > self._limits.edges:
-                raise beyond("edges", self._limits)
+        before = len(graph.edges)
+        graph.edges[edge] = None
+        self.edges += len(graph.edges) - before
+        if self.edges > self._limits.edges:
+            raise beyond("edges", self._limits)
 
     def _graph(self, named: ox.NamedNode | ox.BlankNode | ox.DefaultGraph | ox.Triple) -> _Collected:
         name = None if isinstance(named, ox.DefaultGraph) else self._term(named, _BY_ITSELF)
         found = self._graphs.get(name)
         if found is None:
             at_most("graphs", len(self._graphs) + 1, self._limits)
-            found = self._graphs[name] = _Collected({}, {}, set())
+            found = self._graphs[name] = _Collected({}, {}, {}, set())
+        return found
+
+    def _node(self, node: object, graph: _Collected) -> Term:
+        """An end of an edge. Most are IRIs, and most of those have been there before."""
+        text = node.value if isinstance(node, ox.NamedNode) else None
+        found = None if text is None else graph.iris.get(text)
+        if found is None:
+            found = self._term(node, graph.labels)
+            before = len(graph.nodes)
+            graph.nodes.add(found)
+            self._nodes += len(graph.nodes) - before
+            if self._nodes > self._limits.nodes:
+                raise beyond("nodes", self._limits)
+            if text is not None:
+                graph.iris[text] = found
         return found
 
     def _term(self, node: object, labels: dict[str, Term] | None) -> Term:
@@ -164,29 +178,32 @@ class _Reading:
     def _iri(self, text: str) -> Term:
         found = self._iris.get(text)
         if found is None:
-            at_most("term", len(text), self._limits, where=safe(text))
-            if text.startswith(NO_BASE[: NO_BASE.index("//")]):
+            if len(text) > self._limits.term:
+                raise beyond("term", self._limits, where=safe(text))
+            if text.startswith(_RELATIVE):
                 raise relative(text)
             found = self._iris[text] = iri(text)
         return found
 
     def _literal(self, node: ox.Literal) -> Term:
-        if len(node.value) > self._limits.term:
-            raise beyond("term", self._limits, where=safe(node.value))
+        text = node.value
+        if len(text) > self._limits.term:
+            raise beyond("term", self._limits, where=safe(text))
         if node.direction is not None:
             what, accepted = (
                 "the direction of a text (RDF 1.2) is not accepted",
                 "a language alone, such as @en",
             )
             raise DecodeProblem(what, received=f"@{node.language}--{node.direction}", accepted=accepted)
-        return literal(node.value, self._iri(node.datatype.value).text, node.language or "")
+        return literal(text, self._iri(node.datatype.value).text, node.language or "")
 
 
 class _Collected(NamedTuple):
-    """A graph while it is read; a dictionary keeps the order, and each edge once."""
+    """A graph while it is read; a dictionary keeps the order, and each edge once. `iris` are those of `nodes`."""
 
     edges: dict[Edge, None]
     labels: dict[str, Term]
+    iris: dict[str, Term]
     nodes: set[Term]
 
 

@@ -23,15 +23,17 @@ _PLACE = re.compile(re.escape(RDF) + r"_[1-9][0-9]*")
 
 def members(edges: Collection[Edge]) -> Iterator[Edge]:
     """The edges to members; some of them may be there already, or come twice."""
-    for subject, name, value in edges:
-        if name.text.startswith(RDF + "_") and _PLACE.fullmatch(name.text):
-            yield Edge(subject, MEMBER, value)
-    yield from _elements(edges)
+    names = {edge.property.text for edge in edges}
+    places = {name for name in names if name.startswith(RDF + "_") and _PLACE.fullmatch(name)}
+    if places:
+        yield from (Edge(subject, MEMBER, value) for subject, name, value in edges if name.text in places)
+    if FIRST in names:
+        yield from _elements(edges)
 
 
 def _elements(edges: Collection[Edge]) -> Iterator[Edge]:
     first, rest = _values_of(FIRST, edges), _values_of(REST, edges)
-    for head in _heads(first, rest, edges) if first else ():
+    for head in _heads(first, rest, edges):
         for cell in _cells(head, rest):
             yield from (Edge(head, MEMBER, value) for value in first.get(cell, ()))
 
