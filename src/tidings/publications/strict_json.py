@@ -117,12 +117,22 @@ _TOKEN = re.compile(
     r"|(?P<open>[\[{])|(?P<close>[\]}])|(?P<constant>NaN|-?Infinity)|(?P<number>-?[0-9][-+.0-9eE]*+)",
     re.DOTALL,
 )
+_NO_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[^"\[\]{}]++', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _may_hide_problems(text: str) -> bool:
     """Whether Python's reader could take the text without noticing its depth or half a surrogate pair."""
-    return text.count("{") + text.count("[") > MAX_DEPTH or _SURROGATE.search(text) is not None
+    deep = text.count("{") + text.count("[") > MAX_DEPTH and _depth(text) > MAX_DEPTH
+    return deep or _SURROGATE.search(text) is not None
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for bracket in _NO_BRACKET.sub("", text):
+        depth = depth + 1 if bracket in "[{" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _refuse_first_problem(text: str) -> None:
