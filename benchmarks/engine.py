@@ -29,6 +29,12 @@ class Engine(ABC):
     overhead: float = 0.0
     """Wall-clock seconds of a call that are not matching (planning a query, say): the harness waits so much longer."""
 
+    once: bool = False
+    """True of one that takes seconds for an event: it is given the first only, and timed once."""
+
+    patience: float = 0.0
+    """Seconds that it may take longer than others before it is stopped."""
+
     @abstractmethod
     def prepare(self, subscriptions: Subscriptions) -> None:
         """Bring the subscriptions into the form the engine likes; not timed. May raise NotHere."""
@@ -55,6 +61,10 @@ class Engine(ABC):
 
     def linear_paths(self) -> int | None:
         """How many different linear paths the subscriptions have, if they are XPaths."""
+        return None
+
+    def edges(self) -> int | None:
+        """How many edges the events given last have, if they are graphs and reading them is what is measured."""
         return None
 
     def seconds(self) -> float | None:

@@ -1,4 +1,4 @@
-"""The plots of the docs: rates against the number of subscriptions, bars, and paper 004's figures."""
+"""The plots of the docs: rates against the number of subscriptions, bars, and the papers' figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks import paper003
+from benchmarks import graph_figures, paper003
 from benchmarks.rows import Row
 from benchmarks.sketches import COLOURS, SKETCHES
 from benchmarks.workloads.stock_documents import MANY
@@ -34,6 +34,9 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
     _bars("ads", [row for row in measured if row.workload == "ads"], folder)
     _paper([row for row in measured if row.workload.startswith(PAPER)], folder)
     _documents(measured, folder)
+    for name, drawn in (("9", graph_figures.figure_9), ("10", graph_figures.figure_10)):
+        if (figure := drawn(measured)) is not None:
+            _save(figure, f"graphs-figure-{name}", folder)
 
 
 def _save(figure: Figure, name: str, folder: Path) -> None:

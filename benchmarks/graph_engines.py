@@ -13,11 +13,8 @@ import pyoxigraph as ox
 
 from benchmarks.engine import Counts, Engine
 from benchmarks.workloads.graph_patterns import GraphSubscriptions, GraphWorkload
-from tidings.compiler.blocks import loosen
-from tidings.compiler.gql import plan_of
-from tidings.compiler.gql_bulk import blocks_of
+from tidings.compiler.pipeline import compile_columns
 from tidings.compiler.plan import Compiled
-from tidings.compiler.twig_words import TwigWriter
 from tidings.graphs import Graph, Term, TermKind
 from tidings.languages.gql_tree import Pattern, PatternEdge, Variable
 from tidings.matching.algorithms.graphs.protocol import GraphAlgorithm
@@ -28,7 +25,7 @@ from tidings.publications.rdf_parts import n_triples
 from tidings.taxonomies import Taxonomy, taxonomy_of
 
 AT_ONCE = 100_000
-"""Patterns compiled at once: all of them as Python objects would take too much room."""
+"""Texts compiled at once: all of them as Python strings and numbers would take too much room."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Graphs:
 
 
 class GraphIndex(Engine):
-    """Graphs taken apart already; building is compiling patterns, which are read already, and indexing them."""
+    """Graphs taken apart already; building is parsing texts, compiling and indexing them."""
 
     name = "index"
     role = "ours"
@@ -69,14 +66,16 @@ class GraphIndex(Engine):
         self._taxonomy = taxonomy
 
     def prepare(self, subscriptions: GraphSubscriptions) -> None:
-        self._subscriptions = subscriptions
+        texts = subscriptions.texts()
+        self._parts = [pa.array(some) for some in iter(lambda: list(islice(texts, AT_ONCE)), [])]
 
     def build(self) -> None:
-        self.index, first, patterns = Index.create(), 0, self._subscriptions.patterns()
-        while some := list(islice(patterns, AT_ONCE)):
-            self.index.add(compiled(some, first))
-            first += len(some)
+        self.index, first = Index.create(), 0
+        for texts in self._parts:
+            self.index.add(compiled(texts, first))
+            first += len(texts)
         self.index.compact()
+        self._parts = []
 
     def give(self, events: Published) -> None:
         reader = GraphReader(self.index.graph_paths, self._taxonomy)
@@ -92,22 +91,28 @@ class GraphIndex(Engine):
     def nbytes(self) -> int:
         return self.index.nbytes
 
+    def close(self) -> None:
+        """Let the memory go: the next size needs it."""
+        self.index = Index.create()
 
-def compiled(patterns: Sequence[Pattern], first: int) -> Compiled:
-    """Patterns compiled, with ids from `s<first>` on."""
-    twigs = TwigWriter()
-    kept, loose = loosen(blocks_of(dict(enumerate(patterns)), twigs))
-    ids = [f"s{number}" for number in range(first, first + len(patterns))]
-    columns = [ids, ["somebody"] * len(ids), ["gql"] * len(ids), [""] * len(ids)]
-    table = pa.table([pa.array(column) for column in columns], ["id", "subscriber", "language", "text"])
-    return Compiled(table, tuple(kept), (), (), loose, twigs.finish())
+
+def compiled(texts: pa.Array, first: int) -> Compiled:
+    """Texts compiled, with ids from `s<first>` on. One that is refused is an error: all are meant to be sound."""
+    ids = [f"s{number}" for number in range(first, first + len(texts))]
+    done = compile_columns(ids, *(pa.repeat(word, len(ids)) for word in ("somebody", "gql")), texts)
+    if done.rejects:
+        raise ValueError(f"{len(done.rejects)} texts are refused, the first: {done.rejects[0]}")
+    return done
 
 
 class PlainGraphs(Engine):
-    """One of the algorithms in plain Python, graph by graph."""
+    """One of the algorithms in plain Python, graph by graph; a slow one is given one graph, and time for it."""
 
-    def __init__(self, name: str, make: Callable[[Taxonomy], GraphAlgorithm], taxonomy: Taxonomy) -> None:
+    def __init__(
+        self, name: str, make: Callable[[Taxonomy], GraphAlgorithm], taxonomy: Taxonomy, slow: bool = False
+    ) -> None:
         self.name, self._make, self._taxonomy = name, make, taxonomy
+        self.once, self.patience = slow, 15.0 if slow else 0.0
 
     def prepare(self, subscriptions: GraphSubscriptions) -> None:
         self._patterns = list(subscriptions.patterns())
@@ -136,6 +141,7 @@ class EachQuery(Engine):
     """Every subscription as a SPARQL query over a store with the one publication in it."""
 
     name = "pyoxigraph, each query in turn"
+    once, patience = True, 120.0
 
     def prepare(self, subscriptions: GraphSubscriptions) -> None:
         self._queries = [asked(pattern) for pattern in subscriptions.patterns()]

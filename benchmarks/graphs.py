@@ -1,10 +1,11 @@
-"""Graphs: paper 002's experiments (table 1, figures 9 and 10), and the same at a million subscriptions."""
+"""Graphs: paper 002's experiments (table 1, figures 9 and 10), the same at a million subscriptions, and decoding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from benchmarks import graph_decoding
 from benchmarks.engine import Engine
 from benchmarks.graph_engines import EachQuery, GraphIndex, Graphs, PlainGraphs, by_definition
 from benchmarks.harness import Bench, Case
@@ -14,42 +15,70 @@ from tidings.matching.algorithms.graphs.catalogue import GRAPH_ALGORITHMS
 
 NAME = "graphs"
 FEW = 2
-"""Publications whose matches are also found by the definition, and that slow engines are given."""
+"""Publications whose matches are also found by the definition."""
 
 EDGES = (4, 8, 16, 35)
 MATCHED = (0.0001, 0.001, 0.01, 0.05)
 OVERLAP = (0.1, 0.5, 0.9)
+SMALL = Size(5, 4)
+AS_MANY = 10
+"""Matches of a publication, however many subscriptions there are."""
 
 
 def run(bench: Bench, scale: Scale) -> None:
     """Figure 9's numbers of subscriptions with figure 10's comparison, then figure 9's other parameters."""
     for size in scale.graphs:
-        engines = PLAIN if size <= scale.graphs_plain else ()
-        compare(bench, scale, replace(Table1(), subscriptions=size), NAME, engines)
+        compare(bench, scale, replace(Table1(), subscriptions=size), NAME, _engines(size, scale))
+    grow(bench, scale)
+    vary(bench, scale)
+    graph_decoding.run(bench, scale)
+
+
+def grow(bench: Bench, scale: Scale) -> None:
+    """Small subscriptions, more and more of them: first with more matches, too, then with as many as before."""
+    for size in scale.small_graphs:
+        table = replace(Table1(), subscriptions=size, subscription=SMALL)
+        compare(bench, scale, table, FEW_EDGES, ())
+        compare(bench, scale, replace(table, matched=AS_MANY / size), f"{FEW_EDGES}, {AS_MANY} matched", ())
+
+
+def vary(bench: Bench, scale: Scale) -> None:
     base = replace(Table1(), subscriptions=scale.graphs_varied)
     for edges in EDGES:
         varied = replace(base, subscription=Size(5, edges))
-        compare(bench, scale, varied, f"{NAME}, {edges} edges", PAPER)
+        compare(bench, scale, varied, f"{NAME}{EDGES_VARIED.format(edges)}", PAPER)
     for matched in MATCHED:
-        compare(bench, scale, replace(base, matched=matched), f"{NAME}, {matched:.2%} matched", PAPER)
+        compare(
+            bench, scale, replace(base, matched=matched), f"{NAME}{MATCHED_VARIED.format(matched)}", PAPER
+        )
     for overlap in OVERLAP:
-        compare(bench, scale, replace(base, overlap=overlap), f"{NAME}, {overlap:.0%} overlap", PAPER)
+        compare(
+            bench, scale, replace(base, overlap=overlap), f"{NAME}{OVERLAP_VARIED.format(overlap)}", PAPER
+        )
     asking = replace(base, values=0.5, classes=0.5)
     compare(bench, scale, asking, f"{NAME}, with values and classes", PAPER)
 
 
+FEW_EDGES = f"{NAME}, few edges"
+EDGES_VARIED, MATCHED_VARIED, OVERLAP_VARIED = ", {} edges", ", {:.2%} matched", ", {:.0%} overlap"
+
 Make = Callable[[Graphs], Engine]
+
+SLOW = "naive"
+"""It takes seconds for a publication."""
 
 
 def _plain(name: str) -> Make:
-    return lambda workload: PlainGraphs(name, GRAPH_ALGORITHMS[name], workload.taxonomy)
+    return lambda workload: PlainGraphs(name, GRAPH_ALGORITHMS[name], workload.taxonomy, slow=name == SLOW)
 
 
-SLOW = frozenset({"naive", "ops, bare structures", EachQuery.name})
-"""These take up to seconds for one publication: they are given a few."""
-
-PLAIN: tuple[Make, ...] = (*map(_plain, GRAPH_ALGORITHMS), lambda _: EachQuery())
+PLAIN: tuple[Make, ...] = tuple(map(_plain, GRAPH_ALGORITHMS))
 PAPER: tuple[Make, ...] = (_plain("g-topss"),)
+QUERIES: tuple[Make, ...] = (lambda _: EachQuery(),)
+
+
+def _engines(size: int, scale: Scale) -> tuple[Make, ...]:
+    return (PLAIN if size <= scale.graphs_plain else ()) + (QUERIES if size <= scale.graphs_queries else ())
 
 
 def compare(bench: Bench, scale: Scale, table: Table1, name: str, engines: tuple[Make, ...]) -> None:
@@ -64,6 +93,4 @@ def compare(bench: Bench, scale: Scale, table: Table1, name: str, engines: tuple
     events = len(workload.events)
     bench.side_by_side([Case(GraphIndex(workload.taxonomy), workload, events)])  # type: ignore[arg-type]
     for make in engines:
-        engine = make(workload)
-        count = min(FEW, events) if engine.name in SLOW else events
-        bench.measure(engine, workload, count)  # type: ignore[arg-type]
+        bench.measure(make(workload), workload, events)  # type: ignore[arg-type]

@@ -75,7 +75,8 @@ class Bench:
             running = [each for each in started if isinstance(each, Running)]
             for _ in range(self.runs):
                 for each in running:
-                    each.times.append(timed_match(each.case.engine)[0])
+                    if not (each.times and each.case.engine.once):
+                        each.times.append(timed_match(each.case.engine)[0])
             return [self.keep(each if isinstance(each, Row) else _row(each)) for each in started]
 
     def _start(self, case: Case, opened: ExitStack) -> Running | Row:
@@ -102,15 +103,22 @@ class Bench:
         engine.prepare(workload.subscriptions)
         with at_most(_patience(engine, self.budget.build), "building"):
             seconds, _ = _timed(engine, engine.build)
-        count, answer = self._as_many(case)
+        count, last, answer = self._once(case) if engine.once else self._as_many(case)
+        times = [last] if engine.once else []
         if not engine.matches:
-            return Running(case, None, count, None)
+            return Running(case, None, count, None, times)
         counts = engine.counts(answer)
         self.agree(workload.name, len(workload.subscriptions), engine.name, counts)
-        return Running(case, seconds, count, float(counts.mean()))
+        return Running(case, seconds, count, float(counts.mean()), times)
 
-    def _as_many(self, case: Case) -> tuple[int, Any]:
-        """As many events as the engine gets through in a run, left with it; their number and its answer.
+    def _once(self, case: Case) -> tuple[int, float, Any]:
+        """The first event, how long it takes, and the answer."""
+        with at_most(_patience(case.engine, 10 * self.budget.run), "matching an event"):
+            case.engine.give(case.workload.events.first(1))
+            return 1, *timed_match(case.engine)
+
+    def _as_many(self, case: Case) -> tuple[int, float, Any]:
+        """As many events as the engine gets through in a run, left with it; their number, its time and its answer.
 
         The first call maps files and fills caches, so it says little; from then on the engine is given more
         and more until a run is half full.
@@ -125,7 +133,7 @@ class Bench:
             count = min(case.events, int(count * growth))
             engine.give(case.workload.events.first(count))
             seconds, answer = timed_match(engine)
-        return count, answer
+        return count, seconds, answer
 
     def keep(self, row: Row) -> Row:
         self.rows.append(row)
@@ -168,12 +176,13 @@ class Bench:
 
 def _patience(engine: Engine, seconds: float) -> float:
     """Only peers are stopped."""
-    return seconds + engine.overhead if engine.role == "peer" else math.inf
+    return seconds + engine.overhead + engine.patience if engine.role == "peer" else math.inf
 
 
 def _row(running: Running) -> Row:
     case, size = running.case, len(running.case.workload.subscriptions)
     seconds, nbytes = max(statistics.median(running.times), 1e-9), running.case.engine.nbytes()
+    edges = running.case.engine.edges()
     return Row(
         case.workload.name,
         size,
@@ -185,6 +194,7 @@ def _row(running: Running) -> Row:
         seconds_per_event=seconds / running.count,
         seconds_per_added_subscription=_added(case.engine, case.more, size),
         linear_paths=case.engine.linear_paths(),
+        edges_per_cpu_second=None if edges is None else edges / seconds,
         role=case.engine.role,
     )
 

@@ -21,7 +21,8 @@ class Row:
     Where an engine was not measured, its figures are None and `note` says why. `events_per_second` is wall-clock,
     given only where the work is done by several processes. `p50_seconds` and `p99_seconds` are of single calls:
     half of them, and 99 of 100, took no longer. `changes_per_second` is how many subscriptions came and went meanwhile.
-    `linear_paths` is how many different ones XPath subscriptions have.
+    `linear_paths` is how many different ones XPath subscriptions have. `edges_per_cpu_second` is told where graphs are
+    read, and nothing is matched.
     `taken` says by which command, when, and on what.
     """
 
@@ -41,6 +42,7 @@ class Row:
     p99_seconds: float | None = None
     changes_per_second: float | None = None
     linear_paths: int | None = None
+    edges_per_cpu_second: float | None = None
     role: Role = "ours"
     note: str = ""
     taken: str = ""
@@ -93,6 +95,7 @@ HEADINGS = (
     "subscriptions",
     "engine",
     "events / CPU s",
+    "edges / CPU s",
     "events / s",
     "x best peer",
     "of the limit",
@@ -117,6 +120,7 @@ def cells(row: Row) -> tuple[str, ...]:
         f"{row.subscriptions:,}",
         row.engine,
         _shown(row.events_per_cpu_second, "{:,.0f}".format),
+        _shown(row.edges_per_cpu_second, "{:,.0f}".format),
         _shown(row.events_per_second, "{:,.0f}".format),
         _shown(row.ratio_to_best_peer, "{:.3g}".format),
         _shown(row.fraction_of_limit, "{:.3g}".format),

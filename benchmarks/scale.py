@@ -55,7 +55,11 @@ class Scale:
     graphs: tuple[int, ...]
     """Subscriptions to graphs (table 1 of paper 002)."""
     graphs_plain: int
-    """With so many at the most, the paper's algorithms and SPARQL queries take part."""
+    """With so many at the most, the paper's algorithms take part."""
+    graphs_queries: int
+    """With so many, SPARQL queries do: the paper's 35 edges take more than a millisecond each."""
+    small_graphs: tuple[int, ...]
+    """Subscriptions of a few edges."""
     graphs_varied: int
     """Subscriptions while another parameter varies (figure 9)."""
     graph_publications: int
@@ -102,6 +106,8 @@ TINY = Scale(
     relational_shares=True,
     graphs=(100,),
     graphs_plain=100,
+    graphs_queries=100,
+    small_graphs=(100, 200),
     graphs_varied=50,
     graph_publications=4,
     gough=20,
@@ -141,6 +147,8 @@ QUICK = Scale(
     relational_shares=False,
     graphs=(10_000, 30_000),
     graphs_plain=30_000,
+    graphs_queries=10_000,
+    small_graphs=(10_000, 100_000),
     graphs_varied=10_000,
     graph_publications=200,
     gough=60,
@@ -180,6 +188,8 @@ FULL = Scale(
     relational_shares=True,
     graphs=(10_000, 30_000, 100_000, 1_000_000),
     graphs_plain=30_000,
+    graphs_queries=10_000,
+    small_graphs=(10_000, 100_000, 1_000_000),
     graphs_varied=30_000,
     graph_publications=500,
     gough=60,

@@ -1,0 +1,126 @@
+"""Paper 002's figures 9 and 10: on top what the paper says of each, below it our times, and the memory of the index.
+
+The paper's figures are curves without numbers in the text, so its words are all that is taken from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.rows import Row
+
+NAME = "graphs"
+COLOURS = {
+    "index": "tab:blue",
+    "g-topss": "tab:purple",
+    "ops": "tab:green",
+    "naive": "tab:orange",
+    "ops, bare structures": "tab:red",
+    "pyoxigraph, each query in turn": "tab:brown",
+}
+_IN_THE_PAPER = {"g-topss": 0.5, "ops": 1.6, "naive": 4.0}
+"""Figure 10's order: OPS grows very rapidly beside G-ToPSS, and is far better than asking one after another."""
+
+
+class Panel(NamedTuple):
+    """What is varied, in which workloads, what the paper says of it, and what is drawn."""
+
+    label: str
+    said: str
+    value: Callable[[Row], float | None]
+    memory: bool = False
+    log: bool = False
+
+
+def _size(row: Row) -> float | None:
+    return row.subscriptions if row.workload == NAME else None
+
+
+def _number(ending: str) -> Callable[[Row], float | None]:
+    """The number before this word in the name of a workload."""
+
+    def read(row: Row) -> float | None:
+        varied = row.workload.removeprefix(f"{NAME}, ")
+        number = varied.removesuffix(ending)
+        return float(number) if varied.endswith(ending) and number.replace(".", "").isdigit() else None
+
+    return read
+
+
+FIGURE_9 = (
+    Panel("subscriptions", "(a) memory grows linearly", _size, memory=True, log=True),
+    Panel("subscriptions", "(b) time grows with them,\nand with the matches", _size, log=True),
+    Panel("% overlap", "(c) the more overlap,\nthe less memory", _number("% overlap"), memory=True),
+    Panel("edges", "(e) from 4 to 8 edges,\ntime almost doubles", _number(" edges"), log=True),
+    Panel("% matched", "(f) the more are matched,\nthe longer, very rapidly", _number("% matched"), log=True),
+)
+
+
+def figure_9(rows: Sequence[Row]) -> Figure | None:
+    """A panel for each parameter that was varied: the index and the paper's algorithm."""
+    panels = [(panel, found) for panel in FIGURE_9 if (found := _lines(rows, panel, ("index", "g-topss")))]
+    if not panels:
+        return None
+    figure = Figure(figsize=(3.1 * len(panels), 3.6), layout="constrained")
+    for axes, (panel, found) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
+        _draw(axes, found)
+        unit = "bytes of the index" if panel.memory else "milliseconds a publication (CPU)"
+        scale = "log" if panel.log else "linear"
+        axes.set(title=panel.said, xlabel=panel.label, ylabel=unit, xscale=scale, yscale="log")
+        axes.title.set_fontsize(9)
+    _legend(figure, {engine for _, found in panels for engine in found})
+    return figure
+
+
+def figure_10(rows: Sequence[Row]) -> Figure | None:
+    """On the left what the paper says of three algorithms, on the right all of ours."""
+    found = _lines(rows, Panel("subscriptions", "", _size), tuple(COLOURS))
+    if not found:
+        return None
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 2))
+    grown = np.linspace(0.05, 1.0, 50)
+    for name, slope in _IN_THE_PAPER.items():
+        left.plot(grown, slope * grown, color=COLOURS[name])
+    left.set(title="the paper's words, no scale", xlabel="subscriptions", ylabel="time a publication")
+    left.set(xticks=[], yticks=[])
+    _draw(right, found)
+    right.set(title="measured here", xlabel="subscriptions", ylabel="milliseconds a publication (CPU)")
+    right.set(xscale="log", yscale="log")
+    _legend(figure, set(found))
+    return figure
+
+
+Line = list[tuple[float, float]]
+
+
+def _lines(rows: Sequence[Row], panel: Panel, engines: Sequence[str]) -> dict[str, Line]:
+    """The points of each engine that has any."""
+    found: dict[str, Line] = {}
+    for row in rows:
+        x = panel.value(row)
+        y = _bytes(row) if panel.memory else 1e3 * (row.seconds_per_event or 0.0)
+        if x is not None and y and row.engine in engines:
+            found.setdefault(row.engine, []).append((x, y))
+    return {engine: sorted(points) for engine, points in found.items()}
+
+
+def _bytes(row: Row) -> float:
+    return (row.bytes_per_subscription or 0.0) * row.subscriptions
+
+
+def _draw(axes: Axes, found: dict[str, Line]) -> None:
+    for engine, points in found.items():
+        axes.plot(*zip(*points, strict=True), marker="o", color=COLOURS[engine])
+    axes.grid(alpha=0.3)
+
+
+def _legend(figure: Figure, engines: set[str]) -> None:
+    shown = [engine for engine in COLOURS if engine in engines]
+    lines = [Axes.plot(figure.axes[0], [], [], marker="o", color=COLOURS[each])[0] for each in shown]
+    figure.legend(lines, shown, loc="outside right upper", fontsize=8)
