@@ -34,7 +34,6 @@ class Panel(NamedTuple):
     said: str
     value: Callable[[Row], float | None]
     memory: bool = False
-    log: bool = False
 
 
 def _size(row: Row) -> float | None:
@@ -53,11 +52,11 @@ def _number(ending: str) -> Callable[[Row], float | None]:
 
 
 FIGURE_9 = (
-    Panel("subscriptions", "(a) memory grows linearly", _size, memory=True, log=True),
-    Panel("subscriptions", "(b) time grows with them,\nand with the matches", _size, log=True),
+    Panel("subscriptions", "(a) memory grows linearly", _size, memory=True),
+    Panel("subscriptions", "(b) time grows with them,\nand with the matches", _size),
     Panel("% overlap", "(c) the more overlap,\nthe less memory", _number("% overlap"), memory=True),
-    Panel("edges", "(e) from 4 to 8 edges,\ntime almost doubles", _number(" edges"), log=True),
-    Panel("% matched", "(f) the more are matched,\nthe longer, very rapidly", _number("% matched"), log=True),
+    Panel("edges", "(e) from 4 to 8 edges,\ntime almost doubles", _number(" edges")),
+    Panel("% matched", "(f) the more are matched,\nthe longer, very rapidly", _number("% matched")),
 )
 
 
@@ -69,10 +68,11 @@ def figure_9(rows: Sequence[Row]) -> Figure | None:
     figure = Figure(figsize=(3.1 * len(panels), 3.6), layout="constrained")
     for axes, (panel, found) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
         _draw(axes, found)
-        unit = "bytes of the index" if panel.memory else "milliseconds a publication (CPU)"
-        scale = "log" if panel.log else "linear"
-        axes.set(title=panel.said, xlabel=panel.label, ylabel=unit, xscale=scale, yscale="log")
+        unit = "megabytes of the index" if panel.memory else "milliseconds a publication (CPU)"
+        axes.set(title=panel.said, xlabel=panel.label, ylabel=unit)
+        axes.set(xscale="log", yscale="linear" if panel.memory else "log")
         axes.title.set_fontsize(9)
+        _ticks(axes, found)
     _legend(figure, {engine for _, found in panels for engine in found})
     return figure
 
@@ -92,6 +92,7 @@ def figure_10(rows: Sequence[Row]) -> Figure | None:
     _draw(right, found)
     right.set(title="measured here", xlabel="subscriptions", ylabel="milliseconds a publication (CPU)")
     right.set(xscale="log", yscale="log")
+    _ticks(right, found)
     _legend(figure, set(found))
     return figure
 
@@ -104,20 +105,27 @@ def _lines(rows: Sequence[Row], panel: Panel, engines: Sequence[str]) -> dict[st
     found: dict[str, Line] = {}
     for row in rows:
         x = panel.value(row)
-        y = _bytes(row) if panel.memory else 1e3 * (row.seconds_per_event or 0.0)
+        y = _megabytes(row) if panel.memory else 1e3 * (row.seconds_per_event or 0.0)
         if x is not None and y and row.engine in engines:
             found.setdefault(row.engine, []).append((x, y))
     return {engine: sorted(points) for engine, points in found.items()}
 
 
-def _bytes(row: Row) -> float:
-    return (row.bytes_per_subscription or 0.0) * row.subscriptions
+def _megabytes(row: Row) -> float:
+    return (row.bytes_per_subscription or 0.0) * row.subscriptions / 1e6
 
 
 def _draw(axes: Axes, found: dict[str, Line]) -> None:
     for engine, points in found.items():
         axes.plot(*zip(*points, strict=True), marker="o", color=COLOURS[engine])
     axes.grid(alpha=0.3)
+
+
+def _ticks(axes: Axes, found: dict[str, Line]) -> None:
+    """Where something was measured."""
+    places = sorted({x for points in found.values() for x, _ in points})
+    axes.set_xticks(places, [f"{x:,g}" if x < 1_000 else f"{x:,.0f}" for x in places], fontsize=8)
+    axes.set_xticks([], minor=True)
 
 
 def _legend(figure: Figure, engines: set[str]) -> None:
