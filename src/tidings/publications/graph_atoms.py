@@ -125,38 +125,38 @@ class _Batch:
         for subject, property, value in edges:
             if property.text == TYPE:
                 types.setdefault(subject, []).append(value)
-        own: dict[Term, int] = {}
+        own = {term: self._enter(term) for term in types}
         for term, classes in types.items():
-            self._new(term, classes, own, own)
+            self._relate(own[term], self._reader.related(term, classes), own)
         known, numbers = self._known, self._edges
         for edge in edges:
             for term in edge:
                 number = own.get(term)
                 if number is None:
                     number = known.get(term)
-                if number is None:
-                    number = self._new(term, (), own if term.kind is TermKind.BLANK else known, own)
-                numbers.append(number)
+                numbers.append(self._new(term, own) if number is None else number)
             self._properties.setdefault(numbers[-2], edge[1].text)
         self._edge_starts.append(len(numbers) // PLACES)
 
-    def _new(self, term: Term, types: Sequence[Term], kept: dict[Term, int], own: dict[Term, int]) -> int:
-        number = kept.get(term)
-        if number is None:
-            number = kept[term] = len(self._terms)
-            self._terms.append(_write(term, self._text))
-            self._classes.append([])
-            related = self._reader.related(term, types)
-            if related:
-                self._classes[number] = [(relation, self._number(each, own)) for relation, each in related]
+    def _new(self, term: Term, own: dict[Term, int]) -> int:
+        """A term whose types the publication does not say. Blank nodes are its own all the same."""
+        kept = own if term.kind is TermKind.BLANK else self._known
+        number = kept[term] = self._enter(term)
+        self._relate(number, self._reader.related(term, ()), own)
         return number
 
-    def _number(self, term: Term, own: dict[Term, int]) -> int:
-        """Of a class."""
-        number = own.get(term)
-        if number is not None:
-            return number
-        return self._new(term, (), own if term.kind is TermKind.BLANK else self._known, own)
+    def _enter(self, term: Term) -> int:
+        self._terms.append(_write(term, self._text))
+        self._classes.append([])
+        return len(self._terms) - 1
+
+    def _relate(self, number: int, related: Sequence[tuple[Related, Term]], own: dict[Term, int]) -> None:
+        """What a term stands at, above and below; those are terms, too."""
+        for relation, each in related:
+            other = own.get(each)
+            if other is None:
+                other = self._known.get(each)
+            self._classes[number].append((relation, self._new(each, own) if other is None else other))
 
     def finish(self) -> Atoms:
         edges = np.array(self._edges, np.int32).reshape(-1, PLACES)

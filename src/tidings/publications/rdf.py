@@ -10,7 +10,7 @@ Blank nodes get the labels b0, b1 ... in the order they appear, so that the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import pyoxigraph as ox
@@ -62,8 +62,7 @@ def decode_graphs(
         raise beyond("publication", limits, received=f"{len(body):,} bytes")
     text = _SYNTAXES[syntax][1](body, limits)
     reading = _Reading(limits)
-    for quad in _quads(text, syntax, base, limits):
-        reading.add(quad)
+    reading.take(_quads(text, syntax, base, limits))
     if syntax is Syntax.JSON_LD and not reading.edges:
         raise _meaningless()
     return reading.graphs()
@@ -113,16 +112,27 @@ class _Reading:
 
     def __init__(self, limits: Limits) -> None:
         self.edges = 0
-        self._limits = limits
+        self._limits, self._most_text, self._most_edges = limits, limits.text, limits.edges
         self._graphs: dict[Term | None, _Collected] = {}
         self._iris: dict[str, Term] = {}
         self._nodes = self._text = 0
 
-    def add(self, quad: ox.Quad) -> None:
-        graph = self._graph(quad.graph_name)
-        subject, value = self._node(quad.subject, graph), self._node(quad.object, graph)
-        name = quad.predicate.value
-        self._keep(graph, Edge(subject, self._iris.get(name) or self._iri(name), value))
+    def take(self, quads: Iterable[ox.Quad]) -> None:
+        """Most terms are IRIs that have been there before: those are looked up here, without a call for each."""
+        graph, last, iris = None, None, self._iris
+        for quad in quads:
+            named, subject, value = quad.graph_name, quad.subject, quad.object
+            if graph is None or named != last:
+                graph, last = self._graph(named), named
+            known, name = graph.iris, quad.predicate.value
+            source = known.get(subject.value) if isinstance(subject, ox.NamedNode) else None
+            target = known.get(value.value) if isinstance(value, ox.NamedNode) else None
+            edge = Edge(
+                source or self._node(subject, graph),
+                iris.get(name) or self._iri(name),
+                target or self._node(value, graph),
+            )
+            self._keep(graph, edge)
 
     def graphs(self) -> tuple[NamedGraph, ...]:
         for graph in self._graphs.values():
@@ -134,12 +144,13 @@ class _Reading:
         """Text counts each time: a long prefix makes long terms of short names, also in edges that are there."""
         subject, property, value = edge
         self._text += len(subject.text) + len(property.text) + len(value.text)
-        if self._text > self._limits.text:
+        edges = graph.edges
+        before = len(edges)
+        edges[edge] = None
+        self.edges += len(edges) - before
+        if self._text > self._most_text:
             raise beyond("text", self._limits)
-        before = len(graph.edges)
-        graph.edges[edge] = None
-        self.edges += len(graph.edges) - before
-        if self.edges > self._limits.edges:
+        if self.edges > self._most_edges:
             raise beyond("edges", self._limits)
 
     def _graph(self, named: ox.NamedNode | ox.BlankNode | ox.DefaultGraph | ox.Triple) -> _Collected:
@@ -151,18 +162,15 @@ class _Reading:
         return found
 
     def _node(self, node: object, graph: _Collected) -> Term:
-        """An end of an edge. Most are IRIs, and most of those have been there before."""
-        text = node.value if isinstance(node, ox.NamedNode) else None
-        found = None if text is None else graph.iris.get(text)
-        if found is None:
-            found = self._term(node, graph.labels)
-            before = len(graph.nodes)
-            graph.nodes.add(found)
-            self._nodes += len(graph.nodes) - before
-            if self._nodes > self._limits.nodes:
-                raise beyond("nodes", self._limits)
-            if text is not None:
-                graph.iris[text] = found
+        """An end of an edge that may be a new one."""
+        found = self._term(node, graph.labels)
+        before = len(graph.nodes)
+        graph.nodes.add(found)
+        self._nodes += len(graph.nodes) - before
+        if self._nodes > self._limits.nodes:
+            raise beyond("nodes", self._limits)
+        if isinstance(node, ox.NamedNode):
+            graph.iris[found.text] = found
         return found
 
     def _term(self, node: object, labels: dict[str, Term] | None) -> Term:
