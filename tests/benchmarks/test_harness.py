@@ -70,6 +70,19 @@ def test_an_engine_is_given_as_many_events_as_it_gets_through() -> None:
     assert [row.events_per_cpu_second for row in rows] == pytest.approx([100, 1e6])
 
 
+def test_a_slow_engine_is_given_one_event_and_timed_once() -> None:
+    class Slow(Counting):
+        once, asked = True, 0
+
+        def match(self) -> int:
+            self.asked += 1
+            return super().match()
+
+    bench, engine = quiet(), Slow(pace=0.5)
+    row = bench.measure(engine, WORKLOAD, 200)
+    assert (engine.given, engine.asked, row.seconds_per_event) == ([0, 1], 1, 0.5)
+
+
 def test_what_a_process_of_its_own_took_is_what_counts() -> None:
     row = quiet().measure(Counting(pace=0.001), WORKLOAD, 200)
     assert row.seconds_per_event == pytest.approx(0.001)
