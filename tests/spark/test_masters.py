@@ -12,11 +12,20 @@ import pytest
 
 from tests.spark import workload
 from tests.spark.streams import check_gapless, told
-from tidings.model import Publication
-from tidings.store import open_store, sqlite_url
+from tidings.model import Publication, Subscription
+from tidings.publications.references import declare
+from tidings.store import Store, open_store, sqlite_url
 
 pytestmark = pytest.mark.spark
 PROGRAM = Path(__file__).with_name("program.py")
+
+
+def enriched(store: Store, folder: Path) -> Publication:
+    """A document that matches for what a reference table says of its symbol, and who asks for it."""
+    (folder / "sectors.csv").write_text("symbol,sector\nIBM,tech\n")
+    store.references.add(declare("sectors", str(folder / "sectors.csv"), "symbol", "/stock/symbol"))
+    store.subscriptions.add_many([Subscription("tech", "dora", "xpath", '//ref[sector = "tech"]')])
+    return Publication("d1", "application/xml", b"<stock><symbol>IBM</symbol></stock>")
 
 
 @pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "connect"])
@@ -30,7 +39,8 @@ def test_batch_and_stream(tmp_path, master):
     with open_store(url) as store:
         store.subscriptions.add_many(wanted)
         published = [Publication(name, "application/json", body) for name, body in named.items()]
-        store.journal.append([*published, Publication("bad", "application/json", b"{bad")])
+        document = enriched(store, tmp_path)
+        store.journal.append([*published, Publication("bad", "application/json", b"{bad"), document])
         done = subprocess.run(
             [sys.executable, str(PROGRAM), "work", url, str(tmp_path), master],
             capture_output=True,
@@ -45,6 +55,7 @@ def test_batch_and_stream(tmp_path, master):
         assert {(row["publication"], row["subscription"]) for row in rows} == expected
         assert json.loads((tmp_path / "rejects.jsonl").read_text())["line"] == 101
         assert {row[1:] for rows in told(store, *everybody).values() for row in rows} == expected
+        assert [row[1:] for row in told(store, "dora")["dora"]] == [("d1", "tech")]
         assert [one.publication for one in store.dead_letters.read()] == ["bad"]
         check_gapless(store, *everybody)
-    assert json.loads(done.stdout.splitlines()[-1])["Progress"]["total_events"] == 101
+    assert json.loads(done.stdout.splitlines()[-1])["Progress"]["total_events"] == 102
