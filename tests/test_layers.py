@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -13,6 +15,42 @@ def test_layers() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_helpers_of_kernels_are_called_by_kernels_only() -> None:
+    """They have no entrance for Python: calling one ends the process without a word."""
+    kernels = ROOT / "src/tidings/kernels"
+    helpers = {f"{file.stem}.{name}" for file in kernels.glob("*.py") for name in inlined(file)}
+    assert {"match._match_one", "codes.number_code"} <= helpers
+    files = [file for folder in ("src", "tests", "benchmarks") for file in (ROOT / folder).rglob("*.py")]
+    others = [file for file in files if file.parent != kernels and "tidings.kernels" in file.read_text()]
+    assert len(others) > 10
+    for file in others:
+        assert not helpers & set(used_of_kernels(file)), file
+
+
+def inlined(file: Path) -> Iterator[str]:
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.FunctionDef) and "inlined" in map(ast.unparse, node.decorator_list):
+            yield node.name
+
+
+def used_of_kernels(file: Path) -> Iterator[str]:
+    """What a module imports from kernels, or uses of kernels it imports: `module.name`."""
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    known = {
+        alias.asname or alias.name: alias.name
+        for node in imports
+        for alias in node.names
+        if node.module == "tidings.kernels"
+    }
+    for node in imports:
+        if str(node.module).startswith("tidings.kernels."):
+            yield from (f"{str(node.module).rpartition('.')[2]}.{alias.name}" for alias in node.names)
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
+            yield f"{known[node.value.id]}.{node.attr}"
 
 
 def test_help_imports_nothing_heavy() -> None:

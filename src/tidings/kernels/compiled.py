@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
+from numba import njit, types
+
+_OPTIONS = {"cache": True, "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
 
 
 def reading(function: Any) -> Any:
@@ -14,13 +16,29 @@ def reading(function: Any) -> Any:
     with arrays grouped in a NamedTuple an atomic increment and decrement remain around each helper with a loop, and
     they cost the JSON decoder two thirds of its speed. The caller holds the arrays as long as the kernel runs.
     """
-    return njit(cache=True, nogil=True, _nrt=False)(function)
+    return _once_for_all_numbers(njit(**_OPTIONS)(function))
 
 
 def inlined(function: Any) -> Any:
     """Compile a kernel's helper into every kernel that calls it.
 
     Then a NamedTuple of arrays given to it is not copied, and helpers cost nothing: matching is twice as fast as with
-    calls, and as fast as in one long function.
+    calls, and as fast as in one long function. Python cannot call a helper: code that takes each array of a
+    NamedTuple out of its Python object is longer than most helpers, and a third of what there would be to compile.
     """
-    return njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function)
+    return _once_for_all_numbers(njit(**_OPTIONS, forceinline=True, no_cpython_wrapper=True)(function))
+
+
+def _once_for_all_numbers(kernel: Any) -> Any:
+    """Compile a kernel for integers, not for 0 as well.
+
+    Numba takes the 0 of `found = 0` for a type of its own until the loop behind it shows otherwise, and has by then
+    compiled whatever `found` was given to, and all that calls, a second time.
+    """
+    resolve = kernel.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        return resolve([types.unliteral(a) for a in args], {k: types.unliteral(v) for k, v in kws.items()})
+
+    kernel.get_call_template = get_call_template
+    return kernel
