@@ -1,5 +1,8 @@
 # Shared by the scripts beside it: messages, and what machine this is.
 
+# Some machines forbid Python to keep what it compiles; each of many processes would then compile Tidings and Spark anew.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '%s\n' "$*"; }
 
 stop() { # what is wrong, then the one line to type
