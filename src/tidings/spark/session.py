@@ -168,8 +168,10 @@ def _settings(master: str, remote: str | None) -> dict[str, str]:
         return dict(COMMON)
     embedded = (remote or master).startswith("local")
     started = COMMON | STARTED | (EMBEDDED if embedded else {})
-    options = [_quiet(), *((*QUICK_JVM, *use_archive(find_java())) if embedded else ())]
-    started["spark.driver.extraJavaOptions"] = " ".join(options)
+    options = " ".join([_quiet(), *((*QUICK_JVM, *use_archive(find_java())) if embedded else ())])
+    started["spark.driver.extraJavaOptions"] = options
+    if embedded:  # local-cluster has executors: JVMs of this machine, which hand out work as well
+        started["spark.executor.extraJavaOptions"] = options
     return started if remote else started | {"spark.master": master}
 
 
