@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With two workers (`-n 2`), tests that share a Spark session stay together; those that start their own, too."""
     for item in items:
         if item.get_closest_marker("spark"):
-            own = item.fspath.basename in ("test_masters.py", "test_faults.py", "test_stream_commands.py")
+            own = item.fspath.basename in ("test_masters.py", "test_stream_commands.py")
             item.add_marker(pytest.mark.xdist_group("processes" if own else "session"))
 
 

@@ -3,6 +3,7 @@
 A fenced block marked `console` is run, and one marked `python` if it has prompts. In a console, lines with `$ ` are
 commands and the lines below are what they print; ids may differ, but the same id must be the same everywhere on the
 page, and `...` stands for anything. A page's commands run in order, in one empty folder with `examples/` beside it.
+Those that start Spark are processes in the README, as people have them; in the other pages they share one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from terminal import Terminal
 from tidings.interfaces.cli.main import app
 from tidings.operators import OPERATORS, Operator
 
@@ -32,7 +34,8 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 MADE_ID = re.compile(r"\b([spn])-[0-9a-f]{8,20}\b")
-SEPARATE = re.compile(r"tidings (run|match|demo|doctor)\b|[|<>&;]")  # needs a process, or a shell
+ON_SPARK = re.compile(r"tidings (run|match|demo|doctor)\b")
+SHELL = re.compile(r"[|<>&;]+")
 
 
 def name(path: Path) -> str:
@@ -66,8 +69,9 @@ def examples(page: Path) -> Iterator[Example]:
 class Page:
     """Runs a page's commands, and remembers which made-up id of the page is which real one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, terminal: Terminal | None) -> None:
         self.folder = folder
+        self.terminal = terminal
         self.real: dict[str, str] = {}
 
     def run(self, example: Example) -> None:
@@ -82,20 +86,26 @@ class Page:
         self.real |= {id: found[group] for id, group in new.items()}
 
     def _output(self, command: str) -> str:
-        if SEPARATE.search(command) or not command.startswith("tidings "):
-            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-            environment = os.environ | {"PATH": path, "COLUMNS": "200"}
-            done = subprocess.run(
-                ["bash", "-c", command],
-                cwd=self.folder,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            return done.stdout
-        return CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False).output
+        words = split(command)
+        if words[0] != "tidings" or any(map(SHELL.fullmatch, words)):
+            return self._process(command)
+        if not ON_SPARK.match(command):
+            return CliRunner().invoke(app, words[1:], catch_exceptions=False).output
+        return self.terminal.output(self.folder, words[1:]) if self.terminal else self._process(command)
+
+    def _process(self, command: str) -> str:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = os.environ | {"PATH": path, "COLUMNS": "200"}
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.stdout
 
     def _pattern(self, expected: str, new: dict[str, str]) -> str:
         parts = re.split(r"(^\.\.\.\n|\.\.\.|\b[spn]-[0-9a-f]{8,20}\b)", expected, flags=re.MULTILINE)
@@ -115,19 +125,42 @@ class Page:
         return f"(?P<{new[part]}>{part[0]}-[0-9a-f]{{8,20}})"
 
 
+def split(command: str) -> list[str]:
+    """As a shell does; what is not in quotes and asks for something only a shell has is a word of its own."""
+    words = shlex.shlex(command, posix=True, punctuation_chars="|<>&;")
+    words.whitespace_split = True
+    return list(words)
+
+
 def prompts(page: Path) -> str:
     """The page's Python blocks that have prompts, as one session."""
     return "\n".join(block[2] for block in FENCED.finditer(page.read_text()) if ">>> " in block[2])
 
 
-RUNNABLE = [page for page in PAGES if any(True for _ in examples(page))]
+README = ROOT / "README.md"
+RUNNABLE = [page for page in PAGES if page != README and any(True for _ in examples(page))]
 
 
+@pytest.fixture(scope="module")
+def terminal() -> Iterator[Terminal]:
+    opened = Terminal()
+    yield opened
+    opened.close()
+
+
+@pytest.mark.xdist_group("pages")
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
-def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    here = Page(tmp_path)
+def test_examples(page: Path, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_all(page, Page(tmp_path, terminal), monkeypatch)
+
+
+def test_examples_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_all(README, Page(tmp_path, None), monkeypatch)
+
+
+def run_all(page: Path, here: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "examples", here.folder / "examples")
+    monkeypatch.chdir(here.folder)
     for example in examples(page):
         here.run(example)
 
