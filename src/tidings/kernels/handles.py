@@ -8,6 +8,7 @@ nothing. Whoever has the handle must keep the arrays.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -30,16 +31,21 @@ def _arrays(group: tuple[Any, ...]) -> Iterator[npt.NDArray[Any]]:
         if isinstance(value, tuple):
             yield from _arrays(value)
             continue
-        declared = get_type_hints(type(group), include_extras=True)[name].__metadata__[0]
+        declared = _hints(type(group))[name].__metadata__[0]
         if value.dtype != declared or not value.flags.c_contiguous:
             raise TypeError(f"{type(group).__name__}.{name} is {value.dtype}, not {np.dtype(declared)}")
         yield value
 
 
+@cache  # reading annotations takes longer than all the rest
+def _hints(group: type) -> dict[str, Any]:
+    return get_type_hints(group, include_extras=True)
+
+
 def _type_of(group: type, changing: Sequence[type]) -> Any:
     """The type Numba gives a NamedTuple whose arrays are as declared."""
     members = []
-    for hint in get_type_hints(group, include_extras=True).values():
+    for hint in _hints(group).values():
         if isinstance(hint, type) and issubclass(hint, tuple):
             members.append(_type_of(hint, changing))
         else:
