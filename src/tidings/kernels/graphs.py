@@ -18,7 +18,17 @@ import numpy as np
 from tidings.kernels.codes import find_string
 from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.dtypes import F64, I32, I64, U8
-from tidings.kernels.twig_arrays import Twigs, prefetch_twigs
+from tidings.kernels.twig_arrays import (
+    ENTRIES,
+    FIRST_WORD,
+    SEVERAL,
+    SIZE_AND_SORT,
+    SIZE_SHIFT,
+    SORT_MASK,
+    SUBSCRIPTION,
+    Twigs,
+    prefetch_twigs,
+)
 
 # As in compiler.graph_words and graph_keys; a test keeps them equal.
 GRAPH = 1 << 31
@@ -110,21 +120,22 @@ def check(
     kept = 0
     for i in range(count):
         prefetch_twigs(twigs, clause, i, count)
-        row, asked = publication[i], np.int64(clause[i])
-        if twigs.of[asked] != of:
+        row, asked = publication[i], ENTRIES * np.int64(clause[i])
+        size = np.int64(twigs.clause[asked + SIZE_AND_SORT])
+        if size & SORT_MASK != of:
             continue
-        several = twigs.several[asked]
+        several = twigs.clause[asked + SEVERAL]
         if several >= 0 and work.seen[several] == row:
             continue
-        if twigs.start[asked] < twigs.start[asked + 1]:
+        if size >> SIZE_SHIFT:
             if work.graph[0] != row:
                 _list_edges(graphs, work, np.int64(row))
-            if not _holds(twigs, graphs, work, np.int64(row), twigs.start[asked]):
+            if not _holds(twigs, graphs, work, np.int64(row), np.int64(twigs.clause[asked + FIRST_WORD])):
                 continue
         if several >= 0:
             work.seen[several] = row
         publication[kept] = row
-        clause[kept] = twigs.subscription[asked]
+        clause[kept] = twigs.clause[asked + SUBSCRIPTION]
         kept += 1
     return kept
 

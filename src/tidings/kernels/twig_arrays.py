@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tidings.kernels.codes import StringCodec
 from tidings.kernels.compiled import inlined
 from tidings.kernels.dtypes import F64, I32, I64, U8, U32, U64
@@ -22,25 +24,27 @@ MOST_WORDS = 4
 AHEAD, LINE = 4, 16
 """How many pairs ahead something is asked for; words in a line of the processor's cache."""
 
+ENTRIES = 4
+FIRST_WORD, SIZE_AND_SORT, SEVERAL, SUBSCRIPTION = range(ENTRIES)
+SORT_MASK, SIZE_SHIFT = 3, 2
+"""Of a clause: see `Twigs`. They stand together, for clauses stand anywhere in memory."""
+
 NONE = -1
 
 
 class Twigs(NamedTuple):
     """What a segment's clauses ask beside their tests, and whose they are. Empty if all clauses are about events.
 
-    subscription   by clause
-    several        by clause: a number for subscriptions with more than one clause, else -1
-    of             by clause: what sort of publication it is about (see `atoms.Of`)
-    start, word    by clause: its twig (as `twig_order` leaves it), or its pattern (see `compiler.graph_words`); it has
+    clause         by clause, ENTRIES numbers: where its words begin; how many there are, times 4, and what sort of
+                   publication it is about (see `atoms.Of`); a number for its subscription if that has more than one
+                   clause, else -1; its subscription
+    word           by clause: its twig (as `twig_order` leaves it), or its pattern (see `compiler.graph_words`); it has
                    no words where the tests say it all
     space          by number of a name: whether it stands for all names of a namespace
     strings        the strings of all twigs and patterns, as those of one column
     """
 
-    subscription: I32
-    several: I32
-    of: U8
-    start: I64
+    clause: I32
     word: U32
     space: U8
     strings: StringCodec
@@ -105,11 +109,7 @@ class Work(NamedTuple):
 def prefetch_twigs(twigs: Twigs, clause: Any, i: int, count: int) -> None:
     """Ask for what pairs further on will need: their clauses stand anywhere."""
     if i + 2 * AHEAD < count:
-        far = clause[i + 2 * AHEAD]
-        prefetch(twigs.start, far)
-        prefetch(twigs.of, far)
-        prefetch(twigs.several, far)
-        prefetch(twigs.subscription, far)
-        at = twigs.start[clause[i + AHEAD]]
+        prefetch(twigs.clause, ENTRIES * np.int64(clause[i + 2 * AHEAD]))
+        at = np.int64(twigs.clause[ENTRIES * np.int64(clause[i + AHEAD]) + FIRST_WORD])
         prefetch(twigs.word, at)
         prefetch(twigs.word, at + LINE)

@@ -18,6 +18,8 @@ from tidings.kernels.compiled import inlined, reading
 from tidings.kernels.twig_arrays import (
     COUNT_MASK,
     DESCENDANT,
+    ENTRIES,
+    FIRST_WORD,
     FIRSTS_SHIFT,
     INNER,
     IS_NUMBER,
@@ -30,6 +32,11 @@ from tidings.kernels.twig_arrays import (
     OPENS,
     PARENT_SHIFT,
     REQUIRED,
+    SEVERAL,
+    SIZE_AND_SORT,
+    SIZE_SHIFT,
+    SORT_MASK,
+    SUBSCRIPTION,
     TESTS_SHIFT,
     Nodes,
     Twigs,
@@ -50,20 +57,21 @@ def check(twigs: Twigs, nodes: Nodes, work: Work, publication: Any, clause: Any,
     kept = 0
     for i in range(count):
         prefetch_twigs(twigs, clause, i, count)
-        row, asked = publication[i], np.int64(clause[i])
-        if twigs.of[asked] != of:
+        row, asked = publication[i], ENTRIES * np.int64(clause[i])
+        size = np.int64(twigs.clause[asked + SIZE_AND_SORT])
+        if size & SORT_MASK != of:
             continue
-        several = twigs.several[asked]
+        several = twigs.clause[asked + SEVERAL]
         if several >= 0 and work.seen[several] == row:
             continue
-        if twigs.start[asked] < twigs.start[asked + 1] and not _holds(
-            twigs, nodes, work, np.int64(row), asked
-        ):
+        begin = np.int64(twigs.clause[asked + FIRST_WORD])
+        end = begin + (size >> SIZE_SHIFT)
+        if begin < end and not _holds(twigs, nodes, work, np.int64(row), begin, end):
             continue
         if several >= 0:
             work.seen[several] = row
         publication[kept] = row
-        clause[kept] = twigs.subscription[asked]
+        clause[kept] = twigs.clause[asked + SUBSCRIPTION]
         kept += 1
     return kept
 
@@ -87,21 +95,21 @@ def _list_nodes(nodes: Nodes, work: Work, row: int) -> None:
 
 
 @inlined
-def _holds(twigs: Twigs, nodes: Nodes, work: Work, row: int, clause: int) -> bool:
+def _holds(twigs: Twigs, nodes: Nodes, work: Work, row: int, begin: int, end: int) -> bool:
     if is_small(nodes, row):
         if work.document[2] != row:
             collect_sets(nodes, work, row)
-        answer = sets_hold(twigs, nodes, work, row, twigs.start[clause], twigs.start[clause + 1])
+        answer = sets_hold(twigs, nodes, work, row, begin, end)
         if answer != UNSURE:
             return bool(answer)
     if work.document[0] != row:
         _list_nodes(nodes, work, row)
-    return _lists_hold(twigs, nodes, work, row, clause)
+    return _lists_hold(twigs, nodes, work, row, begin, end)
 
 
 @inlined
-def _lists_hold(twigs: Twigs, nodes: Nodes, work: Work, row: int, clause: int) -> bool:
-    size = _find_places(twigs, work, twigs.start[clause], twigs.start[clause + 1])
+def _lists_hold(twigs: Twigs, nodes: Nodes, work: Work, row: int, begin: int, end: int) -> bool:
+    size = _find_places(twigs, work, begin, end)
     first = nodes.starts[row]
     for q in range(size):
         flags = np.int64(twigs.word[work.place[q]])

@@ -18,6 +18,7 @@ from tidings.xpath_numbers import xpath_number
 
 Doubles = npt.NDArray[np.float64]
 Strings = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int32]
 Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 Documents = tuple[kernel.Nodes, kernel.Work]
 Graphs = tuple[graph_kernel.Graphs, graph_kernel.Work]
@@ -47,15 +48,29 @@ class Branches:
 
     @cached_property
     def _of(self) -> frozenset[int]:
-        return frozenset(np.unique(self._twigs.of).tolist() if len(self._twigs.of) else [Of.EVENT])
+        return frozenset(np.unique(self._sorts).tolist() if self.is_needed else [Of.EVENT])
+
+    @property
+    def _sorts(self) -> Numbers:
+        """What each clause is about."""
+        return self._entries[:, kernel.SIZE_AND_SORT] & kernel.SORT_MASK
+
+    @property
+    def _sizes(self) -> Numbers:
+        return self._entries[:, kernel.SIZE_AND_SORT] >> kernel.SIZE_SHIFT
+
+    @property
+    def _entries(self) -> Numbers:
+        entries: Numbers = self._twigs.clause.reshape(-1, kernel.ENTRIES)
+        return entries
 
     @property
     def is_needed(self) -> bool:
-        return len(self._twigs.of) > 0
+        return len(self._twigs.clause) > 0
 
     @cached_property
     def _several(self) -> int:
-        return int(self._twigs.several.max(initial=-1)) + 1
+        return int(self._entries[:, kernel.SEVERAL].max(initial=-1)) + 1
 
     def prepare(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents | Graphs:
         """What checking the pairs of a batch reads and writes."""
@@ -96,7 +111,7 @@ class Branches:
     @cached_property
     def _longest(self) -> int:
         """So many nodes a twig has at most: each has two words."""
-        lengths = np.diff(self._twigs.start)[self._twigs.of == Of.DOCUMENT]
+        lengths = self._sizes[self._sorts == Of.DOCUMENT]
         return int(lengths.max(initial=0)) // 2 + 1
 
     def _graphs(self, atoms: Atoms) -> Graphs:
@@ -121,6 +136,6 @@ class Branches:
     @cached_property
     def _largest(self) -> tuple[int, int]:
         """The most edges and the most variables that a pattern has."""
-        starts = self._twigs.start[:-1][(self._twigs.of == Of.GRAPH) & (np.diff(self._twigs.start) > 0)]
+        starts = self._entries[:, kernel.FIRST_WORD][(self._sorts == Of.GRAPH) & (self._sizes > 0)]
         sizes = self._twigs.word[starts + 1].astype(np.int64)
         return int((sizes & COUNT_MASK).max(initial=0)), int((sizes >> VARIABLES_SHIFT).max(initial=0))

@@ -25,7 +25,7 @@ from tidings.matching.index.lowered import Clauses, Numbers
 from tidings.matching.index.lowering import collect_constants, lower
 from tidings.matching.index.spreading import spread_members
 from tidings.matching.index.tiles import no_tiles, pack_tiles
-from tidings.matching.index.twigs import lay_out
+from tidings.matching.index.twigs import in_order, lay_out
 from tidings.matching.index.ways import Way, choose
 
 
@@ -66,8 +66,11 @@ def build(compiled: Compiled) -> Built:
     clauses, twigs = lay_out(spread_members(lower(hidden.compiled, constants)), hidden)
     codecs = build_codecs(list(constants.columns.values()), {d.name: d for d in compiled.domains})
     chosen = choose(clauses, [is_derived(column) for column in columns])
-    count = len(clauses) if len(twigs.of) else compiled.subscriptions.num_rows
+    count = len(clauses) if len(twigs.clause) else compiled.subscriptions.num_rows
     clusters, tiles = _laid_out(clauses, chosen, len(columns), count)
+    if len(twigs.clause):
+        twigs = in_order(twigs, clusters.subscription[: len(clauses)])
+        clusters = clusters._replace(subscription=np.arange(len(clusters.subscription), dtype=np.int32))
     return Built(columns, codecs, clusters, tiles, twigs, hidden.patterns, clauses, tuple(chosen))
 
 

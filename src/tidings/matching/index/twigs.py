@@ -17,7 +17,9 @@ from tidings.compiler.blocks import twigs_of
 from tidings.compiler.graph_words import GRAPH
 from tidings.compiler.plan import ClauseBlock, Compiled, Loose
 from tidings.documents import ANY
+from tidings.errors import TidingsError
 from tidings.kernels import twig_arrays as kernel
+from tidings.kernels.clusters import LAST
 from tidings.kernels.renumbering import mark_used, renumber
 from tidings.kernels.twig_order import turn
 from tidings.matching.index.arrays import starts_of
@@ -39,17 +41,38 @@ def lay_out(clauses: Clauses, hidden: Hidden) -> tuple[Clauses, kernel.Twigs]:
     shaped = clauses.twig >= 0
     checked = shaped & ~(twigs.exact & ~hidden.unsaid)[clauses.twig]
     lengths = np.where(checked, np.diff(twigs.starts)[clauses.twig], 0)
-    starts, of = starts_of(lengths), np.where(shaped, _of(twigs)[clauses.twig], Of.EVENT).astype(np.uint8)
+    starts, of = starts_of(lengths), np.where(shaped, _of(twigs)[clauses.twig], Of.EVENT)
     laid = kernel.Twigs(
-        subscription=clauses.subscription,
-        several=_several(clauses.subscription),
-        of=of,
-        start=starts,
+        clause=_entries(starts, of, clauses.subscription),
         word=_turned(twigs, clauses.twig[checked].astype(np.int64), starts, of == Of.DOCUMENT),
         space=np.array([name.endswith("}*") for name in twigs.names], np.uint8),
         strings=string_codec([twigs.strings], [False], [True], [True]),
     )
     return replace(clauses, subscription=np.arange(len(clauses), dtype=np.int32)), laid
+
+
+def _entries(
+    starts: Numbers, of: npt.NDArray[np.int_], subscription: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """What the kernel reads of each clause."""
+    if starts[-1] > LAST:
+        raise TidingsError(f"a segment has no room for more than {LAST:,} words of twigs")
+    sizes = np.diff(starts) << kernel.SIZE_SHIFT | of
+    columns = (starts[:-1], sizes, _several(subscription), subscription)
+    return np.column_stack(columns).astype(np.int32).reshape(-1)
+
+
+def in_order(twigs: kernel.Twigs, rows: npt.NDArray[np.int32]) -> kernel.Twigs:
+    """The same with clauses numbered anew, in the order in which these stand.
+
+    Clauses that one publication leads to stand near each other in clusters: so do their twigs then.
+    """
+    entries = twigs.clause.reshape(-1, kernel.ENTRIES)
+    begins = entries[:, kernel.FIRST_WORD].astype(np.int64)
+    index, starts = list_index(np.append(begins, len(twigs.word)), rows.astype(np.int64))
+    taken = entries[rows]
+    taken[:, kernel.FIRST_WORD] = starts[:-1]
+    return twigs._replace(clause=taken.reshape(-1), word=twigs.word[index])
 
 
 def _turned(
@@ -71,9 +94,8 @@ def _of(twigs: plan.Twigs) -> npt.NDArray[np.uint8]:
 
 
 def _nothing() -> kernel.Twigs:
-    none, flags = np.empty(0, np.int32), np.empty(0, np.uint8)
     strings = string_codec([pa.array([], pa.binary())], [False], [True], [True])
-    return kernel.Twigs(none, none, flags, np.zeros(1, np.int64), np.empty(0, np.uint32), flags, strings)
+    return kernel.Twigs(np.empty(0, np.int32), np.empty(0, np.uint32), np.empty(0, np.uint8), strings)
 
 
 def _several(subscription: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
