@@ -28,7 +28,7 @@ class Triggering:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a join: the class of its resources, and the property that is compared; None is the resource itself."""
+    """One side of a join: the class of its resources, and the property that is compared; None is itself."""
 
     cls: str
     property: str | None = None
