@@ -26,7 +26,7 @@ class Meaning(NamedTuple):
     value: Any
 
 
-_INTEGERS = (
+INTEGERS = (
     "integer",
     "long",
     "int",
@@ -131,5 +131,5 @@ _READERS: dict[str, Callable[[str], Meaning | None]] = {
     XSD + "float": _double,
     XSD + "date": _instant,
     XSD + "dateTime": _instant,
-    **dict.fromkeys([XSD + name for name in _INTEGERS], _integer),
+    **dict.fromkeys([XSD + name for name in INTEGERS], _integer),
 }

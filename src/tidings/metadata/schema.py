@@ -61,16 +61,19 @@ class Schema:
     _above: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Parents before children, without recursion: classes may stand far below each other."""
         above: dict[str, frozenset[str]] = {}
-        for name in self.classes:
-            self._climb(name, above)
-        object.__setattr__(self, "_above", above)
-
-    def _climb(self, name: str, above: dict[str, frozenset[str]]) -> frozenset[str]:
-        if name not in above:
+        pending = list(self.classes)
+        while pending:
+            name = pending[-1]
             parents = self.classes[name].parents
-            above[name] = frozenset({name}).union(*(self._climb(parent, above) for parent in parents))
-        return above[name]
+            missing = [parent for parent in parents if parent not in above]
+            if missing:
+                pending.extend(missing)
+            else:
+                pending.pop()
+                above[name] = frozenset({name}).union(*(above[parent] for parent in parents))
+        object.__setattr__(self, "_above", above)
 
     def at_or_above(self, name: str) -> frozenset[str]:
         """A class and all that are above it."""

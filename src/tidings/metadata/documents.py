@@ -1,0 +1,59 @@
+"""Metadata documents: RDF in, resources out, checked against the schema.
+
+    Reader(schema).read(body, "application/rdf+xml", "http://example.org/doc.rdf")
+
+A document describes its own resources: the one that is called as the document is, and those behind its `#`. Whether a
+resource is nested in another one or stands beside it is the same (section 2.1 of paper 001). What breaks the schema is
+told all at once, and nothing of the document counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidings.errors import DecodeProblem
+from tidings.graphs import Graph
+from tidings.metadata.document_reading import Reading
+from tidings.metadata.problems import MetadataError
+from tidings.metadata.resources import Resource
+from tidings.metadata.schema import Schema
+from tidings.metadata.vocabulary import Vocabulary
+from tidings.publications import rdf
+from tidings.schema.names import safe
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a document says: its resources in the order of their URI references, whatever syntax it was written in."""
+
+    uri: str
+    resources: tuple[Resource, ...]
+
+
+class Reader:
+    """Reads documents by a schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._vocabulary = Vocabulary(schema)
+
+    def read(self, body: bytes, media_type: str, uri: str) -> Document:
+        """The document in the bytes. What is relative in it is relative to its URI."""
+        check_uri(uri)
+        return self.document(rdf.decode(body, media_type, uri), uri)
+
+    def document(self, graph: Graph, uri: str) -> Document:
+        """The document that a graph is."""
+        reading = Reading(graph, uri, self._vocabulary)
+        resources = reading.resources()
+        if reading.findings:
+            raise MetadataError(uri, reading.findings)
+        return Document(uri, tuple(sorted(resources, key=lambda each: each.uri)))
+
+
+def check_uri(uri: str) -> None:
+    """Refuse what cannot be the URI of a document."""
+    if "#" in uri:
+        what, accepted = "a fragment in the URI of a document", "http://example.org/doc.rdf"
+        hint = "what stands behind # are its resources"
+        raise DecodeProblem(what, received=safe(uri), accepted=accepted, hint=hint)
+    rdf.check_base(uri)
