@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from tidings.graphs import RDFS, Term, TermKind
@@ -20,6 +21,7 @@ from tidings.metadata.schema_statements import (
     Statements,
     truth,
 )
+from tidings.metadata.short_names import local
 from tidings.schema.names import did_you_mean, safe
 
 
@@ -71,7 +73,7 @@ def are_below_classes(said: Statements) -> Iterator[Finding]:
 
 
 def _no_class(said: Statements, subject: str, property: str, term: Term, more: str = "") -> Finding:
-    hint = did_you_mean(term.text, list(said.classes)) if term.kind is TermKind.IRI else None
+    hint = did_you_mean(local(term.text), list(map(local, said.classes)))
     accepted = "a class that the schema declares" + more
     return Finding(subject, "not a class of the schema", property, _shown(term), accepted, hint)
 
@@ -79,13 +81,30 @@ def _no_class(said: Statements, subject: str, property: str, term: Term, more: s
 def run_in_no_circle(said: Statements) -> Iterator[Finding]:
     """Each circle once, from the first of its classes on."""
     told: set[str] = set()
-    for cls in said.classes:
+    for cls in _without_top(said):
         circle = _circle(said, cls) if cls not in told else []
         if circle:
             told.update(circle)
             shown = " → ".join(f"<{each}>" for each in (*circle, cls))
             hint = "one of these statements must go"
             yield Finding(cls, "classes run in a circle", "rdfs:subClassOf", shown, hint=hint)
+
+
+def _without_top(said: Statements) -> list[str]:
+    """Classes from which no way upwards ends: those of a circle and below one. In most schemas there are none."""
+    waiting = {cls: len(set(said.parents(cls))) for cls in said.classes}
+    below: dict[str, set[str]] = defaultdict(set)
+    for cls in said.classes:
+        for above in said.parents(cls):
+            below[above].add(cls)
+    done = [cls for cls, parents in waiting.items() if not parents]
+    done += [above for above in below if above not in waiting]
+    for cls in done:  # grows while it is gone through
+        for each in below[cls]:
+            waiting[each] -= 1
+            if not waiting[each]:
+                done.append(each)
+    return [cls for cls, parents in waiting.items() if parents]
 
 
 def _circle(said: Statements, cls: str) -> list[str]:

@@ -21,14 +21,19 @@ _NO_WORD = re.compile(r"\W+")
 def short_names(iris: Iterable[str]) -> Mapping[str, str | None]:
     """The short name of each IRI; None for one that has none, or none of its own."""
     parts = {iri: _words(iri) for iri in iris}
-    local = {iri: _name(words, 1) for iri, words in parts.items()}
-    sharing = _by_name(local)
+    ends = {iri: _name(words, 1) for iri, words in parts.items()}
+    sharing = _by_name(ends)
     found: dict[str, str | None] = {}
     for name, same in sharing.items():
         longer = _told_apart({iri: parts[iri] for iri in same}) if len(same) > 1 else {same[0]: name}
         found |= {iri: longer.get(iri) for iri in same}
     taken = _by_name(found)
     return {iri: name if name and len(taken[name]) == 1 else None for iri, name in found.items()}
+
+
+def local(iri: str) -> str:
+    """The end of an IRI, as it is written there."""
+    return _BETWEEN.split(iri)[-1]
 
 
 def _by_name(names: Mapping[str, str | None]) -> Mapping[str | None, list[str]]:

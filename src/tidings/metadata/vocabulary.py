@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from tidings.metadata.schema import Property, Schema
+from tidings.metadata.short_names import local
 
 
 class Vocabulary:
@@ -36,7 +35,7 @@ class Vocabulary:
 
     def short(self, iri: str) -> str:
         """How the schema calls an IRI; the end of one it does not know."""
-        return self._classes.get(iri) or self._properties.get(iri) or re.split("[/#:]", iri)[-1]
+        return self._classes.get(iri) or self._properties.get(iri) or local(iri)
 
     def properties(self, cls: str) -> list[str]:
         """The names of the properties that instances of a class may have."""
