@@ -265,4 +265,5 @@ def _written(value: Value, property: Property, typed: bool) -> rdflib.URIRef | r
         return rdflib.URIRef(value.uri)
     text = str(value).lower() if isinstance(value, bool) else str(value)
     assert property.kind is not None
-    return rdflib.Literal(text, datatype=DATATYPES[property.kind]) if typed else rdflib.Literal(text)
+    datatype = XSD.integer if type(value) is int else DATATYPES[property.kind]
+    return rdflib.Literal(text, datatype=datatype) if typed else rdflib.Literal(text)

@@ -54,7 +54,7 @@ def unrelated(resource: str, classes: Sequence[str]) -> Finding:
 
 def unknown_property(resource: str, cls: str, iri: str, vocabulary: Vocabulary) -> Finding:
     short, known, others = vocabulary.short(iri), vocabulary.properties(cls), vocabulary.having(iri)
-    hint = f"{listed(others)} has it" if others else did_you_mean(short, known)
+    hint = f"it is one of {listed(others)}" if others else did_you_mean(short, known)
     name = short if others else f"<{safe(iri, 200)}>"
     accepted = some(known) if known else None
     return Finding(safe(resource, 200), f"{cls} has no such property", name, accepted=accepted, hint=hint)

@@ -28,7 +28,7 @@ def short_names(iris: Iterable[str]) -> Mapping[str, str | None]:
         longer = _told_apart({iri: parts[iri] for iri in same}) if len(same) > 1 else {same[0]: name}
         found |= {iri: longer.get(iri) for iri in same}
     taken = _by_name(found)
-    return {iri: name if name and len(taken[name]) == 1 else None for iri, name in found.items()}
+    return {iri: found[iri] if len(taken[found[iri]]) == 1 else None for iri in parts}
 
 
 def local(iri: str) -> str:

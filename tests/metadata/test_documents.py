@@ -1,0 +1,332 @@
+"""Documents: figure 1 gives figure 4, what rdflib writes of any resources is read back, and what breaks the schema."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generated_metadata import Registered, document_graph, documents, schemas
+from tidings.errors import DecodeProblem, PublicationError
+from tidings.metadata.documents import Document, Reader
+from tidings.metadata.problems import SHOWN, TOLD, Finding, MetadataError
+from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
+from tidings.metadata.schema import Schema
+from tidings.metadata.schema_reading import read_schema
+from tidings.publications.rdf import decode
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples/metadata"
+PAPER = read_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
+URI = "http://example.org/doc.rdf"
+HOST, INFO = f"{URI}#host", f"{URI}#info"
+FIGURE_1 = (EXAMPLES / "host.rdf").read_bytes()
+RDF_XML, TURTLE = "application/rdf+xml", "text/turtle"
+WRITTEN = {"turtle": TURTLE, "xml": RDF_XML, "pretty-xml": RDF_XML, "json-ld": "application/ld+json"}
+PREFIXES = """
+@prefix : <http://x.org/s#> .
+@prefix md: <https://tidings.dev/metadata#> .
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+"""
+SCHEMA = read_schema(
+    decode(
+        f"""{PREFIXES}
+        :Thing a rdfs:Class .
+        :Host a rdfs:Class ; rdfs:subClassOf :Thing .
+        :Server a rdfs:Class ; rdfs:subClassOf :Host .
+        :Disk a rdfs:Class .
+        :name a rdf:Property ; rdfs:domain :Thing ; rdfs:range xsd:string .
+        :tags a rdf:Property ; rdfs:domain :Thing ; rdfs:range xsd:string ; md:several true .
+        :size a rdf:Property ; rdfs:domain :Host , :Disk ; rdfs:range xsd:integer .
+        :sizes a rdf:Property ; rdfs:domain :Host ; rdfs:range xsd:decimal ; md:several true .
+        :public a rdf:Property ; rdfs:domain :Host ; rdfs:range xsd:boolean .
+        :since a rdf:Property ; rdfs:domain :Host ; rdfs:range xsd:dateTime .
+        :disk a rdf:Property ; rdfs:domain :Host ; rdfs:range :Disk .
+        :disks a rdf:Property ; rdfs:domain :Host ; rdfs:range :Disk ; md:several true .
+        :near a rdf:Property ; rdfs:domain :Host ; rdfs:range :Host .
+        """.encode(),
+        TURTLE,
+    )
+)
+
+
+def read(turtle: str) -> Document:
+    return Reader(SCHEMA).read((PREFIXES + turtle).encode(), TURTLE, URI)
+
+
+def refused(turtle: str) -> tuple[Finding, ...]:
+    with pytest.raises(MetadataError) as caught:
+        read(turtle)
+    return caught.value.findings
+
+
+def values(turtle: str) -> dict[str, tuple[Value, ...]]:
+    """Those of the first resource."""
+    return dict(read(turtle).resources[0].values)
+
+
+def uris(turtle: str) -> list[str]:
+    return [each.uri.removeprefix(URI) for each in read(turtle).resources]
+
+
+def test_figure_4() -> None:
+    """The values that the schema says are numbers are numbers."""
+    atoms = [atom for each in Reader(PAPER).read(FIGURE_1, RDF_XML, URI).resources for atom in each.atoms()]
+    assert [tuple(atom) for atom in atoms] == [
+        (HOST, "CycleProvider", SUBJECT, Ref(HOST)),
+        (HOST, "CycleProvider", "serverHost", "pirates.uni-passau.de"),
+        (HOST, "CycleProvider", "serverPort", 5874),
+        (HOST, "CycleProvider", "serverInformation", Ref(INFO)),
+        (INFO, "ServerInformation", SUBJECT, Ref(INFO)),
+        (INFO, "ServerInformation", "memory", 92),
+        (INFO, "ServerInformation", "cpu", 600),
+    ]
+
+
+def test_nested_and_referenced_resources_are_the_same() -> None:
+    nested = Reader(PAPER).read(FIGURE_1, RDF_XML, URI)
+    info = b'<s:ServerInformation rdf:ID="info" s:memory="92" s:cpu="600"/>'
+    apart = FIGURE_1.replace(b"<s:serverInformation>", b'<s:serverInformation rdf:resource="#info"/>')
+    apart = apart.replace(b"</s:serverInformation>", b"").replace(info, b"")
+    apart = apart.replace(b"</rdf:RDF>", info + b"</rdf:RDF>")
+    assert Reader(PAPER).read(apart, RDF_XML, URI) == nested
+
+
+@given(st.data(), st.sampled_from(sorted(WRITTEN)), st.booleans())
+def test_what_is_written_of_any_document_is_read_back(data: st.DataObject, syntax: str, typed: bool) -> None:
+    schema: Schema = data.draw(schemas())
+    drawn: Registered = data.draw(documents(schema).filter(lambda made: made.resources))
+    body = document_graph(drawn.resources, schema, typed).serialize(format=syntax, encoding="utf-8")
+    found = Reader(schema).read(body, WRITTEN[syntax], drawn.uri)
+    assert found == Document(drawn.uri, tuple(sorted(drawn.resources, key=lambda each: each.uri)))
+    assert [list(each.values) for each in found.resources] == [
+        [name for name in schema.properties if name in each.values] for each in found.resources
+    ]
+
+
+def test_a_document_without_resources_is_one() -> None:
+    assert read("") == Document(URI, ())
+
+
+def test_the_document_may_be_a_resource_of_itself() -> None:
+    assert read("<> a :Host ; :name 'me' .").resources == (Resource(URI, "Host", {"name": ("me",)}),)
+
+
+def test_the_most_special_class_counts() -> None:
+    assert read("<#h> a :Thing , :Server , :Host .").resources[0].cls == "Server"
+
+
+def test_what_is_said_of_a_class_is_said_of_those_below() -> None:
+    assert values("<#h> a :Server ; :name 'x' ; :size 5 .") == {"name": ("x",), "size": (5,)}
+
+
+@pytest.mark.parametrize(
+    ("turtle", "expected"),
+    [
+        (":size '92'", {"size": (92,)}),
+        (":size ' 92\\n'", {"size": (92,)}),
+        (":size 92", {"size": (92,)}),
+        (":size 92.0", {"size": (92,)}),
+        (":size 9.2e1", {"size": (92,)}),
+        (":size 2.5", {"size": (2.5,)}),
+        (":size -0.0", {"size": (0,)}),
+        (":size 9007199254740993", {"size": (9007199254740993,)}),
+        (":size 5 , 5.0", {"size": (5,)}),
+        (":sizes 5 , 1 , 2.5 , 5.0", {"sizes": (1, 2.5, 5)}),
+        (":public true", {"public": (True,)}),
+        (":public 'false'", {"public": (False,)}),
+        (":public '1'", {"public": (True,)}),
+        (":name '92'", {"name": ("92",)}),
+        (":name ' x '", {"name": (" x ",)}),
+        (":name 'x'@en", {"name": ("x",)}),
+        (":name 'http://x.org'^^xsd:anyURI", {"name": ("http://x.org",)}),
+        (":tags 'b' , 'a' , 'a'@en", {"tags": ("a", "b")}),
+        (":since '2004-05-31'", {"since": ("2004-05-31T00:00:00.000000Z",)}),
+        (":since '2004-05-31'^^xsd:date", {"since": ("2004-05-31T00:00:00.000000Z",)}),
+        (":since '2004-05-31+02:00'^^xsd:date", {"since": ("2004-05-30T22:00:00.000000Z",)}),
+        (":since '2004-05-31T14:30:00.5+02:00'^^xsd:dateTime", {"since": ("2004-05-31T12:30:00.500000Z",)}),
+        (":since '0099-05-31'", {"since": ("0099-05-31T00:00:00.000000Z",)}),
+        (":disk <#nowhere>", {"disk": (Ref(f"{URI}#nowhere"),)}),
+        (":disk <http://other.org/doc#disk>", {"disk": (Ref("http://other.org/doc#disk"),)}),
+        (":near <#h>", {"near": (Ref(f"{URI}#h"),)}),
+    ],
+)
+def test_values_are_what_the_schema_says(turtle: str, expected: dict[str, tuple[Value, ...]]) -> None:
+    found = values(f"<#h> a :Host ; {turtle} .")
+    assert found == expected
+    assert [list(map(type, each)) for each in found.values()] == [
+        list(map(type, each)) for each in expected.values()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("turtle", "resource", "property", "what"),
+    [
+        ("<#h> :name 'x' .", "#h", "rdf:type", "nothing says of which class it is"),
+        ("<#h> a :Hots .", "#h", "rdf:type", "not a class of the schema"),
+        ("<#h> a 'http://x.org/s#Host' .", "#h", "rdf:type", "not a class of the schema"),
+        ("<#h> a :Host , :Disk .", "#h", "rdf:type", "classes of which none is below all others"),
+        ("<#h> a :Host , :Hots ; :size 5 .", "#h", "rdf:type", "not a class of the schema"),
+        ("<#h> a :Host ; :sizee 5 .", "#h", "<http://x.org/s#sizee>", "Host has no such property"),
+        ("<#h> a :Host ; rdfs:label 'x' .", "#h", "<http://www.w3.org/2000/01/rdf-schema#label>", "no such"),
+        ("<#h> a :Disk ; :name 'x' .", "#h", "name", "Disk has no such property"),
+        ("<#h> a :Thing ; :size 5 .", "#h", "size", "Thing has no such property"),
+        ("<#h> a :Host ; :size 'much' .", "#h", "size", "not a number"),
+        ("<#h> a :Host ; :size '' .", "#h", "size", "not a number"),
+        ("<#h> a :Host ; :size '٣' .", "#h", "size", "not a number"),
+        ("<#h> a :Host ; :size '1_000' .", "#h", "size", "not a number"),
+        ("<#h> a :Host ; :size 'INF'^^xsd:double .", "#h", "size", "not a number"),
+        ("<#h> a :Host ; :size 'NaN' .", "#h", "size", "not a number"),
+        ("<#h> a :Host ; :size true .", "#h", "size", "not a number"),
+        ("<#h> a :Host ; :size '5'@en .", "#h", "size", "not a number"),
+        ("<#h> a :Host ; :size 'x'^^xsd:integer .", "#h", "size", "not a number"),
+        ("<#h> a :Host ; :name 5 .", "#h", "name", "not a text"),
+        ("<#h> a :Host ; :public 'yes' .", "#h", "public", "not true or false"),
+        ("<#h> a :Host ; :public 1 .", "#h", "public", "not true or false"),
+        ("<#h> a :Host ; :since '31.5.2004' .", "#h", "since", "not a date or a date-time"),
+        ("<#h> a :Host ; :since '0001-01-01T00:00:00+02:00' .", "#h", "since", "not a date or a date-time"),
+        ("<#h> a :Host ; :since '2004'^^xsd:gYear .", "#h", "since", "not a date or a date-time"),
+        ("<#h> a :Host ; :size 5 , 6 .", "#h", "size", "several values of a property that has one"),
+        ("<#h> a :Host ; :near <#i> , <#j> .", "#h", "near", "several values of a property that has one"),
+        ("<#h> a :Host ; :disk '#d' .", "#h", "disk", "a literal where a reference belongs"),
+        ("<#h> a :Host ; :name <#x> .", "#h", "name", "a resource where a value belongs"),
+        ("<#h> a :Host ; :disk <#h> .", "#h", "disk", "leads to a resource of another class"),
+        ("<#h> a :Thing . <#i> a :Host ; :near <#h> .", "#i", "near", "leads to a resource of another class"),
+        ("<#h> a :Host ; :near [ a :Disk ] .", "#h", "near", "leads to a resource of another class"),
+        ("<#h> a :Host ; :disk [] .", "#h/disk", "rdf:type", "nothing says of which class it is"),
+        ("<http://x.org/h> a :Host .", "http://x.org/h", None, "a resource of another document"),
+        (f"<{URI}2#h> a :Host .", "2#h", None, "a resource of another document"),
+        ("<x/> a :Host .", "http://example.org/x/", None, "a resource of another document"),
+        ("<#h> a :Host ; :disk [ a :Disk ] . <#h/disk> a :Disk .", "#h/disk", None, "made for a nested one"),
+    ],
+)
+def test_what_breaks_the_schema_is_refused(
+    turtle: str, resource: str, property: str | None, what: str
+) -> None:
+    (finding,) = refused(turtle)
+    assert (finding.resource.removeprefix(URI), finding.property) == (resource, property)
+    assert what in finding.what
+
+
+@pytest.mark.parametrize(
+    ("turtle", "hint"),
+    [
+        ("<#h> a :Hosst .", "did you mean 'Host'?"),
+        ("<#h> a :Host ; :nmae 'x' .", "did you mean 'name'?"),
+        ("<#h> a :Disk ; :name 'x' .", "it is one of Thing"),
+        ("<#h> a :Thing ; :size 5 .", "it is one of Host and Disk"),
+        ("<#h> a :Host ; :disk 'd' .", 'in RDF/XML a reference is rdf:resource="..."'),
+    ],
+)
+def test_hints(turtle: str, hint: str) -> None:
+    assert refused(turtle)[0].hint == hint
+
+
+def test_containers_are_told_apart_from_several_values() -> None:
+    bag = refused("<#h> a :Host ; :disks [ a rdf:Bag ; rdf:_1 <#d> ] .")
+    assert [(each.what, each.hint) for each in bag] == [
+        (
+            "not a class of the schema",
+            "several values are written as the property several times, not as a container",
+        )
+    ]
+    (cell,) = refused("<#h> a :Host ; :disks ( <#d> ) .")
+    assert cell.hint == bag[0].hint
+
+
+def test_everything_is_told_at_once_and_nothing_of_the_document_counts() -> None:
+    turtle = "<#h> a :Host ; :size 'much' ; :disk 'd' . <#good> a :Host . <#d> a :Dsk ."
+    with pytest.raises(PublicationError) as caught:
+        read(turtle)
+    assert str(caught.value).split("\n") == [
+        f"3 problems ({URI})",
+        f"  not a class of the schema ({URI}#d, rdf:type); received <http://x.org/s#Dsk>; "
+        "accepted: Thing, Host, Server, Disk; did you mean 'Disk'?",
+        f'  not a number ({URI}#h, size); received "much"; accepted: a number',
+        f'  a literal where a reference belongs ({URI}#h, disk); received "d"; '
+        'accepted: the URI of a resource of Disk; in RDF/XML a reference is rdf:resource="..."',
+    ]
+    arrived = pickle.loads(pickle.dumps(caught.value))
+    assert (str(arrived), arrived.facts()) == (str(caught.value), caught.value.facts())
+
+
+def test_of_very_many_findings_the_first_are_told() -> None:
+    with pytest.raises(MetadataError) as caught:
+        read(" ".join(f"<#h{number}> a :Hots ." for number in range(250)))
+    lines = str(caught.value).split("\n")
+    assert (lines[0], len(lines), lines[-1]) == (f"250 problems ({URI})", SHOWN + 2, "  and 230 more")
+    assert len(caught.value.findings) == 250
+    assert len(caught.value.facts()["problems"]) == TOLD  # type: ignore[arg-type]
+
+
+def test_a_single_finding_is_the_error_itself() -> None:
+    with pytest.raises(MetadataError) as caught:
+        read("<#h> a :Host ; :size 'much' .")
+    assert str(caught.value) == f'not a number ({URI}#h, size); received "much"; accepted: a number'
+    assert caught.value.facts()["problems"] == [
+        {
+            "resource": f"{URI}#h",
+            "property": "size",
+            "what": "not a number",
+            "received": '"much"',
+            "accepted": "a number",
+        }
+    ]
+
+
+@pytest.mark.parametrize("uri", ["doc.rdf", "", f"{URI}#host", "http://exa mple.org/"])
+@pytest.mark.parametrize("media_type", [TURTLE, RDF_XML, "application/n-triples"])
+def test_the_uri_of_a_document_is_absolute_and_has_no_fragment(uri: str, media_type: str) -> None:
+    body = FIGURE_1 if media_type == RDF_XML else b""
+    with pytest.raises(DecodeProblem):
+        Reader(PAPER).read(body, media_type, uri)
+
+
+def test_a_base_in_the_document_may_make_its_resources_those_of_another() -> None:
+    (finding,) = refused("@base <http://other.org/> . <#h> a :Host .")
+    assert finding.hint == "does the document name another base (xml:base, @base)?"
+
+
+def test_nested_resources_without_a_name_get_one_from_their_way() -> None:
+    assert uris("<#h> a :Host ; :disk [ a :Disk ; :size 5 ] .") == ["#h", "#h/disk"]
+    assert uris("<> a :Host ; :disk [ a :Disk ] .") == ["", "#/disk"]
+    assert uris("<#h> a :Host ; :disks [ a :Disk ] , [ a :Disk ] .") == ["#h", "#h/disks", "#h/disks/2"]
+    assert uris("<#h> a :Host ; :near [ a :Host ; :disk [ a :Disk ] ] .") == ["#h", "#h/near", "#h/near/disk"]
+
+
+def test_what_nothing_leads_to_gets_a_name_from_its_class() -> None:
+    assert uris("[] a :Disk . [] a :Host ; :disk [ a :Disk ] . [] a :Disk .") == [
+        "#/Disk",
+        "#/Disk/2",
+        "#/Host",
+        "#/Host/disk",
+    ]
+
+
+def test_blank_nodes_that_lead_to_each_other_have_names() -> None:
+    assert uris("_:a a :Host ; :near _:b . _:b a :Host ; :near _:a .") == ["#/Host", "#/Host/near"]
+
+
+def test_a_blank_node_that_two_lead_to_is_one_resource() -> None:
+    found = read("<#g> a :Host ; :disk _:d . <#h> a :Host ; :disk _:d . _:d a :Disk .")
+    assert [each.values.get("disk") for each in found.resources] == [
+        (Ref(f"{URI}#g/disk"),),
+        None,
+        (Ref(f"{URI}#g/disk"),),
+    ]
+
+
+def test_the_name_of_a_nested_resource_may_be_referred_to() -> None:
+    found = read("<#h> a :Host ; :disk [ a :Disk ; :size 5 ] . <#i> a :Host ; :disk <#h/disk> .")
+    assert found.resources[2].values == {"disk": (Ref(f"{URI}#h/disk"),)}
+
+
+def test_a_made_name_stays_whatever_else_becomes_of_the_document() -> None:
+    before = "<#h> a :Host ; :disk [ a :Disk ; :size 5 ] ."
+    after = "<#g> a :Host ; :disk [ a :Disk ] . [] a :Disk . <#h> a :Host ; :name 'x' ; :disk [ a :Disk ; :size 6 ] ."
+    assert "#h/disk" in uris(before)
+    assert "#h/disk" in uris(after)
