@@ -1,0 +1,149 @@
+"""Whatever a graph says: it is a schema or a document that holds what it should, or it is refused, and nothing else."""
+
+from __future__ import annotations
+
+import rdflib
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generated_metadata import A, Registered, document_graph, documents, resources, schema_graph, schemas
+from tidings.graphs import RDF, RDFS, TYPE, XSD, Edge, Graph, Term, blank, iri, literal
+from tidings.metadata.documents import Document, Reader
+from tidings.metadata.problems import MetadataError, MetadataSchemaError
+from tidings.metadata.resources import Ref, Resource, Value
+from tidings.metadata.schema import Property, Schema
+from tidings.metadata.schema_reading import read_schema
+from tidings.publications.rdf import decode
+from tidings.values import Kind, kind_of, parse_instant
+
+URI = "http://example.org/doc.rdf"
+OURS = "https://tidings.dev/metadata#"
+CLASSES = [iri(A + name) for name in ("Host", "Disk", "Net")]
+PROPERTIES = [iri(A + name) for name in ("size", "disk")]
+LITERALS = [literal("x"), literal("92"), literal("5", XSD + "integer"), literal("true", XSD + "boolean")]
+RANGES = [iri(XSD + "integer"), iri(XSD + "string"), iri(XSD + "duration"), *CLASSES]
+WORDS = [iri(RDFS + name) for name in ("subClassOf", "domain", "range", "comment")]
+WORDS += [iri(OURS + name) for name in ("several", "reference")]
+KINDS = [iri(RDFS + "Class"), iri(RDF + "Property")]
+CLOSE = [iri(OURS + "strong"), iri(OURS + "weak")]
+
+some = st.sampled_from
+schema_edges = st.one_of(
+    st.builds(Edge, some(CLASSES), st.just(iri(TYPE)), st.just(KINDS[0])),
+    st.builds(Edge, some(PROPERTIES), st.just(iri(TYPE)), st.just(KINDS[1])),
+    st.builds(Edge, some(CLASSES), st.just(WORDS[0]), some(CLASSES)),
+    st.builds(Edge, some(PROPERTIES), some(WORDS[1:3]), some(CLASSES)),
+    st.builds(
+        Edge,
+        some([*CLASSES, *PROPERTIES, blank("b0")]),
+        some([iri(TYPE), *WORDS]),
+        some([*RANGES, *KINDS, *CLOSE, *LITERALS, blank("b0")]),
+    ),
+)
+NODES = [iri(f"{URI}#host"), iri(f"{URI}#disk"), iri(URI), blank("b0"), blank("b1")]
+MORE = [*NODES, iri("http://other.org/x")]
+
+
+def document_edges(schema: Schema) -> st.SearchStrategy[Edge]:
+    """Mostly what the schema knows."""
+    classes = [iri(each.iri) for each in schema.classes.values()]
+    properties = [iri(each.iri) for found in schema.properties.values() for each in found]
+    anything: list[Term] = [*MORE, *LITERALS, *classes, iri("http://other.org/Class")]
+    return st.one_of(
+        st.builds(Edge, some(NODES), st.just(iri(TYPE)), some(classes)),
+        st.builds(Edge, some(MORE), some([*(properties or MORE), iri(TYPE)]), some(anything)),
+    )
+
+
+@st.composite
+def broken(draw: st.DrawFn, graph: rdflib.Graph, more: st.SearchStrategy[Edge]) -> Graph:
+    """What another graph says, with one edge more or less; sometimes with both, sometimes as it was."""
+    edges = list(decode(graph.serialize(format="nt", encoding="utf-8"), "application/n-triples").edges)
+    for edge in draw(st.lists(some(edges), max_size=1)) if edges else []:
+        edges.remove(edge)
+    return Graph(tuple(dict.fromkeys((*edges, *draw(st.lists(more, max_size=1))))))
+
+
+@given(st.data())
+def test_a_schema_is_read_or_refused(data: st.DataObject) -> None:
+    try:
+        schema = read_schema(data.draw(broken(schema_graph(data.draw(schemas())), schema_edges)))
+    except MetadataSchemaError as problem:
+        assert problem.findings
+        return
+    assert schema.classes
+    for name, found in schema.properties.items():
+        for each in found:
+            assert (each.name, each.of in schema.classes) == (name, True)
+            assert (each.kind is None) == (each.leads_to in schema.classes) == (each.reference is not None)
+
+
+@given(st.data())
+def test_a_document_is_read_or_refused(data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    good = document_graph(data.draw(resources(schema, URI)), schema)
+    graph = data.draw(broken(good, document_edges(schema)))
+    try:
+        document = Reader(schema).document(graph, URI)
+    except MetadataError as problem:
+        assert problem.findings
+        return
+    assert "http://other.org/x" not in {edge.subject.text for edge in graph.edges}
+    assert len({each.uri for each in document.resources}) == len(document.resources)
+    for each in document.resources:
+        holds(each, schema, document)
+
+
+def holds(resource: Resource, schema: Schema, document: Document) -> None:
+    """What every resource of an accepted document promises."""
+    assert resource.uri == URI or resource.uri.startswith(f"{URI}#")
+    there = {each.uri: each.cls for each in document.resources}
+    for name, values in resource.values.items():
+        property = schema.property_of(resource.cls, name)
+        assert property is not None
+        assert len(values) == 1 or property.several
+        assert values == tuple(sorted(set(values))) != ()
+        assert all(is_of(value, property, schema, there) for value in values)
+
+
+def is_of(value: Value, property: Property, schema: Schema, there: dict[str, str]) -> bool:
+    if isinstance(value, Ref):
+        leads_to = there.get(value.uri)
+        return leads_to is None or property.leads_to in schema.at_or_above(leads_to)
+    if property.kind is Kind.INSTANT:
+        return isinstance(value, str) and parse_instant(value) is not None
+    return kind_of(value) is property.kind
+
+
+@given(st.data(), some(["turtle", "xml"]))
+def test_resources_without_a_name_are_the_same_resources(data: st.DataObject, syntax: str) -> None:
+    """Some names are taken away: what is read has made ones instead, one for each, the same each time."""
+    schema = data.draw(schemas())
+    drawn: Registered = data.draw(documents(schema).filter(lambda made: made.resources))
+    hidden = data.draw(st.lists(some([each.uri for each in drawn.resources]), unique=True))
+    graph = document_graph(drawn.resources, schema)
+    body = without_names(graph, hidden).serialize(format=syntax, encoding="utf-8")
+    media_type = "text/turtle" if syntax == "turtle" else "application/rdf+xml"
+    found = Reader(schema).read(body, media_type, drawn.uri)
+    assert found == Reader(schema).read(body, media_type, drawn.uri)
+    assert len({each.uri for each in found.resources}) == len(drawn.resources)
+    assert sorted(map(seen, found.resources)) == sorted(map(seen, drawn.resources))
+    kept = {each.uri for each in drawn.resources} - set(hidden)
+    assert kept <= {each.uri for each in found.resources}
+
+
+def without_names(graph: rdflib.Graph, hidden: list[str]) -> rdflib.Graph:
+    blanks = {rdflib.URIRef(uri): rdflib.BNode() for uri in hidden}
+    made = rdflib.Graph()
+    for subject, property, object in graph:
+        made.add((blanks.get(subject, subject), property, blanks.get(object, object)))  # type: ignore[call-overload]
+    return made
+
+
+def seen(resource: Resource) -> str:
+    """A resource without any names in it."""
+    values = {
+        name: [None if isinstance(value, Ref) else value for value in found]
+        for name, found in resource.values.items()
+    }
+    return repr((resource.cls, sorted(values.items())))
