@@ -91,7 +91,7 @@ def _named(draw: st.DrawFn, locals_: Sequence[str], most: int) -> list[tuple[str
     often = [local for _, local in chosen]
     short = {A: "a", B: "b"}
     return [
-        (local if often.count(local) == 1 else f"{short[space]}_{local}", space + local)
+        (local if often.count(local) == 1 else f"{short[space]}:{local}", space + local)
         for space, local in chosen
     ]
 

@@ -123,7 +123,7 @@ def test_each_of_several_domains_has_the_property_and_those_below_have_it_from_t
 
 def test_two_iris_with_one_end_have_names_with_a_prefix() -> None:
     disks = "<http://x.org/disks#size> a rdf:Property ; rdfs:domain :Host ; rdfs:range xsd:integer ."
-    assert sorted(read(SIZE + "xsd:integer ." + disks).properties) == ["disks_size", "s_size"]
+    assert sorted(read(SIZE + "xsd:integer ." + disks).properties) == ["disks:size", "s:size"]
 
 
 def test_what_says_nothing_about_classes_and_properties_is_passed_over() -> None:

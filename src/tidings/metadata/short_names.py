@@ -1,10 +1,9 @@
 """Short names: how rules call the classes and properties of a schema.
 
     http://example.org/servers#memory       memory
-    http://example.org/disks#memory         with the one above: servers_memory and disks_memory
-    http://example.org/servers#host-name    host_name
+    http://example.org/disks#memory         with the one above: servers:memory and disks:memory
 
-A name is a word: what no rule could write is made an underscore. Graphs do not keep the prefixes they were written
+A name is a word: what no rule could write becomes an underscore. Graphs do not keep the prefixes they were written
 with, and two documents may call one namespace differently; so prefixes are taken from the IRI.
 """
 
@@ -15,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 _BETWEEN = re.compile(r"[/#:?&=]+")
-_NO_WORD = re.compile(r"\W+")
+_NO_WORD = re.compile(r"[^\w-]+")
 
 
 def short_names(iris: Iterable[str]) -> Mapping[str, str | None]:
@@ -27,8 +26,7 @@ def short_names(iris: Iterable[str]) -> Mapping[str, str | None]:
     for name, same in sharing.items():
         longer = _told_apart({iri: parts[iri] for iri in same}) if len(same) > 1 else {same[0]: name}
         found |= {iri: longer.get(iri) for iri in same}
-    taken = _by_name(found)
-    return {iri: found[iri] if len(taken[found[iri]]) == 1 else None for iri in parts}
+    return {iri: found[iri] for iri in parts}
 
 
 def local(iri: str) -> str:
@@ -56,11 +54,12 @@ def _told_apart(parts: Mapping[str, list[str]]) -> Mapping[str, str | None]:
 def _words(iri: str) -> list[str]:
     """What an IRI consists of, as words. A namespace's versions and years begin with a digit and say little."""
     *before, last = (_NO_WORD.sub("_", part) for part in _BETWEEN.split(iri))
-    return [*(word.strip("_") for word in before if _is_word(word.strip("_"))), last]
+    return [*filter(_is_word, before), last]
 
 
 def _name(words: list[str], length: int) -> str | None:
-    return "_".join(words[-length:]) if _is_word(words[-1]) else None
+    *prefix, end = words[-length:]
+    return ":".join(["_".join(prefix), end] if prefix else [end]) if _is_word(end) else None
 
 
 def _is_word(text: str) -> bool:
