@@ -238,6 +238,11 @@ def test_containers_are_told_apart_from_several_values() -> None:
     assert cell.hint == bag[0].hint
 
 
+def test_names_without_a_namespace_are_refused_as_the_paper_prints_them() -> None:
+    with pytest.raises(DecodeProblem, match="memory"):
+        Reader(PAPER).read(FIGURE_1.replace(b"s:memory", b"memory"), RDF_XML, URI)
+
+
 def test_everything_is_told_at_once_and_nothing_of_the_document_counts() -> None:
     turtle = "<#h> a :Host ; :size 'much' ; :disk 'd' . <#good> a :Host . <#d> a :Dsk ."
     with pytest.raises(PublicationError) as caught:
