@@ -220,6 +220,17 @@ def test_a_circle_is_named_once() -> None:
     assert finding.received == " → ".join(f"<http://x.org/s#{name}>" for name in "ABCA")
 
 
+def test_a_schema_made_by_hand_has_no_circle_either() -> None:
+    classes = {name: Class(name, name, (above,)) for name, above in ("AB", "BC", "CA")}
+    with pytest.raises(SchemaError, match="circle"):
+        Schema(classes, {})
+    diamond = {
+        name: Class(name, name, tuple(above))
+        for name, above in (("D", "BC"), ("B", "A"), ("C", "AB"), ("A", ""))
+    }
+    assert Schema(diamond, {}).at_or_above("D") == set("ABCD")
+
+
 def test_two_circles_are_both_named() -> None:
     rows = [f":{one} a rdfs:Class ; rdfs:subClassOf :{other} ." for one, other in ("AB", "BA", "CD", "DC")]
     assert [finding.resource[-1] for finding in refused(" ".join(rows))] == ["A", "C"]

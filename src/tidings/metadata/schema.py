@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tidings.errors import SchemaError
 from tidings.values import Kind
 
 
@@ -63,11 +64,14 @@ class Schema:
     def __post_init__(self) -> None:
         """Parents before children, without recursion: classes may stand far below each other."""
         above: dict[str, frozenset[str]] = {}
-        pending = list(self.classes)
+        pending, begun = list(self.classes), set[str]()
         while pending:
             name = pending[-1]
             parents = self.classes[name].parents
             missing = [parent for parent in parents if parent not in above]
+            if missing and name in begun:  # it came back before what is above it was done
+                raise SchemaError("classes run in a circle", where=name)
+            begun.add(name)
             if missing:
                 pending.extend(missing)
             else:
