@@ -1,0 +1,54 @@
+"""Atomic rules evaluated without any cleverness: what the filter must agree with, and what it is tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tidings.metadata.atomic import Atomic, Join, Side, Triggering
+from tidings.metadata.definition import holds
+from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
+from tidings.metadata.schema import Schema
+
+
+def atomic_results(atomic: Atomic, resources: Iterable[Resource], schema: Schema) -> set[str]:
+    """The URIs of what an atomic rule registers among resources."""
+    return _results(atomic, {each.uri: each for each in resources}, schema)
+
+
+def _results(atomic: Atomic, resources: Mapping[str, Resource], schema: Schema) -> set[str]:
+    if isinstance(atomic, Join):
+        return _joined(atomic, resources, schema)
+    return {
+        each.uri
+        for each in resources.values()
+        if atomic.cls in schema.at_or_above(each.cls) and _satisfies(each, atomic)
+    }
+
+
+def _satisfies(resource: Resource, rule: Triggering) -> bool:
+    if rule.compares is None or rule.constant is None:
+        return True
+    constant: Value = Ref(str(rule.constant)) if rule.is_resource else rule.constant
+    values = [atom.value for atom in resource.atoms() if atom.property == rule.property]
+    return any(holds(value, rule.compares, constant) for value in values)
+
+
+def _joined(rule: Join, resources: Mapping[str, Resource], schema: Schema) -> set[str]:
+    meeting = rule.meeting
+    lefts = [resources[uri] for uri in _results(rule.left, resources, schema)]
+    rights = [resources[uri] for uri in _results(rule.right, resources, schema)]
+    return {
+        (left if meeting.registers_left else right).uri
+        for left in lefts
+        for right in rights
+        if any(
+            holds(one, meeting.compares, other)
+            for one in _values(left, meeting.left)
+            for other in _values(right, meeting.right)
+        )
+    }
+
+
+def _values(resource: Resource, side: Side) -> list[Value]:
+    name = SUBJECT if side.property is None else side.property
+    return [atom.value for atom in resource.atoms() if atom.property == name]

@@ -1,0 +1,129 @@
+"""What is said about rules that parse, but contradict the schema, other rules or themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidings.errors import CheckProblem, Place, TooLarge
+from tidings.languages.rules_refusals import near
+from tidings.languages.rules_tree import Compares, Step
+from tidings.metadata.schema import Schema
+from tidings.values import Kind
+
+Sort = Kind | None
+"""What is compared: values of a kind, or resources, which are None."""
+
+_ORDER = "numbers and dates have an order"
+_SAID = {
+    None: "a resource",
+    Kind.NUMBER: "a number",
+    Kind.STRING: "a string",
+    Kind.BOOLEAN: "a boolean",
+    Kind.INSTANT: "a date",
+}
+
+
+def unknown_extension(name: str, schema: Schema, rules: Iterable[str], place: Place) -> CheckProblem:
+    hint = near(name, [*schema.classes, *rules])
+    accepted = "a class of the schema, or the name of a rule"
+    return CheckProblem(f"there is no class or rule '{name}'", place=place, accepted=accepted, hint=hint)
+
+
+def unknown_property(step: Step, cls: str, schema: Schema, place: Place) -> CheckProblem:
+    own = [name for name in schema.properties if schema.property_of(cls, name)]
+    hint = near(step.property, own)
+    if hint is None and step.property in schema.properties:
+        others = " and ".join(sorted(each.of for each in schema.properties[step.property]))
+        hint = f"'{step.property}' is a property of {others}"
+    what = f"{cls} has no property '{step.property}'"
+    return CheckProblem(what, place=place, accepted=", ".join(sorted(own)) or None, hint=hint)
+
+
+def any_missing(step: Step, place: Place) -> CheckProblem:
+    hint = f"write {step.property}? for any of them"
+    return CheckProblem(f"'{step.property}' may have several values", place=place, hint=hint)
+
+
+def any_too_much(step: Step, place: Place) -> CheckProblem:
+    what = f"'{step.property}' has one value at most"
+    return CheckProblem(what, place=place, hint=f"write {step.property} without '?'")
+
+
+def through_literal(step: Step, kind: Kind, following: Step, place: Place) -> CheckProblem:
+    what = f"'{step.property}' is {_SAID[kind]} and has no properties"
+    return CheckProblem(what, place=place, hint=f"leave .{following.property} out")
+
+
+def different_sorts(left: Sort, right: Sort, place: Place) -> CheckProblem:
+    what = f"{_SAID[left]} is compared with {_SAID[right]}: it can never hold"
+    quotes = "numbers stand without quotes" if (left, right) == (Kind.NUMBER, Kind.STRING) else None
+    if (left, right) == (Kind.STRING, Kind.NUMBER):
+        quotes = "strings stand in single quotes"
+    return CheckProblem(what, place=place, hint=quotes)
+
+
+def not_for(compares: Compares, sort: Sort, accepted: Iterable[Compares], place: Place) -> CheckProblem:
+    what = f"'{compares.value}' is not for {_SAID[sort].removeprefix('a ')}s"
+    hint = "strings have it" if compares is Compares.CONTAINS else _ORDER
+    return CheckProblem(what, place=place, accepted=" ".join(each.value for each in accepted), hint=hint)
+
+
+def no_instant(place: Place) -> CheckProblem:
+    accepted = "such as 2004-05-31 or 2004-05-31T12:30:00Z"
+    return CheckProblem("not a date or date-time", place=place, accepted=accepted)
+
+
+def contains_nothing(place: Place) -> CheckProblem:
+    accepted = "a string with something in it"
+    return CheckProblem("every string contains the empty one", place=place, accepted=accepted)
+
+
+def never_the_same(left: str, right: str, place: Place) -> CheckProblem:
+    return CheckProblem(f"no {left} is a {right}: they can never be compared", place=place)
+
+
+def not_connected(variable: str, register: str, several: bool, place: Place) -> CheckProblem:
+    which = " in every alternative of 'or'" if several else ""
+    hint = f"compare {variable} or its properties with {register} or its properties{which}"
+    what = f"nothing connects '{variable}' with '{register}', which is registered"
+    return CheckProblem(what, place=place, hint=hint)
+
+
+def one_resource(place: Place) -> CheckProblem:
+    hint = "compare a property with a constant, or with a property of another variable"
+    return CheckProblem("two properties of one resource cannot be compared", place=place, hint=hint)
+
+
+def in_a_circle(place: Place) -> CheckProblem:
+    what = "these variables are connected already: a second connection cannot be asked for"
+    hint = "each variable is reached in one way; a path is a variable, too"
+    return CheckProblem(what, place=place, hint=hint)
+
+
+def rules_in_a_circle(names: Iterable[str]) -> CheckProblem:
+    what = f"rules search each other in a circle: {', '.join(names)}"
+    return CheckProblem(what, accepted="rules that search classes, or rules that do not search them")
+
+
+def named_as_class(name: str) -> CheckProblem:
+    return CheckProblem(f"there is a class '{name}'", accepted="a name for the rule that no class has")
+
+
+def too_many_alternatives(alternatives: int, limit: int) -> TooLarge:
+    received, accepted = f"{alternatives:,} rules without 'or'", f"at most {limit:,}"
+    return TooLarge("the rule would be split up into too many", received=received, accepted=accepted)
+
+
+def too_many_joins(levels: int, atomics: int) -> TooLarge:
+    accepted = f"at most {levels:,} joins one above the other, and {atomics:,} atomic rules"
+    return TooLarge("the rule has too many joins", accepted=accepted, hint="search fewer rules in rules")
+
+
+def ordered_by_several(step: Step, place: Place) -> CheckProblem:
+    what = f"'{step.property}' may have several values: which one decides the order?"
+    return CheckProblem(what, place=place, accepted="paths with one value")
+
+
+def not_of_asked(variable: str, asked: str, place: Place) -> CheckProblem:
+    what = f"'{variable}' is not what is asked for"
+    return CheckProblem(what, place=place, accepted=f"paths from {asked}")
