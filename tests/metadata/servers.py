@@ -21,9 +21,7 @@ def _value(of: str, name: str, kind: Kind, several: bool = False) -> Property:
 
 
 def _reference(of: str, name: str, leads_to: str, several: bool = False) -> Property:
-    return Property(
-        name, _IRI + name, of, leads_to=leads_to, reference=Reference.STRONG, several=several
-    )
+    return Property(name, _IRI + name, of, leads_to=leads_to, reference=Reference.STRONG, several=several)
 
 
 def _schema(classes: list[Class], properties: list[Property]) -> Schema:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.metadata.servers import SCHEMA, rule
-from tidings.errors import IdTaken
-from tidings.languages.rules_tree import Compares
 from tidings.metadata.decomposing import decompose
 from tidings.metadata.network import FILTER_RULES, Network
 
