@@ -9,13 +9,15 @@ import pytest
 
 from tests.pairs import Pair, outcome, read_pairs
 from tidings.errors import SubscriptionError
-from tidings.languages import gql, predicates, xpath
+from tidings.languages import gql, predicates, rules, xpath
 from tidings.languages.tree import show_tree
 
 SHOWN: dict[str, Callable[[str], str]] = {
     "predicates": lambda text: show_tree(predicates.parse(text)),
     "xpath": lambda text: xpath.show(xpath.parse(text)),
     "gql": lambda text: gql.show(gql.parse(text)),
+    "rules": lambda text: rules.show(rules.parse(text)),
+    "queries": lambda text: rules.show(rules.parse_query(text)),
 }
 PAIRS = [
     pytest.param(language, pair, id=f"{language}: {pair}")

@@ -77,7 +77,7 @@ class _Parser(ConditionReader):
             wanted = "'select', 'order by', 'limit' or the end"
             if where is not None and not select and not order and limit is None:
                 raise refusals.behind(self.tokens, self.at, wanted)
-            raise refusals.expected(wanted, self.tokens, self.at)
+            raise refusals.expected(wanted, self.tokens, self.at, "in this order")
         return Query(searched, of, where, select, order, limit)
 
     def search(self) -> tuple[Searched, ...]:
@@ -101,7 +101,7 @@ class _Parser(ConditionReader):
         if self.word() in _AFTER_SEARCH:
             raise refusals.expected("a class or a rule", self.tokens, start)
         extension = self.name("a class or a rule")
-        variable = self.variable(f"a variable for '{extension}'")
+        variable = self.variable()
         return Searched(extension, variable, self.span(start))
 
     def register(self, searched: tuple[Searched, ...]) -> str:

@@ -148,7 +148,7 @@ class ConditionReader:
         word, start = self.words[self.at], self.at
         first = word[:1]
         if is_word(word):
-            return self.boolean() if word.lower() in ("true", "false") else self.path()
+            return self.boolean() if word.lower() in ("true", "false") else self.path("a path or a constant")
         if first == "'":
             self.at += 1
             return Constant(word[1:-1].replace("''", "'"), span=self.span(start))
@@ -178,13 +178,13 @@ class ConditionReader:
             raise refusals.number_too_large(self.tokens.place(start))
         return Constant(value + 0, span=self.span(start))  # -0.0 becomes 0.0, which it equals
 
-    def path(self) -> Path:
+    def path(self, wanted: str = "a path") -> Path:
         start = self.at
         if self.word() == "not":
             raise refusals.negation(self.tokens.place(start))
         if self.words[start + 1] == "(":
             raise refusals.function(self.words[start], self.tokens.place(start))
-        variable = self.variable("a path or a constant")
+        variable = self.variable(wanted)
         if self.words[self.at] == "?":
             raise refusals.any_of_variable(self.tokens.place(self.at))
         steps = []

@@ -145,9 +145,10 @@ def declared_twice(variable: str, place: Place) -> CheckProblem:
     return CheckProblem(f"the variable '{variable}' is declared twice", place=place, hint=hint)
 
 
-def unknown_variable(variable: str, known: Iterable[str], place: Place | None) -> CheckProblem:
+def unknown_variable(variable: str, known: Iterable[str], alone: bool, place: Place) -> CheckProblem:
+    """A word alone may have been meant as a string."""
     known = list(known)
-    hint = near(variable, known) or f"a string stands in single quotes: '{variable}'"
+    hint = near(variable, known) or (f"a string stands in single quotes: '{variable}'" if alone else None)
     accepted = "the variables of 'search': " + ", ".join(known)
     return CheckProblem(f"unknown variable '{variable}'", place=place, accepted=accepted, hint=hint)
 

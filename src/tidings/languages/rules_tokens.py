@@ -33,7 +33,10 @@ def tokens_of(text: str) -> Tokens:
 
 def is_word(token: str) -> bool:
     """Whether a token is a name or a keyword, and not quoted."""
-    return token[:1].isalpha() or token[:1] == "_"
+    first = token[:1]
+    return first == "_" or (
+        first.isalnum() and not first.isdecimal()
+    )  # as the pattern has it: `²` begins a word
 
 
 def _stray(text: str, parts: list[str]) -> SyntaxProblem:

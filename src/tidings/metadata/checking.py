@@ -173,7 +173,7 @@ class _Checking:
         """What stands at the end of a path: values of a kind, or resources of a class."""
         if path.variable not in self.classes:
             place = self.place(path.span, len(path.variable))
-            raise unknown_variable(path.variable, self.classes, place)
+            raise unknown_variable(path.variable, self.classes, not path.steps, place)
         sort: Sort = None
         cls: str | None = self.classes[path.variable]
         for at, step in enumerate(path.steps):
