@@ -148,7 +148,7 @@ def test_alternatives_are_limited() -> None:
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
 ROWS = re.findall(
-    r"^\| `(.*?)` \| (.*?) \|(?: (.*?) \|)?$", PAGE.partition("## What is refused")[2], re.MULTILINE
+    r"^\| `(.*?)` \| (.*?) \| ?(.*?) ?\|$", PAGE.partition("## What is refused")[2], re.MULTILINE
 )
 REFUSED = [row for row in ROWS if row[0] not in DEFAULTS]
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.generated_rules import rules
 from tests.metadata.servers import SCHEMA, rule
+from tidings.errors import IdTaken
+from tidings.metadata.atomic import Atomic, Join, Triggering
 from tidings.metadata.decomposing import decompose
 from tidings.metadata.network import FILTER_RULES, Network
 
@@ -82,3 +87,91 @@ def test_rule_groups_of_section_3_3_3() -> None:
     ]
     assert network.members == {1: {3, 5}}
     assert network.uses == {1: 1, 2: 2, 3: 1, 4: 1, 5: 1}
+
+
+def test_removing_a_rule_leaves_what_others_use() -> None:
+    network = network_of(
+        "search CycleProvider c register c where c.serverInformation.memory > 64",
+        "search CycleProvider x register x where x.serverInformation.cpu > 500",
+        "search CycleProvider c register c",
+    )
+    change = network.remove("r0")
+    assert [node.number for node in change.removed] == [3, 1]
+    assert (change.ends, change.added) == ((3,), ())
+    assert network.members == {1: {5}}
+    assert [node.number for node in network.remove("r1").removed] == [5, 4]
+    assert list(network.rule_groups()) == []
+    assert list(network.atomic_rules()) == [(2, "search CycleProvider c register c", None)]
+    with pytest.raises(KeyError):
+        network.remove("r1")
+
+
+def test_numbers_are_never_given_again() -> None:
+    network = network_of("search CycleProvider c register c where c.serverInformation.memory > 64")
+    network.remove("r0")
+    change = network.add("r1", decompose(rule(SECTION_3_3_1), SCHEMA))
+    assert [node.number for node in change.added] == [4, 5, 6, 7, 8]
+    assert [node.group for node in change.added if node.group] == [2, 3]
+
+
+def test_a_rule_that_is_there_under_another_name_adds_nothing() -> None:
+    network = network_of(SECTION_3_3_1)
+    change = network.add("again", decompose(rule(NORMALISED), SCHEMA))
+    assert (change.ends, change.added) == ((5,), ())
+    assert network.remove("r0").removed == ()
+    assert len(network.remove("again").removed) == 5
+    assert network.nodes == network.uses == network.groups == network.members == network.ends == {}
+
+
+def test_a_name_is_used_once() -> None:
+    network = network_of(SECTION_3_3_1)
+    with pytest.raises(IdTaken, match="there is a rule of this name; received r0"):
+        network.add("r0", decompose(rule(SECTION_3_3_1), SCHEMA))
+
+
+def test_levels() -> None:
+    network = network_of(SECTION_3_3_1)
+    assert [network.nodes[number].level for number in range(1, 6)] == [0, 0, 0, 1, 2]
+
+
+@given(st.data())
+def test_rules_come_and_go(data: st.DataObject) -> None:
+    """Whatever came and went, the network is that of the rules that are there, and what a store wrote down makes it."""
+    network, there, written = Network(), {}, {}
+    for name in data.draw(st.lists(st.sampled_from("abcd"), max_size=8)):
+        if name in there:
+            change = network.remove(name)
+            del there[name]
+        else:
+            there[name] = decompose(data.draw(rules(SCHEMA)), SCHEMA)
+            change = network.add(name, there[name])
+        written |= {node.number: node for node in change.added}
+        for node in change.removed:
+            assert written.pop(node.number) == node
+    assert written == network.nodes
+    assert Network.load(written.values(), network.ends, network.last, network.last_group) == network
+    assert _shape(network) == _shape(_made(there))
+
+
+def _made(there: dict[str, tuple[Atomic, ...]]) -> Network:
+    network = Network()
+    for name, atomics in there.items():
+        network.add(name, atomics)
+    return network
+
+
+def _shape(network: Network) -> tuple[object, ...]:
+    """A network whatever its numbers are: how often each atomic rule is used, and which joins are in one group."""
+
+    def whole(number: int) -> Atomic:
+        asked = network.nodes[number].asked
+        if isinstance(asked, Triggering):
+            return asked
+        return Join(asked.meeting, whole(asked.left), whole(asked.right))
+
+    uses = {whole(number): count for number, count in network.uses.items()}
+    groups = {
+        meeting: {whole(number) for number in network.members[group]}
+        for meeting, group in network.groups.items()
+    }
+    return uses, groups, {name: {whole(end) for end in ends} for name, ends in network.ends.items()}

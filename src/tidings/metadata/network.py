@@ -10,7 +10,7 @@ network from what it wrote.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidings.errors import IdTaken
@@ -83,14 +83,18 @@ class Network:
     members: dict[int, set[int]] = field(default_factory=dict)
     """The join rules of each group."""
 
+    last: int = 0
+    last_group: int = 0
+    """The numbers of an atomic rule and of a group that were given last: they may have gone since."""
+
     _numbers: dict[Asked, int] = field(default_factory=dict)
-    _last: int = 0
-    _last_group: int = 0
 
     @classmethod
-    def load(cls, nodes: Iterable[Node], ends: dict[str, tuple[int, ...]]) -> Network:
+    def load(
+        cls, nodes: Iterable[Node], ends: Mapping[str, tuple[int, ...]], last: int = 0, last_group: int = 0
+    ) -> Network:
         """The network of atomic rules that were numbered before."""
-        network = cls(ends=dict(ends))
+        network = cls(ends=dict(ends), last=last, last_group=last_group)
         for node in sorted(nodes, key=lambda each: each.number):
             network._keep(node)
         for used in ends.values():
@@ -137,11 +141,11 @@ class Network:
         known = self._numbers.get(asked)
         if known is not None:
             return known
-        node = Node(self._last + 1, asked)
+        node = Node(self.last + 1, asked)
         if isinstance(asked, Joined):
             level = 1 + max(self.nodes[asked.left].level, self.nodes[asked.right].level)
-            group = self.groups.get(asked.meeting, self._last_group + 1)
-            node = Node(self._last + 1, asked, level, group)
+            group = self.groups.get(asked.meeting, self.last_group + 1)
+            node = Node(self.last + 1, asked, level, group)
         self._keep(node)
         added.append(node)
         return node.number
@@ -150,11 +154,11 @@ class Network:
         self.nodes[node.number] = node
         self.uses[node.number] = 0
         self._numbers[node.asked] = node.number
-        self._last = max(self._last, node.number)
+        self.last = max(self.last, node.number)
         if isinstance(node.asked, Joined) and node.group is not None:
             self.groups[node.asked.meeting] = node.group
             self.members.setdefault(node.group, set()).add(node.number)
-            self._last_group = max(self._last_group, node.group)
+            self.last_group = max(self.last_group, node.group)
             self._use(node.inputs)
 
     def _use(self, numbers: Iterable[int]) -> None:

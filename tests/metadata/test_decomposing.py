@@ -1,0 +1,122 @@
+"""Rules taken apart: normal rules, and the atomic rules they become."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.metadata.servers import SCHEMA, rule
+from tidings.errors import TooLarge
+from tidings.languages.rules import show
+from tidings.languages.rules_tree import Compares
+from tidings.metadata.atomic import Atomic, Join, Meeting, Side, Triggering
+from tidings.metadata.decomposing import decompose, type_of
+from tidings.metadata.normal import normalised
+from tidings.metadata.resources import SUBJECT
+
+NORMAL = [
+    (
+        "search CycleProvider c register c where c.serverHost contains 'uni-passau.de' "
+        "and c.serverInformation.memory > 64",
+        "search CycleProvider c, ServerInformation s register c where c.serverHost contains 'uni-passau.de' "
+        "and c.serverInformation = s and s.memory > 64",
+    ),
+    (
+        "search Provider s register s where s.serverInformation.backup.cpu > 5 and s.serverInformation.cpu > 5",
+        "search Provider s, ServerInformation s2, ServerInformation s3 register s "
+        "where s.serverInformation = s2 and s2.backup = s3 and s3.cpu > 5 and s2.cpu > 5",
+    ),
+    (
+        "search Provider p register p where p.partners?.serverPort = 80 and p.partners?.serverPort = 443",
+        "search Provider p, Provider p2, Provider p3 register p "
+        "where p.partners? = p2 and p2.serverPort = 80 and p.partners? = p3 and p3.serverPort = 443",
+    ),
+    (
+        "search Provider p register p where p = 'u' and p.since > 2004-05-31 and p = <u>",
+        "search Provider p register p where p = <u> and p.since > '2004-05-31T00:00:00.000000Z'",
+    ),
+    (
+        "search Provider p register p where (p.serverPort = 1 or p.serverPort = 2) and p.open = true",
+        "search Provider p register p where p.serverPort = 1 and p.open = true",
+        "search Provider p register p where p.serverPort = 2 and p.open = true",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), [(text, rest) for text, *rest in NORMAL])
+def test_normal_rules(text: str, expected: list[str]) -> None:
+    assert [show(each) for each in normalised(rule(text), SCHEMA, {})] == expected
+
+
+def one(text: str, **named: tuple[Atomic, ...]) -> Atomic:
+    types = {name: type_of(atomics[0]) for name, atomics in named.items()}
+    (found,) = decompose(rule(text, **types), SCHEMA, named)
+    return found
+
+
+def test_the_kinds_of_triggering_rules() -> None:
+    """OID, COMP and the one without a condition: figure 10, section 3.3.1."""
+    assert one("search CycleProvider c register c") == Triggering("CycleProvider")
+    assert one("search CycleProvider c register c where c.synthValue > 5") == Triggering(
+        "CycleProvider", "synthValue", Compares.GREATER, 5
+    )
+    for uri in ("<doc.rdf#host>", "'doc.rdf#host'"):
+        assert one(f"search CycleProvider c register c where c = {uri}") == Triggering(
+            "CycleProvider", SUBJECT, Compares.EQUAL, "doc.rdf#host", is_resource=True
+        )
+
+
+def test_equal_rules_are_equal_whatever_variables_are_called() -> None:
+    assert one(
+        "search Provider p, ServerInformation s register p where p.serverInformation = s and s.cpu > 5"
+    ) == one("search ServerInformation p, Provider x register x where p.cpu > 5 and p = x.serverInformation")
+
+
+@pytest.mark.parametrize(
+    ("register", "written", "meeting"),
+    [
+        ("p", "p.serverPort < q.synthValue", ("synthValue", Compares.GREATER, "serverPort")),
+        ("p", "q.synthValue > p.serverPort", ("synthValue", Compares.GREATER, "serverPort")),
+        ("q", "p.serverPort < q.synthValue", ("serverPort", Compares.LESS, "synthValue")),
+    ],
+)
+def test_what_is_kept_stands_on_the_right(
+    register: str, written: str, meeting: tuple[str, Compares, str]
+) -> None:
+    found = one(f"search Provider p, CycleProvider q register {register} where {written}")
+    assert isinstance(found, Join)
+    assert (found.meeting.left.property, found.meeting.compares, found.meeting.right.property) == meeting
+    assert not found.meeting.registers_left
+    assert type_of(found) == {"p": "Provider", "q": "CycleProvider"}[register]
+
+
+@pytest.mark.parametrize("register", ["p", "q"])
+def test_contains_has_no_opposite(register: str) -> None:
+    found = one(f"search Provider p, DataProvider q register {register} where p.serverHost contains q.domain")
+    sides = Side("Provider", "serverHost"), Side("DataProvider", "domain")
+    meeting = Meeting(sides[0], Compares.CONTAINS, sides[1], registers_left=register == "p")
+    assert found == Join(meeting, Triggering("Provider"), Triggering("DataProvider"))
+
+
+def test_rules_in_rules() -> None:
+    first = one("search CycleProvider c register c where c.serverPort = 80")
+    both = one("search First x register x where x.open = true", First=(first,))
+    assert both == one("search CycleProvider c register c where c.serverPort = 80 and c.open = true")
+
+
+def test_the_alternatives_of_rules_multiply() -> None:
+    first = decompose(
+        rule("search Provider c register c where c.serverPort = 80 or c.serverPort = 443"), SCHEMA
+    )
+    text = "search First a, First b register a where a.partners? = b"
+    found = decompose(rule(text, First="Provider"), SCHEMA, {"First": first})
+    assert len(found) == 4
+    with pytest.raises(TooLarge, match="too many; received 4 rules"):
+        decompose(rule(text, First="Provider"), SCHEMA, {"First": first}, alternatives=3)
+
+
+def test_rules_that_search_rules_twice_do_not_grow_without_end() -> None:
+    named = {"R0": decompose(rule("search Provider p register p"), SCHEMA)}
+    with pytest.raises(TooLarge, match="the rule has too many joins"):
+        for n in range(100):
+            text = f"search R{n} a, R{n} b register a where a.partners? = b"
+            named[f"R{n + 1}"] = decompose(rule(text, **{f"R{n}": "Provider"}), SCHEMA, named)
