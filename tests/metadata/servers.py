@@ -46,6 +46,7 @@ SCHEMA = _schema(
         _value("Provider", "tags", Kind.STRING, several=True),
         _reference("Provider", "serverInformation", "ServerInformation"),
         _reference("Provider", "partners", "Provider", several=True),
+        _reference("Provider", "twin", "CycleProvider"),
         _value("CycleProvider", "synthValue", Kind.NUMBER),
         _value("DataProvider", "domain", Kind.STRING),
         _value("ServerInformation", "memory", Kind.NUMBER),

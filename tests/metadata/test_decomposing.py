@@ -97,6 +97,13 @@ def test_contains_has_no_opposite(register: str) -> None:
     assert found == Join(meeting, Triggering("Provider"), Triggering("DataProvider"))
 
 
+@pytest.mark.parametrize("written", ["p = q", "q = p"])
+def test_where_only_resources_are_compared_the_kept_ones_stand_on_the_left(written: str) -> None:
+    found = one(f"search Provider p, DataProvider q register p where {written}")
+    meeting = Meeting(Side("Provider"), Compares.EQUAL, Side("DataProvider"), registers_left=True)
+    assert found == Join(meeting, Triggering("Provider"), Triggering("DataProvider"))
+
+
 def test_rules_in_rules() -> None:
     first = one("search CycleProvider c register c where c.serverPort = 80")
     both = one("search First x register x where x.open = true", First=(first,))

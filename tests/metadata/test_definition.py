@@ -110,9 +110,14 @@ SERVERS = (
             "tags": ("fast", "new"),
             "since": ("2004-05-31T00:00:00.000000Z",),
             "partners": (Ref("b"), Ref("c")),
+            "twin": (Ref("b"),),
         },
     ),
-    Resource("b", "CycleProvider", {"serverPort": (443,), "serverInformation": (Ref("i"),), "open": (True,)}),
+    Resource(
+        "b",
+        "CycleProvider",
+        {"serverPort": (443,), "serverInformation": (Ref("i"),), "open": (True,), "twin": (Ref("c"),)},
+    ),
     Resource(
         "c", "DataProvider", {"serverPort": (80,), "serverInformation": (Ref("a"),), "domain": ("uni",)}
     ),
@@ -140,6 +145,9 @@ MEANT = [
     ("search Provider p register p where p.serverInformation.memory > 0", "a b"),
     ("search Provider p, ServerInformation s register p where p.serverInformation = s", "a b"),
     ("search Provider p register p where p.serverInformation.backup.memory = 32", "a b"),
+    # The twin of b has a port, but is no CycleProvider.
+    ("search Provider p register p where p.twin.serverPort > 0", "a"),
+    ("search Provider p, Provider q register p where p.twin = q", "a b"),
     # Of two partners, each may satisfy one of the conditions; of one that has a name, both are asked.
     ("search Provider p register p where p.partners?.serverPort = 443 and p.partners?.serverPort = 80", "a"),
     (

@@ -108,3 +108,8 @@ class Query:
     """Paths by which results are sorted, and whether the greatest comes first."""
 
     limit: int | None = None
+
+    @property
+    def rule(self) -> Rule:
+        """The rule whose result is asked for."""
+        return Rule(self.searched, self.of, self.where)

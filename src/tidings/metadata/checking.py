@@ -11,6 +11,7 @@ from tidings.errors import Place
 from tidings.languages.rules import DEFAULT, show
 from tidings.languages.rules_refusals import unknown_registered, unknown_variable
 from tidings.languages.rules_tree import (
+    Both,
     Compares,
     Comparison,
     Condition,
@@ -49,17 +50,26 @@ def check(
     """The class of what a rule registers, if the rule makes sense. `types` are the classes of the rules with names."""
     checking = _Checking(rule, schema, types, show(rule) if text is None else text)
     cls = checking.whole()
+    if _is_plain(rule):
+        return cls
     for normal in (every := normalised(rule, schema, types, alternatives)):
         check_connected(normal, rule, len(every) > 1, checking.place)
     return cls
 
 
+def _is_plain(rule: Rule) -> bool:
+    """Whether nothing has to connect, as in most rules: one variable, compared with constants, and no `or`."""
+    where = rule.where
+    parts = where.parts if isinstance(where, Both) else () if where is None else (where,)
+    plain = (isinstance(each, Comparison) and isinstance(each.right, Constant) for each in parts)
+    return len(rule.searched) == 1 and all(plain)
+
+
 def check_query(query: Query, schema: Schema, types: Mapping[str, str], text: str | None = None) -> str:
     """The same for a query: paths that are shown begin at what is asked for, and those of an order have one value."""
     written = show(query) if text is None else text
-    rule = Rule(query.searched, query.of, query.where)
-    cls = check(rule, schema, types, written)
-    checking = _Checking(rule, schema, types, written)
+    cls = check(query.rule, schema, types, written)
+    checking = _Checking(query.rule, schema, types, written)
     for path in (*query.select, *(path for path, _ in query.order)):
         checking.reached(path)
         if path.variable != query.of:
