@@ -29,6 +29,7 @@ from tidings.languages.rules_tree import (
 )
 from tidings.languages.rules_tree import Path as RulePath
 from tidings.languages.tree import Span
+from tidings.limits import limits_from
 from tidings.metadata.checking import check, check_query
 
 
@@ -131,6 +132,11 @@ def test_limits(limit: str, text: str, more: str, said: str) -> None:
     assert parse(text, Limits(**{limit: 2}))
     with pytest.raises(SyntaxProblem, match=rf"{said} \(column \d+\); accepted: at most 2 "):
         parse(more, Limits(**{limit: 2}))
+
+
+def test_the_environment_sets_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDINGS_RULES_LIMITS", "steps=128 alternatives=1000")
+    assert limits_from("TIDINGS_RULES_LIMITS", Limits) == Limits(steps=128, alternatives=1000)
 
 
 def test_the_length_is_limited() -> None:
