@@ -1,0 +1,275 @@
+"""The rules over metadata, taken apart into atomic rules of which equal ones are one (section 3.3 of paper 001).
+
+Atomic rules are numbered as in figure 7: first the triggering rules as they appear, then join rules, inputs before what
+they are inputs of. A rule goes with all atomic rules that nobody else needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select
+
+from tidings.errors import IdTaken
+from tidings.languages.rules_tree import Compares
+from tidings.metadata.atomic import Atomic, Join, Meeting, Side, Triggering
+from tidings.metadata.resources import SUBJECT, Ref, Value
+from tidings.metadata.schema import Schema
+from tidings.store import bulk, counters, names
+from tidings.store.atom_rows import compared, value_from
+from tidings.store.rule_tables import (
+    atomic_rules,
+    join_rules,
+    metadata_rules,
+    rule_ends,
+    rule_feeds,
+    rule_groups,
+    rule_results,
+)
+
+COUNTER = "atomic_rules"
+"""Gives numbers to atomic rules. Who changes rules or metadata holds it: what is materialised depends on both."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRule:
+    """A rule as its owner knows it, and the atomic rules whose results it has: several where an `or` was split up."""
+
+    name: str
+    owner: str
+    text: str
+    ends: tuple[Atomic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An atomic rule on its way into the store. Its key follows from all that it asks."""
+
+    key: str
+    level: int
+    rule: Atomic
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Graph:
+    """The dependency graph of some rules: nodes by key, in the order in which they appear."""
+
+    schema: Schema
+    nodes: dict[str, Node] = field(default_factory=dict)
+
+    def add(self, rule: Atomic) -> Node:
+        node = self._join(rule) if isinstance(rule, Join) else self._triggering(rule)
+        return self.nodes.setdefault(node.key, node)
+
+    def _triggering(self, rule: Triggering) -> Node:
+        return Node(_key(_constant_row(rule, self.schema)), 0, rule)
+
+    def _join(self, rule: Join) -> Node:
+        left, right = self.add(rule.left), self.add(rule.right)
+        key = _key((*_meeting_row(rule.meeting), left.key, right.key))
+        return Node(key, 1 + max(left.level, right.level), rule, (left.key, right.key))
+
+
+def _key(parts: Sequence[object]) -> str:
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def _constant_row(rule: Triggering, schema: Schema) -> tuple[object, ...]:
+    """Class, property, comparison, and the constant as atoms have their values. `True` and `1` are not the same."""
+    property = None if rule.property == SUBJECT else rule.property
+    if rule.compares is None or rule.constant is None:
+        return rule.cls, None, None, None, None, None
+    value: Value = Ref(str(rule.constant)) if rule.is_resource or property is None else rule.constant
+    declared = schema.property_of(rule.cls, property) if property else None
+    return rule.cls, property, rule.compares.value, *compared(value, declared)
+
+
+def _meeting_row(meeting: Meeting) -> tuple[object, ...]:
+    left, right = meeting.left, meeting.right
+    asked = (left.cls, left.property, meeting.compares.value, right.cls, right.property)
+    return *asked, int(meeting.registers_left)
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """What was added: the first new number, the new triggering rules by number, and the levels of new join rules."""
+
+    first: int
+    triggering: Mapping[int, Triggering]
+    levels: tuple[int, ...]
+
+
+def add(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> Entered:
+    """Keep rules; their atomic rules that are new have no results yet."""
+    last = counters.lock(connection, COUNTER)
+    _refuse_taken(connection, rules)
+    graph = _Graph(schema)
+    ends = [(rule.name, graph.add(end).key) for rule in rules for end in rule.ends]
+    numbers = _numbers(connection, graph.nodes)
+    new = sorted(
+        (node for node in graph.nodes.values() if node.key not in numbers), key=lambda node: node.level
+    )
+    numbers.update({node.key: last + i for i, node in enumerate(new, start=1)})
+    _insert_atomic(connection, schema, new, numbers)
+    bulk.insert_rows(connection, metadata_rules, [(rule.name, rule.owner, rule.text) for rule in rules])
+    bulk.insert_rows(connection, rule_ends, sorted({(name, numbers[key]) for name, key in ends}))
+    counters.advance(connection, COUNTER, last + len(new))
+    triggering = {numbers[node.key]: node.rule for node in new if isinstance(node.rule, Triggering)}
+    return Entered(last + 1, triggering, tuple(sorted({node.level for node in new if node.level})))
+
+
+def _refuse_taken(connection: Connection, rules: Sequence[NamedRule]) -> None:
+    wanted = Counter(names.check("a rule's name", rule.name) for rule in rules)
+    known = bulk.select_among(connection, select(metadata_rules.c.name), metadata_rules.c.name, wanted)
+    taken = [*(row.name for row in known), *(name for name, count in wanted.items() if count > 1)]
+    if taken:
+        raise IdTaken("there is a rule of this name already", received=taken[0])
+
+
+def _numbers(connection: Connection, keys: Iterable[str]) -> dict[str, int]:
+    wanted = select(atomic_rules.c.key, atomic_rules.c.rule)
+    found = bulk.select_among(connection, wanted, atomic_rules.c.key, list(keys))
+    return dict(row._tuple() for row in found)
+
+
+def _insert_atomic(
+    connection: Connection, schema: Schema, new: Sequence[Node], numbers: Mapping[str, int]
+) -> None:
+    joins = [(node, node.rule.meeting) for node in new if isinstance(node.rule, Join)]
+    groups = _groups(connection, dict.fromkeys(meeting for _, meeting in joins))
+    rows = [
+        (numbers[node.key], groups[meeting], numbers[node.inputs[0]], numbers[node.inputs[1]], node.level)
+        for node, meeting in joins
+    ]
+    empty = (None,) * 6
+    bulk.insert_rows(
+        connection,
+        atomic_rules,
+        [
+            (numbers[node.key], node.key, node.level)
+            + (_constant_row(node.rule, schema) if isinstance(node.rule, Triggering) else empty)
+            for node in new
+        ],
+    )
+    bulk.insert_rows(connection, join_rules, rows)
+    feeds = {
+        feed
+        for _, grp, left, right, level in rows
+        for feed in ((left, grp, level, 1), (right, grp, level, 0))
+    }
+    names_of = tuple(column.name for column in rule_feeds.c)
+    bulk.insert_missing(
+        connection, rule_feeds, [dict(zip(names_of, feed, strict=True)) for feed in sorted(feeds)]
+    )
+
+
+def _groups(connection: Connection, wanted: Iterable[Meeting]) -> dict[Meeting, int]:
+    """The numbers of groups, given now where a group is new."""
+    found = {meeting: number for number, meeting in load_groups(connection).items()}
+    new = [meeting for meeting in wanted if meeting not in found]
+    last = max(found.values(), default=0)
+    made = {meeting: last + i for i, meeting in enumerate(new, start=1)}
+    rows = [(number, *_meeting_row(meeting)) for meeting, number in made.items()]
+    bulk.insert_rows(connection, rule_groups, rows)
+    return found | made
+
+
+def load_groups(connection: Connection, among: Sequence[int] | None = None) -> dict[int, Meeting]:
+    """Groups by number, all or these. They stay when their last rule goes: there are as many as ways to ask."""
+    wanted = select(*rule_groups.c).order_by(rule_groups.c.grp)
+    rows = connection.execute(wanted if among is None else wanted.where(rule_groups.c.grp.in_(among)))
+    return {
+        grp: Meeting(
+            Side(left_class, left), Compares(compares), Side(right_class, right), bool(registers_left)
+        )
+        for grp, left_class, left, compares, right_class, right, registers_left in rows
+    }
+
+
+def load_triggering(connection: Connection, after: int = 0) -> dict[int, Triggering]:
+    """The triggering rules with greater numbers, for the common index."""
+    c = atomic_rules.c
+    wanted = select(c.rule, c["class"], c.property, c.compares, c.value, c.kind).where(
+        c.level == 0, c.rule > after
+    )
+    return {row[0]: _triggering(*row[1:]) for row in connection.execute(wanted.order_by(c.rule))}
+
+
+def _triggering(
+    cls: str, property: str | None, compares: str | None, value: str | None, kind: int | None
+) -> Triggering:
+    if compares is None or value is None or kind is None:
+        return Triggering(cls)
+    constant = value_from(value, kind)
+    if isinstance(constant, Ref):
+        return Triggering(cls, property or SUBJECT, Compares(compares), constant.uri, True)
+    return Triggering(cls, property, Compares(compares), constant)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Which rules there were of those to be removed, and the numbers of the atomic rules that went with them."""
+
+    rules: tuple[str, ...]
+    atomic: tuple[int, ...]
+
+
+def remove(connection: Connection, given: Collection[str]) -> Removed:
+    """Forget rules with the atomic rules that no other has, and with their results."""
+    counters.lock(connection, COUNTER)
+    there = [
+        row.name
+        for row in bulk.select_among(connection, select(metadata_rules.c.name), metadata_rules.c.name, given)
+    ]
+    pending = {
+        row.rule for row in bulk.select_among(connection, select(rule_ends.c.rule), rule_ends.c.name, there)
+    }
+    for table in (rule_ends, metadata_rules) if there else ():
+        connection.execute(
+            delete(table).where(table.c.name == bindparam("gone")), [{"gone": name} for name in there]
+        )
+    gone: list[int] = []
+    # An input is looked at again whenever something it was an input of has gone.
+    while unused := [
+        rule for piece in bulk.pieces(sorted(pending), bulk.KEYS) for rule in _unused(connection, piece)
+    ]:
+        pending = set()
+        for piece in bulk.pieces(unused, bulk.KEYS):
+            pending |= _forget(connection, piece)
+        gone += unused
+    return Removed(tuple(sorted(there)), tuple(sorted(gone)))
+
+
+def _unused(connection: Connection, rules: Sequence[int]) -> list[int]:
+    rule = atomic_rules.c.rule
+    needed = (rule_ends.c.rule, join_rules.c.left_rule, join_rules.c.right_rule)
+    wanted = select(rule).where(rule.in_(rules), *(~exists().where(column == rule) for column in needed))
+    return list(connection.execute(wanted).scalars())
+
+
+def _forget(connection: Connection, rules: Sequence[int]) -> set[int]:
+    """Remove atomic rules, and say what their inputs were."""
+    c = join_rules.c
+    joins = connection.execute(
+        select(c.grp, c.level, c.left_rule, c.right_rule).where(c.rule.in_(rules))
+    ).all()
+    for table in (join_rules, atomic_rules, rule_results):
+        connection.execute(delete(table).where(table.c.rule.in_(rules)))
+    inputs = {rule for row in joins for rule in row[2:]}
+    for piece in bulk.pieces(sorted(inputs), bulk.KEYS):
+        connection.execute(_IDLE_FEEDS.where(rule_feeds.c.rule.in_(piece)))
+    return inputs
+
+
+def _fed(column: ColumnElement[int], is_left: int) -> ColumnElement[bool]:
+    feeds, joins = rule_feeds.c, join_rules.c
+    fed = exists().where(column == feeds.rule, joins.grp == feeds.grp, joins.level == feeds.level)
+    return and_(feeds.is_left == is_left, ~fed)
+
+
+_IDLE_FEEDS = delete(rule_feeds).where(or_(_fed(join_rules.c.left_rule, 1), _fed(join_rules.c.right_rule, 0)))

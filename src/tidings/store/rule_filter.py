@@ -1,0 +1,251 @@
+"""The filter: which rules' results things enter, change inside, and leave (sections 3.4 and 3.5 of paper 001).
+
+The results of all atomic rules are materialised. A run is told which resources changed and which triggering rules each
+of them satisfies now; the difference to what is materialised goes up through the join rules, level by level and group
+by group. What came is found from new inputs and their partners. What may have gone is found from old inputs, and asked
+once more. The results of new rules come out of the same statements: all results of one input count as new.
+
+All of it is work inside of somebody else's transaction, in which nothing is half done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlalchemy import Connection, TextClause, bindparam, delete, func, select, text
+
+from tidings.metadata.atomic import Meeting, Triggering
+from tidings.metadata.schema import Schema
+from tidings.store import bulk, counters, metadata_changes, rule_base, rule_joins, triggering
+from tidings.store.atom_rows import Placed
+from tidings.store.metadata_changes import Difference
+from tidings.store.rule_base import COUNTER, NamedRule, Removed
+from tidings.store.rule_tables import (
+    INDEXED,
+    OF_A_RUN,
+    atomic_rules,
+    join_rules,
+    rule_ends,
+    rule_results,
+    run_delta,
+    run_seeds,
+)
+
+Pair = tuple[str, str]
+"""The name of a rule, and the URI of a resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the rules' results."""
+
+    entered: frozenset[Pair]
+    changed: frozenset[Pair]
+    left: frozenset[Pair]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What new rules have as their first results, and the new triggering rules by number, for the common index."""
+
+    entered: frozenset[Pair]
+    triggering: Mapping[int, Triggering]
+
+
+def run(
+    connection: Connection,
+    schema: Schema,
+    versions: Mapping[str, Placed | None],
+    satisfied: Iterable[tuple[str, int]],
+) -> Outcome:
+    """Store new versions of resources (None is one that is no more), and say what that does to the rules' results.
+
+    `satisfied` has the new versions' URIs with the numbers of the triggering rules that they satisfy. Old versions need
+    not be given: they are stored, and so is what they satisfied.
+    """
+    counters.lock(connection, COUNTER)
+    _prepare(connection)
+    found = metadata_changes.store(connection, schema, versions)
+    _trigger(connection, found, satisfied)
+    connection.execute(_FEED, {"level": 0})
+    if found.touched:
+        connection.execute(_FEED_TOUCHED)
+    _climb(connection)
+    return _outcome(connection)
+
+
+def add_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> Added:
+    """Keep rules, and say what their results are among what is stored."""
+    new = rule_base.add(connection, schema, rules)
+    _prepare(connection)
+    metadata_changes.declare(connection, schema)
+    triggering.evaluate(connection, new.first)
+    for level in new.levels:
+        _seed(connection, level, new.first)
+        _evaluate(connection, level, new.first)
+    named = [rule.name for rule in rules]
+    wanted = select(rule_ends.c.name, rule_results.c.uri).where(rule_ends.c.rule == rule_results.c.rule)
+    entered = bulk.select_among(connection, wanted, rule_ends.c.name, named)
+    return Added(frozenset(row._tuple() for row in entered), new.triggering)
+
+
+def remove_rules(connection: Connection, names: Collection[str]) -> Removed:
+    """Forget rules, and what is materialised for nobody else."""
+    return rule_base.remove(connection, names)
+
+
+def _prepare(connection: Connection) -> None:
+    for table in OF_A_RUN:
+        table.create(connection, checkfirst=True)
+        connection.execute(delete(table))
+
+
+def _trigger(connection: Connection, found: Difference, satisfied: Iterable[tuple[str, int]]) -> None:
+    """The triggering rules: what is satisfied now beside what was."""
+    wanted = select(rule_results.c.uri, rule_results.c.rule).join_from(
+        rule_results, atomic_rules, (rule_results.c.rule == atomic_rules.c.rule) & (atomic_rules.c.level == 0)
+    )
+    stored = bulk.select_among(connection, wanted, rule_results.c.uri, found.before)
+    old = {row._tuple() for row in stored}
+    now = {(uri, rule) for uri, rule in satisfied if uri in found.now}
+    came, went = sorted(now - old), sorted(old - now)
+    bulk.insert_rows(connection, rule_results, came)
+    if went:
+        c, gone = rule_results.c, [{"u": uri, "r": rule} for uri, rule in went]
+        connection.execute(
+            delete(rule_results).where(c.uri == bindparam("u"), c.rule == bindparam("r")), gone
+        )
+    rows = [(*pair, 0, 0) for pair in came] + [(*pair, 0, 1) for pair in went]
+    bulk.insert_rows(connection, run_delta, rows)
+
+
+# Where the results that came and went on a level lead: to the groups that have their rules as inputs.
+_FEED = text(
+    "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
+    " SELECT f.level, f.grp, f.is_left, d.rule, d.uri, 1 - d.went, d.went"
+    " FROM run_delta d CROSS JOIN rule_feeds f WHERE d.level = :level AND f.rule = d.rule"
+)
+
+# A resource that stays in a rule's results may meet others with another value.
+_FEED_TOUCHED = text(
+    "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
+    " SELECT f.level, f.grp, f.is_left, r.rule, r.uri, 1, 1"
+    " FROM run_touched t CROSS JOIN rule_results r CROSS JOIN rule_feeds f CROSS JOIN rule_groups g"
+    " WHERE r.uri = t.uri AND f.rule = r.rule AND g.grp = f.grp"
+    " AND t.property = CASE f.is_left WHEN 1 THEN g.left_property ELSE g.right_property END"
+)
+
+
+def _climb(connection: Connection) -> None:
+    """Level by level: results of one level may move those of any that is higher, never of its own."""
+    level = 0
+    while (level := connection.execute(_NEXT, {"level": level}).scalar() or 0) > 0:
+        _evaluate(connection, level)
+        connection.execute(_FEED, {"level": level})
+
+
+_NEXT = text("SELECT min(level) FROM run_moved WHERE level > :level")
+
+
+def _evaluate(connection: Connection, level: int, first: int = 0) -> None:
+    """The join rules of a level, from the number `first` on, group by group; then what came and went is applied."""
+    groups = connection.execute(_GROUPS, {"level": level}).scalars().all()
+    meetings = rule_base.load_groups(connection, groups)
+    for grp in groups:
+        p, q = rule_joins.properties(meetings[grp])
+        bound = {"level": level, "grp": grp, "first": first, "p": p, "q": q}
+        for statement in _statements(meetings[grp], connection.dialect.name):
+            connection.execute(statement, bound)
+    for statement in (_MATERIALISE, _FORGET):
+        connection.execute(statement, {"level": level})
+
+
+_GROUPS = text("SELECT DISTINCT grp FROM run_moved WHERE level = :level ORDER BY grp")
+
+
+@lru_cache(maxsize=10_000)
+def _statements(meeting: Meeting, dialect: str) -> tuple[TextClause, ...]:
+    made = rule_joins.statements(meeting, dialect)
+    return tuple(text(each) for each in (*made.came, *made.went))
+
+
+_MATERIALISE = text(
+    "INSERT INTO rule_results (uri, rule) SELECT uri, rule FROM run_delta WHERE level = :level AND went = 0"
+)
+_FORGET = text(
+    "DELETE FROM rule_results WHERE (uri, rule) IN"
+    " (SELECT uri, rule FROM run_delta WHERE level = :level AND went = 1)"
+)
+
+
+def _seed(connection: Connection, level: int, first: int) -> None:
+    """For each new join rule of a level, all results of its smaller input count as new.
+
+    The larger one may have all resources of a class: for 100,000 new rules that would be all of them 100,000 times.
+    """
+    c = join_rules.c
+    joins = connection.execute(
+        select(c.grp, c.left_rule, c.right_rule).where(c.rule >= first, c.level == level)
+    ).all()
+    sizes = _sizes(connection, {rule for _, left, right in joins for rule in (left, right)})
+    seeds = {
+        (level, grp, 1, left) if sizes[left] <= sizes[right] else (level, grp, 0, right)
+        for grp, left, right in joins
+        if left in sizes and right in sizes
+    }
+    bulk.insert_rows(connection, run_seeds, sorted(seeds))
+    connection.execute(_FEED_SEEDS, {"level": level})
+
+
+_FEED_SEEDS = text(
+    "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
+    " SELECT s.level, s.grp, s.is_left, r.rule, r.uri, 1, 0"
+    " FROM run_seeds s CROSS JOIN rule_results r WHERE s.level = :level AND r.rule = s.rule"
+)
+
+
+def _sizes(connection: Connection, rules: Collection[int]) -> dict[int, int]:
+    """How many results rules have; those without any are left out."""
+    sizes: dict[int, int] = {}
+    c = rule_results.c
+    if connection.execute(select(c.rule).limit(1)).first() is None:
+        return {}
+    for piece in bulk.pieces(sorted(rules), bulk.KEYS):
+        counted = select(c.rule, func.count()).where(c.rule.in_(piece)).group_by(c.rule)
+        sizes |= dict(row._tuple() for row in connection.execute(counted))
+    return sizes
+
+
+def _outcome(connection: Connection) -> Outcome:
+    """A rule with several ends has what any of them has: it is entered by what none had before."""
+    before: dict[Pair, int] = {}
+    now: dict[Pair, int] = {}
+    for name, uri, went, count in connection.execute(_MOVES):
+        pair = (name, uri)
+        now[pair] = count
+        before[pair] = before.get(pair, count) + (1 if went else -1)
+    entered = frozenset(pair for pair, count in before.items() if not count and now[pair])
+    left = frozenset(pair for pair, count in before.items() if count and not now[pair])
+    inside = {row._tuple() for row in connection.execute(_INSIDE)}
+    return Outcome(entered, frozenset(inside - entered), left)
+
+
+_MOVES = text(
+    "SELECT e.name, d.uri, d.went, (SELECT count(*) FROM rule_ends s CROSS JOIN rule_results r"
+    " WHERE s.name = e.name AND r.rule = s.rule AND r.uri = d.uri)"
+    " FROM run_delta d CROSS JOIN rule_ends e WHERE e.rule = d.rule"
+)
+
+# The members that changed, and those that refer strongly to what changed, however far; a reference to something of
+# another class leads nowhere. UNION, not UNION ALL: references may lead in a circle. The references of now are enough:
+# who referred to it before was changed, or does so now.
+_INSIDE = text(
+    "WITH RECURSIVE reached (uri, class) AS (SELECT uri, class FROM run_changed UNION"
+    " SELECT a.uri, a.class FROM reached r CROSS JOIN metadata_atoms a CROSS JOIN metadata_classes c"
+    f" WHERE a.strong IS NOT NULL AND substr(a.value, 1, {INDEXED}) = substr(r.uri, 1, {INDEXED})"
+    " AND a.value = r.uri AND c.class = r.class AND c.above = a.strong)"
+    " SELECT e.name, r.uri FROM reached u CROSS JOIN rule_results r CROSS JOIN rule_ends e"
+    " WHERE r.uri = u.uri AND e.rule = r.rule"
+)

@@ -1,0 +1,273 @@
+"""How the join rules of a group are evaluated together: SQL made from what they ask (section 3.3.3 of paper 001).
+
+A join rule registers resources of one of its sides, `x`, that meet some resource of the other, `y`. Equal ones are
+found through the partner: from x to y by their values, from both to the rules whose results they are, and from that
+pair of rules to the join rule. The other way, from a rule to all join rules that it is an input of, would be 100,000 rows
+where 100,000 rules say `c.serverInformation.memory = INT`. For other comparisons nearly everything is a partner, and
+it is that way.
+
+SQLite takes the tables of a CROSS JOIN in the order in which they are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tidings.languages.rules_tree import Compares
+from tidings.metadata.atomic import Meeting, Side
+from tidings.metadata.resources import SUBJECT
+from tidings.store.atom_rows import REF
+from tidings.store.rule_tables import INDEXED
+from tidings.values import Kind
+
+POSITION = {"sqlite": "instr", "postgresql": "strpos"}
+"""Where a text has another one in it. Both count the empty text as being everywhere, as Python does."""
+
+_CAME = "INSERT INTO run_delta (rule, uri, level, went)"
+_NEW = "NOT EXISTS (SELECT 1 FROM rule_results old WHERE old.uri = {uri} AND old.rule = j.rule)"
+_MOVED = "m.level = :level AND m.grp = :grp AND m.is_left = {is_left} AND m.{how} = 1"
+_JOINS = "j.grp = :grp AND j.level = :level"
+_STILL = "EXISTS (SELECT 1 FROM rule_results n WHERE n.uri = m.uri AND n.rule = m.rule)"
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """What finds the results of a group that came, and those that went. `:p` and `:q` are the properties of x and y."""
+
+    came: tuple[str, ...]
+    went: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One side of a comparison in SQL: the tables and conditions that lead to it, its text, kind and number."""
+
+    tables: tuple[str, ...]
+    conditions: tuple[str, ...]
+    text: str
+    kind: str
+    number: str
+
+
+@lru_cache(maxsize=10_000)
+def statements(meeting: Meeting, dialect: str) -> Statements:
+    """The statements for a group."""
+    made = _Equal(meeting, dialect) if meeting.compares is Compares.EQUAL else _Other(meeting, dialect)
+    return Statements(made.came(), made.went())
+
+
+def properties(meeting: Meeting) -> tuple[str | None, str | None]:
+    """The properties of x and of y; None is the resource itself."""
+    x, y = _sides(meeting)
+    return _property(x), _property(y)
+
+
+def _sides(meeting: Meeting) -> tuple[Side, Side]:
+    return (meeting.left, meeting.right) if meeting.registers_left else (meeting.right, meeting.left)
+
+
+def _property(side: Side) -> str | None:
+    return None if side.property == SUBJECT else side.property
+
+
+def _select(what: str, tables: tuple[str, ...], conditions: tuple[str, ...]) -> str:
+    return f"SELECT {what} FROM {' CROSS JOIN '.join(tables)} WHERE {' AND '.join(conditions)}"
+
+
+def _starts(text: str) -> str:
+    return f"substr({text}, 1, {INDEXED})"
+
+
+class _Group:
+    """What both ways share: which column of `join_rules` is x's input and which y's."""
+
+    def __init__(self, meeting: Meeting, dialect: str) -> None:
+        self.meeting, self.dialect = meeting, dialect
+        self.p, self.q = properties(meeting)
+        self.x_is_left = int(meeting.registers_left)
+        names = ("left_rule", "right_rule")
+        self.x_rule, self.y_rule = names if meeting.registers_left else names[::-1]
+
+    def came(self) -> tuple[str, ...]:
+        return tuple(
+            f"{_CAME} {found} ON CONFLICT DO NOTHING" for found in (self.came_by_x(), self.came_by_y())
+        )
+
+    def went(self) -> tuple[str, ...]:
+        return tuple(
+            f"{_CAME} {found} ON CONFLICT DO NOTHING" for found in (self.went_by_x(), *self.went_by_y())
+        )
+
+    def moved(self, is_x: bool, how: str) -> str:
+        return _MOVED.format(is_left=self.x_is_left if is_x else 1 - self.x_is_left, how=how)
+
+    def went_by_x(self) -> str:
+        """What is materialised of x, and has as its input what x was in, or is in with another value now."""
+        tables = ("run_moved m", "rule_results r", "join_rules j")
+        found = ("r.uri = m.uri", "j.rule = r.rule", _JOINS, f"j.{self.x_rule} = m.rule")
+        return _select(
+            "j.rule, m.uri, j.level, 1",
+            tables,
+            (self.moved(True, "goes"), *found, f"NOT {self.holds('m.uri')}"),
+        )
+
+    def operand(self, alias: str, uri: str, property: str | None, parameter: str, table: str) -> Operand:
+        """The value that is compared of the resource `uri`."""
+        if property is None:
+            return Operand((), (), uri, str(REF), "NULL")
+        conditions = (f"{alias}.uri = {uri}", f"{alias}.property = {parameter}")
+        return Operand(
+            (f"{table} {alias}",), conditions, f"{alias}.value", f"{alias}.kind", f"{alias}.number"
+        )
+
+    def came_by_x(self) -> str:
+        raise NotImplementedError
+
+    def came_by_y(self) -> str:
+        raise NotImplementedError
+
+    def went_by_y(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def holds(self, x: str) -> str:
+        raise NotImplementedError
+
+
+class _Equal(_Group):
+    """x and y have an equal value, or one is the value of the other, or both are the same."""
+
+    def came_by_x(self) -> str:
+        tables, conditions, y = self.partner("m.uri", True)
+        found = (f"o.uri = {y}", f"j.{self.x_rule} = m.rule", f"j.{self.y_rule} = o.rule", _JOINS)
+        return _select(
+            "j.rule, m.uri, j.level, 0",
+            ("run_moved m", *tables, "rule_results o", "join_rules j"),
+            (
+                self.moved(True, "comes"),
+                *conditions,
+                *found,
+                "j.rule >= :first",
+                _STILL,
+                _NEW.format(uri="m.uri"),
+            ),
+        )
+
+    def came_by_y(self) -> str:
+        tables, conditions, x = self.partner("m.uri", False)
+        found = (f"i.uri = {x}", f"j.{self.y_rule} = m.rule", f"j.{self.x_rule} = i.rule", _JOINS)
+        return _select(
+            "j.rule, i.uri, j.level, 0",
+            ("run_moved m", *tables, "rule_results i", "join_rules j"),
+            (
+                self.moved(False, "comes"),
+                *conditions,
+                *found,
+                "j.rule >= :first",
+                _STILL,
+                _NEW.format(uri="i.uri"),
+            ),
+        )
+
+    def went_by_y(self) -> tuple[str, ...]:
+        """What is materialised of those that met y. Had x's own value changed, x would have been moved itself."""
+        return tuple(
+            self._went_by_y(table) for table in ("metadata_atoms", "run_gone")[: 1 + (self.q is not None)]
+        )
+
+    def _went_by_y(self, table: str) -> str:
+        tables, conditions, x = self.partner("m.uri", False, table)
+        found = (f"r.uri = {x}", "j.rule = r.rule", _JOINS, f"j.{self.y_rule} = m.rule")
+        return _select(
+            "j.rule, r.uri, j.level, 1",
+            ("run_moved m", *tables, "rule_results r", "join_rules j"),
+            (self.moved(False, "goes"), *conditions, *found, f"NOT {self.holds('r.uri')}"),
+        )
+
+    def holds(self, x: str) -> str:
+        tables, conditions, y = self.partner(x, True)
+        inputs = (f"i.uri = {x}", f"i.rule = j.{self.x_rule}", f"o.uri = {y}", f"o.rule = j.{self.y_rule}")
+        chosen = _select("1", ("rule_results i", *tables, "rule_results o"), (*inputs, *conditions))
+        return f"EXISTS ({chosen})"
+
+    def partner(
+        self, uri: str, from_x: bool, table: str = "metadata_atoms"
+    ) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+        """The way from one resource to those that it meets: tables, conditions, and what is their URI."""
+        here, there = (":p", ":q") if from_x else (":q", ":p")
+        own, others = (self.p, self.q) if from_x else (self.q, self.p)
+        start = self.operand("a", uri, own, here, table)
+        if others is None:
+            return start.tables, (*start.conditions, *_is_reference(start)), start.text
+        met = (
+            f"b.property = {there}",
+            f"{_starts('b.value')} = {_starts(start.text)}",
+            f"b.value = {start.text}",
+        )
+        tables = (*start.tables, "metadata_atoms b")
+        return tables, (*start.conditions, *met, f"b.kind = {start.kind}"), "b.uri"
+
+
+def _is_reference(operand: Operand) -> tuple[str, ...]:
+    return (f"{operand.kind} = {REF}",) if operand.tables else ()
+
+
+class _Other(_Group):
+    """x and y differ, or one is less than the other, or has its text in it."""
+
+    def came_by_x(self) -> str:
+        found = (f"j.{self.x_rule} = m.rule", _JOINS, "j.rule >= :first", _NEW.format(uri="m.uri"))
+        return _select(
+            "j.rule, m.uri, j.level, 0",
+            ("run_moved m", "join_rules j"),
+            (self.moved(True, "comes"), *found, self.holds("m.uri")),
+        )
+
+    def came_by_y(self) -> str:
+        x, y = self.operands("i.uri", "m.uri")
+        found = (f"j.{self.y_rule} = m.rule", _JOINS, "j.rule >= :first", f"i.rule = j.{self.x_rule}", _STILL)
+        return _select(
+            "j.rule, i.uri, j.level, 0",
+            ("run_moved m", *y.tables, "join_rules j", "rule_results i", *x.tables),
+            (
+                self.moved(False, "comes"),
+                *(*y.conditions, *found, *x.conditions),
+                self.meets(x, y),
+                _NEW.format(uri="i.uri"),
+            ),
+        )
+
+    def went_by_y(self) -> tuple[str, ...]:
+        found = (f"j.{self.y_rule} = m.rule", _JOINS, "r.rule = j.rule", f"NOT {self.holds('r.uri')}")
+        tables = ("run_moved m", "join_rules j", "rule_results r")
+        return (_select("j.rule, r.uri, j.level, 1", tables, (self.moved(False, "goes"), *found)),)
+
+    def holds(self, x: str) -> str:
+        own, other = self.operands(x, "o.uri")
+        tables = ("rule_results i", *own.tables, "rule_results o", *other.tables)
+        inputs = (f"i.uri = {x}", f"i.rule = j.{self.x_rule}", f"o.rule = j.{self.y_rule}")
+        chosen = _select("1", tables, (*inputs, *own.conditions, *other.conditions, self.meets(own, other)))
+        return f"EXISTS ({chosen})"
+
+    def operands(self, x: str, y: str) -> tuple[Operand, Operand]:
+        return (
+            self.operand("a", x, self.p, ":p", "metadata_atoms"),
+            self.operand("b", y, self.q, ":q", "metadata_atoms"),
+        )
+
+    def meets(self, x: Operand, y: Operand) -> str:
+        left, right = (x, y) if self.meeting.registers_left else (y, x)
+        return condition(left, self.meeting.compares, right, self.dialect)
+
+
+def condition(left: Operand, compares: Compares, right: Operand, dialect: str) -> str:
+    """What must hold between two values. A number is never equal to a text, and has no place among texts."""
+    if compares is Compares.CONTAINS:
+        texts = f"{left.kind} = {int(Kind.STRING)} AND {right.kind} = {int(Kind.STRING)}"
+        return f"{texts} AND {POSITION[dialect]}({left.text}, {right.text}) > 0"
+    equal = f"{left.text} = {right.text} AND {left.kind} = {right.kind}"
+    if compares is Compares.EQUAL:
+        return equal
+    if compares is Compares.UNEQUAL:
+        return f"NOT ({equal})"
+    return f"{left.number} {compares.value} {right.number} AND {left.kind} = {right.kind}"
