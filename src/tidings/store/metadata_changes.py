@@ -22,9 +22,9 @@ from tidings.store.rule_tables import (
 
 @dataclass(slots=True)
 class Difference:
-    """What new versions change: resources that are there now, and are new or different; those that were there before, and
-    are different or no more; with the classes they have or had. Then properties with other values, and the values that
-    are no more; last what is to be written.
+    """What new versions change: resources that are there now, and are new or different; those that were there before,
+    and are different or no more; with the classes they have or had. Then properties with other values, and the values
+    that are no more; last what is to be written.
     """
 
     now: set[str] = field(default_factory=set)

@@ -2,9 +2,9 @@
 
 A join rule registers resources of one of its sides, `x`, that meet some resource of the other, `y`. Equal ones are
 found through the partner: from x to y by their values, from both to the rules whose results they are, and from that
-pair of rules to the join rule. The other way, from a rule to all join rules that it is an input of, would be 100,000 rows
-where 100,000 rules say `c.serverInformation.memory = INT`. For other comparisons nearly everything is a partner, and
-it is that way.
+pair of rules to the join rule. The other way, from a rule to all join rules that it is an input of, would be 100,000
+rows where 100,000 rules say `c.serverInformation.memory = INT`. For other comparisons nearly everything is a partner,
+and it is that way.
 
 SQLite takes the tables of a CROSS JOIN in the order in which they are written.
 """

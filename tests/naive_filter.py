@@ -1,0 +1,226 @@
+"""The results of atomic rules from scratch, and metadata and rules made up over a small schema."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+
+from hypothesis import strategies as st
+
+from tidings.languages.rules_tree import Compares
+from tidings.metadata.atomic import Atomic, Join, Meeting, Side, Triggering
+from tidings.metadata.resources import SUBJECT, Ref, Resource
+from tidings.metadata.schema import Class, Property, Reference, Schema
+from tidings.values import Kind, kind_of, parse_instant
+
+Stored = Mapping[str, Resource]
+
+ORDERS = {
+    Compares.LESS: operator.lt,
+    Compares.AT_MOST: operator.le,
+    Compares.GREATER: operator.gt,
+    Compares.AT_LEAST: operator.ge,
+}
+
+
+def results(rule: Atomic, stored: Stored, schema: Schema) -> frozenset[str]:
+    """The resources that an atomic rule registers: the definition."""
+    if isinstance(rule, Join):
+        return _join(rule, stored, schema)
+    among = [each for each in stored.values() if rule.cls in schema.at_or_above(each.cls)]
+    if rule.compares is None:
+        return frozenset(each.uri for each in among)
+    declared = rule.property and schema.property_of(rule.cls, rule.property)
+    constant = Ref(rule.constant) if rule.is_resource else _read(rule.constant, declared)
+    return frozenset(
+        each.uri
+        for each in among
+        if any(_holds(value, rule.compares, constant) for value in values(each, rule.property, schema))
+    )
+
+
+def _join(rule: Join, stored: Stored, schema: Schema) -> frozenset[str]:
+    meeting, found = rule.meeting, set()
+    lefts, rights = results(rule.left, stored, schema), results(rule.right, stored, schema)
+    for left in lefts:
+        for right in rights:
+            ones = values(stored[left], meeting.left.property, schema)
+            others = values(stored[right], meeting.right.property, schema)
+            if any(_holds(one, meeting.compares, other) for one in ones for other in others):
+                found.add(left if meeting.registers_left else right)
+    return frozenset(found)
+
+
+def values(resource: Resource, name: str | None, schema: Schema) -> list[object]:
+    if name is None or name == SUBJECT:
+        return [Ref(resource.uri)]
+    declared = schema.property_of(resource.cls, name)
+    return [_read(value, declared) for value in resource.values.get(name, ())]
+
+
+def _read(value: object, declared: Property | None) -> object:
+    return parse_instant(value) if declared and declared.kind is Kind.INSTANT else value
+
+
+def _holds(left: object, compares: Compares, right: object) -> bool:
+    same = _kind(left) == _kind(right)
+    if compares is Compares.CONTAINS:
+        return same and isinstance(left, str) and right in left
+    if compares in ORDERS:
+        return same and _kind(left) in (Kind.NUMBER, Kind.INSTANT) and ORDERS[compares](left, right)
+    return (same and left == right) == (compares is Compares.EQUAL)
+
+
+def _kind(value: object) -> object:
+    return Ref if isinstance(value, Ref) else kind_of(value)
+
+
+def closure(uri: str, stored: Stored, schema: Schema) -> set[str]:
+    """A resource and all that it refers to strongly, however far; what is not there is named all the same."""
+    found, todo = {uri}, [uri]
+    while todo:
+        resource = stored.get(todo.pop())
+        for name, held in resource.values.items() if resource else ():
+            declared = schema.property_of(resource.cls, name)
+            if declared.reference is Reference.STRONG:
+                led = {value.uri for value in held if _leads(value, declared, stored, schema)} - found
+                found |= led
+                todo += led
+    return found
+
+
+def _leads(value: Ref, declared: Property, stored: Stored, schema: Schema) -> bool:
+    return value.uri in stored and declared.leads_to in schema.at_or_above(stored[value.uri].cls)
+
+
+def parts(rule: Atomic) -> list[Atomic]:
+    """An atomic rule and all it is made of."""
+    return [rule, *parts(rule.left), *parts(rule.right)] if isinstance(rule, Join) else [rule]
+
+
+def _property(name: str, of: str, kind: Kind | None = None, **more: object) -> Property:
+    return Property(name, f"http://example.org/{name}", of, kind, **more)
+
+
+NUMBERS, STRINGS, INSTANTS = ("port", "memory", "cpu"), ("host", "label", "tags"), ("since", "seen")
+FLAGS, REFERENCES = ("open",), ("info", "peers", "owner", "next")
+
+SCHEMA = Schema(
+    {
+        name: Class(name, f"http://example.org/{name}", parents)
+        for name, parents in {"Provider": (), "Cycle": ("Provider",), "Info": ()}.items()
+    },
+    {
+        each.name: (each,)
+        for each in (
+            _property("host", "Provider", Kind.STRING),
+            _property("port", "Provider", Kind.NUMBER),
+            _property("tags", "Provider", Kind.STRING, several=True),
+            _property("since", "Provider", Kind.INSTANT),
+            _property("open", "Cycle", Kind.BOOLEAN),
+            _property("info", "Provider", leads_to="Info", reference=Reference.STRONG),
+            _property("peers", "Provider", leads_to="Provider", reference=Reference.WEAK, several=True),
+            _property("next", "Cycle", leads_to="Cycle", reference=Reference.STRONG),
+            _property("memory", "Info", Kind.NUMBER),
+            _property("cpu", "Info", Kind.NUMBER),
+            _property("label", "Info", Kind.STRING),
+            _property("seen", "Info", Kind.INSTANT),
+            _property("owner", "Info", leads_to="Provider", reference=Reference.STRONG),
+        )
+    },
+)
+
+URIS = tuple(f"d{i // 2}.rdf#r{i}" for i in range(6))
+BIG = 2**53
+VALUES = {
+    Kind.NUMBER: st.sampled_from([1, 2, 2.5, -1, BIG, BIG + 1, float(BIG), 1e300]),
+    Kind.STRING: st.sampled_from(["a", "ab", "", "%", "A", "é", "1", "2020-01-01", "x" * 300, "x" * 301]),
+    Kind.INSTANT: st.sampled_from(["2020-01-01", "2020-01-01T01:00:00+01:00", "2021-05-05T10:00:00Z"]),
+    Kind.BOOLEAN: st.booleans(),
+    None: st.sampled_from([Ref(uri) for uri in (*URIS, "nowhere.rdf#x")]),
+}
+
+
+def properties_of(cls: str) -> list[Property]:
+    return [each for (each,) in SCHEMA.properties.values() if each.of in SCHEMA.at_or_above(cls)]
+
+
+@st.composite
+def resources(draw: st.DrawFn, uri: str) -> Resource:
+    cls = draw(st.sampled_from(["Provider", "Cycle", "Info"]))
+    held = {}
+    for each in properties_of(cls):
+        drawn = draw(st.lists(VALUES[each.kind], max_size=3 if each.several else 1, unique_by=str))
+        if drawn:
+            held[each.name] = tuple(drawn)
+    return Resource(uri, cls, held)
+
+
+@st.composite
+def triggerings(draw: st.DrawFn, cls: str) -> Triggering:
+    each = draw(st.sampled_from([None, SUBJECT, *properties_of(cls)]))
+    if each is None:
+        return Triggering(cls)
+    if each == SUBJECT or each.kind is None:
+        name = SUBJECT if each == SUBJECT else each.name
+        return Triggering(cls, name, draw(EQUALITIES), draw(st.sampled_from(URIS)), True)
+    constant = draw(VALUES[each.kind])
+    return Triggering(cls, each.name, draw(_fitting(each.kind)), constant)
+
+
+EQUALITIES = st.sampled_from([Compares.EQUAL, Compares.EQUAL, Compares.UNEQUAL])
+
+
+def _fitting(kind: Kind) -> st.SearchStrategy[Compares]:
+    if kind is Kind.STRING:
+        return EQUALITIES | st.just(Compares.CONTAINS)
+    return EQUALITIES if kind is Kind.BOOLEAN else EQUALITIES | st.sampled_from(list(ORDERS))
+
+
+@st.composite
+def atomics(draw: st.DrawFn, cls: str | None = None, depth: int = 3) -> Atomic:
+    """A rule that registers resources of a class; every kind of join, most of them along references."""
+    cls = cls or draw(st.sampled_from(["Provider", "Cycle", "Info"]))
+    if not depth or draw(st.integers(0, 3)) == 0:
+        return draw(triggerings(cls))
+    own, compares, other = draw(st.one_of(_same(cls), _along(cls), _back(cls), _by_value(cls)))
+    mine, others = draw(atomics(cls, depth - 1)), draw(atomics(other.cls, depth - 1))
+    if draw(st.booleans()):
+        return Join(Meeting(own, compares, other, True), mine, others)
+    return Join(Meeting(other, compares, own, False), others, mine)
+
+
+Asked = tuple[Side, Compares, Side]
+
+
+@st.composite
+def _same(draw: st.DrawFn, cls: str) -> Asked:
+    return Side(cls), draw(EQUALITIES), Side(cls)
+
+
+@st.composite
+def _along(draw: st.DrawFn, cls: str) -> Asked:
+    each = draw(st.sampled_from([each for each in properties_of(cls) if each.leads_to]))
+    return Side(cls, each.name), draw(EQUALITIES), Side(str(each.leads_to))
+
+
+@st.composite
+def _back(draw: st.DrawFn, cls: str) -> Asked:
+    choices = [
+        (other, each.name)
+        for other in SCHEMA.classes
+        for each in properties_of(other)
+        if each.leads_to and SCHEMA.at_or_above(cls) & SCHEMA.at_or_below(each.leads_to)
+    ]
+    other, name = draw(st.sampled_from(choices))
+    return Side(cls), draw(EQUALITIES), Side(other, name)
+
+
+@st.composite
+def _by_value(draw: st.DrawFn, cls: str) -> Asked:
+    kind = draw(st.sampled_from([Kind.NUMBER, Kind.STRING, Kind.INSTANT, None]))
+    own = draw(st.sampled_from([each for each in properties_of(cls) if each.kind is kind]))
+    other_cls = draw(st.sampled_from(list(SCHEMA.classes)))
+    other = draw(st.sampled_from([each for each in properties_of(other_cls) if each.kind is kind]))
+    compares = draw(EQUALITIES if kind is None else _fitting(kind))
+    return Side(cls, own.name), compares, Side(other_cls, other.name)

@@ -1,0 +1,175 @@
+"""Whatever happens in whatever order: what is materialised is what the definition says, and so is what is told of it.
+
+Resources come, change, change their class and go, in several documents at once; rules come and go, new ones over what is
+stored. The store is compared with all atomic rules evaluated from scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import func, select
+
+from naive_filter import SCHEMA, URIS, atomics, closure, parts, resources, results
+from tidings.metadata.atomic import Atomic, Join
+from tidings.metadata.resources import Resource
+from tidings.store import atom_rows, open_store, rule_filter
+from tidings.store.atom_rows import Placed
+from tidings.store.rule_base import NamedRule, load_triggering
+from tidings.store.rule_tables import atomic_rules, join_rules, rule_ends, rule_feeds, rule_results
+
+NAMES = [f"rule-{i}" for i in range(5)]
+NAME = st.sampled_from(NAMES)
+
+
+class History(RuleBasedStateMachine):
+    """A store, and beside it the resources and rules that should be in it."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.store = open_store(url)
+        self.there: dict[str, Resource] = {}
+        self.rules: dict[str, tuple[Atomic, ...]] = {}
+
+    def teardown(self) -> None:
+        self.store.close()
+
+    def members(self) -> set[tuple[str, str]]:
+        return {
+            (name, uri)
+            for name, ends in self.rules.items()
+            for end in ends
+            for uri in results(end, self.there, SCHEMA)
+        }
+
+    @initialize(drawn=st.lists(st.lists(atomics(), min_size=1, max_size=2), max_size=4))
+    def begin(self, drawn: list[list[Atomic]]) -> None:
+        self.add_many(dict(zip(NAMES, drawn, strict=False)))
+
+    @rule(name=NAME, ends=st.lists(atomics(), min_size=1, max_size=2))
+    def add(self, name: str, ends: list[Atomic]) -> None:
+        if name in self.rules:
+            self.remove(name)
+        self.add_many({name: ends})
+
+    def add_many(self, drawn: dict[str, list[Atomic]]) -> None:
+        given = [NamedRule(name, "ana", "search ...", tuple(ends)) for name, ends in drawn.items()]
+        added = self.store.database.transact(lambda c: rule_filter.add_rules(c, SCHEMA, given))
+        self.rules |= {each.name: each.ends for each in given}
+        assert added.entered == {(name, uri) for name, uri in self.members() if name in drawn}
+
+    @precondition(lambda self: self.rules)
+    @rule(data=st.data())
+    def withdraw(self, data: st.DataObject) -> None:
+        self.remove(data.draw(st.sampled_from(sorted(self.rules))))
+
+    def remove(self, name: str) -> None:
+        removed = self.store.database.transact(lambda c: rule_filter.remove_rules(c, [name, "no-such-rule"]))
+        assert removed.rules == (name,)
+        del self.rules[name]
+
+    @rule(data=st.data(), uris=st.sets(st.sampled_from(URIS), min_size=1, max_size=4))
+    def change(self, data: st.DataObject, uris: set[str]) -> None:
+        """Some new versions at once; some of them may be as they were, or never have been."""
+        before, was = self.members(), dict(self.there)
+        versions = {
+            uri: data.draw(st.none() | st.just(was.get(uri)) | resources(uri)) for uri in sorted(uris)
+        }
+        self.there = {uri: version for uri, version in (was | versions).items() if version is not None}
+        placed = {uri: version and Placed(version, uri.split("#")[0]) for uri, version in versions.items()}
+        outcome = self.store.database.transact(
+            lambda c: rule_filter.run(c, SCHEMA, placed, self.satisfied(c, uris & set(self.there)))
+        )
+        now = self.members()
+        assert outcome.entered == now - before
+        assert outcome.left == before - now
+        changed = {uri for uri in uris if _shown(was.get(uri)) != _shown(self.there.get(uri))}
+        reached = {
+            uri
+            for uri in self.there
+            if changed & (closure(uri, was, SCHEMA) | closure(uri, self.there, SCHEMA))
+        }
+        assert outcome.changed == {pair for pair in before & now if pair[1] in reached}
+
+    def satisfied(self, connection: object, uris: set[str]) -> list[tuple[str, int]]:
+        """What the common index would say."""
+        return [
+            (uri, number)
+            for number, triggering in load_triggering(connection).items()
+            for uri in results(triggering, {uri: self.there[uri] for uri in uris}, SCHEMA)
+        ]
+
+    @invariant()
+    def the_store_has_what_it_should(self) -> None:
+        with self.store.database.read() as connection:
+            ends = connection.execute(
+                select(rule_ends.c.name, rule_results.c.uri).where(rule_ends.c.rule == rule_results.c.rule)
+            )
+            assert {row._tuple() for row in ends} == self.members()
+            expected = [len(found) for found in self.of_all_atomic_rules().values()]
+            counted = connection.execute(
+                select(func.count(rule_results.c.uri))
+                .join_from(
+                    atomic_rules, rule_results, atomic_rules.c.rule == rule_results.c.rule, isouter=True
+                )
+                .group_by(atomic_rules.c.rule)
+            )
+            assert sorted(counted.scalars()) == sorted(expected)
+            joins = connection.execute(select(*join_rules.c)).all()
+            fed = {
+                (rule, each.grp, each.level, side)
+                for each in joins
+                for side, rule in ((1, each.left_rule), (0, each.right_rule))
+            }
+            assert {row._tuple() for row in connection.execute(select(*rule_feeds.c))} == fed
+            loaded = atom_rows.load(connection, URIS)
+        assert {uri: _shown(one.resource) for uri, one in loaded.items()} == {
+            uri: _shown(one) for uri, one in self.there.items()
+        }
+
+    def of_all_atomic_rules(self) -> dict[object, frozenset[str]]:
+        found: dict[object, frozenset[str]] = {}
+        for ends in self.rules.values():
+            for end in ends:
+                for each in parts(end):
+                    found[_key(each)] = results(each, self.there, SCHEMA)
+        return found
+
+
+def _key(rule: Atomic) -> object:
+    """What tells atomic rules apart. Not themselves: `1`, `1.0` and `True` are the same for Python."""
+    if isinstance(rule, Join):
+        return rule.meeting, _key(rule.left), _key(rule.right)
+    declared = SCHEMA.property_of(rule.cls, rule.property) if rule.property else None
+    constant = None if rule.constant is None else atom_rows.compared(rule.constant, declared)
+    return rule.cls, rule.property, rule.compares, constant, rule.is_resource
+
+
+def _shown(resource: Resource | None) -> object:
+    """A resource as the store tells them apart: 1 and 1.0 are one value, an instant has many spellings."""
+    if resource is None:
+        return None
+    return resource.cls, {
+        (name, place, atom_rows.compared(value, SCHEMA.property_of(resource.cls, name)))
+        for name, held in resource.values.items()
+        for place, value in enumerate(held)
+    }
+
+
+def test_any_history(new_url: Callable[[], str]) -> None:
+    url = new_url()
+    few = url.startswith("postgresql")
+    run_state_machine_as_test(
+        lambda: History(new_url()),
+        settings=settings(max_examples=4 if few else 30, stateful_step_count=8 if few else 14),
+    )
