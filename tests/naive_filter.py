@@ -133,8 +133,8 @@ SCHEMA = Schema(
 URIS = tuple(f"d{i // 2}.rdf#r{i}" for i in range(6))
 BIG = 2**53
 VALUES = {
-    Kind.NUMBER: st.sampled_from([1, 2, 2.5, -1, BIG, BIG + 1, float(BIG), 1e300]),
-    Kind.STRING: st.sampled_from(["a", "ab", "", "%", "A", "é", "1", "2020-01-01", "x" * 300, "x" * 301]),
+    Kind.NUMBER: st.sampled_from([1, 1, 2, 2, 2.5, BIG, BIG + 1, float(BIG), 1e300]),
+    Kind.STRING: st.sampled_from(["a", "a", "ab", "", "%", "A", "é", "1", "x" * 300, "x" * 301]),
     Kind.INSTANT: st.sampled_from(["2020-01-01", "2020-01-01T01:00:00+01:00", "2021-05-05T10:00:00Z"]),
     Kind.BOOLEAN: st.booleans(),
     None: st.sampled_from([Ref(uri) for uri in (*URIS, "nowhere.rdf#x")]),
@@ -145,20 +145,40 @@ def properties_of(cls: str) -> list[Property]:
     return [each for (each,) in SCHEMA.properties.values() if each.of in SCHEMA.at_or_above(cls)]
 
 
+USUAL = dict(zip(URIS, ["Cycle", "Cycle", "Provider", "Info", "Info", "Info"], strict=True))
+"""Most resources have the class that others expect of them: random references would lead nowhere."""
+
+
 @st.composite
 def resources(draw: st.DrawFn, uri: str) -> Resource:
-    cls = draw(st.sampled_from(["Provider", "Cycle", "Info"]))
+    cls = draw(st.sampled_from([*[USUAL[uri]] * 9, "Provider", "Cycle", "Info"]))
     held = {}
     for each in properties_of(cls):
-        drawn = draw(st.lists(VALUES[each.kind], max_size=3 if each.several else 1, unique_by=str))
-        if drawn:
-            held[each.name] = tuple(drawn)
+        if drawn := draw(_held(each)):
+            held[each.name] = drawn
     return Resource(uri, cls, held)
 
 
 @st.composite
+def changed(draw: st.DrawFn, resource: Resource) -> Resource:
+    """A resource with other values of one property."""
+    each = draw(st.sampled_from(properties_of(resource.cls)))
+    held = {name: values for name, values in resource.values.items() if name != each.name}
+    drawn = draw(_held(each))
+    return Resource(resource.uri, resource.cls, held | {each.name: drawn} if drawn else held)
+
+
+def _held(each: Property) -> st.SearchStrategy[tuple[object, ...]]:
+    choices = VALUES[each.kind]
+    if each.leads_to:
+        usual = [Ref(uri) for uri, cls in USUAL.items() if each.leads_to in SCHEMA.at_or_above(cls)]
+        choices = st.sampled_from(usual * 3) | choices
+    return st.lists(choices, max_size=3 if each.several else 1, unique_by=str).map(tuple)
+
+
+@st.composite
 def triggerings(draw: st.DrawFn, cls: str) -> Triggering:
-    each = draw(st.sampled_from([None, SUBJECT, *properties_of(cls)]))
+    each = draw(st.sampled_from([*[None] * 5, SUBJECT, *properties_of(cls)]))
     if each is None:
         return Triggering(cls)
     if each == SUBJECT or each.kind is None:
@@ -224,3 +244,33 @@ def _by_value(draw: st.DrawFn, cls: str) -> Asked:
     other = draw(st.sampled_from([each for each in properties_of(other_cls) if each.kind is kind]))
     compares = draw(EQUALITIES if kind is None else _fitting(kind))
     return Side(cls, own.name), compares, Side(other_cls, other.name)
+
+
+def plain_joins() -> list[Join]:
+    """One rule for each way to meet, each class, and each side: over all resources of the classes."""
+    asked: list[Asked] = []
+    for cls in SCHEMA.classes:
+        asked += [(Side(cls), compares, Side(cls)) for compares in (Compares.EQUAL, Compares.UNEQUAL)]
+        for own in properties_of(cls):
+            if own.leads_to:
+                asked += [(Side(cls, own.name), Compares.EQUAL, Side(own.leads_to))]
+                asked += [(Side(own.leads_to), Compares.EQUAL, Side(cls, own.name))]
+                asked += [(Side(cls, own.name), Compares.UNEQUAL, Side(own.leads_to))]
+    for one, other in (
+        ("port", "memory"),
+        ("host", "label"),
+        ("since", "seen"),
+        ("tags", "host"),
+        ("info", "info"),
+    ):
+        for compares in Compares:
+            asked += [(_side(one), compares, _side(other)), (_side(other), compares, _side(one))]
+    return [
+        Join(Meeting(left, compares, right, is_left), Triggering(left.cls), Triggering(right.cls))
+        for left, compares, right in asked
+        for is_left in (True, False)
+    ]
+
+
+def _side(name: str) -> Side:
+    return Side(SCHEMA.properties[name][0].of, name)

@@ -1,7 +1,7 @@
 """Whatever happens in whatever order: what is materialised is what the definition says, and so is what is told of it.
 
-Resources come, change, change their class and go, in several documents at once; rules come and go, new ones over what is
-stored. The store is compared with all atomic rules evaluated from scratch.
+Resources come, change, change their class and go, in several documents at once; rules come and go, new ones over what
+is stored. The store is compared with all atomic rules evaluated from scratch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import func, select
 
-from naive_filter import SCHEMA, URIS, atomics, closure, parts, resources, results
+from naive_filter import SCHEMA, URIS, atomics, changed, closure, parts, plain_joins, resources, results
 from tidings.metadata.atomic import Atomic, Join
 from tidings.metadata.resources import Resource
 from tidings.store import atom_rows, open_store, rule_filter
@@ -29,6 +29,7 @@ from tidings.store.rule_base import NamedRule, load_triggering
 from tidings.store.rule_tables import atomic_rules, join_rules, rule_ends, rule_feeds, rule_results
 
 NAMES = [f"rule-{i}" for i in range(5)]
+PLAIN = plain_joins()
 NAME = st.sampled_from(NAMES)
 
 
@@ -52,9 +53,9 @@ class History(RuleBasedStateMachine):
             for uri in results(end, self.there, SCHEMA)
         }
 
-    @initialize(drawn=st.lists(st.lists(atomics(), min_size=1, max_size=2), max_size=4))
-    def begin(self, drawn: list[list[Atomic]]) -> None:
-        self.add_many(dict(zip(NAMES, drawn, strict=False)))
+    @initialize(joins=st.lists(st.sampled_from(PLAIN), min_size=5, max_size=10, unique=True))
+    def begin(self, joins: list[Join]) -> None:
+        self.add_many({f"plain-{i}": [join] for i, join in enumerate(joins)})
 
     @rule(name=NAME, ends=st.lists(atomics(), min_size=1, max_size=2))
     def add(self, name: str, ends: list[Atomic]) -> None:
@@ -93,11 +94,11 @@ class History(RuleBasedStateMachine):
         now = self.members()
         assert outcome.entered == now - before
         assert outcome.left == before - now
-        changed = {uri for uri in uris if _shown(was.get(uri)) != _shown(self.there.get(uri))}
+        different = {uri for uri in uris if _shown(was.get(uri)) != _shown(self.there.get(uri))}
         reached = {
             uri
             for uri in self.there
-            if changed & (closure(uri, was, SCHEMA) | closure(uri, self.there, SCHEMA))
+            if different & (closure(uri, was, SCHEMA) | closure(uri, self.there, SCHEMA))
         }
         assert outcome.changed == {pair for pair in before & now if pair[1] in reached}
 
@@ -126,11 +127,8 @@ class History(RuleBasedStateMachine):
             )
             assert sorted(counted.scalars()) == sorted(expected)
             joins = connection.execute(select(*join_rules.c)).all()
-            fed = {
-                (rule, each.grp, each.level, side)
-                for each in joins
-                for side, rule in ((1, each.left_rule), (0, each.right_rule))
-            }
+            fed = {(each.left_rule, each.grp, each.level, 1) for each in joins}
+            fed |= {(each.right_rule, each.grp, each.level, 0) for each in joins}
             assert {row._tuple() for row in connection.execute(select(*rule_feeds.c))} == fed
             loaded = atom_rows.load(connection, URIS)
         assert {uri: _shown(one.resource) for uri, one in loaded.items()} == {
@@ -144,6 +142,12 @@ class History(RuleBasedStateMachine):
                 for each in parts(end):
                     found[_key(each)] = results(each, self.there, SCHEMA)
         return found
+
+
+def _version(uri: str, was: Resource | None) -> st.SearchStrategy[Resource | None]:
+    if was is None:
+        return st.one_of(resources(uri), resources(uri), resources(uri), st.none())
+    return st.one_of(changed(was), changed(was), changed(was), resources(uri), st.just(was), st.none())
 
 
 def _key(rule: Atomic) -> object:
