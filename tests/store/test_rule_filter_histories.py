@@ -175,5 +175,5 @@ def test_any_history(new_url: Callable[[], str]) -> None:
     few = url.startswith("postgresql")
     run_state_machine_as_test(
         lambda: History(new_url()),
-        settings=settings(max_examples=4 if few else 30, stateful_step_count=8 if few else 14),
+        settings=settings(max_examples=4 if few else 20, stateful_step_count=8 if few else 14),
     )

@@ -21,6 +21,7 @@ from tidings.metadata.schema import Schema
 from tidings.store import bulk, counters, metadata_changes, rule_base, rule_joins, triggering
 from tidings.store.atom_rows import Placed
 from tidings.store.metadata_changes import Difference
+from tidings.store.planning import as_written
 from tidings.store.rule_base import COUNTER, NamedRule, Removed
 from tidings.store.rule_tables import (
     INDEXED,
@@ -68,12 +69,13 @@ def run(
     counters.lock(connection, COUNTER)
     _prepare(connection)
     found = metadata_changes.store(connection, schema, versions)
-    _trigger(connection, found, satisfied)
-    connection.execute(_FEED, {"level": 0})
-    if found.touched:
-        connection.execute(_FEED_TOUCHED)
-    _climb(connection)
-    return _outcome(connection)
+    with as_written(connection):
+        _trigger(connection, found, satisfied)
+        connection.execute(_FEED, {"level": 0})
+        if found.touched:
+            connection.execute(_FEED_TOUCHED)
+        _climb(connection)
+        return _outcome(connection)
 
 
 def add_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> Added:
@@ -81,10 +83,11 @@ def add_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRule]
     new = rule_base.add(connection, schema, rules)
     _prepare(connection)
     metadata_changes.declare(connection, schema)
-    triggering.evaluate(connection, new.first)
-    for level in new.levels:
-        _seed(connection, level, new.first)
-        _evaluate(connection, level, new.first)
+    with as_written(connection):
+        triggering.evaluate(connection, new.first)
+        for level in new.levels:
+            _seed(connection, level, new.first)
+            _evaluate(connection, level, new.first)
     named = [rule.name for rule in rules]
     wanted = select(rule_ends.c.name, rule_results.c.uri).where(rule_ends.c.rule == rule_results.c.rule)
     entered = bulk.select_among(connection, wanted, rule_ends.c.name, named)

@@ -1,0 +1,43 @@
+"""Statements that are written in the order in which they are to be run.
+
+The filter goes from few rows to their partners by indexes, and only that way is short. SQLite takes a CROSS JOIN as it is
+written. PostgreSQL knows nothing of tables that were filled a moment ago and guesses; it joined 2,000 new rows with all
+of 100,000 rules by reading those over and over. So it is told not to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, text
+
+SETTINGS = {
+    "join_collapse_limit": "1",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_seqscan": "off",
+    "enable_material": "off",
+    "jit": "off",  # what is switched off counts as very expensive, and what is expensive is compiled
+}
+
+
+@contextmanager
+def as_written(connection: Connection) -> Iterator[None]:
+    """Keep the planner from reordering. After an error there is nothing to set back: the transaction ends."""
+    if connection.dialect.name == "sqlite":
+        yield
+        return
+    before = {name: connection.execute(_CURRENT, {"name": name}).scalar_one() for name in SETTINGS}
+    _set(connection, SETTINGS)
+    yield
+    _set(connection, before)
+
+
+_CURRENT = text("SELECT current_setting(:name)")
+_SET = text("SELECT set_config(:name, :value, true)")
+
+
+def _set(connection: Connection, values: dict[str, str]) -> None:
+    for name, value in values.items():
+        connection.execute(_SET, {"name": name, "value": value})
