@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import (
     ARRAY,
+    Column,
     ColumnElement,
     Connection,
     Row,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     Text,
     any_,
     bindparam,
+    delete,
     func,
     insert,
     select,
@@ -53,6 +55,14 @@ def select_among(
     statement = wanted.where(among(column))
     for piece in pieces(keys, KEYS):
         yield from connection.execute(statement, {"keys": as_array(piece)})
+
+
+def delete_among(connection: Connection, column: Column[Any], keys: Collection[str]) -> None:
+    """Delete the rows whose `column` is one of `keys`."""
+    among, as_array = _AMONG[connection.dialect.name]
+    statement = delete(column.table).where(among(column))
+    for piece in pieces(keys, KEYS):
+        connection.execute(statement, {"keys": as_array(piece)})
 
 
 def _in_json(column: ColumnElement[Any]) -> ColumnElement[bool]:

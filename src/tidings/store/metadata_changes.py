@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, delete, select
 
 from tidings.metadata.schema import Schema
 from tidings.store import atom_rows, bulk
@@ -51,7 +51,8 @@ def store(connection: Connection, schema: Schema, versions: Mapping[str, Placed 
     Those that are given and are as they were count as nothing.
     """
     found = _compare(connection, schema, versions)
-    _delete(connection, found)
+    for table in (metadata_resources, metadata_atoms):
+        bulk.delete_among(connection, table.c.uri, found.unplaced)
     bulk.insert_rows(connection, metadata_resources, found.places)
     bulk.insert_rows(connection, metadata_atoms, found.atoms)
     bulk.insert_rows(connection, run_changed, sorted(found.classes))
@@ -108,10 +109,3 @@ def _change(
         found.classes |= {(uri, place[0]), (uri, cls)}
         found.touched += [(uri, name) for name in touched]
         found.gone += set(old) - set(new)
-
-
-def _delete(connection: Connection, found: Difference) -> None:
-    if found.unplaced:
-        gone = [{"gone": uri} for uri in found.unplaced]
-        for table in (metadata_resources, metadata_atoms):
-            connection.execute(delete(table).where(table.c.uri == bindparam("gone")), gone)

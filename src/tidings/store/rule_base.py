@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, or_, select
 
 from tidings.errors import IdTaken
 from tidings.languages.rules_tree import Compares
 from tidings.metadata.atomic import Atomic, Join, Meeting, Side, Triggering
 from tidings.metadata.resources import SUBJECT, Ref, Value
 from tidings.metadata.schema import Schema
-from tidings.store import bulk, counters, names
+from tidings.store import bulk, counters, names, planning
 from tidings.store.atom_rows import compared, value_from
 from tidings.store.rule_tables import (
     atomic_rules,
@@ -33,6 +33,10 @@ from tidings.store.rule_tables import (
 
 COUNTER = "atomic_rules"
 """Gives numbers to atomic rules. Who changes rules or metadata holds it: what is materialised depends on both."""
+
+
+MANY = 1_000
+"""After so many new atomic rules at once, the database is asked to look at them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class Node:
     key: str
     level: int
     rule: Atomic
+    asked: tuple[object, ...] = (None,) * 6
     inputs: tuple[str, ...] = ()
 
 
@@ -67,19 +72,20 @@ class _Graph:
         return self.nodes.setdefault(node.key, node)
 
     def _triggering(self, rule: Triggering) -> Node:
-        return Node(_key(_constant_row(rule, self.schema)), 0, rule)
+        asked = _asked(rule, self.schema)
+        return Node(_key(asked), 0, rule, asked)
 
     def _join(self, rule: Join) -> Node:
         left, right = self.add(rule.left), self.add(rule.right)
         key = _key((*_meeting_row(rule.meeting), left.key, right.key))
-        return Node(key, 1 + max(left.level, right.level), rule, (left.key, right.key))
+        return Node(key, 1 + max(left.level, right.level), rule, inputs=(left.key, right.key))
 
 
 def _key(parts: Sequence[object]) -> str:
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
-def _constant_row(rule: Triggering, schema: Schema) -> tuple[object, ...]:
+def _asked(rule: Triggering, schema: Schema) -> tuple[object, ...]:
     """Class, property, comparison, and the constant as atoms have their values. `True` and `1` are not the same."""
     property = None if rule.property == SUBJECT else rule.property
     if rule.compares is None or rule.constant is None:
@@ -115,7 +121,7 @@ def add(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> E
         (node for node in graph.nodes.values() if node.key not in numbers), key=lambda node: node.level
     )
     numbers.update({node.key: last + i for i, node in enumerate(new, start=1)})
-    _insert_atomic(connection, schema, new, numbers)
+    _insert_atomic(connection, new, numbers)
     bulk.insert_rows(connection, metadata_rules, [(rule.name, rule.owner, rule.text) for rule in rules])
     bulk.insert_rows(connection, rule_ends, sorted({(name, numbers[key]) for name, key in ends}))
     counters.advance(connection, COUNTER, last + len(new))
@@ -137,35 +143,32 @@ def _numbers(connection: Connection, keys: Iterable[str]) -> dict[str, int]:
     return dict(row._tuple() for row in found)
 
 
-def _insert_atomic(
-    connection: Connection, schema: Schema, new: Sequence[Node], numbers: Mapping[str, int]
-) -> None:
+def _insert_atomic(connection: Connection, new: Sequence[Node], numbers: Mapping[str, int]) -> None:
+    rows = [(numbers[node.key], node.key, node.level, *node.asked) for node in new]
+    bulk.insert_rows(connection, atomic_rules, rows)
     joins = [(node, node.rule.meeting) for node in new if isinstance(node.rule, Join)]
     groups = _groups(connection, dict.fromkeys(meeting for _, meeting in joins))
-    rows = [
-        (numbers[node.key], groups[meeting], numbers[node.inputs[0]], numbers[node.inputs[1]], node.level)
-        for node, meeting in joins
-    ]
-    empty = (None,) * 6
-    bulk.insert_rows(
+    _insert_joins(
         connection,
-        atomic_rules,
         [
-            (numbers[node.key], node.key, node.level)
-            + (_constant_row(node.rule, schema) if isinstance(node.rule, Triggering) else empty)
-            for node in new
+            (numbers[node.key], groups[meeting], *(numbers[key] for key in node.inputs), node.level)
+            for node, meeting in joins
         ],
+        first=min((numbers[node.key] for node in new), default=0),
     )
+    if len(new) >= MANY:
+        planning.count_anew(connection, join_rules)
+
+
+def _insert_joins(connection: Connection, rows: Sequence[tuple[int, ...]], first: int) -> None:
+    """Join rules and what feeds them. An input that is new feeds nothing yet."""
     bulk.insert_rows(connection, join_rules, rows)
-    feeds = {
-        feed
-        for _, grp, left, right, level in rows
-        for feed in ((left, grp, level, 1), (right, grp, level, 0))
-    }
-    names_of = tuple(column.name for column in rule_feeds.c)
-    bulk.insert_missing(
-        connection, rule_feeds, [dict(zip(names_of, feed, strict=True)) for feed in sorted(feeds)]
-    )
+    feeds = {(left, grp, level, 1) for _, grp, left, _, level in rows}
+    feeds |= {(right, grp, level, 0) for _, grp, _, right, level in rows}
+    bulk.insert_rows(connection, rule_feeds, sorted(feed for feed in feeds if feed[0] >= first))
+    named = ("rule", "grp", "level", "is_left")
+    old = [dict(zip(named, feed, strict=True)) for feed in sorted(feeds) if feed[0] < first]
+    bulk.insert_missing(connection, rule_feeds, old)
 
 
 def _groups(connection: Connection, wanted: Iterable[Meeting]) -> dict[Meeting, int]:
@@ -229,10 +232,8 @@ def remove(connection: Connection, given: Collection[str]) -> Removed:
     pending = {
         row.rule for row in bulk.select_among(connection, select(rule_ends.c.rule), rule_ends.c.name, there)
     }
-    for table in (rule_ends, metadata_rules) if there else ():
-        connection.execute(
-            delete(table).where(table.c.name == bindparam("gone")), [{"gone": name} for name in there]
-        )
+    for table in (rule_ends, metadata_rules):
+        bulk.delete_among(connection, table.c.name, there)
     gone: list[int] = []
     # An input is looked at again whenever something it was an input of has gone.
     while unused := [

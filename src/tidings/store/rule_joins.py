@@ -25,10 +25,11 @@ POSITION = {"sqlite": "instr", "postgresql": "strpos"}
 """Where a text has another one in it. Both count the empty text as being everywhere, as Python does."""
 
 _CAME = "INSERT INTO run_delta (rule, uri, level, went)"
-_NEW = "NOT EXISTS (SELECT 1 FROM rule_results old WHERE old.uri = {uri} AND old.rule = j.rule)"
+# Not EXISTS: PostgreSQL makes a join of that, and then may look for one of many resources by the rule alone.
+_NEW = "(SELECT 1 FROM rule_results old WHERE old.uri = {uri} AND old.rule = j.rule) IS NULL"
 _MOVED = "m.level = :level AND m.grp = :grp AND m.is_left = {is_left} AND m.{how} = 1"
 _JOINS = "j.grp = :grp AND j.level = :level"
-_STILL = "EXISTS (SELECT 1 FROM rule_results n WHERE n.uri = m.uri AND n.rule = m.rule)"
+_STILL = "(SELECT 1 FROM rule_results n WHERE n.uri = m.uri AND n.rule = m.rule) IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class _Group:
         return _select(
             "j.rule, m.uri, j.level, 1",
             tables,
-            (self.moved(True, "goes"), *found, f"NOT {self.holds('m.uri')}"),
+            (self.moved(True, "goes"), *found, f"{self.holds('m.uri')} IS NULL"),
         )
 
     def operand(self, alias: str, uri: str, property: str | None, parameter: str, table: str) -> Operand:
@@ -181,14 +182,14 @@ class _Equal(_Group):
         return _select(
             "j.rule, r.uri, j.level, 1",
             ("run_moved m", *tables, "rule_results r", "join_rules j"),
-            (self.moved(False, "goes"), *conditions, *found, f"NOT {self.holds('r.uri')}"),
+            (self.moved(False, "goes"), *conditions, *found, f"{self.holds('r.uri')} IS NULL"),
         )
 
     def holds(self, x: str) -> str:
         tables, conditions, y = self.partner(x, True)
         inputs = (f"i.uri = {x}", f"i.rule = j.{self.x_rule}", f"o.uri = {y}", f"o.rule = j.{self.y_rule}")
         chosen = _select("1", ("rule_results i", *tables, "rule_results o"), (*inputs, *conditions))
-        return f"EXISTS ({chosen})"
+        return f"({chosen} LIMIT 1)"
 
     def partner(
         self, uri: str, from_x: bool, table: str = "metadata_atoms"
@@ -220,7 +221,7 @@ class _Other(_Group):
         return _select(
             "j.rule, m.uri, j.level, 0",
             ("run_moved m", "join_rules j"),
-            (self.moved(True, "comes"), *found, self.holds("m.uri")),
+            (self.moved(True, "comes"), *found, f"{self.holds('m.uri')} IS NOT NULL"),
         )
 
     def came_by_y(self) -> str:
@@ -238,7 +239,7 @@ class _Other(_Group):
         )
 
     def went_by_y(self) -> tuple[str, ...]:
-        found = (f"j.{self.y_rule} = m.rule", _JOINS, "r.rule = j.rule", f"NOT {self.holds('r.uri')}")
+        found = (f"j.{self.y_rule} = m.rule", _JOINS, "r.rule = j.rule", f"{self.holds('r.uri')} IS NULL")
         tables = ("run_moved m", "join_rules j", "rule_results r")
         return (_select("j.rule, r.uri, j.level, 1", tables, (self.moved(False, "goes"), *found)),)
 
@@ -247,7 +248,7 @@ class _Other(_Group):
         tables = ("rule_results i", *own.tables, "rule_results o", *other.tables)
         inputs = (f"i.uri = {x}", f"i.rule = j.{self.x_rule}", f"o.rule = j.{self.y_rule}")
         chosen = _select("1", tables, (*inputs, *own.conditions, *other.conditions, self.meets(own, other)))
-        return f"EXISTS ({chosen})"
+        return f"({chosen} LIMIT 1)"
 
     def operands(self, x: str, y: str) -> tuple[Operand, Operand]:
         return (
