@@ -67,7 +67,7 @@ def run(
     not be given: they are stored, and so is what they satisfied.
     """
     counters.lock(connection, COUNTER)
-    _prepare(connection)
+    _prepare(connection, schema)
     found = metadata_changes.store(connection, schema, versions)
     with as_written(connection):
         _trigger(connection, found, satisfied)
@@ -81,8 +81,7 @@ def run(
 def add_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> Added:
     """Keep rules, and say what their results are among what is stored."""
     new = rule_base.add(connection, schema, rules)
-    _prepare(connection)
-    metadata_changes.declare(connection, schema)
+    _prepare(connection, schema)
     with as_written(connection):
         triggering.evaluate(connection, new.first)
         for level in new.levels:
@@ -99,10 +98,15 @@ def remove_rules(connection: Connection, names: Collection[str]) -> Removed:
     return rule_base.remove(connection, names)
 
 
-def _prepare(connection: Connection) -> None:
-    for table in OF_A_RUN:
-        table.create(connection, checkfirst=True)
-        connection.execute(delete(table))
+def _prepare(connection: Connection, schema: Schema) -> None:
+    metadata_changes.declare(connection, schema)
+    # All of them were made in one transaction, so one stands for all.
+    if connection.dialect.has_table(connection, OF_A_RUN[-1].name):
+        for table in OF_A_RUN:
+            connection.execute(delete(table))
+    else:
+        for table in OF_A_RUN:
+            table.create(connection, checkfirst=False)
 
 
 def _trigger(connection: Connection, found: Difference, satisfied: Iterable[tuple[str, int]]) -> None:
