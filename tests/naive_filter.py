@@ -1,78 +1,27 @@
-"""The results of atomic rules from scratch, and metadata and rules made up over a small schema."""
+"""What follows from strong references, and metadata and rules made up over a small schema."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
 from tidings.languages.rules_tree import Compares
 from tidings.metadata.atomic import Atomic, Join, Meeting, Side, Triggering
+from tidings.metadata.literals import instant_text
+from tidings.metadata.naive import atomic_results
 from tidings.metadata.resources import SUBJECT, Ref, Resource
 from tidings.metadata.schema import Class, Property, Reference, Schema
-from tidings.values import Kind, kind_of, parse_instant
+from tidings.values import Kind, parse_instant
 
 Stored = Mapping[str, Resource]
 
-ORDERS = {
-    Compares.LESS: operator.lt,
-    Compares.AT_MOST: operator.le,
-    Compares.GREATER: operator.gt,
-    Compares.AT_LEAST: operator.ge,
-}
+ORDERS = (Compares.LESS, Compares.AT_MOST, Compares.GREATER, Compares.AT_LEAST)
 
 
-def results(rule: Atomic, stored: Stored, schema: Schema) -> frozenset[str]:
+def results(rule: Atomic, stored: Stored, schema: Schema) -> set[str]:
     """The resources that an atomic rule registers: the definition."""
-    if isinstance(rule, Join):
-        return _join(rule, stored, schema)
-    among = [each for each in stored.values() if rule.cls in schema.at_or_above(each.cls)]
-    if rule.compares is None:
-        return frozenset(each.uri for each in among)
-    declared = rule.property and schema.property_of(rule.cls, rule.property)
-    constant = Ref(rule.constant) if rule.is_resource else _read(rule.constant, declared)
-    return frozenset(
-        each.uri
-        for each in among
-        if any(_holds(value, rule.compares, constant) for value in values(each, rule.property, schema))
-    )
-
-
-def _join(rule: Join, stored: Stored, schema: Schema) -> frozenset[str]:
-    meeting, found = rule.meeting, set()
-    lefts, rights = results(rule.left, stored, schema), results(rule.right, stored, schema)
-    for left in lefts:
-        for right in rights:
-            ones = values(stored[left], meeting.left.property, schema)
-            others = values(stored[right], meeting.right.property, schema)
-            if any(_holds(one, meeting.compares, other) for one in ones for other in others):
-                found.add(left if meeting.registers_left else right)
-    return frozenset(found)
-
-
-def values(resource: Resource, name: str | None, schema: Schema) -> list[object]:
-    if name is None or name == SUBJECT:
-        return [Ref(resource.uri)]
-    declared = schema.property_of(resource.cls, name)
-    return [_read(value, declared) for value in resource.values.get(name, ())]
-
-
-def _read(value: object, declared: Property | None) -> object:
-    return parse_instant(value) if declared and declared.kind is Kind.INSTANT else value
-
-
-def _holds(left: object, compares: Compares, right: object) -> bool:
-    same = _kind(left) == _kind(right)
-    if compares is Compares.CONTAINS:
-        return same and isinstance(left, str) and right in left
-    if compares in ORDERS:
-        return same and _kind(left) in (Kind.NUMBER, Kind.INSTANT) and ORDERS[compares](left, right)
-    return (same and left == right) == (compares is Compares.EQUAL)
-
-
-def _kind(value: object) -> object:
-    return Ref if isinstance(value, Ref) else kind_of(value)
+    return atomic_results(rule, stored.values(), schema)
 
 
 def closure(uri: str, stored: Stored, schema: Schema) -> set[str]:
@@ -102,9 +51,6 @@ def _property(name: str, of: str, kind: Kind | None = None, **more: object) -> P
     return Property(name, f"http://example.org/{name}", of, kind, **more)
 
 
-NUMBERS, STRINGS, INSTANTS = ("port", "memory", "cpu"), ("host", "label", "tags"), ("since", "seen")
-FLAGS, REFERENCES = ("open",), ("info", "peers", "owner", "next")
-
 SCHEMA = Schema(
     {
         name: Class(name, f"http://example.org/{name}", parents)
@@ -130,12 +76,20 @@ SCHEMA = Schema(
     },
 )
 
+
+def _instant(text: str) -> str:
+    """In the form in which documents and rules have them once they are read."""
+    return str(instant_text(parse_instant(text)))
+
+
 URIS = tuple(f"d{i // 2}.rdf#r{i}" for i in range(6))
 BIG = 2**53
 VALUES = {
     Kind.NUMBER: st.sampled_from([1, 1, 2, 2, 2.5, BIG, BIG + 1, float(BIG), 1e300]),
     Kind.STRING: st.sampled_from(["a", "a", "ab", "", "%", "A", "é", "1", "x" * 300, "x" * 301]),
-    Kind.INSTANT: st.sampled_from(["2020-01-01", "2020-01-01T01:00:00+01:00", "2021-05-05T10:00:00Z"]),
+    Kind.INSTANT: st.sampled_from(
+        [_instant(text) for text in ("2020-01-01", "2020-01-01T00:00:00.5", "2021-05-05")]
+    ),
     Kind.BOOLEAN: st.booleans(),
     None: st.sampled_from([Ref(uri) for uri in (*URIS, "nowhere.rdf#x")]),
 }
@@ -189,12 +143,19 @@ def triggerings(draw: st.DrawFn, cls: str) -> Triggering:
 
 
 EQUALITIES = st.sampled_from([Compares.EQUAL, Compares.EQUAL, Compares.UNEQUAL])
+BOTH = (Compares.EQUAL, Compares.UNEQUAL)
+FITTING = {
+    Kind.NUMBER: (*BOTH, *ORDERS),
+    Kind.INSTANT: (*BOTH, *ORDERS),
+    Kind.STRING: (*BOTH, Compares.CONTAINS),
+    Kind.BOOLEAN: BOTH,
+    None: BOTH,
+}
+"""What a rule may ask of values of a kind, and of references."""
 
 
-def _fitting(kind: Kind) -> st.SearchStrategy[Compares]:
-    if kind is Kind.STRING:
-        return EQUALITIES | st.just(Compares.CONTAINS)
-    return EQUALITIES if kind is Kind.BOOLEAN else EQUALITIES | st.sampled_from(list(ORDERS))
+def _fitting(kind: Kind | None) -> st.SearchStrategy[Compares]:
+    return EQUALITIES | st.sampled_from(FITTING[kind])
 
 
 @st.composite
@@ -242,7 +203,7 @@ def _by_value(draw: st.DrawFn, cls: str) -> Asked:
     own = draw(st.sampled_from([each for each in properties_of(cls) if each.kind is kind]))
     other_cls = draw(st.sampled_from(list(SCHEMA.classes)))
     other = draw(st.sampled_from([each for each in properties_of(other_cls) if each.kind is kind]))
-    compares = draw(EQUALITIES if kind is None else _fitting(kind))
+    compares = draw(_fitting(kind))
     return Side(cls, own.name), compares, Side(other_cls, other.name)
 
 
@@ -250,7 +211,7 @@ def plain_joins() -> list[Join]:
     """One rule for each way to meet, each class, and each side: over all resources of the classes."""
     asked: list[Asked] = []
     for cls in SCHEMA.classes:
-        asked += [(Side(cls), compares, Side(cls)) for compares in (Compares.EQUAL, Compares.UNEQUAL)]
+        asked += [(Side(cls), compares, Side(cls)) for compares in BOTH]
         for own in properties_of(cls):
             if own.leads_to:
                 asked += [(Side(cls, own.name), Compares.EQUAL, Side(own.leads_to))]
@@ -263,7 +224,7 @@ def plain_joins() -> list[Join]:
         ("tags", "host"),
         ("info", "info"),
     ):
-        for compares in Compares:
+        for compares in FITTING[SCHEMA.properties[one][0].kind]:
             asked += [(_side(one), compares, _side(other)), (_side(other), compares, _side(one))]
     return [
         Join(Meeting(left, compares, right, is_left), Triggering(left.cls), Triggering(right.cls))

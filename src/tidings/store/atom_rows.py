@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
+from tidings.metadata.literals import instant_text
 from tidings.metadata.resources import Ref, Resource, Value
 from tidings.metadata.schema import Property, Reference, Schema
 from tidings.store import bulk, names
 from tidings.store.rule_tables import metadata_atoms, metadata_resources
-from tidings.values import INT64_MAX, INT64_MIN, Instant, Kind, parse_instant, show_instant, to_number
+from tidings.values import INT64_MAX, INT64_MIN, Kind, parse_instant, to_number
 
 REF = 4
 """The kind of references, after those of `Kind`."""
@@ -56,14 +57,13 @@ def compared(value: Value, declared: Property | None) -> Compared:
         return Compared(names.check_text("a reference", value.uri), REF, None)
     if isinstance(value, str):
         moment = parse_instant(value) if declared and declared.kind is Kind.INSTANT else None
-        return _instant(moment) if moment else Compared(names.check_text("a value", value), Kind.STRING, None)
+        text = instant_text(moment) if moment else None
+        if moment and text:
+            return Compared(text, Kind.INSTANT, moment.micros)
+        return Compared(names.check_text("a value", value), Kind.STRING, None)
     if isinstance(value, bool):
         return Compared("true" if value else "false", Kind.BOOLEAN, None)
     return _number(value)
-
-
-def _instant(moment: Instant) -> Compared:
-    return Compared(show_instant(Instant(moment.micros)), Kind.INSTANT, moment.micros)
 
 
 def _number(value: int | float) -> Compared:

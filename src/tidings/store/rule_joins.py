@@ -262,13 +262,12 @@ class _Other(_Group):
 
 
 def condition(left: Operand, compares: Compares, right: Operand, dialect: str) -> str:
-    """What must hold between two values. A number is never equal to a text, and has no place among texts."""
+    """What must hold between two values. Those of two kinds never stand so to each other, nor are they different."""
     if compares is Compares.CONTAINS:
         texts = f"{left.kind} = {int(Kind.STRING)} AND {right.kind} = {int(Kind.STRING)}"
         return f"{texts} AND {POSITION[dialect]}({left.text}, {right.text}) > 0"
-    equal = f"{left.text} = {right.text} AND {left.kind} = {right.kind}"
-    if compares is Compares.EQUAL:
-        return equal
-    if compares is Compares.UNEQUAL:
-        return f"NOT ({equal})"
-    return f"{left.number} {compares.value} {right.number} AND {left.kind} = {right.kind}"
+    same_kind = f"{left.kind} = {right.kind}"
+    if compares in (Compares.EQUAL, Compares.UNEQUAL):
+        operator = "=" if compares is Compares.EQUAL else "<>"
+        return f"{left.text} {operator} {right.text} AND {same_kind}"
+    return f"{left.number} {compares.value} {right.number} AND {same_kind}"
