@@ -1,0 +1,89 @@
+"""Triggering rules in the common index: which of them a resource satisfies, however many there are.
+
+A resource is an event, with each of its properties once for its class and once for each class above it:
+
+    doc.rdf#host, a CycleProvider       "CycleProvider/serverHost": pirates.uni-passau.de
+                                        "CycleProvider/rdf#subject": doc.rdf#host
+
+and a triggering rule is a predicate on one of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from tidings import operators
+from tidings.atoms import Event
+from tidings.compiler.pipeline import compile_many
+from tidings.errors import TidingsError
+from tidings.languages.rules_tree import Compares
+from tidings.matching.index import Index
+from tidings.metadata.atomic import Triggering
+from tidings.metadata.resources import SUBJECT, Ref, Resource
+from tidings.metadata.schema import Schema
+from tidings.model import Subscription
+from tidings.values import Kind, Literal, Scalar, parse_instant, show
+
+LANGUAGE = "predicates"
+OPERATORS = {
+    Compares.EQUAL: operators.EQ,
+    Compares.UNEQUAL: operators.NE,
+    Compares.LESS: operators.LT,
+    Compares.AT_MOST: operators.LE,
+    Compares.GREATER: operators.GT,
+    Compares.AT_LEAST: operators.GE,
+    Compares.CONTAINS: operators.CONTAINS,
+}
+
+
+class Triggers:
+    """The triggering rules of a provider by their numbers."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema, self._index = schema, Index.create()
+
+    def add(self, rules: Mapping[int, Triggering]) -> None:
+        if not rules:
+            return
+        texts = (self._text(rule) for rule in rules.values())
+        asked = zip(rules, texts, strict=True)
+        compiled = compile_many(Subscription(str(number), "", LANGUAGE, text) for number, text in asked)
+        if compiled.rejects:
+            raise TidingsError(f"a triggering rule is no predicate: {compiled.rejects[0]}")
+        self._index.add(compiled)
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        self._index.remove(map(str, numbers))
+
+    def satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
+        """The URIs of resources with the numbers of the rules that they satisfy."""
+        uris = [resource.uri for resource in resources]
+        for place, number in self._index.match(map(self._event, resources)).pairs():
+            yield uris[place], int(number)
+
+    def _event(self, resource: Resource) -> Event:
+        found: dict[str, list[Scalar]] = {}
+        above = self._schema.at_or_above(resource.cls)
+        for atom in resource.atoms():
+            value = atom.value.uri if isinstance(atom.value, Ref) else atom.value
+            for cls in above:
+                found.setdefault(_path(cls, atom.property), []).append(value)
+        return found
+
+    def _text(self, rule: Triggering) -> str:
+        if rule.compares is None or rule.constant is None:
+            return f'exists "{_path(rule.cls, SUBJECT)}"'
+        path = _path(rule.cls, rule.property or SUBJECT)
+        return f'"{path}" {OPERATORS[rule.compares].spelling} {show(self._literal(rule))}'
+
+    def _literal(self, rule: Triggering) -> Literal:
+        """The constant; a text is an instant where the schema says so."""
+        assert rule.constant is not None
+        declared = self._schema.property_of(rule.cls, rule.property) if rule.property else None
+        if declared is not None and declared.kind is Kind.INSTANT and isinstance(rule.constant, str):
+            return parse_instant(rule.constant) or rule.constant
+        return rule.constant
+
+
+def _path(cls: str, property: str) -> str:
+    return f"{cls}/{property}"
