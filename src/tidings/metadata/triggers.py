@@ -41,10 +41,13 @@ class Triggers:
 
     def __init__(self, schema: Schema) -> None:
         self._schema, self._index = schema, Index.create()
+        self.last = 0
+        """The greatest number of a rule that was added: numbers are given in order."""
 
     def add(self, rules: Mapping[int, Triggering]) -> None:
         if not rules:
             return
+        self.last = max(self.last, *rules)
         texts = (self._text(rule) for rule in rules.values())
         asked = zip(rules, texts, strict=True)
         compiled = compile_many(Subscription(str(number), "", LANGUAGE, text) for number, text in asked)

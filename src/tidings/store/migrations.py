@@ -90,7 +90,7 @@ MIGRATIONS = (
     ),
     Migration(11, "hours to skip", (adds(tables.polled_feeds.c.skips),)),
     Migration(12, "logins of feeds", (adds(tables.polled_feeds.c.login),)),
-    Migration(13, "metadata", (creates(*rule_tables.ALL), counts("atomic_rules"))),
+    Migration(13, "metadata", (creates(*rule_tables.ALL), counts("atomic_rules"), counts("metadata_schema"))),
 )
 
 

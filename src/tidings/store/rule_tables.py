@@ -7,7 +7,7 @@ What is materialised stands in `rule_results`.
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, MetaData, Numeric, SmallInteger, Table, Text, func
+from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, Numeric, SmallInteger, Table, Text, func
 from sqlalchemy.schema import SchemaItem
 
 from tidings.store.tables import Name, Whole, metadata
@@ -22,6 +22,15 @@ metadata_classes = Table(
     Column("class", Name, primary_key=True),
     Column("above", Name, primary_key=True),
     sqlite_with_rowid=False,
+)
+
+# The schema that everything is checked by, as it was loaded: one row.
+metadata_schema = Table(
+    "metadata_schema",
+    metadata,
+    Column("version", Whole, primary_key=True, autoincrement=False),
+    Column("media_type", Name, nullable=False),
+    Column("body", LargeBinary, nullable=False),
 )
 
 metadata_resources = Table(
@@ -136,6 +145,7 @@ rule_ends = Table(
 )
 
 ALL = (
+    metadata_schema,
     metadata_classes,
     metadata_resources,
     metadata_atoms,

@@ -1,5 +1,5 @@
 """A store: the journal, subscriptions, notifications, dead letters, the event schema, reference tables, taxonomies,
-feeds."""
+feeds, metadata."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tidings.store.encoding import Clock, utc
 from tidings.store.feeds import Feeds
 from tidings.store.hub import Hub
 from tidings.store.journal import Journal
+from tidings.store.metadata import Metadata
 from tidings.store.migrations import migrate
 from tidings.store.notifications import Notifications
 from tidings.store.personal_feeds import PersonalFeeds
@@ -34,6 +35,7 @@ class Store(Closing):
         self.feeds = Feeds(database)
         self.personal_feeds = PersonalFeeds(database, self.notifications, clock)
         self.hub = Hub(database, clock)
+        self.metadata = Metadata(database)
 
     def close(self) -> None:
         self.database.close()

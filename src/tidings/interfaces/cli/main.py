@@ -21,6 +21,7 @@ from tidings.interfaces.cli import (
     match,
     notifications,
     output,
+    provider,
     publish,
     references,
     rejects,
@@ -101,6 +102,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 for panel, command in COMMANDS:
     app.command(help=prose(command), rich_help_panel=panel)(command)
 app.add_typer(feed.app, name="feed", rich_help_panel=DAILY)
+app.add_typer(provider.app, name="provider", rich_help_panel=DAILY)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)

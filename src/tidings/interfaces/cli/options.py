@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from tidings.provider import Provider
     from tidings.service import Tidings
 
 DEFAULT_HOME = Path(".tidings")
@@ -114,3 +116,12 @@ def open_tidings(home: Path, store: str | None) -> Tidings:
     from tidings.service import Tidings
 
     return Tidings(home, store)
+
+
+@contextmanager
+def open_provider(home: Path, store: str | None) -> Iterator[Provider]:
+    """The provider of a home."""
+    from tidings.provider import Provider
+
+    with open_tidings(home, store) as tidings:
+        yield Provider(tidings.store)
