@@ -33,7 +33,16 @@ File = Annotated[
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the rule is called.", show_default=False)]
 
 
-def schema(file: File, home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
+def schema(
+    file: File,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="IRI", help="What relative IRIs in it are relative to.", show_default=False),
+    ] = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
     """Load the schema that documents and rules are checked by: an RDF Schema.
 
     A new one may have more than the one before; it may not take away what there was.
@@ -42,7 +51,7 @@ def schema(file: File, home: Home = DEFAULT_HOME, store: Store = None, as_json: 
       tidings provider schema servers.ttl
     """
     with open_provider(home, store) as provider:
-        loaded = provider.load_schema(*_read(file))
+        loaded = provider.load_schema(*_read(file), base)
     if as_json:
         output.json_line({"classes": sorted(loaded.classes), "properties": sorted(loaded.properties)})
     else:

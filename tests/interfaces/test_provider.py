@@ -1,0 +1,82 @@
+"""Metadata on the command line: `provider`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.calling import Tidings
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "metadata"
+DOC = "http://example.org/doc.rdf"
+RULE = "search ServerInformation s register s where s.memory > 64"
+
+
+@pytest.fixture
+def provider(tidings: Tidings):
+    tidings("provider", "schema", str(EXAMPLES / "schema.ttl"))
+    return lambda *words: tidings("provider", *words)
+
+
+def lines(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_machines_are_told_the_same(provider) -> None:
+    assert lines(provider("rule", "large", RULE, "--as", "ana", "--json").stdout) == []
+    done = provider("register", DOC, str(EXAMPLES / "host.rdf"), "--json")
+    assert lines(done.stdout) == [
+        {"uri": DOC, "new": 2, "changed": 0, "deleted": 0, "unchanged": 0},
+        {"rule": "large", "kind": "entered", "uri": f"{DOC}#info"},
+    ]
+    assert lines(provider("results", "large", "--json").stdout) == [
+        {"uri": f"{DOC}#info", "class": "ServerInformation", "values": {"cpu": [600], "memory": [92]}}
+    ]
+    assert lines(provider("documents", "--json").stdout) == [{"uri": DOC, "resources": 2}]
+    assert lines(provider("rules", "--json").stdout) == [{"name": "large", "owner": "ana", "text": RULE}]
+
+
+def test_rules_are_forgotten(provider) -> None:
+    provider("rule", "large", RULE, "--as", "ana")
+    assert provider("forget", "large").stdout == "large  forgotten\n"
+    assert provider("forget", "large").exit_code == 3
+    assert "no rules" in provider("rules").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("register", DOC, "nowhere.rdf"), "no file"),
+        (("register", DOC, "host.csv"), "no idea what is in"),
+        (("register", "doc.rdf", str(EXAMPLES / "host.rdf")), "absolute"),
+        (("register", f"{DOC}#host", str(EXAMPLES / "host.rdf")), "fragment"),
+        (("remove", "doc.rdf"), "absolute"),
+        (("results", "nobody"), "no such rule"),
+        (("rule", "CycleProvider", RULE, "--as", "ana"), "class"),
+        (("rule", "wrong", "search Nothing n register n", "--as", "ana"), "Nothing"),
+        (("schema", str(EXAMPLES / "host.rdf")), "relative"),
+        (("schema", str(EXAMPLES.parent / "page.ttl")), "takes away"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_kept(provider, words: tuple[str, ...], told: str) -> None:
+    done = provider(*words)
+    assert done.exit_code == 2 and told in done.output
+    assert (provider("documents").stdout, provider("rules").stdout) == ("", "")
+
+
+def test_a_schema_with_relative_names(tidings: Tidings) -> None:
+    Path("s.ttl").write_text("<#Disk> a <http://www.w3.org/2000/01/rdf-schema#Class> .")
+    assert tidings("provider", "schema", "s.ttl", "--base", DOC).stdout == "1 class, 0 properties\n"
+    Path("d.ttl").write_text("<#d> a <#Disk> .")
+    assert "1 new" in tidings("provider", "register", DOC, "d.ttl").stdout
+
+
+def test_removing_what_is_not_there(provider) -> None:
+    assert provider("remove", DOC).stdout == f"{DOC}  0 resources: nothing there\n"
+
+
+def test_without_a_schema(tidings: Tidings) -> None:
+    done = tidings("provider", "register", DOC, str(EXAMPLES / "host.rdf"))
+    assert done.exit_code == 4 and "tidings provider schema FILE" in done.output
