@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, func, insert, select
 
@@ -11,7 +12,6 @@ from tidings.metadata.changes import Changes, compare
 from tidings.metadata.documents import Document
 from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Schema
-from tidings.metadata.triggers import Triggers
 from tidings.store import atom_rows, bulk, counters, rule_base, rule_filter
 from tidings.store.atom_rows import Placed
 from tidings.store.database import Database
@@ -25,6 +25,11 @@ from tidings.store.rule_tables import (
     rule_ends,
     rule_results,
 )
+
+if TYPE_CHECKING:
+    from tidings.metadata.triggers import (
+        Triggers,
+    )  # with it comes the index, which whoever only reads does not need
 
 _SCHEMAS = "metadata_schema"
 
