@@ -129,6 +129,9 @@ def test_a_schema_only_grows(provider):
     body = (EXAMPLES / "schema.ttl").read_text()
     provider.load_schema((body + ":Disk a rdfs:Class .").encode(), TURTLE)
     assert "Disk" in provider.schema.classes
+    with pytest.raises(InputError, match="ServerInformation"):
+        moved = body + ":Disk a rdfs:Class . :ServerInformation rdfs:subClassOf :Disk ."
+        provider.load_schema(moved.encode(), TURTLE)
     with pytest.raises(InputError, match="takes away"):
         provider.load_schema(body.encode(), TURTLE)
 

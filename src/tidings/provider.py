@@ -77,16 +77,17 @@ class Provider:
 
     def add_rules(self, texts: Mapping[str, str], owner: str) -> frozenset[Pair]:
         """Keep rules by their names, all or none; what they have as results now is entered."""
-        now, known = self._now(), {rule.name: rule.text for rule in self.rules()}
-        made = _taken_apart(now.schema, texts, known)
+        now = self._now()
+        made = _taken_apart(now.schema, self._with_searched(texts, now.schema))
         rules = [NamedRule(name, owner, text, made[name]) for name, text in texts.items()]
         return self._metadata.add_rules(now.schema, rules).entered
 
     def remove_rules(self, names: Sequence[str]) -> tuple[str, ...]:
         """Forget rules, and say which of them there were. One that another rule searches stays."""
         for rule in self.rules():
-            searched = {each.extension for each in parse(rule.text).searched}
-            if rule.name not in names and (needed := searched & set(names)):
+            if rule.name in names or not any(name in rule.text for name in names):
+                continue
+            if needed := {each.extension for each in parse(rule.text).searched}.intersection(names):
                 what = f"the rule '{min(needed)}' is searched by another"
                 raise InputError(what, received=rule.name, hint="remove that one, too")
         return self._metadata.remove_rules(names).rules
@@ -96,13 +97,22 @@ class Provider:
 
     def results(self, name: str) -> tuple[Resource, ...]:
         """The resources that a rule registers now."""
-        if name not in {rule.name for rule in self.rules()}:
+        if not self._metadata.texts([name]):
             raise InputError("there is no such rule", received=name, hint="tidings provider rules")
         return self._metadata.results(name)
 
     def documents(self) -> tuple[tuple[str, int], ...]:
         """The URIs of all documents, with how many resources each has."""
         return self._metadata.documents()
+
+    def _with_searched(self, texts: Mapping[str, str], schema: Schema) -> dict[str, tuple[str, Rule]]:
+        """New rules and all that they search, however far, with their trees. Of the others none is read."""
+        found, waiting = dict[str, tuple[str, Rule]](), dict(texts)
+        while waiting:
+            found |= {name: (text, parse(text)) for name, text in waiting.items()}
+            searched = {each.extension for name in waiting for each in found[name][1].searched}
+            waiting = self._metadata.texts(searched - found.keys() - schema.classes.keys())
+        return found
 
     def _now(self) -> _Read:
         """What follows from the schema, read again when another was loaded."""
@@ -138,46 +148,27 @@ def _kept(body: bytes, media_type: str, base: str | None) -> SchemaFile:
 
 
 def _refuse_losses(file: SchemaFile | None, schema: Schema) -> None:
+    """A class that got another parent would have instances that its rules have never been asked about."""
     if file is None:
         return
     before = _schema_of(file)
-    lost = [name for name, cls in before.classes.items() if not _has_class(schema, name, cls.parents)]
-    lost += [
-        name
-        for name, own in before.properties.items()
-        if not set(own) <= set(schema.properties.get(name, ()))
-    ]
+    lost = [name for name, cls in before.classes.items() if schema.classes.get(name) != cls]
+    lost += [name for name, own in before.properties.items() if schema.properties.get(name) != own]
     if lost:
-        what, accepted = "the schema takes away or changes what there was", "a schema with more than before"
+        what, accepted = (
+            "the schema takes away or changes what there was",
+            "the same classes and properties, and more",
+        )
         raise InputError(what, received=", ".join(lost), accepted=accepted)
 
 
-def _has_class(schema: Schema, name: str, parents: Sequence[str]) -> bool:
-    return name in schema.classes and set(parents) <= set(schema.classes[name].parents)
-
-
-def _taken_apart(
-    schema: Schema, new: Mapping[str, str], known: Mapping[str, str]
-) -> dict[str, tuple[Atomic, ...]]:
-    """The atomic rules of new rules, which may search each other and those that are known."""
-    texts = {**known, **new}
-    trees = {name: parse(text) for name, text in texts.items()}
-    wanted = _needed(new, trees)
+def _taken_apart(schema: Schema, rules: Mapping[str, tuple[str, Rule]]) -> dict[str, tuple[Atomic, ...]]:
+    """The atomic rules of rules, which may search each other."""
     types: dict[str, str] = {}
     found: dict[str, tuple[Atomic, ...]] = {}
-    for name in checking.in_order({name: trees[name] for name in wanted}):
+    for name in checking.in_order({name: tree for name, (_, tree) in rules.items()}):
+        text, tree = rules[name]
         checking.check_name(name, schema)
-        types[name] = checking.check(trees[name], schema, types, texts[name])
-        found[name] = decompose(trees[name], schema, found)
+        types[name] = checking.check(tree, schema, types, text)
+        found[name] = decompose(tree, schema, found)
     return found
-
-
-def _needed(names: Iterable[str], trees: Mapping[str, Rule]) -> list[str]:
-    """These rules and all that they search, however far."""
-    found, waiting = dict[str, None](), list(names)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found[name] = None
-            waiting += [each.extension for each in trees[name].searched if each.extension in trees]
-    return list(found)

@@ -89,6 +89,13 @@ class Metadata:
             rows = connection.execute(select(*metadata_rules.c).order_by(metadata_rules.c.name))
             return tuple(StoredRule(*row) for row in rows)
 
+    def texts(self, names: Collection[str]) -> dict[str, str]:
+        """The texts of those of these rules that there are."""
+        c = metadata_rules.c
+        with self._database.read() as connection:
+            rows = bulk.select_among(connection, select(c.name, c.text), c.name, names)
+            return dict(row._tuple() for row in rows)
+
     def results(self, name: str) -> tuple[Resource, ...]:
         """The resources that a rule has as its results now, in the order of their URIs."""
         with self._database.read() as connection:
