@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lxml import etree
 
-from benchmarks.engine import Counts, Engine
+from benchmarks.engine import Counts, Engine, ReadsOnly
 from benchmarks.workloads.documents import Documents, Texts
 from tidings.compiler.pipeline import compile_columns
 from tidings.compiler.plan import Compiled
@@ -25,18 +25,11 @@ AT_ONCE = 500_000
 Trees = list[etree._ElementTree]
 
 
-class Parsing(Engine):
+class Parsing(ReadsOnly):
     """What nobody gets around who reads documents with lxml. A limit for those who do."""
 
     name = "parsing alone (lxml)"
     role = "limit"
-    matches = False
-
-    def prepare(self, subscriptions: Texts) -> None:
-        return None
-
-    def build(self) -> None:
-        return None
 
     def give(self, events: Documents) -> None:
         self._bodies = events.bodies()
@@ -44,9 +37,6 @@ class Parsing(Engine):
     def match(self) -> None:
         for body in self._bodies:
             etree.fromstring(body)
-
-    def counts(self, answer: None) -> Counts:
-        raise NotImplementedError("parsing finds nothing")
 
 
 class Spent(NamedTuple):

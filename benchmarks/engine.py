@@ -24,7 +24,7 @@ class Engine(ABC):
     name: str
     role: Role = "peer"
     matches: bool = True
-    """False of one that only parses: it takes no subscriptions, and what it finds is compared with nothing."""
+    """False of those that only read (see `ReadsOnly`): what they find is compared with nothing."""
 
     overhead: float = 0.0
     """Wall-clock seconds of a call that are not matching (planning a query, say): the harness waits so much longer."""
@@ -78,3 +78,18 @@ class Engine(ABC):
     def close(self) -> None:
         """Let go of processes and files. Called once after `prepare`, also when that or something later failed."""
         return None
+
+
+class ReadsOnly(Engine):
+    """Takes no subscriptions, and finds nothing: what matching is compared with."""
+
+    matches = False
+
+    def prepare(self, subscriptions: object) -> None:
+        return None
+
+    def build(self) -> None:
+        return None
+
+    def counts(self, answer: object) -> Counts:
+        raise TypeError(f"{self.name} only reads: it has no counts")

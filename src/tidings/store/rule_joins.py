@@ -11,6 +11,7 @@ SQLite takes the tables of a CROSS JOIN in the order in which they are written.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -80,7 +81,7 @@ def _starts(text: str) -> str:
     return f"substr({text}, 1, {INDEXED})"
 
 
-class _Group:
+class _Group(ABC):
     """What both ways share: which column of `join_rules` is x's input and which y's."""
 
     def __init__(self, meeting: Meeting, dialect: str) -> None:
@@ -122,17 +123,17 @@ class _Group:
             (f"{table} {alias}",), conditions, f"{alias}.value", f"{alias}.kind", f"{alias}.number"
         )
 
-    def came_by_x(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def came_by_x(self) -> str: ...
 
-    def came_by_y(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def came_by_y(self) -> str: ...
 
-    def went_by_y(self) -> tuple[str, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def went_by_y(self) -> tuple[str, ...]: ...
 
-    def holds(self, x: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def holds(self, x: str) -> str: ...
 
 
 class _Equal(_Group):
