@@ -5,12 +5,9 @@ While the application runs, the feeds that are due are polled, so that a ping is
 
 from __future__ import annotations
 
-import hmac
 import os
-from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from ipaddress import ip_address
 from typing import Any
 from xmlrpc.client import Fault
 
@@ -26,14 +23,12 @@ from tidings.feeds.polling import Poller
 from tidings.interfaces.http import xml_rpc
 from tidings.interfaces.http.ping_methods import PINGS, Rate, answered, ping
 from tidings.interfaces.http.service_methods import Service
+from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
 from tidings.store import Clock, PolledFeed, utc
 
 LARGEST_PING, LARGEST_FEED = 64_000, 17_000_000
 """Bytes that anybody may send, and that a hub or a user of the service may."""
-
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
-TOKEN = "TIDINGS_RPC_TOKEN"
 
 
 def router_for(
@@ -80,14 +75,14 @@ class Rpc:
     ) -> None:
         self._tidings, self._poller, self._rate = tidings, poller, rate
         self._service = Service(tidings, public_url)
-        self._is_public, self._token = public_url is not None, token
+        self._trust = Trust(token, public_url is not None)
 
     async def answer(self, request: Request) -> Response:
         """One call."""
         media_type = request.headers.get("content-type", "")
         if media_type.partition(";")[0].strip().lower() not in xml_rpc.MEDIA_TYPES:
             return PlainTextResponse(f"a call, as {xml_rpc.MEDIA_TYPES[0]}\n", 415)
-        trusted = self._is_trusted(request)
+        trusted = self._trust.holds(request)
         body = await body_of(request, LARGEST_FEED if trusted else LARGEST_PING)
         if body is None:
             return PlainTextResponse("the call is too large\n", 413)
@@ -112,19 +107,6 @@ class Rpc:
         if not trusted:
             raise Fault(xml_rpc.NOT_ALLOWED, "this method needs the token of the service")
         return self._service.call(method, parameters)
-
-    def _is_trusted(self, request: Request) -> bool:
-        """Who knows the token; without a token, this machine, as long as the service is for this machine only.
-
-        Behind a proxy everybody seems to be this machine, and a page in a browser can be made to believe that its own
-        site is here (DNS rebinding): then the host that is asked for is another one.
-        """
-        if self._token:
-            given = _password(request.headers.get("authorization", ""))
-            return hmac.compare_digest(given.encode(), self._token.encode())
-        proxied = self._is_public or any(name in request.headers for name in FORWARDED)
-        here = _is_loopback(request.client.host if request.client else "")
-        return here and not proxied and _is_loopback(request.url.hostname or "")
 
 
 class Callbacks:
@@ -175,25 +157,3 @@ async def body_of(request: Request, most: int) -> bytes | None:
         if size > most:
             return None
     return b"".join(parts)
-
-
-def _password(authorization: str) -> str:
-    """The token in `Bearer token`, or the password of `Basic ...`, which is what XML-RPC clients send."""
-    kind, _, given = authorization.partition(" ")
-    if kind.lower() == "bearer":
-        return given.strip()
-    if kind.lower() != "basic":
-        return ""
-    try:
-        return b64decode(given, validate=True).decode().partition(":")[2]
-    except ValueError:
-        return ""
-
-
-def _is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -1,0 +1,57 @@
+"""Who may use what is not for everybody: those who know the token, or this machine alone."""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64decode
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from fastapi import Request
+
+FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+TOKEN = "TIDINGS_RPC_TOKEN"
+"""The variable of the environment that has the token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Who knows the token; without a token, this machine, as long as the service is for this machine only."""
+
+    token: str | None
+    is_public: bool = False
+
+    def holds(self, request: Request) -> bool:
+        """Whether whoever asks may.
+
+        Behind a proxy everybody seems to be this machine, and a page in a browser can be made to believe that its own
+        site is here (DNS rebinding): then the host that is asked for is another one.
+        """
+        if self.token:
+            given = _password(request.headers.get("authorization", ""))
+            return hmac.compare_digest(given.encode(), self.token.encode())
+        proxied = self.is_public or any(name in request.headers for name in FORWARDED)
+        here = _is_loopback(request.client.host if request.client else "")
+        return here and not proxied and _is_loopback(request.url.hostname or "")
+
+
+def _password(authorization: str) -> str:
+    """The token in `Bearer token`, or the password of `Basic ...`, which is what XML-RPC clients send."""
+    kind, _, given = authorization.partition(" ")
+    if kind.lower() == "bearer":
+        return given.strip()
+    if kind.lower() != "basic":
+        return ""
+    try:
+        return b64decode(given, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

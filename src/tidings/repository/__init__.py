@@ -1,0 +1,1 @@
+"""A repository: near its users, with what its rules ask a provider for, and with answers of its own."""
