@@ -6,28 +6,25 @@ import rdflib
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broken_metadata import LITERALS, URI, broken, document_edges, some
 from generated_metadata import A, Registered, document_graph, documents, resources, schema_graph, schemas
-from tidings.graphs import RDF, RDFS, TYPE, XSD, Edge, Graph, Term, blank, iri, literal
+from tidings.graphs import RDF, RDFS, TYPE, XSD, Edge, blank, iri
 from tidings.metadata.documents import Document, Reader
 from tidings.metadata.problems import MetadataError, MetadataSchemaError
 from tidings.metadata.resources import Ref, Resource, Value
 from tidings.metadata.schema import Property, Schema
 from tidings.metadata.schema_reading import read_schema
-from tidings.publications.rdf import decode
 from tidings.values import Kind, kind_of, parse_instant
 
-URI = "http://example.org/doc.rdf"
 OURS = "https://tidings.dev/metadata#"
 CLASSES = [iri(A + name) for name in ("Host", "Disk", "Net")]
 PROPERTIES = [iri(A + name) for name in ("size", "disk")]
-LITERALS = [literal("x"), literal("92"), literal("5", XSD + "integer"), literal("true", XSD + "boolean")]
 RANGES = [iri(XSD + "integer"), iri(XSD + "string"), iri(XSD + "duration"), *CLASSES]
 WORDS = [iri(RDFS + name) for name in ("subClassOf", "domain", "range", "comment")]
 WORDS += [iri(OURS + name) for name in ("several", "reference")]
 KINDS = [iri(RDFS + "Class"), iri(RDF + "Property")]
 CLOSE = [iri(OURS + "strong"), iri(OURS + "weak")]
 
-some = st.sampled_from
 schema_edges = st.one_of(
     st.builds(Edge, some(CLASSES), st.just(iri(TYPE)), st.just(KINDS[0])),
     st.builds(Edge, some(PROPERTIES), st.just(iri(TYPE)), st.just(KINDS[1])),
@@ -40,28 +37,6 @@ schema_edges = st.one_of(
         some([*RANGES, *KINDS, *CLOSE, *LITERALS, blank("b0")]),
     ),
 )
-NODES = [iri(f"{URI}#host"), iri(f"{URI}#disk"), iri(URI), blank("b0"), blank("b1")]
-MORE = [*NODES, iri("http://other.org/x")]
-
-
-def document_edges(schema: Schema) -> st.SearchStrategy[Edge]:
-    """Mostly what the schema knows."""
-    classes = [iri(each.iri) for each in schema.classes.values()]
-    properties = [iri(each.iri) for found in schema.properties.values() for each in found]
-    anything: list[Term] = [*MORE, *LITERALS, *classes, iri("http://other.org/Class")]
-    return st.one_of(
-        st.builds(Edge, some(NODES), st.just(iri(TYPE)), some(classes)),
-        st.builds(Edge, some(MORE), some([*(properties or MORE), iri(TYPE)]), some(anything)),
-    )
-
-
-@st.composite
-def broken(draw: st.DrawFn, graph: rdflib.Graph, more: st.SearchStrategy[Edge]) -> Graph:
-    """What another graph says, with one edge more or less; sometimes with both, sometimes as it was."""
-    edges = list(decode(graph.serialize(format="nt", encoding="utf-8"), "application/n-triples").edges)
-    for edge in draw(st.lists(some(edges), max_size=1)) if edges else []:
-        edges.remove(edge)
-    return Graph(tuple(dict.fromkeys((*edges, *draw(st.lists(more, max_size=1))))))
 
 
 @given(st.data())

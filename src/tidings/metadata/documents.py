@@ -17,8 +17,10 @@ from tidings.metadata.document_reading import Reading
 from tidings.metadata.problems import MetadataError
 from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Schema
+from tidings.metadata.simple_reading import resources
 from tidings.metadata.vocabulary import Vocabulary
 from tidings.publications import rdf
+from tidings.publications.rdf_simple import statements
 from tidings.schema.names import safe
 
 
@@ -38,16 +40,30 @@ class Reader:
 
     def read(self, body: bytes, media_type: str, uri: str) -> Document:
         """The document in the bytes. What is relative in it is relative to its URI."""
+        simple = self._simple(body, media_type, uri)
+        if simple is not None:
+            return simple
         check_uri(uri)
         return self.document(rdf.decode(body, media_type, uri), uri)
+
+    def _simple(self, body: bytes, media_type: str, uri: str) -> Document | None:
+        """The document if it is simple and nothing is wrong with it."""
+        if "#" in uri:
+            return None
+        try:
+            said = statements(body, media_type, uri)
+        except DecodeProblem:
+            return None  # a wrong URI is told first
+        found = resources(said, uri, self._vocabulary) if said is not None else None
+        return None if found is None else Document(uri, found)
 
     def document(self, graph: Graph, uri: str) -> Document:
         """The document that a graph is."""
         reading = Reading(graph, uri, self._vocabulary)
-        resources = reading.resources()
+        found = reading.resources()
         if reading.findings:
             raise MetadataError(uri, reading.findings)
-        return Document(uri, tuple(sorted(resources, key=lambda each: each.uri)))
+        return Document(uri, tuple(sorted(found, key=lambda each: each.uri)))
 
 
 def check_uri(uri: str) -> None:

@@ -21,7 +21,7 @@ from tidings.publications import rdf_json, rdf_text, rdf_xml
 from tidings.publications.rdf_limits import DEFAULT, Limits, at_most, beyond
 from tidings.publications.rdf_media_types import Syntax, syntax_of
 from tidings.publications.rdf_members import members
-from tidings.publications.rdf_problems import NO_BASE, relative, syntax_problem
+from tidings.publications.rdf_problems import BASELESS, NO_BASE, relative, syntax_problem
 from tidings.schema.names import safe
 
 
@@ -58,14 +58,20 @@ def decode_graphs(
 ) -> tuple[NamedGraph, ...]:
     """Each graph in the bytes with its name, in the order they begin. Blank nodes are local to each."""
     syntax = syntax_of(media_type)
-    if len(body) > limits.publication:
-        raise beyond("publication", limits, received=f"{len(body):,} bytes")
-    text = _SYNTAXES[syntax][1](body, limits)
+    text, written = prepared(body, syntax, limits)
     reading = _Reading(limits)
-    reading.take(_quads(text, syntax, base, limits))
+    reading.take(_quads(text, written, syntax, base, limits))
     if syntax is Syntax.JSON_LD and not reading.edges:
         raise _meaningless()
     return reading.graphs()
+
+
+def prepared(body: bytes, syntax: Syntax, limits: Limits) -> tuple[bytes, ox.RdfFormat]:
+    """What the parser may see, and how it is told to read it."""
+    if len(body) > limits.publication:
+        raise beyond("publication", limits, received=f"{len(body):,} bytes")
+    written, prepare = _SYNTAXES[syntax]
+    return prepare(body, limits), written
 
 
 def _meaningless() -> DecodeProblem:
@@ -74,9 +80,11 @@ def _meaningless() -> DecodeProblem:
     return DecodeProblem("nothing in this JSON-LD has a meaning", accepted="at least one edge", hint=hint)
 
 
-def _quads(text: bytes, syntax: Syntax, base: str | None, limits: Limits) -> Iterator[ox.Quad]:
+def _quads(
+    text: bytes, written: ox.RdfFormat, syntax: Syntax, base: str | None, limits: Limits
+) -> Iterator[ox.Quad]:
     try:
-        yield from ox.parse(text, format=_SYNTAXES[syntax][0], base_iri=_base(syntax, base))
+        yield from ox.parse(text, format=written, base_iri=_base(syntax, base))
     except SyntaxError as error:
         raise syntax_problem(error, text, syntax, limits) from None
     except ValueError as error:
@@ -102,9 +110,6 @@ def _base(syntax: Syntax, base: str | None) -> str | None:
     Those get a base that is recognised in what comes out.
     """
     return NO_BASE if base is None and syntax in (Syntax.RDF_XML, Syntax.JSON_LD) else base
-
-
-_RELATIVE = NO_BASE[: NO_BASE.index("//")]
 
 
 class _Reading:
@@ -188,7 +193,7 @@ class _Reading:
         if found is None:
             if len(text) > self._limits.term:
                 raise beyond("term", self._limits, where=safe(text))
-            if text.startswith(_RELATIVE):
+            if text.startswith(BASELESS):
                 raise relative(text)
             found = self._iris[text] = iri(text)
         return found

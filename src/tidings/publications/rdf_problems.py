@@ -12,6 +12,7 @@ from tidings.publications.xml_bytes import problem_at
 from tidings.schema.names import safe
 
 NO_BASE = "tidings-no-base://relative/"
+BASELESS = NO_BASE[: NO_BASE.index("//")]
 """What relative IRIs are resolved against where the parser would not say that there is no base."""
 
 RELATIVE = "a relative IRI, and nothing to resolve it against"

@@ -56,13 +56,27 @@ def parsed_xml(text: bytes, limits: Limits) -> etree._Element:
         root = etree.fromstring(text, parser)
     except etree.XMLSyntaxError as error:
         raise _not_well_formed(error, text, limits) from None
+    _refuse_depth(root, text, limits)
+    _refuse_attributes(root, text, limits)
+    return root
+
+
+def _refuse_depth(root: etree._Element, text: bytes, limits: Limits) -> None:
+    """There are no more elements inside each other than less-than signs: most publications need no closer look."""
+    if text.count(b"<") <= limits.depth:
+        return
     deep: Any = _deeper_than(limits.depth)(root)
     if deep:
         raise beyond("depth", limits, where=f"line {deep[0].sourceline}")
+
+
+def _refuse_attributes(root: etree._Element, text: bytes, limits: Limits) -> None:
+    """Each attribute has an equals sign."""
+    if text.count(b"=") <= limits.attributes:
+        return
     full: Any = _fuller_than(limits.attributes)(root)
     if full:
         raise beyond("attributes", limits, where=f"line {full[0].sourceline}")
-    return root
 
 
 @lru_cache(maxsize=8)
