@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Table, func, insert, inspect, select, text
 
 from tidings.errors import StoreError
-from tidings.store import feed_tables, rule_tables, tables
+from tidings.store import feed_tables, metadata_tables, rule_tables, tables
 from tidings.store.database import Database
 
 # Any number will do, as long as nothing else in the same PostgreSQL database takes a lock with it.
@@ -91,6 +91,18 @@ MIGRATIONS = (
     Migration(11, "hours to skip", (adds(tables.polled_feeds.c.skips),)),
     Migration(12, "logins of feeds", (adds(tables.polled_feeds.c.login),)),
     Migration(13, "metadata", (creates(*rule_tables.ALL), counts("atomic_rules"), counts("metadata_schema"))),
+    Migration(
+        14,
+        "log of metadata",
+        (
+            creates(*metadata_tables.ALL),
+            adds(rule_tables.metadata_rules.c.scope),
+            adds(rule_tables.metadata_rules.c.within, "metadata_rules_delayed"),
+            metadata_tables.name_itself,
+            metadata_tables.begin_log,
+            metadata_tables.note_uses,
+        ),
+    ),
 )
 
 

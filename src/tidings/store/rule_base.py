@@ -21,6 +21,7 @@ from tidings.metadata.resources import SUBJECT, Ref, Value
 from tidings.metadata.schema import Schema
 from tidings.store import bulk, counters, names, planning
 from tidings.store.atom_rows import compared, value_from
+from tidings.store.metadata_tables import rule_uses
 from tidings.store.rule_tables import (
     atomic_rules,
     join_rules,
@@ -41,12 +42,18 @@ MANY = 1_000
 
 @dataclass(frozen=True, slots=True)
 class NamedRule:
-    """A rule as its owner knows it, and the atomic rules whose results it has: several where an `or` was split up."""
+    """A rule as its owner knows it, and the atomic rules whose results it has: several where an `or` was split up.
+
+    `name` begins with its scope. `uses` are the names of other rules that it searches.
+    """
 
     name: str
     owner: str
     text: str
     ends: tuple[Atomic, ...]
+    scope: str = ""
+    within: int | None = None
+    uses: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +129,10 @@ def add(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> E
     )
     numbers.update({node.key: last + i for i, node in enumerate(new, start=1)})
     _insert_atomic(connection, new, numbers)
-    bulk.insert_rows(connection, metadata_rules, [(rule.name, rule.owner, rule.text) for rule in rules])
+    rows = [(rule.name, rule.owner, rule.text, rule.scope, rule.within) for rule in rules]
+    bulk.insert_rows(connection, metadata_rules, rows)
+    uses = [(rule.name, used) for rule in rules for used in sorted(rule.uses)]
+    bulk.insert_rows(connection, rule_uses, uses)
     bulk.insert_rows(connection, rule_ends, sorted({(name, numbers[key]) for name, key in ends}))
     counters.advance(connection, COUNTER, last + len(new))
     triggering = {numbers[node.key]: node.rule for node in new if isinstance(node.rule, Triggering)}
@@ -232,7 +242,7 @@ def remove(connection: Connection, given: Collection[str]) -> Removed:
     pending = {
         row.rule for row in bulk.select_among(connection, select(rule_ends.c.rule), rule_ends.c.name, there)
     }
-    for table in (rule_ends, metadata_rules):
+    for table in (rule_ends, rule_uses, metadata_rules):
         bulk.delete_among(connection, table.c.name, there)
     gone: list[int] = []
     # An input is looked at again whenever something it was an input of has gone.

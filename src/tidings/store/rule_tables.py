@@ -125,14 +125,19 @@ rule_results = Table(
 )
 Index("rule_results_of", rule_results.c.rule, rule_results.c.uri)
 
+# `name` is the scope and what the rule is called in it; no scope is an empty one. `within` is the accepted delay.
 metadata_rules = Table(
     "metadata_rules",
     metadata,
     Column("name", Name, primary_key=True),
     Column("owner", Name, nullable=False, index=True),
     Column("text", Text, nullable=False),
+    Column("scope", Name, nullable=True),
+    Column("within", Integer, nullable=True),
     sqlite_with_rowid=False,
 )
+_waits = metadata_rules.c.within.is_not(None)
+Index("metadata_rules_delayed", metadata_rules.c.name, sqlite_where=_waits, postgresql_where=_waits)
 
 # The atomic rules whose results a rule has: several where an `or` was split up.
 rule_ends = Table(

@@ -1,0 +1,54 @@
+"""Resources as JSON, and back: how they travel from a provider to repositories and snapshots.
+
+    {"uri": "http://example.org/doc.rdf#host", "class": "CycleProvider", "document": "http://example.org/doc.rdf",
+     "values": {"serverPort": [5874], "serverInformation": [{"ref": "http://example.org/doc.rdf#info"}]}}
+
+Instants are texts, as they are in resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidings.errors import InputError
+from tidings.metadata.resources import Ref, Resource, Value
+
+
+def to_json(resource: Resource) -> dict[str, Any]:
+    """A resource as what `json.dumps` takes."""
+    values = {name: [value_to_json(value) for value in each] for name, each in resource.values.items()}
+    document = document_of(resource.uri)
+    return {"uri": resource.uri, "class": resource.cls, "document": document, "values": values}
+
+
+def from_json(record: Mapping[str, Any]) -> Resource:
+    """The resource of `to_json`. Anything else is refused."""
+    uri, cls, values = record.get("uri"), record.get("class"), record.get("values")
+    if not (isinstance(uri, str) and isinstance(cls, str) and isinstance(values, Mapping)):
+        raise InputError("this is no resource", received=repr(record)[:200], accepted="uri, class, values")
+    return Resource(uri, cls, {name: _values(name, each) for name, each in values.items()})
+
+
+def _values(name: str, given: object) -> tuple[Value, ...]:
+    if not isinstance(given, list):
+        raise InputError("the values of a property are a list", where=name, received=repr(given)[:200])
+    return tuple(map(value_from_json, given))
+
+
+def value_to_json(value: Value) -> object:
+    return {"ref": value.uri} if isinstance(value, Ref) else value
+
+
+def value_from_json(given: object) -> Value:
+    """A reference is an object: a text with a URI in it is a text."""
+    if isinstance(given, str | int | float | bool):
+        return given
+    if isinstance(given, Mapping) and given.keys() == {"ref"} and isinstance(given["ref"], str):
+        return Ref(given["ref"])
+    raise InputError("this is no value", received=repr(given)[:200], accepted='a scalar, or {"ref": URI}')
+
+
+def document_of(uri: str) -> str:
+    """The URI of the document that a resource is of: its own resources are all that a document describes."""
+    return uri.partition("#")[0]

@@ -1,0 +1,81 @@
+"""Entries of the log, applied in one transaction: metadata, results of rules, dead letters, position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tidings.errors import InputError, SetupError, TidingsError
+from tidings.metadata.documents import Document
+from tidings.metadata.log import Entry, What
+from tidings.provider.reading import Reading, Schemas
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.metadata import Registered, Work
+from tidings.store.metadata_log import gap
+from tidings.store.rule_filter import Outcome
+
+NOTHING = Outcome(frozenset(), frozenset(), frozenset())
+_NONE: Mapping[int, Document] = {}
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What entries come to: the last version of each document, and those that cannot be applied."""
+
+    documents: dict[str, Document] = field(default_factory=dict)
+    letters: list[DeadLetter] = field(default_factory=list)
+
+
+def apply(
+    work: Work, schemas: Schemas, entries: Sequence[Entry], read: Mapping[int, Document] = _NONE
+) -> Registered:
+    """Apply entries that follow the position: the filter runs once. Of several versions of a document the last counts.
+
+    `read` has those that were read before, by position. What cannot be applied is a dead letter: it was checked before
+    it came into the log, but the log may be somebody else's.
+    """
+    before = work.schema()
+    reading = Reading(before, schemas)
+    taken = _take(reading, entries, read)
+    if reading.file is not None and reading.file != before:
+        reading.file = work.set_schema(reading.file)
+    done = Registered({}, NOTHING)
+    if taken.documents:
+        known = reading.known
+        done = work.register(known.schema, list(taken.documents.values()), known.triggers)
+    work.bury(taken.letters)
+    work.advance(entries[-1].position)
+    return Registered(done.changes, done.outcome, entries[-1].position)
+
+
+def _take(reading: Reading, entries: Sequence[Entry], read: Mapping[int, Document]) -> _Taken:
+    taken = _Taken()
+    for entry in entries:
+        try:
+            document = read.get(entry.position) or reading.read(entry)
+        except (InputError, SetupError) as problem:
+            taken.letters.append(_letter(entry, problem))
+            continue
+        if document is not None:
+            taken.documents[document.uri] = document
+    return taken
+
+
+def _letter(entry: Entry, problem: TidingsError) -> DeadLetter:
+    which = "the schema" if entry.what is What.SCHEMA else entry.uri
+    return DeadLetter(which, str(problem), problem.facts(), entry.position, entry.body)
+
+
+def catch_up(work: Work, schemas: Schemas, most: int) -> None:
+    """Apply all that stands in the log and is not applied yet, in this transaction."""
+    while entries := work.pending(most):
+        apply(work, schemas, entries)
+
+
+def following(position: int, entries: Sequence[Entry]) -> list[Entry]:
+    """Those of entries that follow a position. Those before were applied; if one is missing, all are refused."""
+    new = [entry for entry in entries if entry.position > position]
+    for last, entry in enumerate(new, position):
+        if entry.position != last + 1:
+            raise gap(last, entry.position)
+    return new

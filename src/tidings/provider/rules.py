@@ -1,0 +1,92 @@
+"""Rules on their way into the store: their names in a scope, what they search, what they are taken apart into.
+
+A name is kept with its scope before it: two repositories may each have a rule `large`. In a scope, `search large l`
+means the scope's own rule of that name, or else the one without a scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from tidings.languages.rules import parse
+from tidings.languages.rules_tree import Rule
+from tidings.metadata import checking
+from tidings.metadata.atomic import Atomic
+from tidings.metadata.decomposing import decompose
+from tidings.metadata.schema import Schema
+from tidings.store.metadata import StoredRule
+from tidings.store.rule_base import NamedRule
+
+Find = Callable[[Collection[str]], Mapping[str, StoredRule]]
+"""Finds rules that are stored by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A rule and its tree, which calls the rules that it searches by the names they are kept by."""
+
+    rule: StoredRule
+    tree: Rule
+    uses: frozenset[str]
+
+
+class Program:
+    """Rules with all that they search, however far. Of the others none is read."""
+
+    def __init__(self, given: Iterable[StoredRule], schema: Schema, find: Find) -> None:
+        self._schema, self._find = schema, find
+        self.rules: dict[str, Read] = {}
+        self._given = {rule.name: rule for rule in given}
+        waiting: Mapping[str, StoredRule] = self._given
+        while waiting:
+            trees = {name: parse(rule.text) for name, rule in waiting.items()}
+            known = self._among(waiting.values(), trees)
+            self.rules |= {
+                name: _resolved(rule, trees[name], known, schema) for name, rule in waiting.items()
+            }
+            used = {name for each in waiting for name in self.rules[each].uses}
+            waiting = {name: known[name] for name in sorted(used - self.rules.keys())}
+
+    def _among(self, rules: Iterable[StoredRule], trees: Mapping[str, Rule]) -> dict[str, StoredRule]:
+        """The rules that these may mean: given now, read before, or stored."""
+        asked = {
+            name
+            for rule in rules
+            for each in trees[rule.name].searched
+            for name in (rule.scope + each.extension, each.extension)
+            if each.extension not in self._schema.classes
+        }
+        there = self._given | {name: each.rule for name, each in self.rules.items()}
+        return there | dict(self._find(asked - there.keys()))
+
+    def taken_apart(self) -> dict[str, NamedRule]:
+        """All of them, ready for the store."""
+        types: dict[str, str] = {}
+        found: dict[str, tuple[Atomic, ...]] = {}
+        made: dict[str, NamedRule] = {}
+        for name in checking.in_order({name: each.tree for name, each in self.rules.items()}):
+            rule, tree = self.rules[name].rule, self.rules[name].tree
+            checking.check_name(name.removeprefix(rule.scope), self._schema)
+            types[name] = checking.check(tree, self._schema, types, rule.text)
+            found[name] = decompose(tree, self._schema, found)
+            made[name] = NamedRule(
+                name, rule.owner, rule.text, found[name], rule.scope, rule.within, self.rules[name].uses
+            )
+        return made
+
+
+def _resolved(rule: StoredRule, tree: Rule, known: Collection[str], schema: Schema) -> Read:
+    """A rule whose searched rules are called by their whole names; one that is not there is called as it was."""
+    means = {
+        each.extension: next(
+            (name for name in (rule.scope + each.extension, each.extension) if name in known), each.extension
+        )
+        for each in tree.searched
+        if each.extension not in schema.classes
+    }
+    searched = tuple(
+        replace(each, extension=means.get(each.extension, each.extension)) for each in tree.searched
+    )
+    uses = frozenset(name for name in means.values() if name in known)
+    return Read(rule, replace(tree, searched=searched) if uses else tree, uses)

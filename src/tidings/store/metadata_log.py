@@ -1,0 +1,123 @@
+"""The log of metadata as it is stored. Positions count from one without gaps, in the order of the commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, delete, func, select
+
+from tidings.errors import InputError
+from tidings.metadata.log import Draft, Entry, What
+from tidings.store import bulk, counters
+from tidings.store.database import Database
+from tidings.store.encoding import now, storable
+from tidings.store.metadata_tables import APPLIED, LOG, metadata_log
+
+PAGE = 1_000
+_COLUMNS = tuple(metadata_log.c[name] for name in ("position", "what", "uri", "media_type", "body"))
+
+
+class Trimmed(InputError):
+    """What is asked for stood in the log once, and does no more: a snapshot has it."""
+
+
+class MetadataLog:
+    """The log of a store. What stands in it was checked by who put it there."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def append(self, drafts: Iterable[Draft]) -> list[int]:
+        """The positions of the drafts, durable now."""
+        given = list(drafts)
+        return self._database.transact(lambda c: [each.position for each in append(c, given)])
+
+    def head(self) -> int:
+        """The last position; 0 for a log in which nothing ever stood."""
+        with self._database.read() as connection:
+            return counters.current(connection, LOG)
+
+    def first(self) -> int:
+        """The first position that can be read, now or later: the head and one more if there is none now."""
+        with self._database.read() as connection:
+            return _first(connection)
+
+    def read(self, after: int, limit: int = PAGE) -> list[Entry]:
+        """The entries after a position, in order. It is refused if some of them were trimmed."""
+        with self._database.read() as connection:
+            entries = read(connection, after, limit)
+            # Nothing is missing behind a position that is there; who has seen that need not look for the first.
+            if entries and entries[0].position == after + 1:
+                return entries
+            first = _first(connection)
+        if after + 1 < first:
+            hint = "begin with a snapshot"
+            raise Trimmed(f"the log begins at position {first}", received=f"after {after}", hint=hint)
+        return entries
+
+    def trim(self, upto: int) -> int:
+        """Forget the entries up to a position, and say how many those were. What is not applied stays."""
+        return self._database.transact(lambda connection: trim(connection, upto))
+
+
+def append(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:
+    """Put drafts at the end of the log."""
+    last = counters.lock(connection, LOG)
+    entries = [draft.at(last + i) for i, draft in enumerate(drafts, start=1)]
+    _write(connection, entries)
+    return entries
+
+
+def write(connection: Connection, entries: Sequence[Entry]) -> None:
+    """Write entries of another log, which follow the end of this one."""
+    last = counters.lock(connection, LOG)
+    if entries and entries[0].position != last + 1:
+        raise gap(last, entries[0].position)
+    _write(connection, entries)
+
+
+def gap(last: int, position: int) -> InputError:
+    return InputError(
+        "entries of the log are missing", received=str(position), accepted=f"position {last + 1}"
+    )
+
+
+def _write(connection: Connection, entries: Sequence[Entry]) -> None:
+    if not entries:
+        return
+    time = now()
+    rows = [
+        (each.position, each.what.value, storable(each.uri), storable(each.media_type), each.body, time)
+        for each in entries
+    ]
+    bulk.insert_rows(connection, metadata_log, rows)
+    counters.advance(connection, LOG, entries[-1].position)
+
+
+def read(connection: Connection, after: int, limit: int) -> list[Entry]:
+    """The entries after a position that are there."""
+    wanted = select(*_COLUMNS).where(metadata_log.c.position > after)
+    rows = connection.execute(wanted.order_by(metadata_log.c.position).limit(limit))
+    return [_entry(*row) for row in rows]
+
+
+def schemas(connection: Connection, after: int) -> list[Entry]:
+    """The schemas after a position."""
+    wanted = select(*_COLUMNS).where(metadata_log.c.position > after, metadata_log.c.what == "schema")
+    return [_entry(*row) for row in connection.execute(wanted.order_by(metadata_log.c.position))]
+
+
+def _entry(position: int, what: str, uri: str, media_type: str, body: bytes) -> Entry:
+    return Entry(position, What(what), uri, media_type, bytes(body))
+
+
+def _first(connection: Connection) -> int:
+    # The head is read first: what is appended in between would only make a log that is not empty look so.
+    head = counters.current(connection, LOG)
+    found: int | None = connection.execute(select(func.min(metadata_log.c.position))).scalar()
+    return head + 1 if found is None else found
+
+
+def trim(connection: Connection, upto: int) -> int:
+    last = min(upto, counters.current(connection, APPLIED))
+    return connection.execute(delete(metadata_log).where(metadata_log.c.position <= last)).rowcount

@@ -1,0 +1,218 @@
+"""Metadata inside of one transaction. Whoever has a `Work` is alone with rules and metadata until it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from tidings.metadata.changes import Changes, compare
+from tidings.metadata.documents import Document
+from tidings.metadata.log import Draft, Entry
+from tidings.metadata.resources import Resource
+from tidings.metadata.schema import Schema
+from tidings.store import atom_rows, bulk, counters, metadata_log, names, rule_base, rule_filter
+from tidings.store.atom_rows import Placed
+from tidings.store.dead_letters import DeadLetter, bury
+from tidings.store.metadata_tables import APPLIED, LOG, rule_uses
+from tidings.store.rule_base import COUNTER, NamedRule, Removed
+from tidings.store.rule_filter import Added, Outcome, Pair
+from tidings.store.rule_tables import atomic_rules, metadata_rules, metadata_schema, rule_ends, rule_results
+
+if TYPE_CHECKING:
+    from tidings.metadata.triggers import (
+        Triggers,
+    )  # with it comes the index, which whoever only reads does not need
+
+_SCHEMAS = "metadata_schema"
+SOURCE = "metadata log"
+"""What dead letters of the log belong to."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
+    """A schema as it was loaded; `version` tells how often one was."""
+
+    media_type: str
+    body: bytes
+    version: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRule:
+    """A rule as it is stored; `name` begins with the scope."""
+
+    name: str
+    owner: str
+    text: str
+    scope: str = ""
+    within: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What registrations changed in the metadata, document by document, and in the results of rules; and up to which
+    position of the log everything is applied now.
+    """
+
+    changes: Mapping[str, Changes]
+    outcome: Outcome
+    position: int = 0
+
+
+class Work:
+    """What can be done with metadata in one transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        counters.lock(connection, COUNTER)
+
+    def schema(self) -> SchemaFile | None:
+        return schema(self._connection)
+
+    def set_schema(self, file: SchemaFile) -> SchemaFile:
+        """Keep a schema in the place of the one before."""
+        made = replace(file, version=counters.step(self._connection, _SCHEMAS))
+        self._connection.execute(delete(metadata_schema))
+        row = {"version": made.version, "media_type": made.media_type, "body": made.body}
+        self._connection.execute(insert(metadata_schema), row)
+        return made
+
+    def position(self) -> int:
+        """The last position of the log that was applied."""
+        return counters.current(self._connection, APPLIED)
+
+    def close_log(self) -> None:
+        """Let nobody append to the log until this transaction ends."""
+        counters.lock(self._connection, LOG)
+
+    def pending(self, most: int) -> list[Entry]:
+        """Entries of the log that follow the position."""
+        return metadata_log.read(self._connection, self.position(), most)
+
+    def append(self, drafts: Sequence[Draft]) -> list[Entry]:
+        return metadata_log.append(self._connection, drafts)
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Write entries of another log into the own one."""
+        metadata_log.write(self._connection, entries)
+
+    def advance(self, position: int) -> None:
+        """All entries up to the position are applied."""
+        counters.advance(self._connection, APPLIED, position)
+
+    def register(self, schema: Schema, documents: Sequence[Document], triggers: Triggers) -> Registered:
+        """Keep documents in the place of their versions before; one without resources is no more."""
+        changes, versions = _compared(self._connection, documents)
+        now = [version.resource for version in versions.values() if version is not None]
+        satisfied = _satisfied(self._connection, triggers, now)
+        return Registered(changes, rule_filter.run(self._connection, schema, versions, satisfied))
+
+    def add_rules(self, schema: Schema, rules: Sequence[NamedRule]) -> Added:
+        """Keep rules; what they have as results among what is stored is entered."""
+        return rule_filter.add_rules(self._connection, schema, rules)
+
+    def remove_rules(self, names: Collection[str]) -> Removed:
+        return rule_filter.remove_rules(self._connection, names)
+
+    def rules(self, names: Collection[str]) -> dict[str, StoredRule]:
+        """Those of these rules that there are, by name."""
+        return stored_rules(self._connection, names)
+
+    def rules_of(self, owner: str, scope: str) -> dict[str, StoredRule]:
+        """The rules of an owner in a scope, by name."""
+        c = metadata_rules.c
+        wanted = select(*c).where(c.owner == owner, func.coalesce(c.scope, "") == scope)
+        return {row.name: stored_rule(row._tuple()) for row in self._connection.execute(wanted)}
+
+    def uses(self, names: Collection[str]) -> set[tuple[str, str]]:
+        """Which rules these search, as pairs."""
+        wanted = select(*rule_uses.c)
+        return {row._tuple() for row in bulk.select_among(self._connection, wanted, rule_uses.c.name, names)}
+
+    def users(self, names: Collection[str]) -> set[tuple[str, str]]:
+        """Which rules search these, as pairs."""
+        wanted = select(*rule_uses.c)
+        return {row._tuple() for row in bulk.select_among(self._connection, wanted, rule_uses.c.used, names)}
+
+    def results(self, names: Collection[str]) -> set[Pair]:
+        """What rules have as results."""
+        wanted = select(rule_ends.c.name, rule_results.c.uri).where(rule_ends.c.rule == rule_results.c.rule)
+        rows = bulk.select_among(self._connection, wanted, rule_ends.c.name, names)
+        return {row._tuple() for row in rows}
+
+    def bury(self, letters: Sequence[DeadLetter]) -> None:
+        """Keep entries of the log that cannot be applied."""
+        bury(self._connection, SOURCE, letters)
+
+
+def schema(connection: Connection) -> SchemaFile | None:
+    c = metadata_schema.c
+    row = connection.execute(select(c.media_type, c.body, c.version)).first()
+    return SchemaFile(row.media_type, bytes(row.body), row.version) if row else None
+
+
+def stored_rules(connection: Connection, names: Collection[str]) -> dict[str, StoredRule]:
+    rows = bulk.select_among(connection, select(*metadata_rules.c), metadata_rules.c.name, names)
+    return {row.name: stored_rule(row._tuple()) for row in rows}
+
+
+def stored_rule(row: tuple[str, str, str, str | None, int | None]) -> StoredRule:
+    """Rules that are older than scopes have none."""
+    name, owner, text, scope, within = row
+    return StoredRule(name, owner, text, scope or "", within)
+
+
+def check_document(document: Document) -> None:
+    """Refuse what no database keeps. This is known before anything is written."""
+    for resource in document.resources:
+        names.check("a resource's URI", resource.uri)
+        for values in resource.values.values():
+            for value in values:
+                if not isinstance(value, bool | int | float):
+                    names.check_text("a value", value if isinstance(value, str) else value.uri)
+
+
+def _compared(
+    connection: Connection, documents: Sequence[Document]
+) -> tuple[dict[str, Changes], dict[str, Placed | None]]:
+    """What becomes of each resource of documents, and the versions that are to be written."""
+    before = _versions(connection, [document.uri for document in documents])
+    changes = {document.uri: compare(before[document.uri], document.resources) for document in documents}
+    versions: dict[str, Placed | None] = {}
+    for uri, change in changes.items():
+        versions |= dict.fromkeys((each.uri for each in change.deleted), None)
+        written = (*change.new, *(each.after for each in change.changed))
+        versions |= {each.uri: Placed(each, uri) for each in written}
+    return changes, versions
+
+
+def _versions(connection: Connection, documents: Sequence[str]) -> dict[str, list[Resource]]:
+    """The resources that are stored of each of these documents."""
+    uris = atom_rows.of_documents(connection, documents)
+    found = atom_rows.load(connection, [uri for each in uris.values() for uri in each])
+    return {document: [found[uri].resource for uri in sorted(uris[document])] for document in documents}
+
+
+def _satisfied(
+    connection: Connection, triggers: Triggers, resources: Collection[Resource]
+) -> list[tuple[str, int]]:
+    """Which triggering rules resources satisfy. Others may have added and removed rules since the index was asked."""
+    triggers.add(rule_base.load_triggering(connection, triggers.last))
+    found = list(triggers.satisfied(resources))
+    named = {number for _, number in found}
+    rule = atomic_rules.c.rule
+    there: set[int] = set()
+    for piece in bulk.pieces(sorted(named), bulk.KEYS):
+        there |= set(connection.execute(select(rule).where(rule.in_(piece))).scalars())
+    gone = named - there
+    triggers.remove(gone)
+    return [(uri, number) for uri, number in found if number not in gone]
+
+
+def resources(connection: Connection, uris: Iterable[str]) -> tuple[Resource, ...]:
+    """The resources that are stored of these, in the order of their URIs."""
+    found = atom_rows.load(connection, uris)
+    return tuple(found[uri].resource for uri in sorted(found))

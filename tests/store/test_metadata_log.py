@@ -1,0 +1,189 @@
+"""The log of metadata: what is registered stands in it, and who applies it has the same metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tidings.errors import InputError
+from tidings.metadata.as_json import from_json, to_json
+from tidings.metadata.log import Draft, Entry, What
+from tidings.metadata.problems import MetadataError
+from tidings.provider import Provider
+from tidings.store import Store, open_store
+from tidings.store.metadata_log import Trimmed
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "metadata"
+DOC, OTHER = "http://example.org/doc.rdf", "http://example.org/other.rdf"
+HOST, INFO = f"{DOC}#host", f"{DOC}#info"
+RDF_XML = "application/rdf+xml"
+LARGE = "search CycleProvider c register c where c.serverInformation.memory > 64"
+ALL = "search CycleProvider c register c"
+
+
+def body(name: str) -> bytes:
+    return (EXAMPLES / name).read_bytes()
+
+
+def registered(name: str, uri: str = DOC) -> Draft:
+    return Draft(What.REGISTER, uri, RDF_XML, body(name))
+
+
+SCHEMA = Draft(What.SCHEMA, media_type="text/turtle", body=body("schema.ttl"))
+
+
+@pytest.fixture
+def provider(store: Store) -> Provider:
+    made = Provider(store)
+    made.load_schema(SCHEMA.body, SCHEMA.media_type)
+    return made
+
+
+@pytest.fixture
+def follower(new_url: Callable[[], str]) -> Iterator[Provider]:
+    with open_store(new_url()) as store:
+        yield Provider(store)
+
+
+def test_what_is_registered_stands_in_the_log(provider: Provider) -> None:
+    assert provider.register(DOC, body("host.rdf"), RDF_XML).position == provider.position == 2
+    assert provider.remove(DOC).position == 3
+    entries = [SCHEMA.at(1), registered("host.rdf").at(2), Draft(What.REMOVE, DOC).at(3)]
+    assert provider.log.read(0) == entries and provider.log.read(1, limit=1) == entries[1:2]
+    assert (provider.log.first(), provider.log.head()) == (1, 3)
+
+
+def test_what_is_refused_does_not_come_into_the_log(provider: Provider) -> None:
+    wrong = registered("host.rdf").body.replace(b'memory="92"', b'memory="much"')
+    for refused in (
+        lambda: provider.register(DOC, wrong, RDF_XML),
+        lambda: provider.append([registered("host.rdf"), Draft(What.REGISTER, OTHER, RDF_XML, wrong)]),
+    ):
+        with pytest.raises(MetadataError):
+            refused()
+    assert provider.log.head() == 1 and provider.documents() == ()
+
+
+def test_what_is_appended_is_applied_later_and_before_what_follows(provider: Provider) -> None:
+    assert provider.append([registered("host.rdf"), registered("host.rdf", OTHER)]) == [2, 3]
+    assert provider.position == 1 and provider.documents() == ()
+    provider.remove(DOC)
+    assert provider.position == 4 and provider.documents() == ((OTHER, 2),)
+    provider.append([registered("host.rdf"), Draft(What.REMOVE, OTHER), Draft(What.REMOVE, DOC)])
+    assert [done.position for done in provider.catch_up(2)] == [6, 7]
+    assert provider.catch_up() == [] and provider.documents() == ()
+
+
+def test_a_schema_in_the_log_counts_for_what_follows_it(provider: Provider) -> None:
+    disk = SCHEMA.body + b":Disk a rdfs:Class ."
+    text = b"@prefix s: <http://example.org/servers#> . <#d> a s:Disk ."
+    drafts = [
+        Draft(What.SCHEMA, media_type="text/turtle", body=disk),
+        Draft(What.REGISTER, DOC, "text/turtle", text),
+    ]
+    with pytest.raises(MetadataError):
+        provider.append(drafts[::-1])
+    provider.append(drafts[:1])
+    provider.append(drafts[1:])
+    provider.catch_up()
+    assert provider.documents() == ((DOC, 1),) and "Disk" in provider.schema.classes
+
+
+def test_another_provider_that_applies_the_log_is_equal(provider: Provider, follower: Provider) -> None:
+    provider.append([registered("host.rdf"), registered("host.rdf", OTHER), Draft(What.REMOVE, DOC)])
+    provider.catch_up()
+    entries = provider.log.read(0)
+    assert follower.apply(entries[:2]).position == 2
+    with pytest.raises(InputError, match="missing"):
+        follower.apply(entries[3:])
+    assert follower.apply(entries).position == 4
+    assert follower.apply(entries) == follower.apply([])
+    assert follower.log.read(0) == entries and follower.documents() == provider.documents()
+    assert follower.id != provider.id and follower.id == follower.id
+
+
+def test_what_cannot_be_applied_is_a_dead_letter(follower: Provider, new_url: Callable[[], str]) -> None:
+    entries = [
+        Entry(1, What.REGISTER, DOC, RDF_XML, body("host.rdf")),
+        SCHEMA.at(2),
+        Entry(3, What.SCHEMA, "", "text/turtle", b"nonsense"),
+        Entry(4, What.REGISTER, DOC, RDF_XML, body("host.rdf")),
+        Entry(5, What.REGISTER, DOC, RDF_XML, b"<nonsense"),
+        Entry(6, What.REGISTER, "no\x00uri", "no\x00type", b""),
+        Entry(7, What.REMOVE, "relative.rdf", "", b""),
+    ]
+    assert follower.apply(entries).position == 7
+    assert follower.documents() == ((DOC, 2),)
+    with open_store(new_url()) as store:
+        second = Provider(store)
+        for entry in follower.log.read(0):
+            second.apply([entry])
+        assert second.documents() == ((DOC, 2),) and second.position == 7
+        letters = store.dead_letters.read(source="metadata log")
+        assert [each.position for each in letters] == [1, 3, 5, 6, 7]
+        assert "no schema" in letters[0].reason and letters[2].body == b"<nonsense"
+
+
+def test_the_log_is_trimmed_as_far_as_it_is_applied(provider: Provider) -> None:
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    provider.append([Draft(What.REMOVE, DOC)])
+    assert provider.log.trim(100) == 2 and provider.log.first() == 3
+    with pytest.raises(Trimmed, match="begins at position 3"):
+        provider.log.read(1)
+    assert [each.position for each in provider.log.read(2)] == [3]
+    provider.catch_up()
+    assert provider.log.trim(100) == 1 and provider.log.first() == 4 and provider.log.read(3) == []
+
+
+def test_names_of_rules_belong_to_a_scope(provider: Provider) -> None:
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    provider.add_rules({"large": ALL}, "ana")
+    ours = "search large l register l where l.serverPort > 5"
+    assert provider.add_rules({"large": LARGE, "ours": ours}, "a", "a/") == {
+        ("a/large", HOST),
+        ("a/ours", HOST),
+    }
+    provider.add_rules({"ours": ours}, "b", "b/")
+    provider.register(DOC, body("host-with-32MB.rdf"), RDF_XML)
+    assert [each.uri for each in provider.results("b/ours")] == [HOST] and not provider.results("a/ours")
+    with pytest.raises(InputError, match="searched by another"):
+        provider.remove_rules(["large"])
+    assert provider.remove_rules(["ours"], "b/") == ("b/ours",)
+    assert provider.remove_rules(["large"]) == ("large",)
+
+
+def test_rules_of_a_scope_are_set_as_a_whole(provider: Provider) -> None:
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    ours = "search large l register l where l.serverPort > 5"
+    outcome = provider.set_rules({"large": LARGE, "ours": ours, "all": ALL}, "a", "a/")
+    assert outcome.entered == {("a/large", HOST), ("a/ours", HOST), ("a/all", HOST)}
+    assert provider.set_rules({"large": LARGE, "ours": ours, "all": ALL}, "a", "a/").entered == set()
+    outcome = provider.set_rules({"large": LARGE.replace("64", "100"), "ours": ours}, "a", "a/")
+    assert (outcome.entered, outcome.left) == (set(), {("a/large", HOST), ("a/ours", HOST)})
+    assert [rule.name for rule in provider.rules()] == ["a/large", "a/ours"]
+    with pytest.raises(InputError, match="large"):
+        provider.set_rules({"ours": ours}, "a", "a/")
+    assert provider.set_rules({}, "a", "a/").left == set() and provider.rules() == ()
+
+
+def test_a_rule_of_the_scope_takes_the_place_of_one_without(provider: Provider) -> None:
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    provider.add_rules({"large": ALL}, "ana")
+    ours = "search large l register l"
+    assert provider.set_rules({"ours": ours}, "a", "a/").entered == {("a/ours", HOST)}
+    outcome = provider.set_rules({"ours": ours, "large": LARGE.replace("64", "100")}, "a", "a/")
+    assert outcome.left == {("a/ours", HOST)}
+    assert provider.set_rules({"ours": ours}, "a", "a/").entered == {("a/ours", HOST)}
+    with pytest.raises(InputError, match="somebody else"):
+        provider.set_rules({"large": ALL}, "bob")
+
+
+def test_the_closure_has_what_is_referred_to_strongly(provider: Provider) -> None:
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    found = provider.closure([HOST, "http://example.org/doc.rdf#nothing"])
+    assert [each.uri for each in found] == [HOST, INFO]
+    assert [each.uri for each in provider.closure([INFO])] == [INFO] and provider.closure([]) == ()
+    assert tuple(from_json(to_json(each)) for each in found) == found
+    assert to_json(found[0])["document"] == DOC
