@@ -11,7 +11,9 @@
     │   │   ├── DecodeProblem      not JSON, not an object, a number nobody can hold ...
     │   │   └── ConsistencyProblem breaks rule R1, R2 or R3 of the event schema
     │   ├── SchemaError            a schema or an extension of one
-    │   └── IdTaken                an id that already stands for something else
+    │   ├── IdTaken                an id that already stands for something else
+    │   ├── Absent                 something that is asked for by name is not there
+    │   └── Gone                   it was there once: whoever reads on from there has to begin anew
     ├── StoreError                 the store cannot be reached, or is of another version
     └── SetupError                 Java, Spark or a folder is missing
 
@@ -188,6 +190,14 @@ class SchemaError(InputError):
 
 class IdTaken(InputError):
     """An id was used before, for something else."""
+
+
+class Absent(InputError):
+    """What is asked for by its name is not there."""
+
+
+class Gone(InputError):
+    """What is asked for was there, and is kept no more: who reads on from there has to begin anew."""
 
 
 class StoreError(TidingsError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Thread
 
@@ -12,9 +12,10 @@ from tidings.interfaces.http.serving import listen, server_for
 
 
 @contextmanager
-def served(router: APIRouter, port: int = 0) -> Iterator[str]:
-    """The address at which a router is served until the end of the `with`."""
+def served(router: APIRouter, port: int = 0, at_end: Sequence[Callable[[], object]] = ()) -> Iterator[str]:
+    """The address at which a router is served until the end of the `with`, when `at_end` is called."""
     app = FastAPI()
+    app.state.at_end = at_end
     app.include_router(router)
     with listen("127.0.0.1", port) as listening:
         server = server_for(app)

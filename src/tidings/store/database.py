@@ -52,6 +52,14 @@ class Database:
         with self._explained(), self.engine.connect() as connection:
             yield connection
 
+    @contextmanager
+    def moment(self) -> Iterator[Connection]:
+        """A connection for statements that change nothing, and that all see the store as of one moment."""
+        with self._explained(), self.engine.connect() as connection:
+            if not self.is_sqlite:  # which sees one moment in each transaction anyway
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction: all of it is durable when this returns, none of it if it raises."""
         for attempt in range(1, ATTEMPTS + 1):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, func, select
 
-from tidings.errors import InputError
+from tidings.errors import Gone, InputError
 from tidings.metadata.log import Draft, Entry, What
 from tidings.store import bulk, counters
 from tidings.store.database import Database
@@ -17,7 +17,7 @@ PAGE = 1_000
 _COLUMNS = tuple(metadata_log.c[name] for name in ("position", "what", "uri", "media_type", "body"))
 
 
-class Trimmed(InputError):
+class Trimmed(Gone):
     """What is asked for stood in the log once, and does no more: a snapshot has it."""
 
 
@@ -40,7 +40,7 @@ class MetadataLog:
     def first(self) -> int:
         """The first position that can be read, now or later: the head and one more if there is none now."""
         with self._database.read() as connection:
-            return _first(connection)
+            return first(connection)
 
     def read(self, after: int, limit: int = PAGE) -> list[Entry]:
         """The entries after a position, in order. It is refused if some of them were trimmed."""
@@ -49,10 +49,10 @@ class MetadataLog:
             # Nothing is missing behind a position that is there; who has seen that need not look for the first.
             if entries and entries[0].position == after + 1:
                 return entries
-            first = _first(connection)
-        if after + 1 < first:
+            begins = first(connection)
+        if after + 1 < begins:
             hint = "begin with a snapshot"
-            raise Trimmed(f"the log begins at position {first}", received=f"after {after}", hint=hint)
+            raise Trimmed(f"the log begins at position {begins}", received=f"after {after}", hint=hint)
         return entries
 
     def trim(self, upto: int) -> int:
@@ -111,7 +111,8 @@ def _entry(position: int, what: str, uri: str, media_type: str, body: bytes) -> 
     return Entry(position, What(what), uri, media_type, bytes(body))
 
 
-def _first(connection: Connection) -> int:
+def first(connection: Connection) -> int:
+    """The first position that can be read, now or later."""
     # The head is read first: what is appended in between would only make a log that is not empty look so.
     head = counters.current(connection, LOG)
     found: int | None = connection.execute(select(func.min(metadata_log.c.position))).scalar()

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Table, func, insert, inspect, select, text
 
 from tidings.errors import StoreError
-from tidings.store import feed_tables, metadata_tables, rule_tables, tables
+from tidings.store import backbone_tables, feed_tables, metadata_tables, rule_tables, tables
 from tidings.store.database import Database
 
 # Any number will do, as long as nothing else in the same PostgreSQL database takes a lock with it.
@@ -103,6 +103,7 @@ MIGRATIONS = (
             metadata_tables.note_uses,
         ),
     ),
+    Migration(15, "backbone", (creates(backbone_tables.metadata_backbone),)),
 )
 
 

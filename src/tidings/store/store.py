@@ -4,6 +4,7 @@ feeds, metadata."""
 from __future__ import annotations
 
 from tidings.closing import Closing
+from tidings.store.backbone import Backbone
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.encoding import Clock, utc
@@ -15,6 +16,7 @@ from tidings.store.migrations import migrate
 from tidings.store.notifications import Notifications
 from tidings.store.personal_feeds import PersonalFeeds
 from tidings.store.references import References
+from tidings.store.repositories import Repositories
 from tidings.store.schemas import Schemas
 from tidings.store.subscriptions import Subscriptions
 from tidings.store.taxonomies import Taxonomies
@@ -36,6 +38,8 @@ class Store(Closing):
         self.personal_feeds = PersonalFeeds(database, self.notifications, clock)
         self.hub = Hub(database, clock)
         self.metadata = Metadata(database)
+        self.repositories = Repositories(database)
+        self.backbone = Backbone(database)
 
     def close(self) -> None:
         self.database.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,7 +10,8 @@ from fastapi import FastAPI
 
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_loop import HubLoop
-from tidings.interfaces.http import feeds, hub, pings
+from tidings.interfaces.http import feeds, hub, metadata, pings
+from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
 
 
@@ -31,4 +33,7 @@ def app_for(
     app.include_router(feeds.router_for(hub_of_feeds.feeds))
     app.include_router(hub.router_for(hub_of_feeds))
     app.include_router(pings.router_for(tidings, public_url, contact=contact))
+    provider = metadata.api_for(tidings.store, Trust(os.environ.get(TOKEN), public_url is not None))
+    app.include_router(provider.router)
+    app.state.at_end = [provider.news.end]
     return app

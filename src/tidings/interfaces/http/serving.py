@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import uvicorn
@@ -16,11 +16,20 @@ GRACE = 5
 
 
 class Server(uvicorn.Server):
-    """Leaves signals to the caller, who sets `should_exit`."""
+    """Leaves signals to the caller, who sets `should_exit`. When it ends, `at_end` is called: requests that wait for
+    something are answered then.
+    """
+
+    at_end: Sequence[Callable[[], object]] = ()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for end in self.at_end:
+            end()
+        await super().shutdown(sockets)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -37,7 +46,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def server_for(app: FastAPI) -> Server:
     """Requests are not logged: addresses of feeds are secrets."""
-    return Server(
+    server = Server(
         uvicorn.Config(
             app,
             access_log=False,
@@ -47,3 +56,5 @@ def server_for(app: FastAPI) -> Server:
             lifespan="on",
         )
     )
+    server.at_end = getattr(app.state, "at_end", ())
+    return server

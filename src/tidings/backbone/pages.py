@@ -1,0 +1,75 @@
+"""Pages of the log, and how they travel: as JSON, bodies as Base64 because they need not be text."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tidings.errors import InputError
+from tidings.metadata.log import Entry, What
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entries that follow each other, of a log whose first one is at `first` and whose last one is at `head`.
+
+    `provider` is whose log it is, so that somebody else in the same place is noticed.
+    """
+
+    provider: str
+    first: int
+    head: int
+    entries: tuple[Entry, ...]
+
+
+class Log(Protocol):
+    """A log that is followed: another provider's, or one that several providers share."""
+
+    name: str
+
+    def page(self, after: int, limit: int, wait: float) -> Page:
+        """The entries after a position; if there are none, they are waited for. `Gone` if they were trimmed."""
+
+    def snapshot(self) -> AbstractContextManager[Iterator[Mapping[str, Any]]]:
+        """Everything at once, line by line."""
+
+    def end(self) -> None:
+        """Let nobody wait any more."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
+
+
+def page_to_json(page: Page) -> dict[str, Any]:
+    """A page as what `json.dumps` takes."""
+    entries = [_entry_to_json(each) for each in page.entries]
+    return {"provider": page.provider, "first": page.first, "head": page.head, "entries": entries}
+
+
+def page_from_json(record: Mapping[str, Any]) -> Page:
+    """The page of `page_to_json`. Anything else is refused."""
+    try:
+        entries = tuple(map(_entry_from_json, record["entries"]))
+        return Page(str(record["provider"]), int(record["first"]), int(record["head"]), entries)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError("this is no page of a log", received=repr(record)[:200]) from error
+
+
+def _entry_to_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "position": entry.position,
+        "what": entry.what.value,
+        "uri": entry.uri,
+        "media_type": entry.media_type,
+        "body": b64encode(entry.body).decode(),
+    }
+
+
+def _entry_from_json(record: Mapping[str, Any]) -> Entry:
+    body = b64decode(record["body"], validate=True)
+    return Entry(
+        int(record["position"]), What(record["what"]), str(record["uri"]), str(record["media_type"]), body
+    )

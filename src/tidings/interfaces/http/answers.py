@@ -1,0 +1,80 @@
+"""Answers for machines: JSON, and what is wrong as JSON, too, with the facts of the error and a status that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+
+from tidings.errors import Absent, Gone, InputError, SetupError, StoreError, TidingsError
+
+STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
+    (Absent, 404),
+    (Gone, 410),
+    (InputError, 422),
+    (SetupError, 409),
+    (StoreError, 503),
+)
+"""The status of an error: that of the first class it is of."""
+
+_Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class Refused(Exception):
+    """A request that cannot be taken as it is, with the status that says so."""
+
+    def __init__(self, status: int, problem: TidingsError) -> None:
+        self.status, self.problem = status, problem
+        super().__init__(str(problem))
+
+
+class Answering(APIRoute):
+    """A route on which everything that goes wrong is said in JSON."""
+
+    def get_route_handler(self) -> _Handler:
+        answer = super().get_route_handler()
+
+        async def answered(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except Refused as refused:
+                return wrong(refused.problem, refused.status)
+            except RequestValidationError as error:
+                return wrong(_parameter(error), 400)
+            except TidingsError as problem:
+                return wrong(problem)
+
+        return answered
+
+
+def wrong(problem: TidingsError, status: int | None = None) -> Response:
+    """An error as an answer."""
+    fitting = next((number for kind, number in STATUSES if isinstance(problem, kind)), 500)
+    headers = {"Retry-After": "5"} if fitting == 503 else {}
+    return JSONResponse({**problem.facts(), "message": problem.message()}, status or fitting, headers)
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """The body; if it is too large it is refused, and no more of it is read then."""
+    parts, size = [], 0
+    async for chunk in request.stream():
+        parts.append(chunk)
+        size += len(chunk)
+        if size > most:
+            raise Refused(413, InputError("the body is too large", accepted=f"{most:,} bytes"))
+    return b"".join(parts)
+
+
+def _parameter(error: RequestValidationError) -> InputError:
+    """The first parameter that is wrong."""
+    first = error.errors()[0]
+    given = first.get("input")
+    received = str(given)[:200] if isinstance(given, str | int | float) else None
+    where = str(first["loc"][-1])
+    return InputError(
+        "a parameter that cannot be used", where=where, received=received, accepted=first["msg"]
+    )

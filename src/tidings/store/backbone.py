@@ -1,0 +1,84 @@
+"""A provider among others, as it is stored: whom it follows, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Select, delete, func, insert, select
+
+from tidings.store import counters, metadata_log
+from tidings.store.backbone_tables import metadata_backbone
+from tidings.store.database import Database
+from tidings.store.metadata_tables import APPLIED, LOG, metadata_identity
+from tidings.store.rule_tables import metadata_resources, metadata_rules
+
+LEADER = "leader"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where a provider stands: how far it has applied its log, which begins at `first` and ends at `head`.
+
+    `leader` is where the log comes from, nothing if it is the provider's own.
+    """
+
+    provider: str
+    position: int
+    head: int
+    first: int
+    leader: str | None
+    documents: int
+    resources: int
+    rules: int
+
+
+class Backbone:
+    """A store among others."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def status(self) -> Status:
+        """Where the provider stands, as of one moment."""
+        with self._database.moment() as connection:
+            return _status(connection)
+
+    def leader(self) -> str | None:
+        """Where the log comes from; nothing if it is the provider's own."""
+        with self._database.read() as connection:
+            return leader(connection)
+
+    def follow(self, url: str | None) -> None:
+        """Note where the log comes from from now on."""
+        self._database.transact(lambda connection: _follow(connection, url))
+
+
+def leader(connection: Connection) -> str | None:
+    """Whom the provider follows."""
+    c = metadata_backbone.c
+    found: str | None = connection.execute(select(c.value).where(c.name == LEADER)).scalar()
+    return found
+
+
+def _follow(connection: Connection, url: str | None) -> None:
+    connection.execute(delete(metadata_backbone).where(metadata_backbone.c.name == LEADER))
+    if url is not None:
+        connection.execute(insert(metadata_backbone), {"name": LEADER, "value": url})
+
+
+def _status(connection: Connection) -> Status:
+    resources = metadata_resources.c
+    return Status(
+        provider=str(connection.execute(select(metadata_identity.c.id)).scalar_one()),
+        position=counters.current(connection, APPLIED),
+        head=counters.current(connection, LOG),
+        first=metadata_log.first(connection),
+        leader=leader(connection),
+        documents=_count(connection, select(func.count(func.distinct(resources.document)))),
+        resources=_count(connection, select(func.count()).select_from(metadata_resources)),
+        rules=_count(connection, select(func.count()).select_from(metadata_rules)),
+    )
+
+
+def _count(connection: Connection, wanted: Select[int]) -> int:
+    return connection.execute(wanted).scalar_one()
