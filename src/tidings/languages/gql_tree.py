@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tidings.graphs import Term
-from tidings.languages.tree import Span
-
-NOWHERE = Span(0, 0)
+from tidings.languages.tree import NOWHERE, Span
 
 BLANK = "_:"
 """How the name of a variable begins that was written as a blank node."""

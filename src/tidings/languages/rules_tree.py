@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tidings.languages.tree import Span
+from tidings.languages.tree import NOWHERE, Span
 from tidings.values import Scalar
-
-NOWHERE = Span(0, 0)
 
 
 class Compares(Enum):

@@ -26,6 +26,10 @@ class Span:
     end: int
 
 
+NOWHERE = Span(0, 0)
+"""Of trees that were not read from a text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slots:
     """Stands for an operand where many texts share a shape: which literals of the text it is made of."""
@@ -48,9 +52,6 @@ class Spans:
         return Span(min(span.start for span in every), max(span.end for span in every))
 
 
-_NOWHERE = Spans(Span(0, 0), Span(0, 0))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
     """A predicate: some value at the path satisfies the operator.
@@ -62,7 +63,7 @@ class Comparison:
     operator: Operator
     operand: Operand | Slots = None
     order: Order | None = None
-    spans: Spans = field(default=_NOWHERE, repr=False)
+    spans: Spans = field(default=Spans(NOWHERE, NOWHERE), repr=False)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Comparison) and self._said == other._said

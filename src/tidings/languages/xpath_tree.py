@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tidings.documents import Axis, NodeKind
-from tidings.languages.tree import Span
+from tidings.languages.tree import NOWHERE, Span
 
 __all__ = ["All", "Any", "Expression", "Found", "Never", "Path", "Step", "ValueOperator"]
-
-NOWHERE = Span(0, 0)
 
 
 class ValueOperator(Enum):
