@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.compiled import inlined
+from tidings.kernels.strings import NOT_SOUGHT
 from tidings.kernels.twig_arrays import (
     COUNT_MASK,
     DESCENDANT,
+    EQUAL,
     FIRSTS_SHIFT,
     INNER,
+    IS_NUMBER,
     KIND_MASK,
     KIND_SHIFT,
     KINDS,
@@ -25,8 +28,11 @@ from tidings.kernels.twig_arrays import (
     MOST_WORDS,
     NEGATED,
     OPENS,
+    OPERATOR_MASK,
     PARENT_SHIFT,
     REQUIRED,
+    STRING_SHIFT,
+    TEST_NEGATED,
     TESTS_SHIFT,
     Nodes,
     Twigs,
@@ -44,12 +50,6 @@ UNSURE = 2
 @inlined
 def is_small(nodes: Nodes, row: int) -> bool:
     return bool(nodes.starts[row + 1] - nodes.starts[row] <= 64 * MOST_WORDS)
-
-
-@inlined
-def _words(nodes: Nodes, row: int) -> int:
-    """How many words a set of a document's nodes has."""
-    return int((nodes.starts[row + 1] - nodes.starts[row] + 63) >> 6)
 
 
 @inlined
@@ -91,18 +91,20 @@ def _climb(work: Work, d: int, parent: int, top: int) -> None:
 
 
 @inlined
-def sets_hold(twigs: Twigs, nodes: Nodes, work: Work, row: int, begin: int, end: int) -> int:
-    """Whether a twig holds; UNSURE if it asks for the first of several nodes."""
-    words, q, at = _words(nodes, row), 0, begin
+def sets_hold(twigs: Twigs, nodes: Nodes, work: Work, first: int, words: int, begin: int, end: int) -> int:
+    """Whether a twig holds of the document whose nodes begin there, and whose sets have so many words; UNSURE if it
+    asks for the first of several nodes.
+    """
+    q, at = 0, begin
     while at < end:
         flags = np.int64(twigs.word[at])
         if flags & (LEADS_ON | COUNT_MASK << FIRSTS_SHIFT):
             return UNSURE
-        found = _keep(twigs, nodes, work, q, at, flags, nodes.starts[row], words)
+        found = _keep(twigs, nodes, work, q, at, flags, first, words)
         if not found and flags & REQUIRED:
             return 0
         if flags >> PARENT_SHIFT:
-            _tell(nodes, work, q, flags, nodes.starts[row], words)
+            _tell(nodes, work, q, flags, first, words)
         elif (found if flags & DESCENDANT else _at_top(work, q, words)) == (flags & NEGATED != 0):
             return 0
         at += node_words(twigs.word, at)
@@ -133,10 +135,19 @@ def _keep(
 def _pass(twigs: Twigs, nodes: Nodes, at: int, tests: int, node: int, bits: Any) -> Any:
     """Of nodes from one on, those whose values pass the tests."""
     rest = bits
+    is_equality = (
+        tests == 1 and np.int64(twigs.word[at]) & (OPERATOR_MASK | TEST_NEGATED | IS_NUMBER) == EQUAL
+    )
+    literal = np.int64(twigs.word[at]) >> STRING_SHIFT
     while rest != NO_BITS:
         bit = first_one(rest)
         rest &= rest - ONE
-        if not all_hold(twigs, nodes, at, tests, node + bit):
+        string = nodes.string[node + bit]
+        if is_equality and string != NOT_SOUGHT:
+            holds = string == literal
+        else:
+            holds = all_hold(twigs, nodes, at, tests, node + bit)
+        if not holds:
             bits &= ~(ONE << np.uint64(bit))
     return bits
 

@@ -99,12 +99,22 @@ def _holds(twigs: Twigs, nodes: Nodes, work: Work, row: int, begin: int, end: in
     if is_small(nodes, row):
         if work.document[2] != row:
             collect_sets(nodes, work, row)
-        answer = sets_hold(twigs, nodes, work, row, begin, end)
+        answer = _sets_hold(twigs, nodes, work, row, begin, end)
         if answer != UNSURE:
             return bool(answer)
     if work.document[0] != row:
         _list_nodes(nodes, work, row)
     return _lists_hold(twigs, nodes, work, row, begin, end)
+
+
+@inlined
+def _sets_hold(twigs: Twigs, nodes: Nodes, work: Work, row: int, begin: int, end: int) -> int:
+    """Nearly all documents have one word, and then nothing is left of the loops over words."""
+    first = nodes.starts[row]
+    words = (nodes.starts[row + 1] - first + 63) >> 6
+    if words == 1:
+        return int(sets_hold(twigs, nodes, work, first, 1, begin, end))
+    return int(sets_hold(twigs, nodes, work, first, words, begin, end))
 
 
 @inlined
