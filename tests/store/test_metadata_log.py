@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
+from server_documents import ALL, DOC, HOST, INFO, LARGE, OTHER, RDF_XML, SCHEMA, body, registered
 from tidings.errors import InputError
 from tidings.metadata.as_json import from_json, to_json
 from tidings.metadata.log import Draft, Entry, What
@@ -14,24 +14,6 @@ from tidings.metadata.problems import MetadataError
 from tidings.provider import Provider
 from tidings.store import Store, open_store
 from tidings.store.metadata_log import Trimmed
-
-EXAMPLES = Path(__file__).parents[2] / "examples" / "metadata"
-DOC, OTHER = "http://example.org/doc.rdf", "http://example.org/other.rdf"
-HOST, INFO = f"{DOC}#host", f"{DOC}#info"
-RDF_XML = "application/rdf+xml"
-LARGE = "search CycleProvider c register c where c.serverInformation.memory > 64"
-ALL = "search CycleProvider c register c"
-
-
-def body(name: str) -> bytes:
-    return (EXAMPLES / name).read_bytes()
-
-
-def registered(name: str, uri: str = DOC) -> Draft:
-    return Draft(What.REGISTER, uri, RDF_XML, body(name))
-
-
-SCHEMA = Draft(What.SCHEMA, media_type="text/turtle", body=body("schema.ttl"))
 
 
 @pytest.fixture

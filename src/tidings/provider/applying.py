@@ -43,8 +43,9 @@ def apply(
     if taken.documents:
         known = reading.known
         done = work.register(known.schema, list(taken.documents.values()), known.triggers)
-    work.bury(taken.letters)
     work.advance(entries[-1].position)
+    work.tell(done.outcome, {})
+    work.bury(taken.letters)
     return Registered(done.changes, done.outcome, entries[-1].position)
 
 

@@ -44,7 +44,9 @@ def add(work: Work, made: Prepared) -> frozenset[Pair] | None:
     """Keep rules. None if what they depend on has changed since they were taken apart."""
     if work.schema() != made.known.file or work.rules(made.searched.keys()) != made.searched:
         return None
-    return work.add_rules(made.known.schema, made.rules).entered
+    entered = work.add_rules(made.known.schema, made.rules).entered
+    work.tell_of_rules(Outcome(entered, frozenset(), frozenset()), {})
+    return entered
 
 
 def remove(work: Work, names: Collection[str]) -> tuple[str, ...]:
@@ -79,7 +81,9 @@ def replace_all(work: Work, given: Rules, owner: str, scope: str, schema: Schema
     had = work.results(affected)
     work.remove_rules(affected | gone)
     has = work.add_rules(schema, [made[name] for name in sorted(affected)]).entered
-    return Outcome(has - had, frozenset(), frozenset(had - has))
+    outcome = Outcome(has - had, frozenset(), frozenset(had - has))
+    work.tell_of_rules(outcome, {})
+    return outcome
 
 
 def _different(work: Work, given: Rules, before: Rules, program: Program) -> set[str]:

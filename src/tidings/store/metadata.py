@@ -11,6 +11,7 @@ from tidings.metadata.log import Entry
 from tidings.metadata.resources import Resource
 from tidings.store import atom_rows, counters, metadata_log, metadata_work
 from tidings.store.database import Database
+from tidings.store.encoding import Clock, utc
 from tidings.store.metadata_log import MetadataLog
 from tidings.store.metadata_tables import APPLIED, metadata_identity
 from tidings.store.metadata_work import Registered, SchemaFile, StoredRule, Work
@@ -25,13 +26,13 @@ T = TypeVar("T")
 class Metadata:
     """The metadata of a store."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, clock: Clock = utc) -> None:
+        self._database, self._clock = database, clock
         self.log = MetadataLog(database)
 
     def transact(self, work: Callable[[Work], T]) -> T:
         """Do something with metadata in one transaction: all of it is durable when this returns, or none of it."""
-        return self._database.transact(lambda connection: work(Work(connection)))
+        return self._database.transact(lambda connection: work(Work(connection, self._clock)))
 
     def identity(self) -> str:
         """What this store is called among providers."""
@@ -57,6 +58,12 @@ class Metadata:
         with self._database.read() as connection:
             rows = connection.execute(select(*metadata_rules.c).order_by(metadata_rules.c.name))
             return tuple(metadata_work.stored_rule(row._tuple()) for row in rows)
+
+    def has_rules(self, owner: str) -> bool:
+        """Whether somebody has rules."""
+        with self._database.read() as connection:
+            wanted = select(metadata_rules.c.name).where(metadata_rules.c.owner == owner).limit(1)
+            return connection.execute(wanted).first() is not None
 
     def named(self, names: Collection[str]) -> dict[str, StoredRule]:
         """Those of these rules that there are, by name."""

@@ -13,12 +13,23 @@ from tidings.metadata.documents import Document
 from tidings.metadata.log import Draft, Entry
 from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Schema
-from tidings.store import atom_rows, bulk, counters, metadata_log, names, rule_base, rule_filter
+from tidings.store import (
+    atom_rows,
+    bulk,
+    counters,
+    metadata_log,
+    names,
+    rule_base,
+    rule_filter,
+    rule_notifications,
+)
 from tidings.store.atom_rows import Placed
 from tidings.store.dead_letters import DeadLetter, bury
-from tidings.store.metadata_tables import APPLIED, LOG, rule_uses
+from tidings.store.encoding import Clock, utc
+from tidings.store.metadata_tables import APPLIED, LOG, RULE_CHANGES, rule_uses
 from tidings.store.rule_base import COUNTER, NamedRule, Removed
 from tidings.store.rule_filter import Added, Outcome, Pair
+from tidings.store.rule_notifications import Reasons
 from tidings.store.rule_tables import atomic_rules, metadata_rules, metadata_schema, rule_ends, rule_results
 
 if TYPE_CHECKING:
@@ -65,8 +76,8 @@ class Registered:
 class Work:
     """What can be done with metadata in one transaction."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, clock: Clock = utc) -> None:
+        self._connection, self._clock = connection, clock
         counters.lock(connection, COUNTER)
 
     def schema(self) -> SchemaFile | None:
@@ -142,6 +153,19 @@ class Work:
         wanted = select(rule_ends.c.name, rule_results.c.uri).where(rule_ends.c.rule == rule_results.c.rule)
         rows = bulk.select_among(self._connection, wanted, rule_ends.c.name, names)
         return {row._tuple() for row in rows}
+
+    def tell(self, outcome: Outcome, reasons: Reasons) -> None:
+        """Tell the owners of rules what became of their results. Done once at each position."""
+        self._tell(str(self.position()), outcome, reasons)
+
+    def tell_of_rules(self, outcome: Outcome, reasons: Reasons) -> None:
+        """The same after rules were changed, which may be often at one position."""
+        if outcome.entered or outcome.left:
+            self._tell(f"{self.position()}.{counters.step(self._connection, RULE_CHANGES)}", outcome, reasons)
+
+    def _tell(self, at: str, outcome: Outcome, reasons: Reasons) -> None:
+        if told := rule_notifications.moves(outcome):
+            rule_notifications.tell(self._connection, at, told, reasons, self._clock())
 
     def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Keep entries of the log that cannot be applied."""

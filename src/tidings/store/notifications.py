@@ -9,7 +9,7 @@ when they are handed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -163,7 +163,9 @@ def write_batch(
     numbers = sequences.lock(connection, {one.subscriber for one in found})
     before, given, later = dict(numbers), 0, 0
     for part in _parts(_ordered(found) if isinstance(found, Sequence) else found):
-        later += _write_part(connection, _unknown(connection, part), numbers, clock())
+        unknown = _unknown(connection, part)
+        delays = held.delays(connection, unknown.values())
+        later += write_part(connection, unknown, numbers, delays, clock())
         given += len(part)
     sequences.advance(connection, numbers, before)
     for letters in bulk.pieces(dead, LETTERS):
@@ -220,11 +222,14 @@ def _unknown(connection: Connection, ordered: Sequence[Found]) -> dict[str, Foun
     return new
 
 
-def _write_part(
-    connection: Connection, new: dict[str, Found], numbers: dict[str, int], moment: datetime
+def write_part(
+    connection: Connection,
+    new: Mapping[str, Found],
+    numbers: dict[str, int],
+    delays: held.Delays,
+    moment: datetime,
 ) -> int:
-    """Tell those that are to be told at once and hold the others; how many are held."""
-    delays = held.delays(connection, new.values())
+    """Tell those that are to be told at once and hold the others; how many are held. The subscribers must be locked."""
     later = {id: one for id, one in new.items() if (one.subscription, one.subscriber) in delays}
     time, rows = instant(moment), []
     for id, one in new.items():

@@ -37,7 +37,7 @@ class Store(Closing):
         self.feeds = Feeds(database)
         self.personal_feeds = PersonalFeeds(database, self.notifications, clock)
         self.hub = Hub(database, clock)
-        self.metadata = Metadata(database)
+        self.metadata = Metadata(database, clock)
         self.repositories = Repositories(database)
         self.backbone = Backbone(database)
 

@@ -32,14 +32,16 @@ def notifications(
 ) -> None:
     """Show a subscriber's notifications: number, subscription, publication, and why.
 
-    Numbers have no gaps: whoever has seen number 41 continues with [cyan]--after 41[/].
+    Numbers have no gaps: whoever has seen number 41 continues with [cyan]--after 41[/]. A rule over metadata stands in
+    the place of a subscription, a resource in that of a publication: it entered, changed or left.
 
     [dim]Examples[/]
       tidings notifications --as ana
       tidings notifications --as ana --after 41 --follow --json
     """
     with open_tidings(home, store) as tidings:
-        known = bool(tidings.subscriptions(subscriber))
+        ruled = tidings.store.metadata.has_rules(subscriber)
+        known = ruled or bool(tidings.subscriptions(subscriber))
         if follow and not known and not as_json:
             output.note(f"no subscriptions for {subscriber} yet; waiting")
         found = tidings.follow(subscriber, after) if follow else _all(tidings, subscriber, after)
@@ -53,8 +55,13 @@ def notifications(
     if waits.count:
         output.note(f"held for later: {plural(waits.count, 'notification')}, the first until {waits.due}")
     elif not told:
-        why = "is `tidings run` running?" if known else "there are no subscriptions for that name"
-        output.note(f"nothing for {subscriber} yet; {why}")
+        output.note(f"nothing for {subscriber} yet; {_why_nothing(known, ruled)}")
+
+
+def _why_nothing(known: bool, ruled: bool) -> str:
+    if not known:
+        return "there are no subscriptions for that name"
+    return "nothing has entered the results of rules" if ruled else "is `tidings run` running?"
 
 
 def _all(tidings: Tidings, subscriber: str, after: int) -> Iterator[Notification]:

@@ -131,8 +131,16 @@ def notification(found: Notification, as_json: bool) -> None:
         (found.subscription, "dim"),
         (found.publication, "dim"),
         *((bound(found.bindings), "green") for _ in range(found.bindings is not None)),
-        because(found.because),
+        _why(found),
     )
+
+
+def _why(found: Notification) -> str:
+    """Rules over metadata tell what a resource did; of subscriptions a match is all there is."""
+    why = because(found.because)
+    if found.kind == "matched":
+        return why
+    return f"{found.kind}: {why}" if why else found.kind
 
 
 def notification_record(found: Notification) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings import durations
 from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
@@ -91,17 +92,29 @@ def rule(
         typer.Argument(metavar="TEXT", help="[cyan]search ... register ... where ...[/]", show_default=False),
     ],
     subscriber: Subscriber,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DELAY",
+            help="Gather notifications and hand them over together, no later than this: [cyan]10 minutes[/].",
+            show_default=False,
+        ),
+    ] = None,
     home: Home = DEFAULT_HOME,
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
     """Add a rule. What it finds among what is registered is entered at once.
 
-    [dim]Example[/]
+    What enters its results, changes inside them and leaves is told: [cyan]tidings notifications --as ana[/].
+
+    [dim]Examples[/]
       tidings provider rule large "search ServerInformation s register s where s.memory > 64" --as ana
+      tidings provider rule all "search CycleProvider c register c" --as ana --within "10 minutes"
     """
+    delay = None if within is None else durations.parse(within)
     with open_provider(home, store) as provider:
-        entered = provider.add_rules({name: text}, subscriber)
+        entered = provider.add_rules({name: text}, subscriber, within=delay)
     _show_moves("entered", entered, as_json)
     if not as_json:
         output.line((name, "bold cyan"), plural(len(entered), "resource"))

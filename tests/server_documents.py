@@ -1,0 +1,26 @@
+"""The documents, schema and rules of examples/metadata, for tests of providers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidings.metadata.log import Draft, What
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "metadata"
+DOC, OTHER = "http://example.org/doc.rdf", "http://example.org/other.rdf"
+HOST, INFO = f"{DOC}#host", f"{DOC}#info"
+RDF_XML = "application/rdf+xml"
+LARGE = "search CycleProvider c register c where c.serverInformation.memory > 64"
+ALL = "search CycleProvider c register c"
+
+
+def body(name: str) -> bytes:
+    return (EXAMPLES / name).read_bytes()
+
+
+def registered(name: str, uri: str = DOC) -> Draft:
+    return Draft(What.REGISTER, uri, RDF_XML, body(name))
+
+
+SCHEMA = Draft(What.SCHEMA, media_type="text/turtle", body=body("schema.ttl"))
+INFOS = "search ServerInformation s register s"
