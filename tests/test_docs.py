@@ -129,6 +129,7 @@ def split(command: str) -> list[str]:
     """As a shell does; what is not in quotes and asks for something only a shell has is a word of its own."""
     words = shlex.shlex(command, posix=True, punctuation_chars="|<>&;")
     words.whitespace_split = True
+    words.commenters = ""  # in the middle of a word a # is a part of it
     return list(words)
 
 

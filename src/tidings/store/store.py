@@ -12,6 +12,7 @@ from tidings.store.feeds import Feeds
 from tidings.store.hub import Hub
 from tidings.store.journal import Journal
 from tidings.store.metadata import Metadata
+from tidings.store.metadata_browsing import MetadataBrowsing
 from tidings.store.migrations import migrate
 from tidings.store.notifications import Notifications
 from tidings.store.personal_feeds import PersonalFeeds
@@ -40,6 +41,7 @@ class Store(Closing):
         self.metadata = Metadata(database, clock)
         self.repositories = Repositories(database)
         self.backbone = Backbone(database)
+        self.metadata_browsing = MetadataBrowsing(database)
 
     def close(self) -> None:
         self.database.close()
