@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -10,6 +11,7 @@ import pytest
 
 from tests.interfaces.providing import (
     DOC,
+    HOST,
     LARGE,
     RDF_XML,
     SCHEMA,
@@ -20,6 +22,8 @@ from tests.interfaces.providing import (
     with_schema,
 )
 from tidings.interfaces.http import metadata
+from tidings.metadata.log import What
+from tidings.metadata.log_pages import page_from_json
 from tidings.provider import Provider
 from tidings.store import Store, open_store, sqlite_url
 
@@ -169,3 +173,44 @@ def test_who_does_not_know_the_token_is_sent_away(store: Store) -> None:
 def test_a_page_of_another_site_is_sent_away(client: httpx.Client) -> None:
     """A browser asks this machine under the name of that site."""
     assert client.get("/metadata/status", headers={"Host": "evil.example"}).status_code == 401
+
+
+def test_the_log_is_read_page_by_page(client: httpx.Client, store: Store) -> None:
+    register(client)
+    client.delete("/metadata/documents", params={"uri": DOC})
+    page = page_from_json(client.get("/metadata/log", params={"limit": 2}).json())
+    assert (page.provider, page.first, page.head) == (Provider(store).id, 1, 3)
+    assert list(page.entries) == store.metadata.log.read(0, 2)
+    rest = page_from_json(client.get("/metadata/log", params={"after": 2}).json())
+    assert [(each.position, each.what, each.uri, each.body) for each in rest.entries] == [
+        (3, What.REMOVE, DOC, b"")
+    ]
+    assert client.get("/metadata/log?after=3").json()["entries"] == []
+
+
+def test_a_page_of_the_log_has_not_too_many_bytes(client: httpx.Client, store: Store) -> None:
+    for _ in range(3):
+        register(client)
+    size = len(HOST.read_bytes())
+    assert [each.position for each in store.backbone.page(1, 10, 2 * size).entries] == [2, 3]
+    assert [each.position for each in store.backbone.page(1, 10, 1).entries] == [2]
+
+
+def test_a_log_that_begins_later(client: httpx.Client, store: Store) -> None:
+    register(client)
+    store.metadata.log.trim(1)
+    gone = client.get("/metadata/log")
+    assert gone.status_code == 410 and gone.json()["hint"] == "begin with a snapshot"
+    assert client.get("/metadata/log?after=1").json()["first"] == 2
+
+
+def test_the_log_is_waited_for(client: httpx.Client) -> None:
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(client.get, "/metadata/log", params={"after": 1, "wait": 30})
+        register(client)
+        assert [each["position"] for each in asked.result().json()["entries"]] == [2]
+
+
+@pytest.mark.parametrize("asked", ["after=-1", "limit=0", "limit=1001", "wait=31", "wait=inf"])
+def test_what_no_page_is_there_for(client: httpx.Client, asked: str) -> None:
+    assert client.get(f"/metadata/log?{asked}").status_code == 400

@@ -7,17 +7,17 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from threading import Event, Lock
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
-from tidings.backbone.pages import Page, page_from_json
+from tidings.backbone.log import Forwarded
 from tidings.closing import Closing
 from tidings.errors import Gone, InputError, TidingsError
 from tidings.metadata.log import Draft, What
+from tidings.metadata.log_pages import Page, page_from_json
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
 LARGEST = 200_000_000
@@ -28,14 +28,6 @@ TOKEN = "TIDINGS_RPC_TOKEN"
 
 class Unreachable(TidingsError):
     """Another provider does not answer, or not as a provider."""
-
-
-@dataclass(frozen=True, slots=True)
-class Forwarded:
-    """What another provider answered to a registration."""
-
-    status: int
-    answer: dict[str, Any]
 
 
 class Peer(Closing):

@@ -1,4 +1,4 @@
-"""A provider among others, as it is stored: whom it follows, and where it stands."""
+"""A provider among others, as it is stored: whom it follows, where it stands, and what it tells those who follow it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Select, delete, func, insert, select
 
+from tidings.metadata.log_pages import Page
 from tidings.store import counters, metadata_log
 from tidings.store.backbone_tables import metadata_backbone
 from tidings.store.database import Database
 from tidings.store.metadata_tables import APPLIED, LOG, metadata_identity
+from tidings.store.metadata_tables import metadata_log as log_table
 from tidings.store.rule_tables import metadata_resources, metadata_rules
 
 LEADER = "leader"
+SIZE = 32_000_000
+"""How many bytes the bodies of a page of the log may have together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,11 @@ class Backbone:
         with self._database.moment() as connection:
             return _status(connection)
 
+    def page(self, after: int, limit: int, size: int = SIZE) -> Page:
+        """Entries after a position, as of one moment: so many, and of so many bytes, but one of any size."""
+        with self._database.moment() as connection:
+            return _page(connection, after, limit, size)
+
     def leader(self) -> str | None:
         """Where the log comes from; nothing if it is the provider's own."""
         with self._database.read() as connection:
@@ -51,6 +60,30 @@ class Backbone:
     def follow(self, url: str | None) -> None:
         """Note where the log comes from from now on."""
         self._database.transact(lambda connection: _follow(connection, url))
+
+
+def _page(connection: Connection, after: int, limit: int, size: int) -> Page:
+    begins = metadata_log.first(connection)
+    metadata_log.refuse_trimmed(begins, after)
+    fitting = _fitting(connection, after, limit, size)
+    entries = metadata_log.read(connection, after, fitting) if fitting else []
+    return Page(_identity(connection), begins, counters.current(connection, LOG), tuple(entries))
+
+
+def _fitting(connection: Connection, after: int, limit: int, size: int) -> int:
+    """How many entries fit into a size."""
+    c = log_table.c
+    lengths = select(func.length(c.body)).where(c.position > after).order_by(c.position).limit(limit)
+    total = 0
+    for count, length in enumerate(connection.execute(lengths).scalars()):
+        total += length
+        if total > size and count:
+            return count
+    return limit
+
+
+def _identity(connection: Connection) -> str:
+    return str(connection.execute(select(metadata_identity.c.id)).scalar_one())
 
 
 def leader(connection: Connection) -> str | None:
@@ -69,7 +102,7 @@ def _follow(connection: Connection, url: str | None) -> None:
 def _status(connection: Connection) -> Status:
     resources = metadata_resources.c
     return Status(
-        provider=str(connection.execute(select(metadata_identity.c.id)).scalar_one()),
+        provider=_identity(connection),
         position=counters.current(connection, APPLIED),
         head=counters.current(connection, LOG),
         first=metadata_log.first(connection),

@@ -50,14 +50,19 @@ class MetadataLog:
             if entries and entries[0].position == after + 1:
                 return entries
             begins = first(connection)
-        if after + 1 < begins:
-            hint = "begin with a snapshot"
-            raise Trimmed(f"the log begins at position {begins}", received=f"after {after}", hint=hint)
+        refuse_trimmed(begins, after)
         return entries
 
     def trim(self, upto: int) -> int:
         """Forget the entries up to a position, and say how many those were. What is not applied stays."""
         return self._database.transact(lambda connection: trim(connection, upto))
+
+
+def refuse_trimmed(begins: int, after: int) -> None:
+    """Refuse to read after a position in a log that begins later."""
+    if after + 1 < begins:
+        hint = "begin with a snapshot"
+        raise Trimmed(f"the log begins at position {begins}", received=f"after {after}", hint=hint)
 
 
 def append(connection: Connection, drafts: Sequence[Draft]) -> list[Entry]:

@@ -18,7 +18,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from tidings.errors import Absent, InputError
-from tidings.interfaces.http import metadata_repositories
+from tidings.interfaces.http import metadata_backbone, metadata_repositories
 from tidings.interfaces.http.answers import Answering, Refused, body_of
 from tidings.interfaces.http.trust import Trust
 from tidings.interfaces.http.waiting import News
@@ -63,6 +63,7 @@ def api_for(store: Store, trust: Trust) -> Api:
     add("/documents", endpoints.register, methods=["PUT"])
     add("/documents", endpoints.remove, methods=["DELETE"])
     metadata_repositories.add_to(router, store, provider, news)
+    metadata_backbone.add_to(router, store, provider, news)
     return Api(router, news)
 
 

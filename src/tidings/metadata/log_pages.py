@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tidings.errors import InputError
 from tidings.metadata.log import Entry, What
@@ -23,24 +22,6 @@ class Page:
     first: int
     head: int
     entries: tuple[Entry, ...]
-
-
-class Log(Protocol):
-    """A log that is followed: another provider's, or one that several providers share."""
-
-    name: str
-
-    def page(self, after: int, limit: int, wait: float) -> Page:
-        """The entries after a position; if there are none, they are waited for. `Gone` if they were trimmed."""
-
-    def snapshot(self) -> AbstractContextManager[Iterator[Mapping[str, Any]]]:
-        """Everything at once, line by line."""
-
-    def end(self) -> None:
-        """Let nobody wait any more."""
-
-    def close(self) -> None:
-        """Let go of what is held."""
 
 
 def page_to_json(page: Page) -> dict[str, Any]:
