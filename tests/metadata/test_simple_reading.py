@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import rdflib
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from broken_metadata import URI, broken, document_edges
@@ -66,7 +66,10 @@ def written(graph: Graph, syntax: str) -> bytes:
     made = rdflib.Graph()
     for edge in graph.edges:
         made.add(tuple(map(rdflib_term, Edge(*edge))))  # type: ignore[arg-type]
-    return made.serialize(format=syntax, encoding="utf-8")
+    try:
+        return made.serialize(format=syntax, encoding="utf-8")
+    except (ValueError, AssertionError):  # RDF/XML has no way to say everything
+        reject()
 
 
 @given(st.data(), st.sampled_from(sorted(WRITTEN)))

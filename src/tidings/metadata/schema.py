@@ -60,6 +60,9 @@ class Schema:
     """By name: two classes may have properties of one name that mean different things."""
 
     _above: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
+    _known: dict[tuple[str, str], Property] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         """Parents before children, without recursion: classes may stand far below each other."""
@@ -89,5 +92,10 @@ class Schema:
 
     def property_of(self, cls: str, name: str) -> Property | None:
         """What a property of this name means for the instances of a class."""
-        above = self._above[cls]
-        return next((each for each in self.properties.get(name, ()) if each.of in above), None)
+        found = self._known.get((cls, name))
+        if found is None:
+            above = self._above[cls]
+            found = next((each for each in self.properties.get(name, ()) if each.of in above), None)
+            if found is not None:
+                self._known[cls, name] = found
+        return found

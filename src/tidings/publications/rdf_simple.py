@@ -7,7 +7,6 @@ a graph; nothing is refused here that would not be refused there, and nothing is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import pyoxigraph as ox
 
@@ -17,15 +16,8 @@ from tidings.publications.rdf_limits import DEFAULT, Limits
 from tidings.publications.rdf_media_types import Syntax, syntax_of
 from tidings.publications.rdf_problems import BASELESS
 
-
-class Statement(NamedTuple):
-    """An edge as texts. `datatype` is empty where the object is an IRI."""
-
-    subject: str
-    property: str
-    object: str
-    datatype: str
-
+Statement = tuple[str, str, str, str]
+"""Subject, property, object and its datatype as texts; the datatype is empty where the object is an IRI."""
 
 _SIMPLE = frozenset({Syntax.RDF_XML, Syntax.TURTLE})
 """JSON-LD that says nothing is refused, N-Triples does not look at the base, the others have several graphs."""
@@ -56,27 +48,25 @@ def statements(body: bytes, media_type: str, base: str, limits: Limits = DEFAULT
 def _at_most(most: int, quads: Iterator[ox.Quad]) -> list[Statement] | None:
     found: list[Statement] = []
     for quad in quads:
-        statement = _statement(quad)
-        if statement is None or len(found) == most:
+        subject, property, value = quad.subject, quad.predicate.value, quad.object
+        if not isinstance(subject, ox.NamedNode) or (property.startswith(_SPECIAL) and property != TYPE):
             return None
-        found.append(statement)
+        object, datatype = _object(value)
+        if datatype is None or len(found) == most:
+            return None
+        found.append((subject.value, property, object, datatype))
     return found
 
 
-def _statement(quad: ox.Quad) -> Statement | None:
-    subject, property, value = quad.subject, quad.predicate.value, quad.object
-    if not isinstance(subject, ox.NamedNode) or (property.startswith(_SPECIAL) and property != TYPE):
-        return None
+def _object(value: object) -> tuple[str, str | None]:
+    """Text and datatype; no datatype if it is nothing simple."""
     if isinstance(value, ox.Literal):
         datatype = value.datatype.value
-        return (
-            None
-            if datatype.startswith(BASELESS)
-            else Statement(subject.value, property, value.value, datatype)
-        )
-    if isinstance(value, ox.NamedNode) and not value.value.startswith(BASELESS):
-        return Statement(subject.value, property, value.value, "")
-    return None
+        return value.value, None if datatype.startswith(BASELESS) else datatype
+    if isinstance(value, ox.NamedNode):
+        iri = value.value
+        return iri, None if iri.startswith(BASELESS) else ""
+    return "", None
 
 
 _SPECIAL = (RDF, BASELESS)

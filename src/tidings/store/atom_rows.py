@@ -5,7 +5,7 @@ Two values are equal if their texts and kinds are, so texts are written in one w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -84,14 +84,16 @@ def value_from(text: str, kind: int) -> Value:
     return text if number is None else number
 
 
-def rows_of(resource: Resource, schema: Schema) -> Iterator[Row]:
+def rows_of(resource: Resource, schema: Schema) -> list[Row]:
     """The atoms of a resource."""
     uri, cls = names.check("a resource's URI", resource.uri), resource.cls
+    found = []
     for name, values in resource.values.items():
         declared = schema.property_of(cls, name)
         strong = declared.leads_to if declared and declared.reference is Reference.STRONG else None
         for place, value in enumerate(values):
-            yield Row(uri, name, place, cls, *compared(value, declared), strong)
+            found.append(Row(uri, name, place, cls, *compared(value, declared), strong))
+    return found
 
 
 def stored_rows(connection: Connection, uris: Iterable[str]) -> dict[str, list[Row]]:
@@ -118,18 +120,22 @@ def _number_from(text: str, kind: int) -> int | float | None:
 
 def stored_places(connection: Connection, uris: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Class and document of those of these resources that are stored."""
-    wanted = select(*metadata_resources.c)
-    found = bulk.select_among(connection, wanted, metadata_resources.c.uri, list(uris))
+    found = bulk.select_among(connection, _PLACES, metadata_resources.c.uri, list(uris))
     return {uri: (cls, document) for uri, cls, document in found}
+
+
+_PLACES = select(*metadata_resources.c)
 
 
 def of_documents(connection: Connection, documents: Iterable[str]) -> dict[str, set[str]]:
     """The URIs of the resources that are stored of each of these documents."""
     found: dict[str, set[str]] = {document: set() for document in documents}
-    wanted = select(metadata_resources.c.document, metadata_resources.c.uri)
-    for document, uri in bulk.select_among(connection, wanted, metadata_resources.c.document, list(found)):
+    for document, uri in bulk.select_among(connection, _HELD, metadata_resources.c.document, list(found)):
         found[document].add(uri)
     return found
+
+
+_HELD = select(metadata_resources.c.document, metadata_resources.c.uri)
 
 
 def load(connection: Connection, uris: Iterable[str]) -> dict[str, Placed]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Dialect,
     Row,
     Select,
     Table,
@@ -51,10 +53,18 @@ def select_among(
     keys: Collection[str],
 ) -> Iterator[Row[*tuple[Any, ...]]]:
     """The rows of `wanted` whose `column` is one of `keys`."""
-    among, as_array = _AMONG[connection.dialect.name]
-    statement = wanted.where(among(column))
+    statement, as_array = _selecting(wanted, column, connection.dialect.name)
     for piece in pieces(keys, KEYS):
         yield from connection.execute(statement, {"keys": as_array(piece)})
+
+
+@lru_cache(maxsize=500)
+def _selecting(
+    wanted: Select[*tuple[Any, ...]], column: ColumnElement[Any], dialect: str
+) -> tuple[Select[*tuple[Any, ...]], Callable[[list[str]], Any]]:
+    """The statement is made once for what a module keeps: making it takes longer than a few rows do."""
+    among, as_array = _AMONG[dialect]
+    return wanted.where(among(column)), as_array
 
 
 def delete_among(connection: Connection, column: Column[Any], keys: Collection[str]) -> None:
@@ -88,7 +98,12 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[tuple[Any, 
 
 
 def _execute_many(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-    connection.exec_driver_sql(str(insert(table).compile(dialect=connection.dialect)), list(rows))
+    connection.exec_driver_sql(_inserting(table, connection.dialect), list(rows))
+
+
+@lru_cache(maxsize=500)
+def _inserting(table: Table, dialect: Dialect) -> str:
+    return str(insert(table).compile(dialect=dialect))
 
 
 def _copy(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -68,7 +68,7 @@ def _compare(connection: Connection, schema: Schema, versions: Mapping[str, Plac
     rows = atom_rows.stored_rows(connection, places)
     for uri, version in versions.items():
         place, old = places.get(uri), rows.get(uri, [])
-        new = [] if version is None else list(atom_rows.rows_of(version.resource, schema))
+        new = [] if version is None else atom_rows.rows_of(version.resource, schema)
         if place is None and version is not None:
             _enter(found, version, new)
         elif place is not None and version is None:

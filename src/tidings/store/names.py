@@ -30,7 +30,7 @@ def check(what: str, name: str) -> str:
 
 def check_text(what: str, text: str) -> str:
     """The text itself, if every database can keep it: no NUL, and no half of a surrogate pair."""
-    if "\x00" in text or not _is_encodable(text):
+    if "\x00" in text or not (text.isascii() or _is_encodable(text)):
         raise InputError(f"{what} has a character that no database keeps as text", received=ascii(text[:80]))
     return text
 

@@ -111,10 +111,7 @@ def _prepare(connection: Connection, schema: Schema) -> None:
 
 def _trigger(connection: Connection, found: Difference, satisfied: Iterable[tuple[str, int]]) -> None:
     """The triggering rules: what is satisfied now beside what was."""
-    wanted = select(rule_results.c.uri, rule_results.c.rule).join_from(
-        rule_results, atomic_rules, (rule_results.c.rule == atomic_rules.c.rule) & (atomic_rules.c.level == 0)
-    )
-    stored = bulk.select_among(connection, wanted, rule_results.c.uri, found.before)
+    stored = bulk.select_among(connection, _SATISFIED, rule_results.c.uri, found.before)
     old = {row._tuple() for row in stored}
     now = {(uri, rule) for uri, rule in satisfied if uri in found.now}
     came, went = sorted(now - old), sorted(old - now)
@@ -127,6 +124,10 @@ def _trigger(connection: Connection, found: Difference, satisfied: Iterable[tupl
     rows = [(*pair, 0, 0) for pair in came] + [(*pair, 0, 1) for pair in went]
     bulk.insert_rows(connection, run_delta, rows)
 
+
+_SATISFIED = select(rule_results.c.uri, rule_results.c.rule).join_from(
+    rule_results, atomic_rules, (rule_results.c.rule == atomic_rules.c.rule) & (atomic_rules.c.level == 0)
+)
 
 # Where the results that came and went on a level lead: to the groups that have their rules as inputs.
 _FEED = text(
