@@ -80,7 +80,7 @@ def pick(
     with _browser(home, store) as browser:
         picked = browser.pick(what)
     if subscriber is not None:
-        rule(name or picked.name, picked.text, subscriber, home, store, as_json)
+        rule(name or picked.name, picked.text, subscriber, home=home, store=store, as_json=as_json)
     elif as_json:
         output.json_line({"name": picked.name, "text": picked.text})
     else:
