@@ -147,7 +147,7 @@ def test_a_ladder_of_diamonds_is_no_long_list(tmp_path: Path) -> None:
         assert sum(1 for _ in tree(Browser(opened).classes())) == 1 + 40 * 4
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.data())
 def test_any_metadata_is_seen_as_it_is(data: st.DataObject) -> None:
     """Every reference is seen from both its ends, and every resource is picked by a rule that reads and checks."""
