@@ -15,7 +15,10 @@ from tidings.relational.predicates import Asked
 from tidings.relational.tables import Layout, Plan
 
 BASE_BYTES, PREDICATE_BYTES = 120, 60
-"""What a subscription and each of its predicates are taken to need in the index. Guessed high, not measured."""
+"""What a subscription and each of its predicates are taken to need in the index: about twice what `make bench` measures
+for XPaths of all sorts over real documents (docs/performance.md), for while segments are merged the old ones are there,
+too. Those of one shape need far less.
+"""
 
 SHARE_OF_MEMORY = 0.5
 """So much of the memory that is free the index may take: documents and Spark need some, too."""
