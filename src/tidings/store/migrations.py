@@ -14,7 +14,14 @@ from typing import Any
 from sqlalchemy import Column, Connection, Table, func, insert, inspect, select, text
 
 from tidings.errors import StoreError
-from tidings.store import backbone_tables, feed_tables, metadata_tables, rule_tables, tables
+from tidings.store import (
+    backbone_tables,
+    feed_tables,
+    metadata_tables,
+    repository_tables,
+    rule_tables,
+    tables,
+)
 from tidings.store.database import Database
 
 # Any number will do, as long as nothing else in the same PostgreSQL database takes a lock with it.
@@ -104,6 +111,7 @@ MIGRATIONS = (
         ),
     ),
     Migration(15, "backbone", (creates(backbone_tables.metadata_backbone),)),
+    Migration(16, "repositories", (creates(*repository_tables.ALL), counts("repository"))),
 )
 
 

@@ -1,5 +1,5 @@
 """A store: the journal, subscriptions, notifications, dead letters, the event schema, reference tables, taxonomies,
-feeds, metadata."""
+feeds, metadata, what a repository holds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tidings.store.notifications import Notifications
 from tidings.store.personal_feeds import PersonalFeeds
 from tidings.store.references import References
 from tidings.store.repositories import Repositories
+from tidings.store.repository import Repository
 from tidings.store.schemas import Schemas
 from tidings.store.subscriptions import Subscriptions
 from tidings.store.taxonomies import Taxonomies
@@ -42,6 +43,7 @@ class Store(Closing):
         self.repositories = Repositories(database)
         self.backbone = Backbone(database)
         self.metadata_browsing = MetadataBrowsing(database)
+        self.repository = Repository(database)
 
     def close(self) -> None:
         self.database.close()

@@ -1,0 +1,278 @@
+"""What a repository keeps: resources that it was told of and what holds them, local documents, rules, and its cursor.
+
+Each change is one transaction with its cursor: a process that is killed has applied a change set, or has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from tidings.metadata.change_sets import ChangeSet, State
+from tidings.metadata.documents import Document
+from tidings.metadata.resources import Resource
+from tidings.metadata.schema import Schema
+from tidings.store import atom_rows, bulk, counters, holding, names, repository_changes
+from tidings.store.cursors import UNSETTLED, Cursor
+from tidings.store.database import Database
+from tidings.store.repositories import scope_of
+from tidings.store.repository_changes import Applied
+from tidings.store.repository_schema import KnownSchema, keep_schema
+from tidings.store.repository_tables import (
+    repository_documents,
+    repository_members,
+    repository_rules,
+    repository_state,
+)
+from tidings.store.rule_tables import metadata_resources
+
+COUNTER = "repository"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What is there: resources in all, those of local documents, and members."""
+
+    resources: int
+    local: int
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a resource is there: the rules that register it, the resources that refer to it strongly and are held
+    themselves, or that it is local."""
+
+    rules: tuple[str, ...]
+    referred: tuple[str, ...]
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDocument:
+    """A document of this repository alone. `shadows` if the provider has one that is called the same."""
+
+    uri: str
+    resources: int
+    shadows: bool
+
+
+class Repository:
+    """The repository of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def name(self, wanted: str | None = None) -> str:
+        """What the repository is called; a name is made up once if none is given.
+
+        Under another name it is another one for its provider, which has told it nothing yet.
+        """
+        if wanted is not None:
+            scope_of(wanted)
+        return self._database.transact(lambda connection: _name(connection, wanted))
+
+    def cursor(self) -> Cursor | None:
+        with self._database.moment() as connection:
+            return _cursor(connection)
+
+    def rules(self) -> dict[str, str]:
+        """The rules by which the members came, by name."""
+        with self._database.moment() as connection:
+            return _rules(connection)
+
+    def version(self) -> int:
+        """A number that is another one after each change."""
+        with self._database.moment() as connection:
+            return counters.current(connection, COUNTER)
+
+    def counts(self) -> Counts:
+        with self._database.moment() as connection:
+            return _counts(connection)
+
+    def apply(self, known: KnownSchema, changes: ChangeSet, since: Cursor) -> Applied | None:
+        """Apply a change set that follows the cursor `since`; None if the cursor is another one by now."""
+        return self._database.transact(lambda connection: _apply(connection, known, changes, since))
+
+    def replace(self, known: KnownSchema, rules: Mapping[str, str], state: State, mark: str) -> Applied:
+        """Make the cache what a state says, under the rules that it is a state of; `mark` is that of the last move."""
+        return self._database.transact(lambda connection: _replace(connection, known, rules, state, mark))
+
+    def unsettle(self) -> None:
+        """Note that only the whole state will do the next time, because rules are about to change."""
+        self._database.transact(_unsettle)
+
+    def register_local(self, schema: Schema, document: Document, media_type: str, body: bytes) -> None:
+        """Keep a document that is of this repository alone, in the place of what was called so before."""
+        self._database.transact(lambda c: _register_local(c, schema, document, media_type, body))
+
+    def remove_local(self, uri: str) -> bool:
+        """Remove a local document, and say whether there was one."""
+        return self._database.transact(lambda connection: _remove_local(connection, uri))
+
+    def local_documents(self) -> tuple[LocalDocument, ...]:
+        """The local documents in the order of their URIs."""
+        d, r = repository_documents.c, metadata_resources.c
+        counted = select(func.count()).where(r.document == d.document).scalar_subquery()
+        wanted = select(d.document, counted, d.shadows).order_by(d.document)
+        with self._database.moment() as connection:
+            return tuple(
+                LocalDocument(uri, count, bool(shadows)) for uri, count, shadows in connection.execute(wanted)
+            )
+
+    def resources(self, classes: Sequence[str] | None = None) -> tuple[Resource, ...]:
+        """All resources, or those of some classes, in the order of their URIs; local ones are among them."""
+        c = metadata_resources.c
+        wanted = select(c.uri) if classes is None else select(c.uri).where(c["class"].in_(classes))
+        with self._database.moment() as connection:
+            return _loaded(connection, list(connection.execute(wanted).scalars()))
+
+    def resource(self, uri: str) -> Resource | None:
+        with self._database.moment() as connection:
+            return next(iter(_loaded(connection, [uri])), None)
+
+    def members(self, rule: str) -> tuple[Resource, ...]:
+        """The resources that a rule registers, in the order of their URIs."""
+        c = repository_members.c
+        with self._database.moment() as connection:
+            return _loaded(
+                connection, list(connection.execute(select(c.uri).where(c.rule == rule)).scalars())
+            )
+
+    def member_counts(self) -> dict[str, int]:
+        """How many resources each of the rules registers."""
+        r, m = repository_rules.c, repository_members.c
+        counted = select(func.count()).where(m.rule == r.name).scalar_subquery()
+        with self._database.moment() as connection:
+            rows = connection.execute(select(r.name, counted).order_by(r.name))
+            return dict(row._tuple() for row in rows)
+
+    def why(self, schema: Schema, uri: str) -> Why:
+        """Why a resource is there."""
+        with self._database.moment() as connection:
+            return _why(connection, schema, uri)
+
+
+def _name(connection: Connection, wanted: str | None) -> str:
+    found = connection.execute(select(repository_state.c.name)).scalar()
+    if found is not None and wanted in (None, found):
+        return str(found)
+    made = wanted or names.fresh("repository", 16)
+    if found is None:
+        connection.execute(insert(repository_state), {"name": made})
+    else:
+        connection.execute(update(repository_state).values(name=made))
+        _unsettle(connection)
+    return made
+
+
+def _cursor(connection: Connection) -> Cursor | None:
+    c = repository_state.c
+    row = connection.execute(select(c.provider, c.sequence, c.position, c.mark)).first()
+    return None if row is None or row.provider is None else Cursor(*row)
+
+
+def _set_cursor(connection: Connection, cursor: Cursor) -> None:
+    connection.execute(
+        update(repository_state).values(
+            provider=cursor.provider,
+            sequence=cursor.sequence,
+            position=cursor.position,
+            mark=cursor.mark,
+        )
+    )
+
+
+def _rules(connection: Connection) -> dict[str, str]:
+    rows = connection.execute(select(*repository_rules.c).order_by(repository_rules.c.name))
+    return dict(row._tuple() for row in rows)
+
+
+def _counts(connection: Connection) -> Counts:
+    r, d = metadata_resources.c, repository_documents.c
+    of_local = select(func.count()).where(r.document.in_(select(d.document)))
+    every = select(func.count()).select_from(metadata_resources)
+    members = select(func.count()).select_from(repository_members)
+    return Counts(*(int(connection.execute(wanted).scalar() or 0) for wanted in (every, of_local, members)))
+
+
+def _apply(connection: Connection, known: KnownSchema, changes: ChangeSet, since: Cursor) -> Applied | None:
+    counters.lock(connection, COUNTER)
+    if _cursor(connection) != since:
+        return None
+    keep_schema(connection, known)
+    done = repository_changes.apply(connection, known.schema, changes)
+    _set_cursor(connection, since.after(changes))
+    counters.step(connection, COUNTER)
+    return done
+
+
+def _replace(
+    connection: Connection, known: KnownSchema, rules: Mapping[str, str], state: State, mark: str
+) -> Applied:
+    counters.step(connection, COUNTER)
+    keep_schema(connection, known)
+    done = repository_changes.replace(connection, known.schema, state)
+    connection.execute(delete(repository_rules))
+    bulk.insert_rows(connection, repository_rules, sorted(rules.items()))
+    _set_cursor(connection, Cursor(state.provider, state.sequence, state.position, mark))
+    return done
+
+
+def _unsettle(connection: Connection) -> None:
+    counters.lock(connection, COUNTER)
+    found = _cursor(connection)
+    if found is not None:
+        _set_cursor(connection, replace(found, sequence=UNSETTLED, mark=""))
+
+
+def _register_local(
+    connection: Connection, schema: Schema, document: Document, media_type: str, body: bytes
+) -> None:
+    """What the provider has under the same name gives way, and so does what only that held."""
+    counters.step(connection, COUNTER)
+    c = repository_documents.c
+    known = connection.execute(select(c.shadows).where(c.document == document.uri)).scalar()
+    before = atom_rows.of_documents(connection, [document.uri])[document.uri]
+    rows = atom_rows.stored_rows(connection, before) if known is None else {}
+    shadows = int(bool(before)) if known is None else known
+    repository_changes.forget(connection, before)
+    connection.execute(delete(repository_documents).where(c.document == document.uri))
+    bulk.insert_rows(connection, repository_documents, [(document.uri, media_type, body, shadows)])
+    repository_changes.keep(connection, schema, document.resources)
+    loosened = {target for each in rows.values() for target, _ in holding.edges_of(each)}
+    local = repository_changes.local_documents(connection)
+    repository_changes.forget(connection, holding.garbage(connection, schema, loosened, local))
+
+
+def _remove_local(connection: Connection, uri: str) -> bool:
+    """What the provider has under the same name has to be asked for again."""
+    counters.step(connection, COUNTER)
+    c = repository_documents.c
+    shadows = connection.execute(select(c.shadows).where(c.document == uri)).scalar()
+    if shadows is None:
+        return False
+    repository_changes.forget(connection, atom_rows.of_documents(connection, [uri])[uri])
+    connection.execute(delete(repository_documents).where(c.document == uri))
+    if shadows:
+        _unsettle(connection)
+    return True
+
+
+def _why(connection: Connection, schema: Schema, uri: str) -> Why:
+    members = repository_members.c
+    rules = connection.execute(select(members.rule).where(members.uri == uri).order_by(members.rule))
+    local = repository_changes.local_documents(connection)
+    places = atom_rows.stored_places(connection, [uri])
+    above = schema.at_or_above(places[uri][0]) if uri in places else frozenset[str]()
+    sources = {source for source, _, strong in holding.references_to(connection, {uri}) if strong in above}
+    holding_it = atom_rows.stored_places(connection, sources)
+    referred = (source for source, (_, document) in holding_it.items() if document not in local)
+    return Why(tuple(rules.scalars()), tuple(sorted(referred)), uri in places and places[uri][1] in local)
+
+
+def _loaded(connection: Connection, uris: Sequence[str]) -> tuple[Resource, ...]:
+    found = atom_rows.load(connection, uris)
+    return tuple(found[uri].resource for uri in sorted(found))

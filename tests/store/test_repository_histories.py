@@ -1,0 +1,201 @@
+"""A repository's cache, whatever it is told: what it holds is what its members reach, recomputed from scratch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from generated_metadata import DOCUMENTS, A, resources, schema_graph
+from tidings.metadata.change_sets import ChangeSet, Move, State
+from tidings.metadata.documents import Document
+from tidings.metadata.resources import Ref, Resource
+from tidings.metadata.schema import Class, Property, Reference, Schema
+from tidings.store import open_store, sqlite_url
+from tidings.store.cursors import Cursor
+from tidings.store.repository_schema import KnownSchema
+from tidings.values import Kind
+
+RULES = ("one", "two", "three")
+TURTLE = "text/turtle"
+
+
+def leads(name: str, to: str, reference: Reference, several: bool) -> tuple[Property]:
+    return (Property(name, A + name, "Host", leads_to=to, reference=reference, several=several),)
+
+
+# Much that refers to each other, in circles as well; a Disk is no Host, so what leads to hosts does not lead there.
+SCHEMA = Schema(
+    {
+        name: Class(name, A + name, above)
+        for name, above in {"Host": (), "Info": ("Host",), "Disk": ()}.items()
+    },
+    {
+        "parts": leads("parts", "Host", Reference.STRONG, True),
+        "info": leads("info", "Info", Reference.STRONG, False),
+        "near": leads("near", "Host", Reference.WEAK, False),
+        "size": (Property("size", A + "size", "Host", kind=Kind.NUMBER),),
+    },
+)
+
+
+def by_definition(
+    members: Iterable[str], there: Mapping[str, Resource], schema: Schema
+) -> dict[str, Resource]:
+    """What members reach: added one by one, until nothing is to be added."""
+    held = {uri: there[uri] for uri in members if uri in there}
+    while True:
+        more = {
+            uri: there[uri]
+            for uri in there
+            if uri not in held and any(refers(each, there[uri], schema) for each in held.values())
+        }
+        if not more:
+            return held
+        held |= more
+
+
+def refers(one: Resource, other: Resource, schema: Schema) -> bool:
+    return any(
+        Ref(other.uri) in values and strong(schema.property_of(one.cls, name), other.cls, schema)
+        for name, values in one.values.items()
+    )
+
+
+def strong(declared: Property | None, cls: str, schema: Schema) -> bool:
+    assert declared is not None
+    return declared.reference is Reference.STRONG and declared.leads_to in schema.at_or_above(cls)
+
+
+def without(there: Mapping[str, Resource], documents: Iterable[str]) -> dict[str, Resource]:
+    gone = set(documents)
+    return {uri: each for uri, each in there.items() if uri.partition("#")[0] not in gone}
+
+
+class Histories(RuleBasedStateMachine):
+    """A provider is played: resources, members of rules, moves that are not told yet. The cache is real."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.store = open_store(sqlite_url(Path(self.folder.name) / "s.db"))
+        self.cache = self.store.repository
+        self.there: dict[str, Resource] = {}
+        self.members: dict[str, set[str]] = {name: set() for name in RULES}
+        self.moves: list[Move] = []
+        self.local: dict[str, tuple[Resource, ...]] = {}
+        self.cache.name("cache")
+        body = schema_graph(SCHEMA).serialize(format="turtle").encode()
+        self.known = KnownSchema(TURTLE, body, SCHEMA)
+        self.take_state()
+
+    def teardown(self) -> None:
+        self.store.close()
+        self.folder.cleanup()
+
+    @rule(data=st.data())
+    def registers(self, data: st.DataObject) -> None:
+        """A document comes, is another one, or goes; members of rules are what they like to be. Often that is told."""
+        uri = data.draw(st.sampled_from(DOCUMENTS))
+        made = data.draw(resources(SCHEMA, uri))
+        self.become(without(self.there, [uri]) | {each.uri: each for each in made}, data)
+        while self.cursor.is_settled and self.waiting and data.draw(st.integers(0, 3)):
+            self.changes(data.draw(st.integers(1, 9)), False)
+
+    def become(self, there: dict[str, Resource], data: st.DataObject) -> None:
+        old, self.there = self.there, there
+        for name in self.members:
+            kept = {uri for uri in self.members[name] if uri in there}
+            flipped = data.draw(st.sets(st.sampled_from(sorted(there)), max_size=2)) if there else set()
+            now = kept ^ flipped
+            for uri in sorted(self.members[name] | now):
+                if uri not in self.members[name]:
+                    self.tell(name, uri, "entered")
+                elif uri not in now:
+                    self.tell(name, uri, "left")
+                elif by_definition([uri], old, SCHEMA) != by_definition([uri], there, SCHEMA):
+                    self.tell(name, uri, "changed")
+            self.members[name] = now
+
+    def reached(self, uris: Iterable[str]) -> dict[str, Resource]:
+        return by_definition(uris, self.there, SCHEMA)
+
+    def tell(self, name: str, uri: str, kind: str) -> None:
+        self.moves.append(Move(len(self.moves) + 1, name, uri, kind, ""))
+
+    @property
+    def cursor(self) -> Cursor:
+        found = self.cache.cursor()
+        assert found is not None
+        return found
+
+    @property
+    def waiting(self) -> list[Move]:
+        return self.moves[self.cursor.sequence :]
+
+    @precondition(lambda self: self.cursor.is_settled and self.waiting)
+    @rule(most=st.integers(1, 5), twice=st.booleans())
+    def changes(self, most: int, twice: bool) -> None:
+        """Some of the moves, with resources as they are by now."""
+        since, moves = self.cursor, self.waiting[:most]
+        last = {(move.rule, move.uri): move.kind for move in moves}
+        told = self.reached(uri for (_, uri), kind in last.items() if kind != "left")
+        made = ChangeSet("p", 0, 1, moves[-1].sequence, tuple(moves), tuple(told.values()))
+        assert self.cache.apply(self.known, made, since) is not None
+        if twice:
+            assert self.cache.apply(self.known, made, since) is None
+
+    @precondition(lambda self: not self.cursor.is_settled)
+    @rule()
+    def after_a_gap(self) -> None:
+        self.take_state()
+
+    @rule()
+    def take_state(self) -> None:
+        every = tuple(self.reached(uri for uris in self.members.values() for uri in uris).values())
+        members = {name: tuple(uris) for name, uris in self.members.items()}
+        state = State("p", 0, 1, len(self.moves), members, every)
+        before = self.cache.version()
+        self.cache.replace(self.known, dict.fromkeys(members, "text"), state, "")
+        assert self.cache.version() > before
+
+    @rule(name=st.sampled_from(RULES))
+    def a_rule_goes_or_comes(self, name: str) -> None:
+        """The repository drops a rule, or adds one; moves of the dropped one may still be told."""
+        self.cache.unsettle()
+        if self.members.pop(name, None) is None:
+            self.members[name] = set()
+        self.take_state()
+
+    @rule(data=st.data())
+    def registers_locally(self, data: st.DataObject) -> None:
+        uri = data.draw(st.sampled_from(DOCUMENTS))
+        made = data.draw(resources(SCHEMA, uri))
+        self.cache.register_local(SCHEMA, Document(uri, made), TURTLE, b"")
+        self.local[uri] = made
+
+    @rule(uri=st.sampled_from(DOCUMENTS))
+    def removes_locally(self, uri: str) -> None:
+        assert self.cache.remove_local(uri) == (uri in self.local)
+        self.local.pop(uri, None)
+
+    @invariant()
+    def what_is_held_is_what_members_reach(self) -> None:
+        stored = {each.uri: each for each in self.cache.resources()}
+        local = {each.uri: each for made in self.local.values() for each in made}
+        members = {each.uri for name in self.cache.rules() for each in self.cache.members(name)}
+        others = without(stored, self.local)
+        assert {uri: each for uri, each in stored.items() if uri not in others} == local
+        assert by_definition(members & others.keys(), others, SCHEMA) == others
+        if self.cursor.is_settled and not self.waiting:
+            told = without(self.there, self.local)
+            wanted = {uri for uris in self.members.values() for uri in uris}
+            assert others == by_definition(wanted, told, SCHEMA)
+
+
+Histories.TestCase.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
+TestHistories = Histories.TestCase
