@@ -44,7 +44,8 @@ def apply(
         known = reading.known
         done = work.register(known.schema, list(taken.documents.values()), known.triggers)
     work.advance(entries[-1].position)
-    work.tell(done.outcome, {})
+    if taken.documents:
+        work.tell(reading.known.schema, done)
     work.bury(taken.letters)
     return Registered(done.changes, done.outcome, entries[-1].position)
 

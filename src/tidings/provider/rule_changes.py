@@ -44,9 +44,10 @@ def add(work: Work, made: Prepared) -> frozenset[Pair] | None:
     """Keep rules. None if what they depend on has changed since they were taken apart."""
     if work.schema() != made.known.file or work.rules(made.searched.keys()) != made.searched:
         return None
-    entered = work.add_rules(made.known.schema, made.rules).entered
-    work.tell_of_rules(Outcome(entered, frozenset(), frozenset()), {})
-    return entered
+    added = work.add_rules(made.known.schema, made.rules)
+    outcome = Outcome(added.entered, frozenset(), frozenset(), added.ends)
+    work.tell_of_rules(made.known.schema, outcome)
+    return added.entered
 
 
 def remove(work: Work, names: Collection[str]) -> tuple[str, ...]:
@@ -80,9 +81,10 @@ def replace_all(work: Work, given: Rules, owner: str, scope: str, schema: Schema
     made = Program([*given.values(), *others.values()], schema, find).taken_apart()
     had = work.results(affected)
     work.remove_rules(affected | gone)
-    has = work.add_rules(schema, [made[name] for name in sorted(affected)]).entered
-    outcome = Outcome(has - had, frozenset(), frozenset(had - has))
-    work.tell_of_rules(outcome, {})
+    added = work.add_rules(schema, [made[name] for name in sorted(affected)])
+    has = added.entered
+    outcome = Outcome(has - had, frozenset(), frozenset(had - has), added.ends)
+    work.tell_of_rules(schema, outcome)
     return outcome
 
 

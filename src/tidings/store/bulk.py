@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     Column,
     ColumnElement,
     Connection,
@@ -65,6 +66,20 @@ def _selecting(
     """The statement is made once for what a module keeps: making it takes longer than a few rows do."""
     among, as_array = _AMONG[dialect]
     return wanted.where(among(column)), as_array
+
+
+def select_numbered(
+    connection: Connection,
+    wanted: Select[*tuple[Any, ...]],
+    column: ColumnElement[Any],
+    numbers: Collection[int],
+) -> Iterator[Row[*tuple[Any, ...]]]:
+    """The rows of `wanted` whose `column` is one of `numbers`."""
+    is_sqlite = connection.dialect.name == "sqlite"
+    among = column == any_(bindparam("keys", type_=ARRAY(BigInteger)))
+    statement = wanted.where(_in_json(column) if is_sqlite else among)
+    for piece in pieces(numbers, KEYS):
+        yield from connection.execute(statement, {"keys": json.dumps(piece) if is_sqlite else piece})
 
 
 def delete_among(connection: Connection, column: Column[Any], keys: Collection[str]) -> None:

@@ -22,6 +22,7 @@ from tidings.store import (
     rule_base,
     rule_filter,
     rule_notifications,
+    rule_reasons,
 )
 from tidings.store.atom_rows import Placed
 from tidings.store.dead_letters import DeadLetter, bury
@@ -29,7 +30,6 @@ from tidings.store.encoding import Clock, utc
 from tidings.store.metadata_tables import APPLIED, LOG, RULE_CHANGES, rule_uses
 from tidings.store.rule_base import COUNTER, NamedRule, Removed
 from tidings.store.rule_filter import Added, Outcome, Pair
-from tidings.store.rule_notifications import Reasons
 from tidings.store.rule_tables import atomic_rules, metadata_rules, metadata_schema, rule_ends, rule_results
 
 if TYPE_CHECKING:
@@ -154,17 +154,18 @@ class Work:
         rows = bulk.select_among(self._connection, wanted, rule_ends.c.name, names)
         return {row._tuple() for row in rows}
 
-    def tell(self, outcome: Outcome, reasons: Reasons) -> None:
-        """Tell the owners of rules what became of their results. Done once at each position."""
-        self._tell(str(self.position()), outcome, reasons)
+    def tell(self, schema: Schema, done: Registered) -> None:
+        """Tell the owners of rules what became of their results, and why. Done once at each position."""
+        self._tell(str(self.position()), schema, done.outcome, done.changes.values())
 
-    def tell_of_rules(self, outcome: Outcome, reasons: Reasons) -> None:
+    def tell_of_rules(self, schema: Schema, outcome: Outcome) -> None:
         """The same after rules were changed, which may be often at one position."""
-        if outcome.entered or outcome.left:
-            self._tell(f"{self.position()}.{counters.step(self._connection, RULE_CHANGES)}", outcome, reasons)
+        change = counters.step(self._connection, RULE_CHANGES)
+        self._tell(f"{self.position()}.{change}", schema, outcome, ())
 
-    def _tell(self, at: str, outcome: Outcome, reasons: Reasons) -> None:
+    def _tell(self, at: str, schema: Schema, outcome: Outcome, changes: Collection[Changes]) -> None:
         if told := rule_notifications.moves(outcome):
+            reasons = rule_reasons.explain(self._connection, schema, outcome, changes)
             rule_notifications.tell(self._connection, at, told, reasons, self._clock())
 
     def bury(self, letters: Sequence[DeadLetter]) -> None:

@@ -213,6 +213,14 @@ def load_triggering(connection: Connection, after: int = 0) -> dict[int, Trigger
     return {row[0]: _triggering(*row[1:]) for row in connection.execute(wanted.order_by(c.rule))}
 
 
+def load_triggering_of(connection: Connection, numbers: Collection[int]) -> dict[int, Triggering]:
+    """The triggering rules with these numbers."""
+    c = atomic_rules.c
+    wanted = select(c.rule, c["class"], c.property, c.compares, c.value, c.kind)
+    rows = bulk.select_numbered(connection, wanted, c.rule, numbers)
+    return {row[0]: _triggering(*row[1:]) for row in rows}
+
+
 def _triggering(
     cls: str, property: str | None, compares: str | None, value: str | None, kind: int | None
 ) -> Triggering:

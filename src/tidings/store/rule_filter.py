@@ -11,7 +11,7 @@ All of it is work inside of somebody else's transaction, in which nothing is hal
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from sqlalchemy import Connection, TextClause, bindparam, delete, func, select, text
@@ -40,19 +40,24 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the rules' results."""
+    """What became of the rules' results. `ends` are the atomic rules by which a pair entered, or left."""
 
     entered: frozenset[Pair]
     changed: frozenset[Pair]
     left: frozenset[Pair]
+    ends: Mapping[Pair, Sequence[int]] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What new rules have as their first results, and the new triggering rules by number, for the common index."""
+    """What new rules have as their first results, and the new triggering rules by number, for the common index.
+
+    `ends` are the atomic rules that have these results.
+    """
 
     entered: frozenset[Pair]
     triggering: Mapping[int, Triggering]
+    ends: Mapping[Pair, Sequence[int]]
 
 
 def run(
@@ -88,9 +93,12 @@ def add_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRule]
             _seed(connection, level, new.first)
             _evaluate(connection, level, new.first)
     named = [rule.name for rule in rules]
-    wanted = select(rule_ends.c.name, rule_results.c.uri).where(rule_ends.c.rule == rule_results.c.rule)
-    entered = bulk.select_among(connection, wanted, rule_ends.c.name, named)
-    return Added(frozenset(row._tuple() for row in entered), new.triggering)
+    columns = (rule_ends.c.name, rule_results.c.uri, rule_ends.c.rule)
+    wanted = select(*columns).where(rule_ends.c.rule == rule_results.c.rule)
+    ends: dict[Pair, list[int]] = {}
+    for name, uri, rule in bulk.select_among(connection, wanted, rule_ends.c.name, named):
+        ends.setdefault((name, uri), []).append(rule)
+    return Added(frozenset(ends), new.triggering, ends)
 
 
 def remove_rules(connection: Connection, names: Collection[str]) -> Removed:
@@ -230,18 +238,21 @@ def _outcome(connection: Connection) -> Outcome:
     """A rule with several ends has what any of them has: it is entered by what none had before."""
     before: dict[Pair, int] = {}
     now: dict[Pair, int] = {}
-    for name, uri, went, count in connection.execute(_MOVES):
+    ends: dict[Pair, list[int]] = {}
+    for name, uri, rule, went, count in connection.execute(_MOVES):
         pair = (name, uri)
         now[pair] = count
         before[pair] = before.get(pair, count) + (1 if went else -1)
+        ends.setdefault(pair, []).append(rule)
+    # Who entered or left did so by all ends that moved: an end that went the other way would have kept it inside.
     entered = frozenset(pair for pair, count in before.items() if not count and now[pair])
     left = frozenset(pair for pair, count in before.items() if count and not now[pair])
     inside = {row._tuple() for row in connection.execute(_INSIDE)}
-    return Outcome(entered, frozenset(inside - entered), left)
+    return Outcome(entered, frozenset(inside - entered), left, ends)
 
 
 _MOVES = text(
-    "SELECT e.name, d.uri, d.went, (SELECT count(*) FROM rule_ends s CROSS JOIN rule_results r"
+    "SELECT e.name, d.uri, d.rule, d.went, (SELECT count(*) FROM rule_ends s CROSS JOIN rule_results r"
     " WHERE s.name = e.name AND r.rule = s.rule AND r.uri = d.uri)"
     " FROM run_delta d CROSS JOIN rule_ends e WHERE e.rule = d.rule"
 )

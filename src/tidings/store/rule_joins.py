@@ -55,8 +55,19 @@ class Operand:
 @lru_cache(maxsize=10_000)
 def statements(meeting: Meeting, dialect: str) -> Statements:
     """The statements for a group."""
-    made = _Equal(meeting, dialect) if meeting.compares is Compares.EQUAL else _Other(meeting, dialect)
+    made = _group(meeting, dialect)
     return Statements(made.came(), made.went())
+
+
+@lru_cache(maxsize=10_000)
+def met(meeting: Meeting, dialect: str) -> str:
+    """For those in `run_asked` that are results of the group's rules: the resource that each meets."""
+    asked = "run_asked q CROSS JOIN join_rules j WHERE j.rule = q.rule AND j.grp = :grp"
+    return f"SELECT q.rule, q.uri, {_group(meeting, dialect).met('q.uri')} FROM {asked}"
+
+
+def _group(meeting: Meeting, dialect: str) -> _Group:
+    return _Equal(meeting, dialect) if meeting.compares is Compares.EQUAL else _Other(meeting, dialect)
 
 
 def properties(meeting: Meeting) -> tuple[str | None, str | None]:
@@ -135,6 +146,9 @@ class _Group(ABC):
     @abstractmethod
     def holds(self, x: str) -> str: ...
 
+    @abstractmethod
+    def met(self, x: str) -> str: ...
+
 
 class _Equal(_Group):
     """x and y have an equal value, or one is the value of the other, or both are the same."""
@@ -192,6 +206,11 @@ class _Equal(_Group):
         chosen = _select("1", ("rule_results i", *tables, "rule_results o"), (*inputs, *conditions))
         return f"({chosen} LIMIT 1)"
 
+    def met(self, x: str) -> str:
+        tables, conditions, y = self.partner(x, True)
+        found = (*conditions, f"o.uri = {y}", f"o.rule = j.{self.y_rule}")
+        return _first(_select("o.uri", (*tables, "rule_results o"), found))
+
     def partner(
         self, uri: str, from_x: bool, table: str = "metadata_atoms"
     ) -> tuple[tuple[str, ...], tuple[str, ...], str]:
@@ -208,6 +227,11 @@ class _Equal(_Group):
         )
         tables = (*start.tables, "metadata_atoms b")
         return tables, (*start.conditions, *met, f"b.kind = {start.kind}"), "b.uri"
+
+
+def _first(found: str) -> str:
+    """Always the same of several, whatever the database."""
+    return f"({found} ORDER BY o.uri LIMIT 1)"
 
 
 def _is_reference(operand: Operand) -> tuple[str, ...]:
@@ -250,6 +274,12 @@ class _Other(_Group):
         inputs = (f"i.uri = {x}", f"i.rule = j.{self.x_rule}", f"o.rule = j.{self.y_rule}")
         chosen = _select("1", tables, (*inputs, *own.conditions, *other.conditions, self.meets(own, other)))
         return f"({chosen} LIMIT 1)"
+
+    def met(self, x: str) -> str:
+        own, other = self.operands(x, "o.uri")
+        tables = (*own.tables, "rule_results o", *other.tables)
+        found = (f"o.rule = j.{self.y_rule}", *own.conditions, *other.conditions, self.meets(own, other))
+        return _first(_select("o.uri", tables, found))
 
     def operands(self, x: str, y: str) -> tuple[Operand, Operand]:
         return (

@@ -214,4 +214,7 @@ run_moved = _of_run(
 # Inputs of new join rules, all of whose results have to be looked at.
 run_seeds = _of_run("run_seeds", *_of_a_stage())
 
-OF_A_RUN = (run_changed, run_touched, run_gone, run_delta, run_moved, run_seeds)
+# Results of join rules that are explained: what do they meet?
+run_asked = _of_run("run_asked", Column("rule", Whole), Column("uri", Name))
+
+OF_A_RUN = (run_changed, run_touched, run_gone, run_delta, run_moved, run_seeds, run_asked)

@@ -1,0 +1,247 @@
+"""Why a resource is in the results of a rule, or is no more: each comparison, with the value that it holds for or not.
+
+    large: search CycleProvider c register c where c.serverInformation.memory > 64
+
+    entered     serverInformation.memory 92 > 64            at doc.rdf#info
+    left        serverInformation.memory 32 is not > 64     at doc.rdf#info
+
+Rules are explained by the atomic rules that they were taken apart into. Along references the way is told as a path;
+what is met in another way is called by its URI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tidings.languages.rules_shown import show_name
+from tidings.languages.rules_tree import Compares
+from tidings.metadata.atomic import Meeting, Side, Triggering
+from tidings.metadata.decomposing import FLIPPED
+from tidings.metadata.definition import holds
+from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
+from tidings.metadata.schema import Schema
+from tidings.model import Reason
+from tidings.values import Scalar, show
+
+MOST = 20
+"""How many reasons a notification has at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """An atomic rule with its inputs. Of a join, `kept` gives what is registered, and `other` what that meets; `group`
+    is the number of the rule group.
+    """
+
+    number: int
+    asks: Triggering | Meeting
+    kept: Tree | None = None
+    other: Tree | None = None
+    group: int = 0
+
+
+@dataclass(slots=True)
+class World:
+    """What is known while rules are explained: resources (None is one that is not there), and for joins that are not
+    along a reference, by number and URI, a resource that is met. What is asked for and not known yet is noted.
+    """
+
+    schema: Schema
+    resources: dict[str, Resource | None] = field(default_factory=dict)
+    met: dict[tuple[int, str], str | None] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
+    unmet: set[tuple[int, str]] = field(default_factory=set)
+
+    def find(self, uri: str) -> Resource | None:
+        if uri not in self.resources:
+            self.unknown.add(uri)
+        return self.resources.get(uri)
+
+    def meets(self, tree: Tree, uri: str) -> str | None:
+        if (tree.number, uri) not in self.met:
+            self.unmet.add((tree.number, uri))
+        return self.met.get((tree.number, uri))
+
+
+def look(tree: Tree, uri: str, world: World) -> None:
+    """Ask for all that is needed to explain a rule; what cannot be asked for yet is asked for the next time."""
+    resource = world.find(uri)
+    if tree.kept is None or tree.other is None:
+        return
+    look(tree.kept, uri, world)
+    if resource is not None:
+        for other in _others(tree, resource, world):
+            look(tree.other, other, world)
+
+
+def why(tree: Tree, uri: str, world: World) -> list[Reason]:
+    """The comparisons that hold. Being of a class is worth telling if there is nothing else."""
+    found = list(dict.fromkeys(_proof(tree, uri, "", world) or ()))
+    return ([each for each in found if not each.predicate.startswith(_CLASS)] or found[:1])[:MOST]
+
+
+def why_not(tree: Tree, uri: str, world: World) -> list[Reason]:
+    """The comparisons that do not hold, with the values of now."""
+    if world.find(uri) is None:
+        return [Reason("removed", None, uri)]
+    return list(dict.fromkeys(_lacking(tree, uri, "", world)))[:MOST]
+
+
+_CLASS = "is a "
+
+
+def _sides(meeting: Meeting) -> tuple[Side, Side]:
+    """What is registered, and what it meets."""
+    return (meeting.left, meeting.right) if meeting.registers_left else (meeting.right, meeting.left)
+
+
+def _is_along(meeting: Meeting) -> bool:
+    """Whether what is met is the resource itself, or one that it refers to."""
+    return meeting.compares is Compares.EQUAL and _sides(meeting)[1].property in (None, SUBJECT)
+
+
+def _others(tree: Tree, resource: Resource, world: World) -> list[str]:
+    """The resources that may be what is met."""
+    assert isinstance(tree.asks, Meeting)
+    if not _is_along(tree.asks):
+        met = world.meets(tree, resource.uri)
+        return [] if met is None else [met]
+    name = _sides(tree.asks)[0].property
+    if name in (None, SUBJECT):
+        return [resource.uri]
+    return [value.uri for value in resource.values.get(name, ()) if isinstance(value, Ref)]
+
+
+def _way(meeting: Meeting, other: str, path: str) -> str:
+    """How the properties of what is met are called."""
+    name = _sides(meeting)[0].property
+    if not _is_along(meeting):
+        return f"<{other}>."
+    return path if name in (None, SUBJECT) else f"{path}{show_name(name)}."
+
+
+def _proof(tree: Tree, uri: str, path: str, world: World) -> list[Reason] | None:
+    """Why a resource is among the results; None if it is not."""
+    resource = world.find(uri)
+    if resource is None:
+        return None
+    if isinstance(tree.asks, Triggering):
+        return _held(tree.asks, resource, path, world.schema)
+    assert tree.kept is not None and tree.other is not None
+    own = _proof(tree.kept, uri, path, world)
+    for other in _others(tree, resource, world) if own is not None else ():
+        found = _proof(tree.other, other, _way(tree.asks, other, path), world)
+        if found is not None:
+            return [*(own or ()), *_meeting(tree.asks, resource, other, path, world), *found]
+    return None
+
+
+def _held(asks: Triggering, resource: Resource, path: str, schema: Schema) -> list[Reason] | None:
+    if asks.cls not in schema.at_or_above(resource.cls):
+        return None
+    constant = _constant(asks)
+    if asks.compares is None or constant is None:
+        return [Reason(f"{_CLASS}{show_name(asks.cls)}", None, resource.uri)]
+    for value in _values(asks.property, resource):
+        if holds(value, asks.compares, constant):
+            predicate = f"{_called(asks.property, path)} {asks.compares.value} {_shown(constant)}"
+            return [Reason(predicate, _scalar(value), resource.uri)]
+    return None
+
+
+def _lacking(tree: Tree, uri: str, path: str, world: World) -> list[Reason]:
+    """Why a resource is not among the results; nothing if it is."""
+    resource = world.find(uri)
+    if resource is None:
+        return [Reason(f"{path[:-1]} leads nowhere", None, uri)]
+    if isinstance(tree.asks, Triggering):
+        return list(_unheld(tree.asks, resource, path, world.schema))
+    assert tree.kept is not None and tree.other is not None
+    own = _lacking(tree.kept, uri, path, world)
+    others = _others(tree, resource, world)
+    if not others:
+        return [*own, _alone(tree.asks, resource, path)]
+    lacking = [_lacking(tree.other, each, _way(tree.asks, each, path), world) for each in others]
+    return own + [reason for each in lacking for reason in each] if all(lacking) else own
+
+
+def _unheld(asks: Triggering, resource: Resource, path: str, schema: Schema) -> Iterator[Reason]:
+    constant, called = _constant(asks), _called(asks.property, path)
+    values = _values(asks.property, resource)
+    if asks.cls not in schema.at_or_above(resource.cls):
+        yield Reason(f"{path[:-1]} is no {show_name(asks.cls)}".lstrip(), None, resource.uri)
+    elif asks.compares is None or constant is None:
+        return
+    elif not values:
+        yield Reason(f"{called} is missing", None, resource.uri)
+    elif not any(holds(value, asks.compares, constant) for value in values):
+        is_not = "does not contain" if asks.compares is Compares.CONTAINS else f"is not {asks.compares.value}"
+        for value in values[:_VALUES]:
+            yield Reason(f"{called} {is_not} {_shown(constant)}", _scalar(value), resource.uri)
+
+
+_VALUES = 3
+"""Of so many values of a property it is told that they do not satisfy a comparison."""
+
+
+def _meeting(meeting: Meeting, resource: Resource, other: str, path: str, world: World) -> list[Reason]:
+    """What two resources have to do with each other; of those along a reference the path tells that."""
+    if _is_along(meeting):
+        return []
+    (x, y), there = _sides(meeting), world.find(other)
+    theirs = _values(y.property, there) if there is not None else ()
+    pairs = ((own, value) for own in _values(x.property, resource) for value in theirs)
+    value = next((own for own, value in pairs if _meet(meeting, own, value)), None)
+    called = f"<{other}>" if y.property in (None, SUBJECT) else f"<{other}>.{show_name(y.property)}"
+    return [_compared(meeting, x, called, None if value is None else _scalar(value), path, resource.uri)]
+
+
+def _alone(meeting: Meeting, resource: Resource, path: str) -> Reason:
+    """Nothing is met."""
+    x, y = _sides(meeting)
+    if _is_along(meeting):
+        return Reason(f"{_called(x.property, path)} is missing", None, resource.uri)
+    own = next(iter(_values(x.property, resource)), None)
+    if own is None:
+        return Reason(f"{_called(x.property, path)} is missing", None, resource.uri)
+    name = "" if y.property in (None, SUBJECT) else f".{show_name(y.property)}"
+    called = f"that of no {show_name(y.cls)}{name}"
+    return _compared(meeting, x, called, _scalar(own), path, resource.uri)
+
+
+def _compared(meeting: Meeting, x: Side, other: str, value: Scalar | None, path: str, at: str) -> Reason:
+    """A comparison with what is registered on the left; `contains` has no opposite."""
+    own = _called(x.property, path)
+    if meeting.registers_left or meeting.compares in FLIPPED:
+        compares = meeting.compares if meeting.registers_left else FLIPPED[meeting.compares]
+        is_value = x.property not in (None, SUBJECT)
+        return Reason(f"{own} {compares.value} {other}", value if is_value else None, at)
+    return Reason(f"{other} contains {own}", None, at)
+
+
+def _meet(meeting: Meeting, own: Value, other: Value) -> bool:
+    left, right = (own, other) if meeting.registers_left else (other, own)
+    return holds(left, meeting.compares, right)
+
+
+def _values(name: str | None, resource: Resource) -> tuple[Value, ...]:
+    return (Ref(resource.uri),) if name in (None, SUBJECT) else resource.values.get(name, ())
+
+
+def _called(name: str | None, path: str) -> str:
+    return (path[:-1] or "it") if name in (None, SUBJECT) else f"{path}{show_name(name)}"
+
+
+def _constant(asks: Triggering) -> Value | None:
+    if asks.constant is None:
+        return None
+    return Ref(str(asks.constant)) if asks.is_resource or asks.property == SUBJECT else asks.constant
+
+
+def _shown(value: Value) -> str:
+    return f"<{value.uri}>" if isinstance(value, Ref) else show(value)
+
+
+def _scalar(value: Value) -> Scalar:
+    return value.uri if isinstance(value, Ref) else value

@@ -1,0 +1,119 @@
+"""Every move is told with its reasons: comparisons that hold or do so no more, and what changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from server_documents import ALL, DOC, HOST, INFO, LARGE, OTHER, RDF_XML, SCHEMA, body
+from tidings.model import Reason
+from tidings.provider import Provider
+from tidings.reasons import because
+from tidings.store import Store
+
+
+@pytest.fixture
+def provider(store: Store) -> Provider:
+    made = Provider(store)
+    made.load_schema(SCHEMA.body, SCHEMA.media_type)
+    return made
+
+
+def turtle(provider: Provider, text: str, uri: str = DOC) -> None:
+    provider.register(uri, f"@prefix s: <http://example.org/servers#> . {text}".encode(), "text/turtle")
+
+
+def told(store: Store, after: int = 0) -> list[tuple[str, str]]:
+    return [(each.kind, because(each.because)) for each in store.notifications.read("ana", after)]
+
+
+def test_the_value_that_made_a_comparison_hold_or_not(provider: Provider, store: Store) -> None:
+    provider.add_rules({"large": LARGE}, "ana")
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    provider.register(DOC, body("host-with-32MB.rdf"), RDF_XML)
+    assert told(store) == [
+        ("entered", "serverInformation.memory 92 > 64"),
+        ("left", "serverInformation.memory 32 is not > 64"),
+    ]
+    [entered, _] = store.notifications.read("ana")
+    assert entered.because == (Reason("serverInformation.memory > 64", 92, INFO),)
+
+
+def test_why_resources_leave(provider: Provider, store: Store) -> None:
+    rule = "search CycleProvider c register c where c.serverInformation.memory > 64 and c.serverHost contains 'a'"
+    provider.add_rules({"r": rule}, "ana")
+    full = "<#host> a s:CycleProvider ; s:serverHost 'abc' ; s:serverInformation <#info> . "
+    info = "<#info> a s:ServerInformation ; s:memory 92 ."
+    for text in (
+        full,
+        "<#host> a s:CycleProvider ; s:serverHost 'abc' .",
+        "<#host> a s:CycleProvider ; s:serverHost 'bcd' ; s:serverInformation <#info> . ",
+        "<#host> a s:CycleProvider ; s:serverInformation <#info> . ",
+        full.replace("CycleProvider", "ServerInformation").split(";")[0] + " . ",
+    ):
+        turtle(provider, full + info)
+        turtle(provider, text + ("" if text == full else info))
+    turtle(provider, full + info)
+    provider.remove(DOC)
+    assert [why for kind, why in told(store) if kind == "left"] == [
+        "serverInformation leads nowhere",
+        "serverInformation is missing",
+        "serverHost 'bcd' does not contain 'a'",
+        "serverHost is missing",
+        "is no CycleProvider; serverInformation is missing",
+        "removed",
+    ]
+
+
+def test_what_changed_and_where(provider: Provider, store: Store) -> None:
+    provider.add_rules({"all": ALL}, "ana")
+    host = "<#host> a s:CycleProvider ; s:serverPort {} ; s:serverInformation <#info> . "
+    turtle(provider, host.format(1))
+    for port, info in ((1, "s:memory 92"), (2, "s:memory 128"), (2, "s:cpu 600"), (2, "")):
+        turtle(provider, host.format(port) + f"<#info> a s:ServerInformation ; {info} .")
+    turtle(provider, host.format(2))
+    turtle(provider, "<#host> a s:CycleProvider .")
+    assert told(store) == [
+        ("entered", "is a CycleProvider"),
+        ("changed", "serverInformation is new"),
+        ("changed", "serverPort 2 was 1; serverInformation.memory 128 was 92"),
+        ("changed", "serverInformation.cpu 600 is new; serverInformation.memory 128 is no more"),
+        ("changed", "serverInformation.cpu 600 is no more"),
+        ("changed", "serverInformation was removed"),
+        ("changed", f"serverInformation '{INFO}' is no more; serverPort 2 is no more"),
+    ]
+    assert [each.at for each in store.notifications.read("ana")[2].because] == [HOST, INFO]
+
+
+def test_what_resources_meet(provider: Provider, store: Store) -> None:
+    used = "search ServerInformation s, CycleProvider c register s where c.serverInformation = s and c.serverPort > 5"
+    search = "search CycleProvider c, CycleProvider d register c where"
+    ports = f"{search} c.serverPort < d.serverPort and d.serverHost = 'd'"
+    provider.add_rules({"used": used, "ports": ports}, "ana")
+    turtle(
+        provider,
+        "<#d> a s:CycleProvider ; s:serverPort 9 ; s:serverHost 'd' ; s:serverInformation <#i> ."
+        "<#i> a s:ServerInformation .",
+        OTHER,
+    )
+    turtle(provider, "<#c> a s:CycleProvider ; s:serverPort 7 .")
+    provider.remove(OTHER)
+    d = f"<{OTHER}#d>"
+    assert told(store) == [
+        ("entered", f"it = {d}.serverInformation; {d}.serverPort 9 > 5"),
+        ("entered", f"serverPort 7 < {d}.serverPort; {d}.serverHost 'd' = 'd'"),
+        ("left", "serverPort 7 < that of no CycleProvider.serverPort"),
+        ("left", "removed"),
+    ]
+
+
+def test_rules_that_come_and_change_have_reasons(provider: Provider, store: Store) -> None:
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    one = f"search CycleProvider c register c where c = <{HOST}>"
+    provider.set_rules({"large": LARGE, "one": one}, "ana")
+    either = "search CycleProvider c register c where c.serverPort = 5 or c.serverInformation.cpu < 500"
+    provider.set_rules({"large": either}, "ana")
+    assert told(store) == [
+        ("entered", "serverInformation.memory 92 > 64"),
+        ("entered", f"it '{HOST}' = <{HOST}>"),
+        ("left", "serverPort 5874 is not = 5; serverInformation.cpu 600 is not < 500"),
+    ]
