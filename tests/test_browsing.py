@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from browsed import DATA, DOC, HOST, INFO, OTHER, PREFIXES, TURTLE, fill
 from generated_metadata import document_graph, histories, schema_graph, schemas, state
-from tidings.browsing import Browser, Link, NotThere, tree
-from tidings.errors import InputError, SetupError
+from tidings.browsing import Browser, Link, tree
+from tidings.errors import Absent, InputError, SetupError
 from tidings.languages.rules import parse
 from tidings.metadata.checking import check
 from tidings.metadata.picking import name_for, rule_for
@@ -114,7 +114,7 @@ def test_names_of_picked_rules() -> None:
 )
 def test_what_is_not_there(browser: Browser, what: str, told: str) -> None:
     for look in (browser.pick, browser.instances if browser.is_class(what) else browser.resource):
-        with pytest.raises(NotThere) as refused:
+        with pytest.raises(Absent) as refused:
             look(what)
         assert told in str(refused.value)
 

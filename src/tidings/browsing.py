@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidings.errors import InputError
+from tidings.errors import Absent, InputError
 from tidings.languages.rules_refusals import near
 from tidings.metadata.picking import name_for, rule_for
 from tidings.metadata.resources import Ref, Resource
@@ -31,10 +31,6 @@ _NEIGHBOURS = 1_000
 
 
 _IN_URIS = re.compile(r"[:/#]")
-
-
-class NotThere(InputError):
-    """Nothing of this name or URI is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +133,11 @@ class Browser:
         resource = self.resource(what, limit=1).resource
         return Picked(name_for(resource.cls, what), rule_for(resource.cls, what))
 
-    def _no_resource(self, uri: str, schema: Schema) -> NotThere:
+    def _no_resource(self, uri: str, schema: Schema) -> Absent:
         hint = near(uri, self._stored.neighbours(uri.partition("#")[0], _NEIGHBOURS))
         for found in self._stored.referrers(uri, _references(schema), 1):
             hint = f"{found.uri} refers to it ({found.property}), but no document that describes it is registered"
-        return NotThere("there is no such resource", received=uri, hint=hint)
+        return Absent("there is no such resource", received=uri, hint=hint)
 
 
 def tree(classes: tuple[ClassSeen, ...]) -> Iterator[tuple[int, ClassSeen]]:
@@ -197,9 +193,9 @@ def _link(schema: Schema, name: str, source: str, other: str, cls: str | None, t
     return Link(name, other, cls, reference, leads)
 
 
-def _no_class(name: str, schema: Schema) -> NotThere:
+def _no_class(name: str, schema: Schema) -> Absent:
     accepted = ", ".join(schema.classes) if len(schema.classes) <= 10 else "a class of the schema"
-    return NotThere(f"there is no class '{name}'", accepted=accepted, hint=near(name, schema.classes))
+    return Absent(f"there is no class '{name}'", accepted=accepted, hint=near(name, schema.classes))
 
 
 def _mark(after: str) -> Mark:

@@ -44,7 +44,7 @@ class Answering(APIRoute):
             except Refused as refused:
                 return wrong(refused.problem, refused.status)
             except RequestValidationError as error:
-                return wrong(_parameter(error), 400)
+                return wrong(parameter_problem(error), 400)
             except TidingsError as problem:
                 return wrong(problem)
 
@@ -53,9 +53,14 @@ class Answering(APIRoute):
 
 def wrong(problem: TidingsError, status: int | None = None) -> Response:
     """An error as an answer."""
-    fitting = next((number for kind, number in STATUSES if isinstance(problem, kind)), 500)
+    fitting = status_of(problem)
     headers = {"Retry-After": "5"} if fitting == 503 else {}
     return JSONResponse({**problem.facts(), "message": problem.message()}, status or fitting, headers)
+
+
+def status_of(problem: TidingsError) -> int:
+    """The status that fits an error."""
+    return next((number for kind, number in STATUSES if isinstance(problem, kind)), 500)
 
 
 async def body_of(request: Request, most: int) -> bytes:
@@ -69,7 +74,7 @@ async def body_of(request: Request, most: int) -> bytes:
     return b"".join(parts)
 
 
-def _parameter(error: RequestValidationError) -> InputError:
+def parameter_problem(error: RequestValidationError) -> InputError:
     """The first parameter that is wrong."""
     first = error.errors()[0]
     given = first.get("input")

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_loop import HubLoop
-from tidings.interfaces.http import feeds, hub, metadata, pings
+from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, pings
 from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
 
@@ -33,7 +33,9 @@ def app_for(
     app.include_router(feeds.router_for(hub_of_feeds.feeds))
     app.include_router(hub.router_for(hub_of_feeds))
     app.include_router(pings.router_for(tidings, public_url, contact=contact))
-    provider = metadata.api_for(tidings.store, Trust(os.environ.get(TOKEN), public_url is not None))
+    trust = Trust(os.environ.get(TOKEN), public_url is not None)
+    provider = metadata.api_for(tidings.store, trust)
     app.include_router(provider.router)
+    app.include_router(metadata_browsing.router_for(tidings.store, trust))
     app.state.at_end = [provider.news.end]
     return app

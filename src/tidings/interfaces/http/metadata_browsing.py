@@ -1,0 +1,122 @@
+"""Looking around in metadata over HTTP: as JSON for machines, and as pages for people.
+
+GET /metadata/classes                       GET /browse
+GET /metadata/classes/{name}                GET /browse/class/{name}
+GET /metadata/resource?uri=                 GET /browse/resource?uri=
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
+
+from tidings.browsing import LARGEST_PAGE, PAGE, Browser
+from tidings.errors import InputError, TidingsError
+from tidings.interfaces import browsing_as_json as as_json
+from tidings.interfaces.http import browsing_pages as pages
+from tidings.interfaces.http.answers import Answering, Refused, parameter_problem, status_of
+from tidings.interfaces.http.trust import Trust
+from tidings.store import Store
+
+GUARDED = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "private, no-cache",
+}
+"""Nothing in a page runs or is loaded from elsewhere, whatever metadata says."""
+
+ASKS = {"WWW-Authenticate": 'Basic realm="Tidings: any name, and the token as the password", charset="UTF-8"'}
+
+Uri = Annotated[str, Query(min_length=1, max_length=500)]
+After = Annotated[str, Query(max_length=1_100)]
+Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE)]
+
+
+def router_for(store: Store, trust: Trust) -> APIRouter:
+    """The endpoints for machines and the pages for people."""
+    browser = Browser(store)
+
+    def trusted(request: Request) -> None:
+        if not trust.holds(request):
+            hint = "Authorization: Bearer TOKEN, where TOKEN is what TIDINGS_RPC_TOKEN says at the server"
+            raise Refused(401, InputError("metadata needs the token of the service", hint=hint))
+
+    router = APIRouter()
+    for made in (_for_machines(browser, Depends(trusted)), _for_people(browser, Depends(trusted))):
+        router.include_router(made)
+    return router
+
+
+def _for_machines(browser: Browser, trusted: Any) -> APIRouter:
+    router = APIRouter(prefix="/metadata", tags=["metadata"], route_class=Answering, dependencies=[trusted])
+
+    @router.get("/classes")
+    def classes() -> dict[str, Any]:
+        return {"classes": [as_json.class_seen(each) for each in browser.classes()]}
+
+    @router.get("/classes/{name}")
+    def instances(name: str, after: After = "", limit: Limit = PAGE) -> dict[str, Any]:
+        return as_json.instances(browser.instances(name, after, limit))
+
+    @router.get("/resource")
+    def resource(uri: Uri, after: After = "", limit: Limit = PAGE) -> dict[str, Any]:
+        return as_json.resource_seen(browser.resource(uri, after, limit))
+
+    return router
+
+
+class Showing(APIRoute):
+    """A route on which everything that goes wrong is a page."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def shown(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except Refused as refused:
+                return _wrong(refused.problem, refused.status)
+            except RequestValidationError as error:
+                return _wrong(parameter_problem(error), 400)
+            except TidingsError as problem:
+                return _wrong(problem, status_of(problem))
+
+        return shown
+
+
+def _for_people(browser: Browser, trusted: Any) -> APIRouter:
+    router = APIRouter(prefix="/browse", route_class=Showing, dependencies=[trusted], include_in_schema=False)
+
+    @router.get("")
+    def classes() -> Response:
+        return _page(pages.classes_page(browser.classes()))
+
+    @router.get("/class/{name}")
+    def instances(name: str, after: After = "", limit: Limit = PAGE) -> Response:
+        found = browser.instances(name, after, limit)
+        return _page(pages.class_page(found, browser.pick(name), not after))
+
+    @router.get("/resource")
+    def resource(uri: Uri, after: After = "", limit: Limit = PAGE) -> Response:
+        seen = browser.resource(uri, after, limit)
+        return _page(pages.resource_page(seen, browser.pick(uri), not after))
+
+    @router.get("/style.css")
+    def style() -> Response:
+        return Response(pages.CSS, media_type="text/css", headers=GUARDED)
+
+    return router
+
+
+def _page(content: str, status: int = 200, more: dict[str, str] | None = None) -> Response:
+    return HTMLResponse(content, status, GUARDED | (more or {}))
+
+
+def _wrong(problem: TidingsError, status: int) -> Response:
+    return _page(pages.problem_page(problem), status, ASKS if status == 401 else {})
