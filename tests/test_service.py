@@ -23,9 +23,11 @@ from tidings.errors import (
     SyntaxProblem,
 )
 from tidings.model import Reject, Subscription
+from tidings.provider import Provider
 from tidings.service import Tidings
 from tidings.store import Appended, Found, open_store
 
+METADATA = Path(__file__).parent.parent / "examples" / "metadata"
 FURNITURE = """
 attributes: {price: numeric, period: string}
 event_types:
@@ -85,6 +87,39 @@ def test_unsubscribing(tidings: Tidings) -> None:
     assert tidings.unsubscribe(["s-2", "s-1", "s-3"], subscriber="ana") == ["s-1"]
     assert tidings.unsubscribe(["s-2"]) == ["s-2"]
     assert tidings.subscriptions() == []
+
+
+def test_a_rule_is_a_subscription_to_metadata(tidings: Tidings) -> None:
+    text = "search ServerInformation s register s where s.memory > 64 and s.cpu = 600"
+    with pytest.raises(SetupError, match="no schema for metadata yet"):
+        tidings.subscribe("ana", text, "rules")
+    provider = Provider(tidings.store)
+    provider.load_schema((METADATA / "schema.ttl").read_bytes(), "text/turtle")
+    provider.register(
+        "http://example.org/doc.rdf", (METADATA / "host.rdf").read_bytes(), "application/rdf+xml"
+    )
+    large = tidings.subscribe("ana", text, "rules", "large", "1 hour")
+    assert (large.id, large.predicates, large.reached_through, large.within) == (
+        "large",
+        2,
+        "ServerInformation",
+        3600,
+    )
+    made = tidings.subscribe("bo", "search ServerInformation s register s", "rules")
+    [told] = tidings.notifications("bo")
+    assert (told.kind, told.subscription, told.publication) == (
+        "entered",
+        made.id,
+        "http://example.org/doc.rdf#info",
+    )
+    with pytest.raises(IdTaken):
+        tidings.subscribe("bo", text, "rules", "large")
+    event = tidings.subscribe("ana", "price < 200").id
+    assert [one.id for one in tidings.subscriptions("ana")] == [event, "large"]
+    assert tidings.subscriptions()[1] == Subscription("large", "ana", "rules", text, 3600)
+    assert tidings.unsubscribe(["large", event, "none"], "bo") == []
+    assert tidings.unsubscribe(["large", event, "none"]) == [event, "large"]
+    assert [one.id for one in tidings.subscriptions()] == [made.id]
 
 
 def test_publishing(tidings: Tidings) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tidings import durations
 from tidings.closing import Closing
@@ -43,9 +43,15 @@ from tidings.schema.files import parts_of_text
 from tidings.store import Appended, DeadLetter, Held, Store, TaxonomyFile, open_store, sqlite_url
 from tidings.taxonomies import Taxonomy, merged
 
+if TYPE_CHECKING:
+    from tidings.provider.subscribing import RuleSubscriptions
+
 T = TypeVar("T")
 CHUNK = 10_000
 """How many publications of many are made durable at a time."""
+
+RULES = "rules"
+"""The language of metadata. Its subscriptions are a provider's, not the stream's: what they find has its own life."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +134,40 @@ class Tidings(Closing):
         `within` is a delay that the subscriber accepts, `10 minutes` say: what is found is gathered and handed over
         together, no later than that.
         """
-        front = _choose("a subscription language", language, LANGUAGES, hint_to_name(language, LANGUAGES))
-        plan = front.compile(Context(text, self._checked_against()))
         delay = None if within is None else durations.parse(within)
+        if language == RULES:
+            return self._subscribe_by_rule(subscriber, text, _given(id), delay)
+        hint = hint_to_name(language, (*LANGUAGES, RULES))
+        front = _choose("a subscription language", language, LANGUAGES, hint, also=RULES)
+        plan = front.compile(Context(text, self._checked_against()))
         id = self.store.subscriptions.add(Subscription(_given(id), subscriber, language, text, delay))
         tests = {test for clause in plan.clauses for test in clause}
         return Subscribed(id, subscriber, language, text, len(tests), reached_through(plan), delay)
 
+    def _subscribe_by_rule(self, subscriber: str, text: str, name: str, delay: int | None) -> Subscribed:
+        taken = self._rules().add(subscriber, text, name, delay)
+        return Subscribed(taken.name, subscriber, RULES, text, taken.predicates, taken.about, delay)
+
     def unsubscribe(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
         """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
-        return self.store.subscriptions.remove(ids, subscriber)
+        asked = list(ids)
+        found = self.store.subscriptions.remove(asked, subscriber)
+        rules = self.store.metadata.named([id for id in asked if id not in found])
+        return found + self._rules().remove(rules, subscriber) if rules else found
+
+    def _rules(self) -> RuleSubscriptions:
+        from tidings.provider.subscribing import RuleSubscriptions  # noqa: PLC0415 - with it comes the index
+
+        return RuleSubscriptions(self.store)
 
     def subscriptions(self, subscriber: str | None = None) -> Sequence[Subscription]:
-        """The subscriptions of now, oldest first."""
-        return self.store.subscriptions.list(subscriber)
+        """The subscriptions of now, oldest first; then the rules over metadata, by name."""
+        rules = [
+            Subscription(rule.name, rule.owner, RULES, rule.text, rule.within)
+            for rule in self.store.metadata.rules()
+            if subscriber in (None, rule.owner)
+        ]
+        return [*self.store.subscriptions.list(subscriber), *rules]
 
     def publish(
         self, body: bytes | str, id: str | None = None, media_type: str = JSON, base: str | None = None
@@ -283,7 +309,7 @@ class Tidings(Closing):
 
     def _refuse_orphans(self, schema: EventSchema) -> None:
         """Refuse a schema with which subscriptions that are there now could not be understood."""
-        orphans = compile_many(self.subscriptions(), schema).rejects
+        orphans = compile_many(self.store.subscriptions.list(), schema).rejects
         if orphans:
             named = "; ".join(f"{one.id}: {one.reason.splitlines()[0]}" for one in orphans[:3])
             raise SchemaError(
@@ -337,9 +363,11 @@ def _resolved(body: bytes, media_type: str, base: str) -> bytes:
     return resolved(body, media_type, base)
 
 
-def _choose(what: str, name: str, known: Mapping[str, T], hint: str | None = None) -> T:
+def _choose(
+    what: str, name: str, known: Mapping[str, T], hint: str | None = None, also: str | None = None
+) -> T:
     if name not in known:
-        accepted = ", ".join(known)
+        accepted = ", ".join([*known, *filter(None, [also])])
         raise InputError(f"{what} that is not known", received=repr(name), accepted=accepted, hint=hint)
     return known[name]
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from tidings.errors import SubscriptionError
-from tidings.languages import gql, predicates, xpath
+from tidings.languages import gql, predicates, rules, xpath
 from tidings.languages.other_languages import hint_to_language, hint_to_name
 
 PARSERS: dict[str, Callable[[str], object]] = {
     "predicates": predicates.parse,
     "xpath": xpath.parse,
     "gql": gql.parse,
+    "rules": rules.parse,
 }
 TEXTS = {
     "predicates": [
@@ -41,11 +42,17 @@ TEXTS = {
         "PREFIX ex: <urn:> SELECT ?x WHERE (?x, ex:p, ?t)",
         "# who?\n base <urn:x:> SELECT ?x WHERE (?x, <urn:p>, ?t)",
     ],
+    "rules": [
+        "search CycleProvider c register c",
+        "SEARCH s:Host h, Disk d register h where h.disk = d",
+        "search large c register c where c.memory > 64",
+    ],
 }
 OF_TWO = {
     "xpath": [*TEXTS["predicates"][:1], *TEXTS["predicates"][4:]],
     "predicates": [],
     "gql": [],
+    "rules": [],
 }
 """What a second language takes, or could have: `price < 200` is an XPath, too."""
 

@@ -25,6 +25,10 @@ _BEGINS = {
         "predicates",
         rf"[\s(]*(?:not\b[\s(]*)*(?:{_NAME}(?:\s*[=<>!]|\s+{_WORDS})|exists\s+{_NAME}\s*(?:$|and\b|or\b))",
     ),
+    "rules": (
+        "a rule over metadata",
+        r"\s*search\s+[^\W\d][\w:-]*\s+[^\W\d]\w*(?:\s*,|\s+(?:register|where)\b)",
+    ),
     "xpath": ("an XPath", rf"[\s(]*(?:not\s*\([\s(]*)*(?:/|\.|@|declare\s+namespace\b|{_NAME}\s*[/\[=<>!])"),
 }
 LOOKED_AT = 1_000
@@ -41,7 +45,7 @@ def hint_to_language(text: str, language: str) -> str | None:
     a comparison, and is none.
     """
     looks = [name for name, (_, begins) in _LOOKS.items() if begins.match(text, 0, LOOKED_AT)]
-    looks = ["gql"] if "gql" in looks else looks
+    looks = next(([name] for name in ("gql", "rules") if name in looks), looks)
     if not looks or language in looks:
         return None
     return f"{_LOOKS[looks[0]][0]}? the language is {looks[0]}: --language {looks[0]}"

@@ -20,6 +20,7 @@ the million:
 from __future__ import annotations
 
 from tidings.languages import rules_refusals as refusals
+from tidings.languages.other_languages import hints_elsewhere
 from tidings.languages.readable import refuse_unreadable
 from tidings.languages.rules_conditions import ConditionReader, Limits
 from tidings.languages.rules_shown import show
@@ -33,6 +34,7 @@ DEFAULT = limits_from("TIDINGS_RULES_LIMITS", Limits)
 _AFTER_SEARCH = ("search", "register", "where", "and", "or")
 
 
+@hints_elsewhere("rules")
 def parse(text: str, limits: Limits = DEFAULT) -> Rule:
     """The tree of a rule's text."""
     refuse_unreadable(text, limits.length)

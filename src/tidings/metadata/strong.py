@@ -1,6 +1,6 @@
 """Strong references: what goes wherever a resource goes (section 2.4 of paper 001).
 
-    #host ══strong══▶ #info ──weak──▶ #owner          the closure of #host: #host, #info
+#host ══strong══▶ #info ──weak──▶ #owner          the closure of #host: #host, #info
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def feeds(
 
     with open_tidings(home, store) as tidings:
         found = tidings.feeds_at(public_url or DEFAULT_URL)
-        known = {one.id for one in tidings.subscriptions(subscriber)}
+        known = {one.id for one, _ in found.listed(subscriber)}
         for id in revoke or ():
             if id not in known:
                 hint = f"tidings subscriptions --as {subscriber}"

@@ -31,7 +31,8 @@ def subscribe(
     language: Annotated[
         str,
         typer.Option(
-            help="The language TEXT is written in: predicates for events, xpath for XML documents, gql for graphs."
+            help="The language TEXT is written in: predicates for events, xpath for XML documents, gql for graphs, "
+            "rules for metadata."
         ),
     ] = "predicates",
     id: Annotated[
@@ -53,7 +54,8 @@ def subscribe(
     """Ask to be told about publications.
 
     A subscription to events is made of predicates joined by and, or, not and parentheses; one to XML documents is an
-    XPath; one to graphs is a pattern in GQL, or in SPARQL. It counts from the stream's next batch on.
+    XPath; one to graphs is a pattern in GQL, or in SPARQL. It counts from the stream's next batch on. One to metadata
+    is a rule, and what it finds among what is registered is told at once.
 
     [dim]Examples[/]
       tidings subscribe --as ana "price < 200 and period = 'XVI'"
@@ -63,6 +65,7 @@ def subscribe(
       tidings subscribe --as ed "material = 'oak'" --within "10 minutes"
       tidings subscribe --as fy --language xpath '//stock\\[symbol = "YHOO" and price > 50]'
       tidings subscribe --as gu --language gql 'SELECT ?page WHERE (?page, dc:subject, ?s) AND ?s contains "clock"'
+      tidings subscribe --as ha --language rules "search Server s register s where s.memory > 64" --id large
     """
     with open_tidings(home, store) as tidings, _hint_to_quote(text):
         made = tidings.subscribe(subscriber, text[0], language, id, within)
