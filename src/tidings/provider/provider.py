@@ -11,16 +11,17 @@ the same log are equal at equal positions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from tidings.errors import InputError
 from tidings.metadata.documents import Document
 from tidings.metadata.log import Draft, Entry, What
 from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Schema
-from tidings.provider import applying, rule_changes
+from tidings.provider import applying, rule_changes, snapshots
 from tidings.provider.reading import Reading, Schemas, schema_draft
 from tidings.store import Store
 from tidings.store.metadata import Registered, StoredRule, Work
@@ -108,6 +109,22 @@ class Provider:
         They follow the position without a gap. Those that were applied before are passed over.
         """
         return self._metadata.transact(lambda work: self._follow(work, entries))
+
+    def snapshot(self) -> Iterator[dict[str, Any]]:
+        """All metadata as of one moment, as what JSON lines are made of; for another provider's `restore`."""
+        with self._metadata.snapshot() as found:
+            yield from snapshots.lines(found)
+
+    def restore(self, lines: Iterable[Mapping[str, Any]]) -> int:
+        """Make the metadata equal to a snapshot's, in one transaction, and say at which position that is.
+
+        For a provider that is empty, or so far behind that the log does not reach back to it any more. Its rules stay.
+        """
+        with snapshots.spool() as file:
+            spooled = snapshots.Spooled(file, lines)
+            return self._metadata.transact(
+                lambda work: snapshots.restore(work, self._schemas, spooled, self.batch)
+            )
 
     def add_rules(
         self, texts: Mapping[str, str], owner: str, scope: str = "", within: int | None = None

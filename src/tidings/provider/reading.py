@@ -14,7 +14,7 @@ from tidings.metadata.triggers import Triggers
 from tidings.publications import rdf
 from tidings.publications.rdf_parts import n_triples
 from tidings.store.metadata import SchemaFile
-from tidings.store.metadata_work import check_document
+from tidings.store.registering import check_document
 
 
 @dataclass(frozen=True, slots=True)

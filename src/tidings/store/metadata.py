@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from sqlalchemy import func, select
 
 from tidings.metadata.log import Entry
 from tidings.metadata.resources import Resource
-from tidings.store import atom_rows, counters, metadata_log, metadata_work
+from tidings.store import atom_rows, counters, metadata_log, metadata_snapshot, metadata_work
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, utc
 from tidings.store.metadata_log import MetadataLog
+from tidings.store.metadata_snapshot import Snapshot
 from tidings.store.metadata_tables import APPLIED, metadata_identity
 from tidings.store.metadata_work import Registered, SchemaFile, StoredRule, Work
 from tidings.store.rule_tables import metadata_resources, metadata_rules, rule_ends, rule_results
@@ -43,6 +45,12 @@ class Metadata:
         """The last position of the log that was applied."""
         with self._database.read() as connection:
             return counters.current(connection, APPLIED)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """All metadata as of one moment."""
+        with self._database.moment() as connection:
+            yield metadata_snapshot.read(connection)
 
     def schema(self) -> SchemaFile | None:
         with self._database.read() as connection:

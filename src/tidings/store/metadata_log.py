@@ -124,6 +124,13 @@ def first(connection: Connection) -> int:
     return head + 1 if found is None else found
 
 
+def restart(connection: Connection, position: int) -> None:
+    """Forget all entries: the next one follows a position."""
+    counters.lock(connection, LOG)
+    connection.execute(delete(metadata_log))
+    counters.advance(connection, LOG, position)
+
+
 def trim(connection: Connection, upto: int) -> int:
     last = min(upto, counters.current(connection, APPLIED))
     return connection.execute(delete(metadata_log).where(metadata_log.c.position <= last)).rowcount

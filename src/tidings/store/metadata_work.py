@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from tidings.metadata.changes import Changes, compare
+from tidings.metadata.changes import Changes
 from tidings.metadata.documents import Document
 from tidings.metadata.log import Draft, Entry
 from tidings.metadata.resources import Resource
@@ -18,19 +18,23 @@ from tidings.store import (
     bulk,
     counters,
     metadata_log,
-    names,
-    rule_base,
+    registering,
     rule_filter,
     rule_notifications,
     rule_reasons,
 )
-from tidings.store.atom_rows import Placed
 from tidings.store.dead_letters import DeadLetter, bury
 from tidings.store.encoding import Clock, utc
 from tidings.store.metadata_tables import APPLIED, LOG, RULE_CHANGES, rule_uses
 from tidings.store.rule_base import COUNTER, NamedRule, Removed
 from tidings.store.rule_filter import Added, Outcome, Pair
-from tidings.store.rule_tables import atomic_rules, metadata_rules, metadata_schema, rule_ends, rule_results
+from tidings.store.rule_tables import (
+    metadata_resources,
+    metadata_rules,
+    metadata_schema,
+    rule_ends,
+    rule_results,
+)
 
 if TYPE_CHECKING:
     from tidings.metadata.triggers import (
@@ -95,6 +99,10 @@ class Work:
         """The last position of the log that was applied."""
         return counters.current(self._connection, APPLIED)
 
+    def head(self) -> int:
+        """The last position of the log."""
+        return counters.current(self._connection, LOG)
+
     def close_log(self) -> None:
         """Let nobody append to the log until this transaction ends."""
         counters.lock(self._connection, LOG)
@@ -114,11 +122,20 @@ class Work:
         """All entries up to the position are applied."""
         counters.advance(self._connection, APPLIED, position)
 
+    def restart(self, position: int) -> None:
+        """Begin the log anew after a position, at which everything is."""
+        metadata_log.restart(self._connection, position)
+        self.advance(position)
+
+    def document_uris(self, after: str, limit: int) -> list[str]:
+        """The URIs of documents after one, in order."""
+        return document_uris(self._connection, after, limit)
+
     def register(self, schema: Schema, documents: Sequence[Document], triggers: Triggers) -> Registered:
         """Keep documents in the place of their versions before; one without resources is no more."""
-        changes, versions = _compared(self._connection, documents)
+        changes, versions = registering.compared(self._connection, documents)
         now = [version.resource for version in versions.values() if version is not None]
-        satisfied = _satisfied(self._connection, triggers, now)
+        satisfied = registering.satisfied(self._connection, triggers, now)
         return Registered(changes, rule_filter.run(self._connection, schema, versions, satisfied))
 
     def add_rules(self, schema: Schema, rules: Sequence[NamedRule]) -> Added:
@@ -190,51 +207,11 @@ def stored_rule(row: tuple[str, str, str, str | None, int | None]) -> StoredRule
     return StoredRule(name, owner, text, scope or "", within)
 
 
-def check_document(document: Document) -> None:
-    """Refuse what no database keeps. This is known before anything is written."""
-    for resource in document.resources:
-        names.check("a resource's URI", resource.uri)
-        for values in resource.values.values():
-            for value in values:
-                if not isinstance(value, bool | int | float):
-                    names.check_text("a value", value if isinstance(value, str) else value.uri)
-
-
-def _compared(
-    connection: Connection, documents: Sequence[Document]
-) -> tuple[dict[str, Changes], dict[str, Placed | None]]:
-    """What becomes of each resource of documents, and the versions that are to be written."""
-    before = _versions(connection, [document.uri for document in documents])
-    changes = {document.uri: compare(before[document.uri], document.resources) for document in documents}
-    versions: dict[str, Placed | None] = {}
-    for uri, change in changes.items():
-        versions |= dict.fromkeys((each.uri for each in change.deleted), None)
-        written = (*change.new, *(each.after for each in change.changed))
-        versions |= {each.uri: Placed(each, uri) for each in written}
-    return changes, versions
-
-
-def _versions(connection: Connection, documents: Sequence[str]) -> dict[str, list[Resource]]:
-    """The resources that are stored of each of these documents."""
-    uris = atom_rows.of_documents(connection, documents)
-    found = atom_rows.load(connection, [uri for each in uris.values() for uri in each])
-    return {document: [found[uri].resource for uri in sorted(uris[document])] for document in documents}
-
-
-def _satisfied(
-    connection: Connection, triggers: Triggers, resources: Collection[Resource]
-) -> list[tuple[str, int]]:
-    """Which triggering rules resources satisfy. Others may have added and removed rules since the index was asked."""
-    triggers.add(rule_base.load_triggering(connection, triggers.last))
-    found = list(triggers.satisfied(resources))
-    named = {number for _, number in found}
-    rule = atomic_rules.c.rule
-    there: set[int] = set()
-    for piece in bulk.pieces(sorted(named), bulk.KEYS):
-        there |= set(connection.execute(select(rule).where(rule.in_(piece))).scalars())
-    gone = named - there
-    triggers.remove(gone)
-    return [(uri, number) for uri, number in found if number not in gone]
+def document_uris(connection: Connection, after: str, limit: int) -> list[str]:
+    """The URIs of documents after one, in order."""
+    document = metadata_resources.c.document
+    wanted = select(document).where(document > after).distinct().order_by(document).limit(limit)
+    return list(connection.execute(wanted).scalars())
 
 
 def resources(connection: Connection, uris: Iterable[str]) -> tuple[Resource, ...]:

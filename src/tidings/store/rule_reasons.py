@@ -52,7 +52,8 @@ def _explain_moves(
     _complete(connection, world, trees, asked)
     found = {}
     for name, uri in outcome.entered:
-        found[Move(uri, name, "entered")] = why(trees[ends[name, uri][0]], uri, world)
+        proofs = (why(trees[number], uri, world) for number in ends[name, uri])
+        found[Move(uri, name, "entered")] = next((each for each in proofs if each), [])
     for name, uri in outcome.left:
         told = (reason for number in ends[name, uri] for reason in why_not(trees[number], uri, world))
         found[Move(uri, name, "left")] = list(dict.fromkeys(told))
@@ -60,10 +61,9 @@ def _explain_moves(
 
 
 def _ends(connection: Connection, outcome: Outcome) -> dict[Pair, list[int]]:
-    """The atomic rules by which resources entered (one of them is enough) and left."""
+    """The atomic rules by which resources entered and left."""
     known = outcome.ends
-    found = {pair: [min(known[pair])] for pair in outcome.entered}
-    found |= {pair: sorted(known[pair]) for pair in outcome.left if pair in known}
+    found = {pair: sorted(known[pair]) for pair in (*outcome.entered, *outcome.left) if pair in known}
     # A rule that was replaced: the one it is now does not have what the one before had.
     others = [pair for pair in outcome.left if pair not in known]
     numbers: dict[str, list[int]] = {}

@@ -1,0 +1,160 @@
+"""A provider's metadata as lines, and a provider made equal to them.
+
+    {"position": 41, "documents": 2, "schema": {"media_type": "text/turtle", "body": "..."}}
+    {"document": "http://example.org/doc.rdf", "resources": [{"uri": "http://example.org/doc.rdf#host", ...}, ...]}
+
+Rules are not in it: they belong to one provider. A provider that has rules and is behind is told of the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import IO, Any
+
+from tidings.errors import InputError
+from tidings.metadata.as_json import document_of, from_json, to_json
+from tidings.metadata.documents import Document, check_uri
+from tidings.metadata.resources import Ref, Resource, Value
+from tidings.metadata.schema import Property, Schema
+from tidings.provider.moves import Moves
+from tidings.provider.reading import Known, Schemas, refuse_losses
+from tidings.store.metadata import SchemaFile, Work
+from tidings.store.metadata_snapshot import Snapshot
+from tidings.store.registering import check_document
+from tidings.values import Kind, kind_of
+
+
+def lines(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
+    """What `json.dumps` makes lines of."""
+    schema = {"media_type": snapshot.schema.media_type, "body": b64encode(snapshot.schema.body).decode()}
+    yield {"position": snapshot.position, "documents": snapshot.count, "schema": schema}
+    for document in snapshot.documents:
+        resources = [to_json(resource) for resource in document.resources]
+        yield {"document": document.uri, "resources": resources}
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What the first line says."""
+
+    position: int
+    count: int
+    schema: SchemaFile
+
+
+class Spooled:
+    """Lines that can be read again: a transaction may have to be repeated, and should not wait for a network."""
+
+    def __init__(self, file: IO[str], given: Iterable[Mapping[str, Any]]) -> None:
+        self._file = file
+        for line in given:
+            file.write(json.dumps(line) + "\n")
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self._file.seek(0)
+        return map(json.loads, self._file)
+
+
+def spool() -> IO[str]:
+    return tempfile.TemporaryFile("w+", encoding="utf-8")
+
+
+def restore(work: Work, schemas: Schemas, given: Spooled, batch: int) -> int:
+    """Make the metadata equal to that of a snapshot, and say at which position that is."""
+    work.close_log()
+    read = iter(given)
+    head = _head(next(read, {}))
+    _refuse_older(work, head.position)
+    known, moves = _take_schema(work, schemas, head.schema), Moves()
+    there = _register(work, known, read, moves, batch)
+    if len(there) != head.count or len(set(there)) != head.count:
+        received, accepted = f"{len(there)} documents", f"{head.count} documents, each once"
+        raise InputError("this is no whole snapshot", received=received, accepted=accepted)
+    _remove_others(work, known, set(there), moves, batch)
+    work.restart(head.position)
+    work.tell_of_rules(known.schema, moves.outcome())
+    return head.position
+
+
+def _take_schema(work: Work, schemas: Schemas, file: SchemaFile) -> Known:
+    before, known = work.schema(), schemas.known(file)
+    refuse_losses(before, known.schema)
+    if before != file:
+        work.set_schema(file)
+    return known
+
+
+def _register(
+    work: Work, known: Known, read: Iterator[dict[str, Any]], moves: Moves, batch: int
+) -> list[str]:
+    """Register the documents of all lines, and say which those are."""
+    there = []
+    while documents := [_document(line, known.schema) for line in islice(read, batch)]:
+        there += [document.uri for document in documents]
+        moves.add(work.register(known.schema, documents, known.triggers).outcome)
+    return there
+
+
+def _refuse_older(work: Work, position: int) -> None:
+    """What a provider has told its repositories cannot be taken back."""
+    if position < work.head():
+        what, accepted = "the snapshot is older than the log", f"position {work.head()} or later"
+        raise InputError(what, received=f"position {position}", accepted=accepted)
+
+
+def _remove_others(work: Work, known: Known, there: set[str], moves: Moves, batch: int) -> None:
+    """Remove the documents that the snapshot does not have."""
+    last = ""
+    while page := work.document_uris(last, batch):
+        gone = [Document(uri, ()) for uri in page if uri not in there]
+        if gone:
+            moves.add(work.register(known.schema, gone, known.triggers).outcome)
+        last = page[-1]
+
+
+def _head(line: Mapping[str, Any]) -> _Head:
+    try:
+        schema = SchemaFile(str(line["schema"]["media_type"]), b64decode(line["schema"]["body"]))
+        return _Head(int(line["position"]), int(line["documents"]), schema)
+    except (KeyError, TypeError, ValueError) as error:
+        accepted = "position, documents, schema"
+        raise InputError("this is no snapshot", received=repr(line)[:200], accepted=accepted) from error
+
+
+def _document(line: Mapping[str, Any], schema: Schema) -> Document:
+    uri, given = line.get("document"), line.get("resources")
+    if not isinstance(uri, str) or not isinstance(given, list):
+        raise InputError("this is no document", received=repr(line)[:200], accepted="document, resources")
+    check_uri(uri)
+    resources = tuple(_resource(each, uri, schema) for each in given)
+    document = Document(uri, tuple(sorted(resources, key=lambda each: each.uri)))
+    check_document(document)
+    return document
+
+
+def _resource(given: Mapping[str, Any], document: str, schema: Schema) -> Resource:
+    """A resource that the schema allows. What references lead to was checked where the document was registered."""
+    made = from_json(given)
+    if document_of(made.uri) != document:
+        raise InputError("a resource of another document", where=document, received=made.uri)
+    if made.cls not in schema.classes:
+        raise InputError("not a class of the schema", where=made.uri, received=made.cls)
+    for name, values in made.values.items():
+        declared = schema.property_of(made.cls, name)
+        if declared is None or not values or not all(_fits(value, declared) for value in values):
+            raise InputError(
+                f"not what {name} of {made.cls} may be", where=made.uri, received=repr(values)[:200]
+            )
+    return made
+
+
+def _fits(value: Value, declared: Property) -> bool:
+    if isinstance(value, Ref):
+        return declared.leads_to is not None
+    kind = Kind.STRING if declared.kind is Kind.INSTANT else declared.kind
+    return kind is kind_of(value)

@@ -1,0 +1,111 @@
+"""Any history: providers that apply one log are equal at equal positions, and what is told is what became different."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from itertools import islice
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from generated_metadata import Registered, Step, document_graph, histories, schema_graph, schemas, state
+from generated_rules import programs
+from tidings.languages.rules_shown import show
+from tidings.languages.rules_tree import Rule
+from tidings.metadata.definition import results
+from tidings.metadata.log import Draft, Entry, What
+from tidings.metadata.schema import Schema
+from tidings.provider import Provider
+from tidings.store import Store, open_store
+
+FEW = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+Pairs = set[tuple[str, str]]
+
+
+def drafts(history: Sequence[Step], schema: Schema) -> list[Draft]:
+    made = [Draft(What.SCHEMA, "", "text/turtle", schema_graph(schema).serialize(format="turtle").encode())]
+    for step in history:
+        if isinstance(step, Registered):
+            body = document_graph(step.resources, schema).serialize(format="turtle").encode()
+            made.append(Draft(What.REGISTER, step.uri, "text/turtle", body))
+        else:
+            made.append(Draft(What.REMOVE, step.uri))
+    return made
+
+
+def members(history: Sequence[Step], asked: dict[str, Rule], schema: Schema) -> Pairs:
+    there = state(history).values()
+    return {(name, uri) for name, rule in asked.items() for uri in results(rule, there, schema, asked)}
+
+
+def told(store: Store, after: int) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {"entered": [], "changed": [], "left": []}
+    for each in store.notifications.read("ana", after):
+        assert each.because, "every move has a reason"
+        found[each.kind].append((each.subscription, each.publication))
+    return found
+
+
+def all_of(provider: Provider, store: Store, asked: dict[str, Rule]) -> object:
+    documents = {uri: store.metadata.resources(uri) for uri, _ in provider.documents()}
+    return provider.position, documents, {name: provider.results(name) for name in asked}
+
+
+def batches(entries: Sequence[Entry], sizes: Sequence[int]) -> list[list[Entry]]:
+    """The entries in batches of these sizes, the last of which is repeated."""
+    rest, made = iter(entries), []
+    waiting = list(sizes)
+    while batch := list(islice(rest, waiting.pop(0) if len(waiting) > 1 else waiting[0])):
+        made.append(batch)
+    return made
+
+
+@FEW
+@given(data=st.data())
+def test_what_is_told_is_what_became_different(new_url: Callable[[], str], data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    asked, history = data.draw(programs(schema)), data.draw(histories(schema))
+    sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+    with open_store(new_url()) as store:
+        provider = Provider(store)
+        first, *entries = [draft.at(i) for i, draft in enumerate(drafts(history, schema), 1)]
+        provider.apply([first])
+        provider.add_rules({name: show(rule) for name, rule in asked.items()}, "ana")
+        for batch in batches(entries, sizes):
+            done, sequence = provider.position - 1, store.notifications.last_sequence("ana")
+            outcome = provider.apply(batch).outcome
+            before, now = (members(history[:end], asked, schema) for end in (done, done + len(batch)))
+            found = told(store, sequence)
+            assert sorted(found["entered"]) == sorted(now - before)
+            assert sorted(found["left"]) == sorted(before - now)
+            assert sorted(found["changed"]) == sorted(outcome.changed) and outcome.changed <= now & before
+
+
+@FEW
+@given(data=st.data())
+def test_providers_are_equal_at_equal_positions(new_url: Callable[[], str], data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    asked, history = data.draw(programs(schema)), data.draw(histories(schema))
+    entries = [draft.at(i) for i, draft in enumerate(drafts(history, schema), 1)]
+    size, half = data.draw(st.integers(1, 4)), data.draw(st.integers(1, len(entries)))
+    with ExitStack() as open_:
+        stores = [open_.enter_context(open_store(new_url())) for _ in range(4)]
+        one, two, same, late = (Provider(store) for store in stores)
+        for provider, chosen in ((two, [1, size]), (same, [1, size]), (one, [1, half, size])):
+            for number, batch in enumerate(batches(entries, chosen)):
+                provider.apply(batch)
+                provider.apply(batch)
+                if not number:
+                    provider.add_rules({name: show(rule) for name, rule in asked.items()}, "ana")
+                if provider is one and number == 1:
+                    late.restore(one.snapshot())
+        late.apply(entries)
+        late.set_rules({name: show(rule) for name, rule in asked.items()}, "ana")
+        pairs = zip((one, two, same, late), stores, strict=True)
+        assert len({repr(all_of(provider, store, asked)) for provider, store in pairs}) == 1
+        unlike = [
+            [(each.id, each.sequence, each.kind, each.because) for each in store.notifications.read("ana")]
+            for store in (stores[1], stores[2])
+        ]
+        assert unlike[0] == unlike[1]
