@@ -90,6 +90,7 @@ def test_the_status(client: httpx.Client, store: Store) -> None:
         "first": 1,
         "leader": None,
         "lag": 0,
+        "problem": None,
         "documents": 1,
         "resources": 2,
         "rules": 1,

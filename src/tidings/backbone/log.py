@@ -48,5 +48,5 @@ class Keeper(Protocol):
 
     name: str
 
-    def forward(self, draft: Draft) -> Forwarded:
-        """Have something put into the log, if nothing is wrong with it."""
+    def forward(self, draft: Draft, hops: int) -> Forwarded:
+        """Have something put into the log, if nothing is wrong with it; `hops` is how often it was handed on before."""

@@ -25,6 +25,12 @@ LARGEST = 200_000_000
 TOKEN = "TIDINGS_RPC_TOKEN"
 """The variable of the environment with the token that the providers of a backbone share."""
 
+NO_ANSWERS = (401, 500, 502, 503, 504)
+"""What is no answer to a registration: it may be asked again."""
+HOPS = "Tidings-Hops"
+"""The header that says how often a registration was handed on: providers that follow each other in a circle would do so
+for ever."""
+
 
 class Unreachable(TidingsError):
     """Another provider does not answer, or not as a provider."""
@@ -59,16 +65,15 @@ class Peer(Closing):
                 raise self._refusal(response)
             yield (self._line(line) for line in response.iter_lines())
 
-    def forward(self, draft: Draft) -> Forwarded:
+    def forward(self, draft: Draft, hops: int) -> Forwarded:
         """Have something registered there. What is refused is an answer, too."""
         method, path = _ENDPOINTS[draft.what]
         params = {} if draft.what is What.SCHEMA else {"uri": draft.uri}
-        kind = {"Content-Type": draft.media_type} if draft.media_type else {}
-        with self._answered(method, path, params=params, headers=kind, content=draft.body) as response:
-            answer = self._parsed(self._body(response))
-            if response.status_code >= 500:
-                raise Unreachable("the leader cannot take it now", where=self.name, received=_said(answer))
-            return Forwarded(response.status_code, answer)
+        said = {HOPS: str(hops + 1)} | ({"Content-Type": draft.media_type} if draft.media_type else {})
+        with self._answered(method, path, params=params, headers=said, content=draft.body) as response:
+            if response.status_code in NO_ANSWERS:
+                raise self._refusal(response)
+            return Forwarded(response.status_code, self._parsed(self._body(response)))
 
     def end(self) -> None:
         """End what is under way: it fails. Nothing can be asked after that."""

@@ -8,26 +8,32 @@ from __future__ import annotations
 
 from threading import Lock
 
-from tidings.backbone.log import Keeper
+from tidings.backbone.log import Keeper, Log
 from tidings.backbone.peer import Peer
+from tidings.backbone.shared_log import SharedLog
 from tidings.closing import Closing
 from tidings.errors import InputError
 from tidings.store import Store
 
 
 class Registering(Closing):
-    """Finds out who keeps the log of a provider: it may begin to follow another one at any time."""
+    """Finds out who keeps the log of a provider: it may begin to follow another one at any time.
 
-    def __init__(self, store: Store, keeper: Keeper | None = None) -> None:
-        self._store, self._keeper = store, keeper
+    `log` is the one that is followed here, if one is. Its connection waits for news: registrations have another one.
+    """
+
+    def __init__(self, store: Store, log: SharedLog | Log | None = None) -> None:
+        self._store, self._log = store, log
         self._peer: Peer | None = None
         self._guard = Lock()
 
     def keeper(self) -> Keeper | None:
         """Who keeps the log; nothing if this provider does."""
-        leader = self._store.backbone.leader()
-        if self._keeper is not None or leader is None:
-            return self._keeper
+        if isinstance(self._log, SharedLog):
+            return self._log
+        leader = self._log.name if self._log else self._store.backbone.leader()
+        if leader is None:
+            return None
         if not leader.startswith("http"):
             hint = "say it with --log, as where it is followed"
             raise InputError("the log of this provider is elsewhere", where=leader, hint=hint)

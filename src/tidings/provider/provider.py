@@ -45,7 +45,7 @@ class Provider:
     """The metadata of a store. Several processes may be providers over the same one."""
 
     def __init__(self, store: Store, batch: int = BATCH) -> None:
-        self._metadata = store.metadata
+        self._metadata, self._leader = store.metadata, store.backbone.leader
         self._schemas = Schemas()
         self.batch = batch
 
@@ -93,6 +93,7 @@ class Provider:
     def append(self, drafts: Iterable[Draft]) -> list[int]:
         """Put drafts into the log, all or none, and say where they stand. They are applied later (`catch_up`)."""
         given = list(drafts)
+        self._refuse_following()
         self.check(given)
         return self.log.append(given)
 
@@ -174,7 +175,14 @@ class Provider:
         """The URIs of all documents, with how many resources each has."""
         return self._metadata.documents()
 
+    def _refuse_following(self) -> None:
+        """What a provider put into its log by itself would be at positions that mean something else elsewhere."""
+        if leader := self._leader():
+            hint = "register it there, or at `tidings serve` of this one; `tidings provider lead` ends that"
+            raise InputError("this provider follows another one", received=leader, hint=hint)
+
     def _add(self, drafts: Sequence[Draft]) -> Registered:
+        self._refuse_following()
         documents = self.check(drafts)
         return self._metadata.transact(lambda work: self._append(work, drafts, documents))
 

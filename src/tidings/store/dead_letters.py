@@ -53,6 +53,14 @@ class DeadLetters:
             rows = connection.execute(wanted.order_by(dead_letters.c.number).limit(limit)).all()
         return [_letter(*row) for row in rows]
 
+    def at(self, source: str, position: int) -> DeadLetter | None:
+        """The letter of a source at a position, if what stood there could not be used."""
+        c = dead_letters.c
+        wanted = select(*(c[name] for name in _READ)).where(c.id == _at(source, f"@{position}"))
+        with self._database.read() as connection:
+            row = connection.execute(wanted).one_or_none()
+        return _letter(*row) if row else None
+
     def count(self) -> int:
         """How many there are."""
         with self._database.read() as connection:
@@ -77,7 +85,10 @@ def _id(source: str, letter: DeadLetter) -> str:
     """The same publication from the same source is the same letter; a position names it better than an id
     could.
     """
-    which = letter.publication if letter.position is None else f"@{letter.position}"
+    return _at(source, letter.publication if letter.position is None else f"@{letter.position}")
+
+
+def _at(source: str, which: str) -> str:
     named = f"{len(source)}:{source}{which}".encode("utf-8", "backslashreplace")
     return "d-" + hashlib.blake2b(named, digest_size=10).hexdigest()
 

@@ -12,6 +12,7 @@ from tidings import durations
 from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
+from tidings.interfaces.cli.backbone import follow, lead, status
 from tidings.interfaces.cli.browsing import browse, pick
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_provider, prose
 
@@ -240,5 +241,19 @@ def _as_json(value: Value) -> Scalar | dict[str, str]:
     return {"ref": value.uri} if isinstance(value, Ref) else value
 
 
-for command in (schema, register, remove, documents, browse, pick, rule, rules, forget, results):
+for command in (
+    schema,
+    register,
+    remove,
+    documents,
+    browse,
+    pick,
+    rule,
+    rules,
+    forget,
+    results,
+    follow,
+    lead,
+    status,
+):
     app.command(help=prose(command))(command)

@@ -9,6 +9,7 @@ import typer
 
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
+from tidings.interfaces.cli.backbone import Follow, Log, following
 from tidings.interfaces.cli.options import DEFAULT_HOME, Contact, Home, PublicUrl, Store, open_tidings
 
 if TYPE_CHECKING:
@@ -35,18 +36,26 @@ def serve(
             help="Let the hub call back to this machine and to private networks.",
         ),
     ] = False,
+    follow: Follow = None,
+    log: Log = None,
     home: Home = DEFAULT_HOME,
     store: Store = None,
 ) -> None:
-    """Serve the feeds of subscriptions, and a WebSub hub for them; read the feeds that were added. Until Ctrl-C.
+    """Serve the feeds of subscriptions, and a WebSub hub for them; read the feeds that were added; provide metadata.
+    Until Ctrl-C.
 
     Whoever knows the address of a feed ([cyan]tidings feeds[/] tells it) reads it with any feed reader. Behind a proxy,
     say with [cyan]--public-url[/] how readers reach it. Feeds that [cyan]tidings feed add[/] has added are polled while
     it runs; content systems may ping it, and hubs may push to it.
 
+    Metadata is below [cyan]/metadata[/], for repositories and other providers. With [cyan]--follow[/] it is the
+    metadata of another provider, which is followed while it runs. Whoever is not on this machine needs the token that
+    [cyan]TIDINGS_RPC_TOKEN[/] says.
+
     [dim]Examples[/]
       tidings serve
       tidings serve --port 8000 --public-url https://tidings.example.org
+      tidings serve --port 8081 --home second --follow http://127.0.0.1:8080
     """
     from tidings.feeds.hub import Hub
     from tidings.feeds.hub_rules import Rules
@@ -56,12 +65,16 @@ def serve(
     if host in EVERYWHERE and public_url is None:
         hint = "say how readers reach this machine: --public-url http://HOST:PORT"
         raise InputError("listening everywhere needs a public address", where="--host", hint=hint)
-    with open_tidings(home, store) as tidings, listen(host, port) as listening:
+    with (
+        open_tidings(home, store) as tidings,
+        listen(host, port) as listening,
+        following(tidings.store, follow, log) as loop,
+    ):
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"
         feeds = tidings.feeds_at(public_url or address)
         hub = Hub(feeds, Rules(inside=private_callbacks))
-        server = server_for(app_for(tidings, hub, public_url, contact))
+        server = server_for(app_for(tidings, hub, public_url, contact, loop))
         output.line(("feeds", "bold"), f"{feeds.places.public_url}/feeds/...  at {address}; Ctrl-C ends it")
         by = _run(server, listening)
     if by == signal.SIGINT:

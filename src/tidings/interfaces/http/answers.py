@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
+from tidings.backbone.peer import Unreachable
 from tidings.errors import Absent, Gone, InputError, SetupError, StoreError, TidingsError
 
 STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
@@ -18,6 +19,7 @@ STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
     (InputError, 422),
     (SetupError, 409),
     (StoreError, 503),
+    (Unreachable, 503),
 )
 """The status of an error: that of the first class it is of."""
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from tidings.backbone.follow_loop import FollowLoop
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_loop import HubLoop
 from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, pings
@@ -16,12 +17,17 @@ from tidings.service import Tidings
 
 
 def app_for(
-    tidings: Tidings, hub_of_feeds: Hub, public_url: str | None = None, contact: str | None = None
+    tidings: Tidings,
+    hub_of_feeds: Hub,
+    public_url: str | None = None,
+    contact: str | None = None,
+    following: FollowLoop | None = None,
 ) -> FastAPI:
     """The application of a home folder. The pages that FastAPI has by itself load scripts from elsewhere: they are
     off.
 
     `public_url` is given if others than this machine reach it: then hubs are asked to push the feeds that are read.
+    `following` is what the metadata of another provider is followed with.
     """
 
     @asynccontextmanager
@@ -34,7 +40,7 @@ def app_for(
     app.include_router(hub.router_for(hub_of_feeds))
     app.include_router(pings.router_for(tidings, public_url, contact=contact))
     trust = Trust(os.environ.get(TOKEN), public_url is not None)
-    provider = metadata.api_for(tidings.store, trust)
+    provider = metadata.api_for(tidings.store, trust, following)
     app.include_router(provider.router)
     app.include_router(metadata_browsing.router_for(tidings.store, trust))
     app.state.at_end = [provider.news.end]

@@ -4,12 +4,14 @@
     GET     /metadata/schema            PUT the same
     GET     /metadata/documents         PUT and DELETE with ?uri=
 
-What repositories and other providers ask for is in modules of its own.
+At a provider that follows another one, registrations go there, and are answered when they are applied here. What
+repositories and other providers ask for is in modules of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -17,18 +19,27 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
+from tidings.backbone.follow_loop import FollowLoop
+from tidings.backbone.log import Forwarded
+from tidings.backbone.peer import HOPS
+from tidings.backbone.registering import Registering
 from tidings.errors import Absent, InputError
 from tidings.interfaces.http import metadata_backbone, metadata_repositories
 from tidings.interfaces.http.answers import Answering, Refused, body_of
+from tidings.interfaces.http.metadata_repositories import LONGEST_WAIT
 from tidings.interfaces.http.trust import Trust
 from tidings.interfaces.http.waiting import News
+from tidings.metadata.log import Draft, What
 from tidings.provider import Provider
+from tidings.provider.as_json import registered_as_json, schema_as_json
 from tidings.publications.rdf_media_types import SYNTAXES
 from tidings.store import Store
-from tidings.store.metadata import Registered
+from tidings.store.metadata_work import SOURCE
 
 LARGEST = 17_000_000
 """Bytes of a document; limits of graphs say more."""
+
+MOST_HOPS = 5
 
 Uri = Annotated[str, Query(min_length=1, max_length=500)]
 
@@ -41,20 +52,13 @@ class Api:
     news: News
 
 
-def api_for(store: Store, trust: Trust) -> Api:
-    """The endpoints of the provider of a store."""
-    provider = Provider(store)
+def api_for(store: Store, trust: Trust, following: FollowLoop | None = None) -> Api:
+    """The endpoints of the provider of a store; `following` is what it follows a log with, if it does."""
+    provider = following.provider if following else Provider(store)
     news = News(lambda: (store.metadata.position(), store.metadata.log.head()))
-    endpoints = Endpoints(store, provider, news)
-
-    def trusted(request: Request) -> None:
-        if not trust.holds(request):
-            hint = "Authorization: Bearer TOKEN, where TOKEN is what TIDINGS_RPC_TOKEN says at the server"
-            raise Refused(401, InputError("metadata needs the token of the service", hint=hint))
-
-    router = APIRouter(
-        prefix="/metadata", tags=["metadata"], route_class=Answering, dependencies=[Depends(trusted)]
-    )
+    registering = Registering(store, following.log if following else None)
+    router = _router(trust, registering)
+    endpoints = Endpoints(store, provider, news, registering, following)
     add = router.add_api_route
     add("/status", endpoints.status, methods=["GET"])
     add("/schema", endpoints.schema, methods=["GET"])
@@ -67,16 +71,49 @@ def api_for(store: Store, trust: Trust) -> Api:
     return Api(router, news)
 
 
+def _router(trust: Trust, registering: Registering) -> APIRouter:
+    """A router for those who may."""
+
+    def trusted(request: Request) -> None:
+        if not trust.holds(request):
+            hint = "Authorization: Bearer TOKEN, where TOKEN is what TIDINGS_RPC_TOKEN says at the server"
+            raise Refused(401, InputError("metadata needs the token of the service", hint=hint))
+
+    @asynccontextmanager
+    async def closing(_: object) -> AsyncIterator[None]:
+        with registering:
+            yield
+
+    return APIRouter(
+        prefix="/metadata",
+        tags=["metadata"],
+        route_class=Answering,
+        dependencies=[Depends(trusted)],
+        lifespan=closing,
+    )
+
+
 class Endpoints:
     """What a provider answers."""
 
-    def __init__(self, store: Store, provider: Provider, news: News) -> None:
+    def __init__(
+        self,
+        store: Store,
+        provider: Provider,
+        news: News,
+        registering: Registering,
+        following: FollowLoop | None,
+    ) -> None:
         self._store, self._provider, self._news = store, provider, news
+        self._registering, self._following = registering, following
 
     def status(self) -> dict[str, Any]:
-        """Where this provider is."""
-        found = asdict(self._store.backbone.status())
-        return {**found, "lag": found["head"] - found["position"]}
+        """Where this provider is. The lag is what it has not applied yet of the log, as far as it knows."""
+        found = self._store.backbone.status()
+        ahead, problem = found.head, None
+        if self._following is not None:
+            ahead, problem = max(ahead, self._following.head or 0), self._following.problem
+        return {**asdict(found), "lag": ahead - found.position, "problem": problem and problem.message()}
 
     def schema(self) -> Response:
         """The schema, as it was loaded."""
@@ -85,31 +122,67 @@ class Endpoints:
             raise Absent("there is no schema for metadata yet", hint="PUT /metadata/schema")
         return Response(file.body, media_type=file.media_type, headers={"ETag": f'"{file.version}"'})
 
-    async def load_schema(self, request: Request) -> Response:
-        """Load a schema that has what the one before had, and more."""
-        media_type = _media_type(request)
-        body = await body_of(request, LARGEST)
-        done = await run_in_threadpool(self._provider.load_schema, body, media_type)
-        self._news.nudge()
-        return JSONResponse({"position": self._provider.position, "classes": sorted(done.classes)})
-
     def documents(self) -> list[dict[str, Any]]:
         """All documents, with how many resources each has."""
         return [{"uri": uri, "resources": count} for uri, count in self._provider.documents()]
 
+    async def load_schema(self, request: Request) -> Response:
+        """Load a schema that has what the one before had, and more."""
+        media_type = _media_type(request)
+        return await self._take(Draft(What.SCHEMA, "", media_type, await body_of(request, LARGEST)), request)
+
     async def register(self, uri: Uri, request: Request) -> Response:
         """Register a document, or a new version of it."""
         media_type = _media_type(request)
-        body = await body_of(request, LARGEST)
-        done = await run_in_threadpool(self._provider.register, uri, body, media_type)
-        self._news.nudge()
-        return JSONResponse(_registered(uri, done))
+        draft = Draft(What.REGISTER, uri, media_type, await body_of(request, LARGEST))
+        return await self._take(draft, request)
 
-    async def remove(self, uri: Uri) -> Response:
+    async def remove(self, uri: Uri, request: Request) -> Response:
         """Remove a document with all its resources."""
-        done = await run_in_threadpool(self._provider.remove, uri)
-        self._news.nudge()
-        return JSONResponse(_registered(uri, done))
+        return await self._take(Draft(What.REMOVE, uri), request)
+
+    async def _take(self, draft: Draft, request: Request) -> Response:
+        keeper = await run_in_threadpool(self._registering.keeper)
+        if keeper is None:
+            answer = await run_in_threadpool(self._registered, draft)
+            self._news.nudge()
+            return JSONResponse(answer)
+        return await self._applied(await run_in_threadpool(keeper.forward, draft, _hops(request)))
+
+    def _registered(self, draft: Draft) -> dict[str, Any]:
+        provider = self._provider
+        if draft.what is What.SCHEMA:
+            return schema_as_json(provider.load_schema(draft.body, draft.media_type), provider.position)
+        if draft.what is What.REMOVE:
+            return registered_as_json(draft.uri, provider.remove(draft.uri))
+        return registered_as_json(draft.uri, provider.register(draft.uri, draft.body, draft.media_type))
+
+    async def _applied(self, done: Forwarded) -> Response:
+        """The answer of who keeps the log, when it holds here, too. If that takes too long, it says so."""
+        if done.position is None:
+            return JSONResponse(done.answer, done.status)
+        until, look = done.position, lambda: self._provider.position
+        reached = await self._news.found(look, lambda position: position >= until, LONGEST_WAIT) >= until
+        if reached and (problem := await run_in_threadpool(self._refusal, until)):
+            return JSONResponse(problem, 422)
+        there = {
+            name: value for name, value in done.answer.items() if name != "moves"
+        }  # of other rules than here
+        return JSONResponse({**there, "applied": reached}, 200 if reached else 202)
+
+    def _refusal(self, position: int) -> dict[str, Any] | None:
+        """Why an entry of the log could not be applied: another one came before it, since it was checked."""
+        letter = self._store.dead_letters.at(SOURCE, position)
+        return {**letter.facts, "message": letter.reason} if letter else None
+
+
+def _hops(request: Request) -> int:
+    """How often a registration was handed on by providers."""
+    given = request.headers.get(HOPS, "0")
+    if not (given.isascii() and given.isdecimal() and int(given[:3]) < MOST_HOPS):
+        hint = "do providers follow each other in a circle? tidings provider status URL..."
+        raise Refused(508, InputError("handed on too often", received=given[:10], hint=hint))
+    return int(given)
 
 
 def _media_type(request: Request) -> str:
@@ -123,18 +196,3 @@ def _media_type(request: Request) -> str:
         )
         raise Refused(415, problem)
     return given
-
-
-def _registered(uri: str, done: Registered) -> dict[str, Any]:
-    change, outcome = done.changes[uri], done.outcome
-    counts = {name: len(getattr(change, name)) for name in ("new", "changed", "deleted", "unchanged")}
-    moves = [
-        *_moves("entered", outcome.entered),
-        *_moves("changed", outcome.changed),
-        *_moves("left", outcome.left),
-    ]
-    return {"uri": uri, "position": done.position, "changes": counts, "moves": moves}
-
-
-def _moves(kind: str, pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"rule": rule, "uri": uri, "kind": kind} for rule, uri in sorted(pairs)]

@@ -1,0 +1,236 @@
+"""`provider follow`, `provider lead` and `provider status`: several providers with the same metadata."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidings.counts import plural
+from tidings.errors import InputError
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from tidings.backbone.follow_loop import FollowLoop
+    from tidings.store import Store as Stored
+
+INTERRUPTED = 130
+
+Follow = Annotated[
+    str | None,
+    typer.Option(
+        "--follow",
+        envvar="TIDINGS_FOLLOW",
+        metavar="URL",
+        help="Follow the provider at an address: have the same metadata, and hand registrations on to it.",
+        show_default=False,
+    ),
+]
+Log = Annotated[
+    str | None,
+    typer.Option(
+        "--log",
+        envvar="TIDINGS_LOG",
+        metavar="URL",
+        help="A store that several providers share as their log: any of them takes registrations.",
+        show_default=False,
+    ),
+]
+
+
+@contextmanager
+def following(store: Stored, leader: str | None, shared: str | None) -> Iterator[FollowLoop | None]:
+    """Follow what is named, or what was followed before, while something else is done; nothing if there is nothing."""
+    from tidings.backbone.follow_loop import FollowLoop
+    from tidings.backbone.joining import log_for
+    from tidings.provider import Provider
+
+    provider = Provider(store)
+    log = log_for(store, provider, leader, shared)
+    if log is None:
+        yield None
+        return
+    with FollowLoop(store, provider, log) as loop:
+        yield loop
+
+
+def follow(
+    url: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL]",
+            help="The provider to follow; without it, the one that was followed before.",
+            show_default=False,
+        ),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Apply what there is now, and end; otherwise until Ctrl-C.")
+    ] = False,
+    log: Log = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Follow another provider: have the same metadata as that one, by applying its log in order.
+
+    What was missed is caught up with, and a new provider begins with a snapshot. From now on, documents are not
+    registered here but there: [cyan]tidings serve[/] follows as well, and hands registrations on. Rules stay this
+    provider's own.
+
+    [dim]Examples[/]
+      tidings provider follow http://leader.example.org:8080
+      tidings provider follow http://leader.example.org:8080 --once
+    """
+    with open_tidings(home, store) as tidings:
+        if once:
+            _catch_up(tidings.store, url, log, as_json)
+            return
+        with following(tidings.store, url, log) as loop:
+            by = _until_signal(_whom(loop), as_json)
+    if by == signal.SIGINT:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _catch_up(store: Stored, url: str | None, shared: str | None, as_json: bool) -> None:
+    from tidings.backbone.following import Follower
+    from tidings.backbone.joining import log_for
+    from tidings.provider import Provider
+
+    provider = Provider(store)
+    log = log_for(store, provider, url, shared)
+    if log is None:
+        raise _nobody()
+    with closing(log):
+        before = provider.position
+        Follower(store, provider, log).catch_up()
+    if as_json:
+        output.json_line({"position": provider.position, "before": before})
+    else:
+        caught = plural(provider.position - before, "entry")
+        output.line(("position", "bold"), f"{provider.position:,}: {caught} applied")
+
+
+def _whom(loop: FollowLoop | None) -> str:
+    if loop is None:
+        raise _nobody()
+    return loop.log.name
+
+
+def _nobody() -> InputError:
+    return InputError("this provider follows nobody yet", hint="tidings provider follow URL")
+
+
+def _until_signal(name: str, as_json: bool) -> int:
+    """Wait until a signal comes, and say which."""
+    came: list[int] = []
+    stop = Event()
+
+    def end(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        stop.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    if not as_json:
+        output.note(f"following {name}; Ctrl-C ends it")
+    try:
+        stop.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return came[0]
+
+
+def lead(home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
+    """Follow nobody any more: from now on this provider keeps the log that it has, and takes registrations.
+
+    For when the leader is gone for good. Others follow this one then ([cyan]tidings provider follow URL[/]), if they
+    are not ahead of it: choose the one with the highest position ([cyan]tidings provider status URL...[/]).
+
+    [dim]Example[/]
+      tidings provider lead
+    """
+    with open_tidings(home, store) as tidings:
+        before = tidings.store.backbone.leader()
+        tidings.store.backbone.follow(None)
+        position = tidings.store.metadata.position()
+    if as_json:
+        output.json_line({"followed": before, "position": position})
+    else:
+        told = f"follows {before} no more" if before else "followed nobody"
+        output.line(("position", "bold"), f"{position:,}: {told}")
+
+
+def status(
+    urls: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[URL...]", help="Providers; without one, that of the home folder.", show_default=False
+        ),
+    ] = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where providers stand: how far each has applied the log, and how far behind the others it is.
+
+    [dim]Examples[/]
+      tidings provider status
+      tidings provider status http://one.example.org:8080 http://two.example.org:8080
+    """
+    if not urls:
+        with open_tidings(home, store) as tidings:
+            found = [asdict(tidings.store.backbone.status()) | {"url": None, "problem": None}]
+    else:
+        found = [_asked(url) for url in urls]
+    head = max((each["head"] for each in found if "head" in each), default=0)
+    for each in found:
+        if "position" in each:
+            each["lag"] = max(head - each["position"], each.get("lag", 0))
+    _show_status(found, as_json)
+    if any("position" not in each for each in found):
+        raise typer.Exit(output.WITH_REJECTS)
+
+
+def _asked(url: str) -> dict[str, Any]:
+    """The status of another provider, or why there is none."""
+    from tidings.backbone.peer import Peer, Unreachable
+
+    with Peer(url) as peer:
+        try:
+            return {"url": peer.name, **peer.status()}
+        except Unreachable as problem:
+            return {"url": peer.name, "problem": problem.message()}
+
+
+_COLUMNS = ("provider", "position", "lag", "documents", "resources", "rules")
+
+
+def _show_status(found: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        for each in found:
+            output.json_line(each)
+        return
+    rows = [_row(each) for each in found]
+    output.table(("at", *_COLUMNS, "follows"), rows)
+    for each in found:
+        if each["problem"]:
+            output.refused(each["url"] or "here", each["problem"])
+
+
+def _row(each: dict[str, Any]) -> tuple[str, ...]:
+    at = each["url"] or "here"
+    if "position" not in each:
+        return (at, "no answer", *("" for _ in _COLUMNS))
+    return (at, *(_cell(each[name]) for name in _COLUMNS), each["leader"] or "nobody")
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

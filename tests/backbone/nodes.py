@@ -1,0 +1,123 @@
+"""Providers on real servers, each with a store of its own, that can be started again at the same address."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.interfaces.serving import served
+from tidings.backbone.follow_loop import FollowLoop
+from tidings.backbone.joining import log_for
+from tidings.interfaces.http.metadata import api_for
+from tidings.interfaces.http.trust import Trust
+from tidings.provider import Provider
+from tidings.store import Store, open_store, sqlite_url
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "metadata"
+SCHEMA = (EXAMPLES / "schema.ttl").read_bytes()
+RDF_XML, TURTLE = {"Content-Type": "application/rdf+xml"}, {"Content-Type": "text/turtle"}
+PAGE = 3
+"""Entries on a page, so that there are several."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def host(memory: int) -> bytes:
+    """A document about a server with so much memory."""
+    return (EXAMPLES / "host.rdf").read_bytes().replace(b'memory="92"', f'memory="{memory}"'.encode())
+
+
+def uri(number: int) -> str:
+    return f"http://example.org/{number}.rdf"
+
+
+@dataclass
+class Node:
+    """A provider: its folder, its address, and whom to ask while it runs."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def store_url(self) -> str:
+        return sqlite_url(self.folder / "store.db")
+
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        self.folder.mkdir(exist_ok=True)
+        with open_store(self.store_url) as store:
+            yield store
+
+    @contextmanager
+    def runs(
+        self, follow: str | None = None, log: str | None = None, token: str | None = None
+    ) -> Iterator[Asked]:
+        """Serve the provider, and follow another one if it should, or did before."""
+        with self.store() as store, ExitStack() as stack:
+            provider = Provider(store)
+            found = log_for(store, provider, follow, log)
+            loop = stack.enter_context(FollowLoop(store, provider, found, PAGE)) if found else None
+            api = api_for(store, Trust(token), loop)
+            address = stack.enter_context(served(api.router, self.port, at_end=[api.news.end]))
+            client: AbstractContextManager[httpx.Client] = httpx.Client(
+                base_url=address, trust_env=False, timeout=60
+            )
+            yield Asked(stack.enter_context(client))
+
+
+@dataclass
+class Asked:
+    """A provider that runs."""
+
+    client: httpx.Client
+
+    def put(self, number: int, memory: int) -> httpx.Response:
+        return self.client.put(
+            "/metadata/documents", params={"uri": uri(number)}, content=host(memory), headers=RDF_XML
+        )
+
+    def delete(self, number: int) -> httpx.Response:
+        return self.client.delete("/metadata/documents", params={"uri": uri(number)})
+
+    def load_schema(self) -> httpx.Response:
+        return self.client.put("/metadata/schema", content=SCHEMA, headers=TURTLE)
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.get("/metadata/status").json()
+        return found
+
+    def documents(self) -> list[str]:
+        return [each["uri"] for each in self.client.get("/metadata/documents").json()]
+
+    def reaches(self, position: int) -> None:
+        """Wait until the provider has applied the log up to a position."""
+        while not self.client.get("/metadata/log", params={"after": position - 1, "wait": 30}).json()[
+            "entries"
+        ]:
+            pass
+
+
+def everything(store: Store) -> dict[str, Any]:
+    """All that has to be the same at equal positions."""
+    file = store.metadata.schema()
+    return {
+        "position": store.metadata.position(),
+        "schema": file and (file.media_type, file.body),
+        "resources": [store.metadata.resources(each) for each, _ in store.metadata.documents()],
+        "dead letters": [(each.position, each.reason) for each in store.dead_letters.read()],
+    }

@@ -1,0 +1,86 @@
+"""Providers that share a log in a database: any of them takes registrations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.backbone.nodes import TURTLE, Node, everything, uri
+from tidings.backbone.joining import log_for
+from tidings.errors import InputError, SetupError
+from tidings.metadata.log import Draft, What
+from tidings.provider import Provider
+from tidings.store import open_store, sqlite_url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return sqlite_url(tmp_path / "log.db")
+    new: Callable[[], str] = request.getfixturevalue("postgres_server").empty
+    return new()
+
+
+def test_any_of_them_takes_registrations(one: Node, two: Node, log: str) -> None:
+    with one.runs(log=log) as first, two.runs(log=log) as second:
+        assert first.load_schema().json()["applied"]
+        second.reaches(1)
+        assert second.put(1, 92).json() == {"uri": uri(1), "position": 2, "applied": True}
+        assert first.put(2, 92).json()["position"] == 3
+        second.reaches(3)
+        assert second.delete(1).json()["position"] == 4
+        first.reaches(4)
+        assert first.documents() == second.documents() == [uri(2)]
+        assert ":***@" in first.status()["leader"] or "sqlite" in first.status()["leader"]
+    with one.store() as ours, two.store() as theirs:
+        assert everything(ours) == everything(theirs)
+
+
+def test_what_is_wrong_does_not_come_into_the_log(one: Node, log: str) -> None:
+    with one.runs(log=log) as first:
+        assert first.put(1, 92).status_code == 409
+        first.load_schema()
+        assert first.client.put("/metadata/schema", content=b"", headers=TURTLE).status_code == 422
+        assert first.put(1, 92).json()["position"] == 2
+
+
+def test_an_entry_that_fits_no_more_is_answered_with_the_reason(one: Node, log: str) -> None:
+    """Here it was put into the log by somebody who does not check."""
+    with one.runs(log=log) as first, open_store(log) as shared:
+        first.load_schema()
+        shared.metadata.log.append([Draft(What.REGISTER, uri(1), "text/turtle", b"<#x> a <#Nothing> .")])
+        first.reaches(2)
+        assert first.put(2, 92).json()["position"] == 3
+        with one.store() as store:
+            letter = store.dead_letters.at("metadata log", 2)
+        assert letter is not None and "not a class of the schema" in letter.reason
+        assert first.documents() == [uri(2)]
+
+
+def test_there_is_no_snapshot_of_a_shared_log(one: Node, log: str) -> None:
+    with one.store() as store:
+        found = log_for(store, Provider(store), None, log)
+        assert found is not None
+        with closing(found), pytest.raises(SetupError, match="tidings provider follow URL --once"):
+            found.snapshot().__enter__()
+
+
+def test_a_log_cannot_be_where_the_provider_is(one: Node) -> None:
+    with one.store() as store, pytest.raises(InputError, match="own store"):
+        log_for(store, Provider(store), None, one.store_url)
+
+
+def test_one_or_the_other_is_followed(one: Node, log: str) -> None:
+    with one.store() as store, pytest.raises(InputError, match="not both"):
+        log_for(store, Provider(store), "http://127.0.0.1:1", log)
+
+
+def test_a_shared_log_has_to_be_named_again(one: Node, log: str) -> None:
+    """Its password is not kept."""
+    with one.runs(log=log) as first:
+        first.load_schema()
+    with one.store() as store, pytest.raises(InputError, match="--log"):
+        log_for(store, Provider(store), None, None)
