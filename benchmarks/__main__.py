@@ -25,6 +25,8 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "paper004": paper004.run,
     "graphs": graphs.run,
     "documents": documents.stock,
+    "joins": documents.joins,
+    "joins-by-matches": documents.joins_by_matches,
     "anthology": documents.real,
 }
 
@@ -49,7 +51,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Tidings' benchmark tables.")
     parser.add_argument("--full", action="store_true", help="full size: hours instead of minutes")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="only these parts")
-    parser.add_argument("--add", action="store_true", help="keep the last run's rows of other workloads")
+    parser.add_argument(
+        "--add", action="store_true", help="keep the last run's rows of other workloads and sizes"
+    )
     parser.add_argument("--docs", action="store_true", help="write tables and figures into docs/")
     return parser.parse_args()
 

@@ -23,6 +23,7 @@ from benchmarks.scale import Scale
 from benchmarks.workloads import anthology
 from benchmarks.workloads.documents import DocumentWorkload
 from benchmarks.workloads.stock_documents import EASE, MANY, Both, stock_documents
+from tidings.relational.tables import Plan
 
 DECODE, MATCH = "index: decode", "index: match"
 FEW = 5
@@ -40,20 +41,30 @@ def stock(bench: Bench, scale: Scale) -> None:
         if matches != MANY:
             more_subscriptions(bench, [stock_documents(sizes[-1], documents, matches)])
     against_lxml(bench, stock_documents(scale.xpath_peers, documents).documents)
-    if scale.relational:
-        by_joins(bench, scale)
 
 
-def by_joins(bench: Bench, scale: Scale) -> None:
-    """The relational plans, beside the index where that was not measured yet."""
-    sizes, documents = scale.relational, scale.relational_messages
-    shares = [(size, MANY) for size in sizes] + [(sizes[-1], share) for share in EASE if share != MANY]
+def joins(bench: Bench, scale: Scale) -> None:
+    """The relational plans: sizes with a fixed share of matches (table 5.2)."""
+    by_joins(bench, [stock_documents(size, scale.relational_messages) for size in scale.relational])
+
+
+def joins_by_matches(bench: Bench, scale: Scale) -> None:
+    """The relational plans: other shares of matches at the largest size (table 5.1). At full size this takes hours."""
+    if scale.relational_shares:
+        size, documents = scale.relational[-1], scale.relational_messages
+        by_joins(bench, [stock_documents(size, documents, share) for share in EASE if share != MANY])
+    else:
+        bench.say("  the plans with other numbers of matches are measured with --full only")
+
+
+def by_joins(bench: Bench, workloads: Sequence[Both], plans: Sequence[Plan] = relational.PLANS) -> None:
+    """Plans beside the index, which is measured again where that was not done in this run."""
     with relational.session() as spark:
-        for size, share in shares if scale.relational_shares else shares[: len(sizes)]:
-            both = stock_documents(size, documents, share)
-            if not bench.has(both.documents.name, size, DocumentIndex.name):
+        for both in workloads:
+            name, size = both.documents.name, len(both.documents.subscriptions)
+            if not bench.has(name, size, DocumentIndex.name):
                 more_subscriptions(bench, [both])
-            relational.compare(bench, spark, both.documents)
+            relational.compare(bench, spark, both.documents, plans)
 
 
 def more_subscriptions(bench: Bench, workloads: Sequence[Both]) -> None:

@@ -62,9 +62,9 @@ def compared(rows: Sequence[Row]) -> list[Row]:
 
 
 def merged(before: Sequence[Row], now: Sequence[Row]) -> list[Row]:
-    """Rows of an earlier run whose workloads were not measured now, and those measured now."""
-    measured = {row.workload for row in now}
-    return compared([*(row for row in before if row.workload not in measured), *now])
+    """Rows of an earlier run whose workloads were not measured now, or with other sizes, and those measured now."""
+    measured = {(row.workload, row.subscriptions) for row in now}
+    return compared([*(row for row in before if (row.workload, row.subscriptions) not in measured), *now])
 
 
 def _fastest(rows: Iterable[Row], role: Role) -> dict[tuple[str, int], float]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import documents, graph_decoding, heart, paper003, paper004, pipeline, relational, report
+from benchmarks import documents, graph_decoding, heart, paper003, paper004, pipeline, report
 from benchmarks.__main__ import PARTS
-from benchmarks.document_engines import DocumentIndex, Parsing
+from benchmarks.document_engines import Parsing
 from benchmarks.engines import IndexEngine
 from benchmarks.harness import Bench, NotHere
 from benchmarks.peers.duckdb_join import DuckDB
@@ -35,7 +35,7 @@ PROMISED = (
     "ratio_to_best_peer",
     "fraction_of_limit",
 )
-SPARK = {"pipeline"}
+SPARK = {"pipeline", "joins", "joins-by-matches"}
 """Parts that start Spark, tested below."""
 
 
@@ -164,14 +164,18 @@ def test_the_plain_loop_of_the_pipeline_finds_what_matching_columns_finds(tmp_pa
 @pytest.mark.spark
 def test_a_relational_plan_finds_what_the_index_finds() -> None:
     """One of them: that all find the same is tested with them."""
-    bench, workload = Bench(TINY.runs, lambda _: None), stock_documents(300, 20, 100.0, symbols=3).documents
-    bench.measure(DocumentIndex(), workload, 20)
-    with relational.session() as spark:
-        relational.compare(bench, spark, workload, [Plan.UNROLL])
-    index, unroll = bench.rows
+    bench = Bench(TINY.runs, lambda _: None, TINY.budget)
+    documents.by_joins(bench, [stock_documents(300, 20, 100.0, symbols=3)], [Plan.UNROLL])
+    index, unroll = (row for row in bench.rows if row.engine in paper003.OURS)
     assert (index.engine, unroll.engine) == paper003.OURS[:2]
     assert index.matches_per_event == unroll.matches_per_event != 0
     assert unroll.events_per_second and unroll.bytes_per_subscription
+
+
+def test_plans_with_other_numbers_of_matches_are_for_the_full_size() -> None:
+    said: list[str] = []
+    documents.joins_by_matches(Bench(TINY.runs, said.append), TINY)
+    assert "with --full only" in said[-1]
 
 
 @pytest.mark.spark
