@@ -113,6 +113,10 @@ class TidingsError(Exception):
         """The same with another hint."""
         return _restored(type(self), self.__dict__ | {"hint": hint})
 
+    def moved(self, what: str, place: Place) -> Self:
+        """The same at another place, that of its text in a longer one."""
+        return _restored(type(self), self.__dict__ | {"what": what, "place": place})
+
     def facts(self) -> dict[str, object]:
         """The same as fields, for machines."""
         place = self.place and {

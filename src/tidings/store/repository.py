@@ -202,10 +202,11 @@ def _apply(connection: Connection, known: KnownSchema, changes: ChangeSet, since
     counters.lock(connection, COUNTER)
     if _cursor(connection) != since:
         return None
-    keep_schema(connection, known)
+    is_new = keep_schema(connection, known)
     done = repository_changes.apply(connection, known.schema, changes)
     _set_cursor(connection, since.after(changes))
-    counters.step(connection, COUNTER)
+    if changes.moves or is_new:
+        counters.step(connection, COUNTER)
     return done
 
 

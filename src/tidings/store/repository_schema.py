@@ -22,19 +22,23 @@ class KnownSchema:
     schema: Schema
 
 
-def keep_schema(connection: Connection, known: KnownSchema) -> None:
-    """Keep a schema if it is another one than before. Local documents are read again by it: one that says what the
-    schema does not know any more is refused, and the schema with it."""
+def keep_schema(connection: Connection, known: KnownSchema) -> bool:
+    """Keep a schema if it is another one than before, and say whether it is.
+
+    Local documents are read again by it: one that says what the schema does not know any more is refused, and the
+    schema with it.
+    """
     c = metadata_schema.c
     before = connection.execute(select(c.media_type, c.body)).first()
     if before is not None and (before.media_type, bytes(before.body)) == (known.media_type, known.body):
-        return
+        return False
     connection.execute(delete(metadata_schema))
     version = counters.step(connection, "metadata_schema")
     row = {"version": version, "media_type": known.media_type, "body": known.body}
     connection.execute(insert(metadata_schema), row)
     metadata_changes.declare(connection, known.schema)
     _read_again(connection, known.schema)
+    return True
 
 
 def _read_again(connection: Connection, schema: Schema) -> None:

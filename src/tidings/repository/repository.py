@@ -1,0 +1,53 @@
+"""A repository: its home, what it holds, and what is of it alone.
+
+    with Repository(Path(".tidings-repository")) as repository:
+        repository.register_local("http://example.org/mine.rdf", body, "text/turtle")
+        repository.cache.of_class("CycleProvider")
+
+`Syncing` keeps it up to date, in the same process or in another one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidings.closing import Closing
+from tidings.errors import Absent
+from tidings.metadata.documents import Document, Reader, check_uri
+from tidings.repository.cache import Cache
+from tidings.store import open_store, sqlite_url
+from tidings.store.repository import LocalDocument, Why
+
+
+class Repository(Closing):
+    """The repository of a home folder; `store_url` names another store than the folder's own."""
+
+    def __init__(self, home: Path, store_url: str | None = None) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.home = home
+        self.store = open_store(store_url or sqlite_url(home / "store.db"))
+        self.cache = Cache(self.store)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def register_local(self, uri: str, body: bytes, media_type: str) -> Document:
+        """Keep a document here alone, or a new version of it. It is checked by the provider's schema."""
+        schema = self.cache.schema()
+        document = Reader(schema).read(body, media_type, uri)
+        self.store.repository.register_local(schema, document, media_type, body)
+        return document
+
+    def remove_local(self, uri: str) -> bool:
+        """Remove a local document, and say whether there was one."""
+        check_uri(uri)
+        return self.store.repository.remove_local(uri)
+
+    def local_documents(self) -> tuple[LocalDocument, ...]:
+        return self.store.repository.local_documents()
+
+    def why(self, uri: str) -> Why:
+        """Why a resource is here."""
+        if self.cache.resource(uri) is None:
+            raise Absent("there is no such resource here", received=uri)
+        return self.store.repository.why(self.cache.schema(), uri)
