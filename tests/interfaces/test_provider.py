@@ -80,3 +80,61 @@ def test_removing_what_is_not_there(provider) -> None:
 def test_without_a_schema(tidings: Tidings) -> None:
     done = tidings("provider", "register", DOC, str(EXAMPLES / "host.rdf"))
     assert done.exit_code == 4 and "tidings provider schema FILE" in done.output
+
+
+def test_many_documents_of_a_folder(provider, tmp_path: Path) -> None:
+    provider("rule", "large", RULE, "--as", "ana")
+    folder = tmp_path / "docs"
+    (folder / "in it").mkdir(parents=True)
+    (folder / "a.rdf").write_bytes((EXAMPLES / "host.rdf").read_bytes())
+    (folder / "in it" / "b.rdf").write_bytes((EXAMPLES / "host-with-32MB.rdf").read_bytes())
+    (folder / "bad.ttl").write_text(
+        "<#a> a <http://example.org/servers#Nothing>, <http://example.org/servers#No> ."
+    )
+    (folder / "notes.txt").write_text("no document")
+    done = provider("register", "--from", str(folder), "--base", "http://example.org/")
+    assert (done.exit_code, done.stdout) == (3, "2 documents registered, 1 refused, 1 entered\n")
+    assert done.stderr.count("bad.ttl: not a class of the schema") == 2
+    told = lines(provider("documents", "--json").stdout)
+    assert [each["uri"] for each in told] == [
+        "http://example.org/a.rdf",
+        "http://example.org/in%20it/b.rdf",
+    ]
+
+
+def test_what_is_for_later_is_not_applied(provider, tmp_path: Path) -> None:
+    document = {
+        "uri": "http://example.org/l.ttl",
+        "body": "<#i> a <http://example.org/servers#ServerInformation> .",
+    }
+    given = [
+        json.dumps(document),
+        '{"uri": 3}',
+        "nonsense",
+        json.dumps({**document, "uri": "http://example.org/l"}),
+    ]
+    (tmp_path / "l.jsonl").write_text("\n".join(given))
+    done = provider("register", "--from", str(tmp_path / "l.jsonl"), "--later", "--json")
+    assert (done.exit_code, lines(done.stdout)) == (3, [{"uri": document["uri"], "position": 2}])
+    assert [each["document"].rpartition(" ")[2] for each in lines(done.stderr)] == ["2", "3", "4"]
+    assert "position 3" in provider("register", DOC, str(EXAMPLES / "host.rdf"), "--later").stdout
+    assert provider("documents", "--json").stdout == ""
+    assert "position 4" in provider("remove", document["uri"], "--later").stdout
+    provider("register", "http://example.org/other.rdf", str(EXAMPLES / "host.rdf"))
+    assert len(lines(provider("documents", "--json").stdout)) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "what is to be registered"),
+        (("--from", "."), "--base"),
+        (("--from", "nowhere", "--base", "http://example.org/"), "no folder"),
+        (("--from", "lines.jsonl", "--base", "http://example.org/"), "--base is for"),
+        ((DOC, "host.rdf", "--from", "."), "either one document or many"),
+        ((DOC, "host.rdf", "--base", "http://example.org/"), "--base is for"),
+    ],
+)
+def test_what_is_asked_for_has_to_be_clear(provider, words: tuple[str, ...], told: str) -> None:
+    done = provider("register", *words)
+    assert done.exit_code == 2 and told in done.stderr

@@ -12,11 +12,14 @@ import pytest
 
 from tests.spark import workload
 from tests.spark.streams import check_gapless, told
+from tidings.metadata.log import Draft, What
 from tidings.model import Publication, Subscription
+from tidings.provider import Provider
 from tidings.publications.references import declare
 from tidings.store import Store, open_store, sqlite_url
 
 pytestmark = pytest.mark.spark
+METADATA = Path(__file__).parents[2] / "examples" / "metadata"
 PROGRAM = Path(__file__).with_name("program.py")
 
 
@@ -26,6 +29,16 @@ def enriched(store: Store, folder: Path) -> Publication:
     store.references.add(declare("sectors", str(folder / "sectors.csv"), "symbol", "/stock/symbol"))
     store.subscriptions.add_many([Subscription("tech", "dora", "xpath", '//ref[sector = "tech"]')])
     return Publication("d1", "application/xml", b"<stock><symbol>IBM</symbol></stock>")
+
+
+def registered(store: Store) -> Provider:
+    """A document in the log of metadata, and a rule that finds it when it is applied."""
+    provider = Provider(store)
+    provider.load_schema((METADATA / "schema.ttl").read_bytes(), "text/turtle")
+    provider.add_rules({"hosts": "search CycleProvider c register c"}, "eve")
+    body = (METADATA / "host.rdf").read_bytes()
+    provider.append([Draft(What.REGISTER, "http://example.org/doc.rdf", "application/rdf+xml", body)])
+    return provider
 
 
 @pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "connect"])
@@ -40,6 +53,7 @@ def test_batch_and_stream(tmp_path, master):
         store.subscriptions.add_many(wanted)
         published = [Publication(name, "application/json", body) for name, body in named.items()]
         document = enriched(store, tmp_path)
+        provider = registered(store)
         store.journal.append([*published, Publication("bad", "application/json", b"{bad"), document])
         done = subprocess.run(
             [sys.executable, str(PROGRAM), "work", url, str(tmp_path), master],
@@ -58,4 +72,6 @@ def test_batch_and_stream(tmp_path, master):
         assert [row[1:] for row in told(store, "dora")["dora"]] == [("d1", "tech")]
         assert [one.publication for one in store.dead_letters.read()] == ["bad"]
         check_gapless(store, *everybody)
+        assert provider.position == provider.log.head() == 2
+        assert [one.uri for one in provider.results("hosts")] == ["http://example.org/doc.rdf#host"]
     assert json.loads(done.stdout.splitlines()[-1])["Progress"]["total_events"] == 102

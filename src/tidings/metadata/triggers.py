@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from tidings import operators
 from tidings.atoms import Event
 from tidings.compiler.pipeline import compile_many
+from tidings.compiler.plan import Compiled
 from tidings.errors import TidingsError
 from tidings.languages.rules_tree import Compares
 from tidings.matching.index import Index
@@ -39,21 +40,25 @@ OPERATORS = {
 class Triggers:
     """The triggering rules of a provider by their numbers."""
 
-    def __init__(self, schema: Schema) -> None:
-        self._schema, self._index = schema, Index.create()
-        self.last = 0
+    def __init__(self, schema: Schema, index: Index | None = None, last: int = 0) -> None:
+        self._schema, self._index = schema, Index.create() if index is None else index
+        self.last = last
         """The greatest number of a rule that was added: numbers are given in order."""
 
     def add(self, rules: Mapping[int, Triggering]) -> None:
         if not rules:
             return
         self.last = max(self.last, *rules)
+        self._index.add(self.compiled(rules))
+
+    def compiled(self, rules: Mapping[int, Triggering]) -> Compiled:
+        """Rules for an index, which has them by their numbers."""
         texts = (self._text(rule) for rule in rules.values())
         asked = zip(rules, texts, strict=True)
         compiled = compile_many(Subscription(str(number), "", LANGUAGE, text) for number, text in asked)
         if compiled.rejects:
             raise TidingsError(f"a triggering rule is no predicate: {compiled.rejects[0]}")
-        self._index.add(compiled)
+        return compiled
 
     def remove(self, numbers: Iterable[int]) -> None:
         self._index.remove(map(str, numbers))
@@ -61,8 +66,12 @@ class Triggers:
     def satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
         """The URIs of resources with the numbers of the rules that they satisfy."""
         uris = [resource.uri for resource in resources]
+        return ((uris[place], number) for place, number in self.satisfied_at(resources))
+
+    def satisfied_at(self, resources: Collection[Resource]) -> Iterator[tuple[int, int]]:
+        """The same with their places: two versions of a resource have one URI."""
         for place, number in self._index.match(map(self._event, resources)).pairs():
-            yield uris[place], int(number)
+            yield place, int(number)
 
     def _event(self, resource: Resource) -> Event:
         found: dict[str, list[Scalar]] = {}

@@ -47,7 +47,7 @@ def apply(
     if taken.documents:
         work.tell(reading.known.schema, done)
     work.bury(taken.letters)
-    return Registered(done.changes, done.outcome, entries[-1].position)
+    return Registered(done.changes, done.outcome, entries[-1].position, len(taken.letters))
 
 
 def _take(reading: Reading, entries: Sequence[Entry], read: Mapping[int, Document]) -> _Taken:

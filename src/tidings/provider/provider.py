@@ -87,7 +87,7 @@ class Provider:
 
     def check(self, drafts: Iterable[Draft]) -> list[Document | None]:
         """What drafts say, if nothing is wrong with them after all that stands in the log; a schema is no document."""
-        reading = Reading(self._metadata.schema(), self._schemas).skim(self._metadata.pending_schemas())
+        reading = self._reading()
         return [reading.read(draft) for draft in drafts]
 
     def append(self, drafts: Iterable[Draft]) -> list[int]:
@@ -96,6 +96,14 @@ class Provider:
         self._refuse_following()
         self.check(given)
         return self.log.append(given)
+
+    def offer(self, drafts: Iterable[Draft]) -> list[int | InputError]:
+        """Put those drafts into the log that nothing is wrong with: where each of them stands, or why it does not."""
+        self._refuse_following()
+        reading = self._reading()
+        outcomes = [(draft, _problem(reading, draft)) for draft in drafts]
+        positions = iter(self.log.append([draft for draft, problem in outcomes if problem is None]))
+        return [next(positions) if problem is None else problem for _, problem in outcomes]
 
     def catch_up(self, most: int | None = None) -> list[Registered]:
         """Apply what stands in the log and is not applied yet, `most` entries in each transaction."""
@@ -181,6 +189,10 @@ class Provider:
             hint = "register it there, or at `tidings serve` of this one; `tidings provider lead` ends that"
             raise InputError("this provider follows another one", received=leader, hint=hint)
 
+    def _reading(self) -> Reading:
+        """By the schema that holds behind all that stands in the log."""
+        return Reading(self._metadata.schema(), self._schemas).skim(self._metadata.pending_schemas())
+
     def _add(self, drafts: Sequence[Draft]) -> Registered:
         self._refuse_following()
         documents = self.check(drafts)
@@ -211,3 +223,11 @@ class Provider:
             return Registered({}, applying.NOTHING, work.position())
         work.write(new)
         return applying.apply(work, self._schemas, new)
+
+
+def _problem(reading: Reading, draft: Draft) -> InputError | None:
+    try:
+        reading.read(draft)
+    except InputError as problem:
+        return problem
+    return None

@@ -2,10 +2,11 @@
 
     <home>/run.lock              held by the process that called `run`
     <home>/stream.lock           held by the source, a child of the JVM, as long as the JVM lives
+    <home>/metadata.lock         the same, for the source that reads the log of metadata
     <home>/checkpoint/stream-id  the name under which batches of this checkpoint count as committed
 
-Two locks, because `kill -9` of the driver leaves its JVM alive for some seconds: the first one is free then, the
-second one not yet.
+More than one lock, because `kill -9` of the driver leaves its JVM alive for some seconds: the first one is free then,
+the others not yet.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tidings.errors import SetupError
 
 RUN_LOCK = "run.lock"
 STREAM_LOCK = "stream.lock"
+METADATA_LOCK = "metadata.lock"
 STREAM_ID = "stream-id"
 SURVIVAL_SECONDS = 30.0
 POLL_SECONDS = 0.1
@@ -42,9 +44,9 @@ def running(home: Path) -> Iterator[None]:
             hint=f"stop it first (process {pid})" if pid else "stop it first",
         )
     try:
-        os.ftruncate(held, 0)
-        os.write(held, f"{os.getpid()}\n".encode())
-        _await_release(home / STREAM_LOCK)
+        sign(held)
+        for lock in (STREAM_LOCK, METADATA_LOCK):
+            _await_release(home / lock)
         yield
     finally:
         os.ftruncate(held, 0)
@@ -60,7 +62,19 @@ def _await_release(path: Path) -> None:
             where=str(path),
             hint="if it runs on a Spark Connect server, stop its query there",
         )
+    os.ftruncate(held, 0)
     os.close(held)
+
+
+def sign(held: int) -> None:
+    """Write down in a lock's file who holds it."""
+    os.ftruncate(held, 0)
+    os.write(held, f"{os.getpid()}\n".encode())
+
+
+def has_begun(home: Path) -> bool:
+    """Whether the source of this run has its lock: Spark has started the process that it lives in."""
+    return (home / STREAM_LOCK).stat().st_size > 0
 
 
 def acquire(path: Path, seconds: float = 0.0) -> int | None:

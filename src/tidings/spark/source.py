@@ -25,7 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from tidings.errors import SetupError, StoreError
-from tidings.spark.checkpoint import SURVIVAL_SECONDS, acquire
+from tidings.spark.checkpoint import SURVIVAL_SECONDS, acquire, sign
 from tidings.store import Store, open_store
 
 PUBLICATIONS_A_TASK = 2_000
@@ -73,8 +73,8 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
         """The last position there is."""
 
     @abstractmethod
-    def rows(self, part: Any) -> Iterator[Row]:
-        """The publications of one of the ranges that `partitions` gives."""
+    def rows(self, part: Any) -> Iterator[tuple[Any, ...]]:
+        """What stands in one of the ranges that `partitions` gives, as the source's columns."""
 
     def initialOffset(self) -> dict[str, int]:
         hold(self._lock)
@@ -137,13 +137,13 @@ class JournalSource(DataSource):  # type: ignore[misc]
         return JournalReader(self.options)
 
 
-def in_batches(rows: Iterable[Row]) -> Iterator[Any]:
+def in_batches(rows: Iterable[tuple[Any, ...]], schema: Any = SCHEMA) -> Iterator[Any]:
     """Rows as Arrow batches of bounded length."""
     rest = iter(rows)
     while some := list(islice(rest, ROWS)):
         columns = zip(*some, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @lru_cache(maxsize=4)
@@ -163,4 +163,5 @@ def hold(path: str) -> None:
     if file is None:
         raise SetupError("another stream works on this home folder", where=path, hint="stop it first")
     os.set_inheritable(file, False)
+    sign(file)
     _held[path] = file

@@ -4,10 +4,8 @@
 
 Structured Streaming plans batches and remembers how far it came; for each batch `process` brings the index up to
 date, lets the tasks match (`stages`), and commits what they found (`sink`). Spark may repeat a batch after a crash:
-the store takes it once.
-
-Through Spark Connect `process` runs in a process of the server; so it is made of values that can be sent there, and
-tells of its progress through a file.
+the store takes it once. Beside it, a second query applies the log of metadata (`metadata_stream`), as soon as there is
+something in it.
 """
 
 from __future__ import annotations
@@ -16,22 +14,22 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event
 from time import perf_counter
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
 
 from tidings.durable import write_whole
-from tidings.errors import SetupError, TidingsError
+from tidings.provider import BATCH
 from tidings.spark import checkpoint, sink
 from tidings.spark.folder import FileList, FolderSource
 from tidings.spark.live_index import LiveIndex
+from tidings.spark.metadata_stream import MetadataProgress, MetadataStream
+from tidings.spark.queries import Query
 from tidings.spark.references import LiveReferences
 from tidings.spark.source import JournalSource
 from tidings.spark.stages import Job, Report, stage
@@ -72,6 +70,24 @@ class Stream:
     @property
     def source(self) -> str:
         return f"folder {self.folder}" if self.folder else "journal"
+
+    name = "tidings"
+
+    def rows(self, session: SparkSession) -> DataFrame:
+        """The publications, as a stream."""
+        options = {"publications": str(self.most), "lock": str(self.home / checkpoint.STREAM_LOCK)}
+        source: type[Any] = FolderSource if self.folder else JournalSource
+        more = (
+            {"folder": self.folder, "list": str(self.file_list)} if self.folder else {"store_url": self.store}
+        )
+        session.dataSource.register(source)
+        return session.readStream.format(source.name()).options(**options, **more).load()
+
+    def open(self) -> Live:
+        return Live(self)
+
+    def progress(self, told: dict[str, Any]) -> Progress:
+        return Progress(**told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +132,7 @@ class HandedOver:
     notifications: int
 
 
-News = Repaired | Started | Progress | HandedOver
+News = Repaired | Started | Progress | MetadataProgress | HandedOver
 Listener = Callable[[News], None]
 
 
@@ -128,24 +144,29 @@ def run(
     folder: str | Path | None = None,
     id_field: str = "id",
     most_publications: int = MOST_PUBLICATIONS,
+    metadata_batch: int = BATCH,
     once: bool = False,
     stop: Event | None = None,
     listener: Listener | None = None,
 ) -> Progress:
-    """Run the stream until `stop` is set; with `once`, until everything that is there now is done."""
+    """Run the stream until `stop` is set; with `once`, until everything that is there now is done.
+
+    What it returns is how the publications fared; of metadata only the listener hears.
+    """
     home = Path(home).absolute()
     source = None if folder is None else str(folder) if "://" in str(folder) else str(Path(folder).absolute())
     stream = Stream(home, _absolute(store_url), source, id_field, most_publications)
+    metadata = MetadataStream(home, stream.store, metadata_batch)
     tell = listener or (lambda news: None)
     with checkpoint.running(home):
-        for what in checkpoint.repair(stream.checkpoint):
+        for what in (*checkpoint.repair(stream.checkpoint), *checkpoint.repair(metadata.checkpoint)):
             tell(Repaired(what))
-        _prepare(stream)
-        with closing(Processor(stream)) as processor, open_store(stream.store) as store:
+        _prepare(stream, metadata)
+        with open_store(stream.store) as store:
             _hand_over(store, tell)
-            query = _start(session, processor, once)
-            tell(Started(stream.source))
-            return _follow(query, processor, store, stop or Event(), tell)
+            with Together(session, stream, metadata, once) as queries:
+                tell(Started(stream.source))
+                return queries.follow(store, stop or Event(), tell)
 
 
 def _absolute(store_url: str) -> str:
@@ -154,48 +175,58 @@ def _absolute(store_url: str) -> str:
         return store.database.engine.url.render_as_string(hide_password=False)
 
 
-def _prepare(stream: Stream) -> None:
+def _prepare(stream: Stream, metadata: MetadataStream) -> None:
     """The folders the stream needs, without what an earlier run left half done."""
     checkpoint.stream_id(stream.checkpoint)
     shutil.rmtree(stream.home / "batches", ignore_errors=True)
     (stream.home / "segments").mkdir(parents=True, exist_ok=True)
     stream.status.unlink(missing_ok=True)
+    metadata.status.unlink(missing_ok=True)
 
 
-def _start(session: SparkSession, processor: Processor, once: bool) -> StreamingQuery:
-    stream = processor.stream
-    session.dataSource.register(JournalSource)
-    session.dataSource.register(FolderSource)
-    options = {"publications": str(stream.most), "lock": str(stream.home / checkpoint.STREAM_LOCK)}
-    if stream.folder:
-        format, more = FolderSource.name(), {"folder": stream.folder, "list": str(stream.file_list)}
-    else:
-        format, more = JournalSource.name(), {"store_url": stream.store}
-    publications = session.readStream.format(format).options(**options, **more).load()
-    writer = publications.writeStream.foreachBatch(processor).queryName("tidings")
-    writer = writer.option("checkpointLocation", stream.checkpoint.as_uri())
-    writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
-    return writer.start()
+class Together(ExitStack):
+    """The query of the publications and, when there is something in the log of metadata, the one that applies it."""
 
+    def __init__(self, session: SparkSession, stream: Stream, metadata: MetadataStream, once: bool) -> None:
+        super().__init__()
+        self._session, self._metadata, self._once = session, metadata, once
+        self._queries = [self.enter_context(closing(Query(session, stream, once)))]
 
-def _follow(
-    query: StreamingQuery, processor: Processor, store: Store, stop: Event, tell: Listener
-) -> Progress:
-    """Pass progress on until the query ends, by itself or because it is to stop.
+    def follow(self, store: Store, stop: Event, tell: Listener) -> Progress:
+        """Pass progress on until the queries end, by themselves or because they are to stop.
 
-    What is held is handed over from here, beside the batches: a long one keeps nobody waiting.
-    """
-    last, stream = Progress(), processor.stream
-    try:
-        while not query.awaitTermination(POLL_SECONDS) and not stop.is_set():
-            last = _news(stream, last, tell)
+        What is held is handed over from here, beside the batches: a long one keeps nobody waiting.
+        """
+        while not stop.is_set():
+            if self._have_ended() and not self._begin_metadata(store):
+                break
+            self._begin_metadata(store)
+            self._tell(tell)
             _hand_over(store, tell)
-    except PySparkException as problem:
-        raise processor.failure or _explained(problem) from problem
-    finally:
-        if query.isActive:
-            query.stop()
-    return _news(stream, last, tell)
+        self.close()
+        self._tell(tell)
+        return self._queries[0].last or Progress()
+
+    def _begin_metadata(self, store: Store) -> bool:
+        """Start the second query, if it is time for it, and say whether that was done.
+
+        Spark gives a process of Python ten seconds to answer. Two that start at once on a busy machine may not make it.
+        """
+        wanted = len(self._queries) == 1 and checkpoint.has_begun(self._metadata.home)
+        if not wanted or not store.metadata.log.head():
+            return False
+        query = Query(self._session, self._metadata, self._once)
+        self._queries.append(self.enter_context(closing(query)))
+        return True
+
+    def _have_ended(self) -> bool:
+        """Each is looked at: one may have failed while another goes on."""
+        ended = [query.has_ended(POLL_SECONDS / len(self._queries)) for query in self._queries]
+        return all(ended)
+
+    def _tell(self, tell: Listener) -> None:
+        for query in self._queries:
+            query.tell(tell)
 
 
 def _hand_over(store: Store, tell: Listener) -> None:
@@ -203,53 +234,11 @@ def _hand_over(store: Store, tell: Listener) -> None:
         tell(HandedOver(count))
 
 
-def _news(stream: Stream, last: Progress, tell: Listener) -> Progress:
-    if not stream.status.exists():
-        return last
-    now = Progress(**json.loads(stream.status.read_text()))
-    if now.batch != last.batch:
-        tell(now)
-    return now
-
-
-def _explained(problem: PySparkException) -> TidingsError:
-    """What Spark says of the end of a query, with the words of an error of ours if one is in it."""
-    said = str(problem)
-    ours = [line for line in said.splitlines() if line.startswith("tidings.errors.")]
-    first = said.split("\n", 1)[0].rpartition("terminated with exception: ")[2]
-    return SetupError("the stream ended", where="Spark", hint=ours[-1].partition(": ")[2] if ours else first)
-
-
-class Processor:
-    """The function for `foreachBatch`: it opens what it needs with the first batch, in the process that has it.
-
-    `failure` is the error of ours that ended the query, if that happened in this process.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-        self.failure: TidingsError | None = None
-        self._live: Live | None = None
-
-    def __call__(self, publications: DataFrame, batch: int) -> None:
-        try:
-            self._live = self._live or Live(self.stream)
-            process(self.stream, self._live, publications, batch)
-        except TidingsError as problem:
-            self.failure = problem
-            raise
-
-    def close(self) -> None:
-        """Let go of the store."""
-        if self._live is not None:
-            self._live.store.close()
-            self._live = None
-
-
 class Live:
     """What `process` keeps from batch to batch."""
 
     def __init__(self, stream: Stream) -> None:
+        self.stream = stream
         self.store: Store = open_store(stream.store)
         self.index = LiveIndex(stream.home / "segments", self.store)
         self.references = LiveReferences(stream.home / "segments" / "references", self.store)
@@ -257,6 +246,12 @@ class Live:
         self.name = checkpoint.stream_id(stream.checkpoint)
         self.files = FileList(stream.file_list) if stream.folder else None
         self.progress = Progress()
+
+    def process(self, rows: DataFrame, batch: int) -> None:
+        process(self.stream, self, rows, batch)
+
+    def close(self) -> None:
+        self.store.close()
 
     def head(self) -> int:
         """The last position there is."""

@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from sqlalchemy import func, select
 
+from tidings.metadata.atomic import Triggering
 from tidings.metadata.log import Entry
 from tidings.metadata.resources import Resource
-from tidings.store import atom_rows, counters, metadata_log, metadata_snapshot, metadata_work
+from tidings.store import atom_rows, counters, metadata_log, metadata_snapshot, metadata_work, rule_base
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, utc
 from tidings.store.metadata_log import MetadataLog
@@ -60,6 +61,16 @@ class Metadata:
         """The schemas that stand in the log and are not applied yet."""
         with self._database.read() as connection:
             return metadata_log.schemas(connection, counters.current(connection, APPLIED))
+
+    def triggering(self, after: int = 0) -> dict[int, Triggering]:
+        """The triggering rules with greater numbers, for an index."""
+        with self._database.read() as connection:
+            return rule_base.load_triggering(connection, after)
+
+    def last_rule(self) -> int:
+        """The greatest number that an atomic rule ever had."""
+        with self._database.read() as connection:
+            return counters.current(connection, rule_base.COUNTER)
 
     def rules(self) -> tuple[StoredRule, ...]:
         """All rules in the order of their names."""

@@ -68,13 +68,14 @@ class StoredRule:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What registrations changed in the metadata, document by document, and in the results of rules; and up to which
-    position of the log everything is applied now.
+    """What registrations changed in the metadata, document by document, and in the results of rules; up to which
+    position of the log everything is applied now, and how many entries became dead letters.
     """
 
     changes: Mapping[str, Changes]
     outcome: Outcome
     position: int = 0
+    refused: int = 0
 
 
 class Work:

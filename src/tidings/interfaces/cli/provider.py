@@ -33,6 +33,9 @@ File = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A .rdf, .ttl, .nt, .owl or .jsonld file.", show_default=False),
 ]
+Later = Annotated[
+    bool, typer.Option("--later", help="Only put it into the log: [cyan]tidings run[/] applies it.")
+]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the rule is called.", show_default=False)]
 
 
@@ -63,28 +66,80 @@ def schema(
 
 
 def register(
-    uri: Uri, file: File, home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False
+    uri: Annotated[
+        str | None,
+        typer.Argument(metavar="URI", help="What the document is called, absolute.", show_default=False),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="A .rdf, .ttl, .nt, .owl or .jsonld file.", show_default=False),
+    ] = None,
+    many: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="DIR|FILE|-",
+            help="Many documents instead: those of a folder, or of a .jsonl file (.ndjson, .jsonl.gz) or standard "
+            "input with one a line, [cyan]uri[/], [cyan]media_type[/] and [cyan]body[/].",
+            show_default=False,
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IRI", help="What the URIs of a folder's documents begin with.", show_default=False
+        ),
+    ] = None,
+    later: Later = False,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
 ) -> None:
     """Register a document, or a new version of it, and say what that does to the results of rules.
 
-    What breaks the schema is refused with resource, property and reason, and nothing of the document is kept.
+    What breaks the schema is refused with resource, property and reason, and nothing of the document is kept. Of many,
+    the good ones are registered and the others listed (exit code 3).
 
-    [dim]Example[/]
+    [dim]Examples[/]
       tidings provider register http://example.org/doc.rdf host.rdf
+      tidings provider register --from servers/ --base http://example.org/
+      tidings provider register --from servers.jsonl --later
     """
-    body, media_type = _read(file)
+    from tidings.interfaces.cli import registering
+    from tidings.metadata.log import Draft, What
+
     with open_provider(home, store) as provider:
-        _show(uri, provider.register(uri, body, media_type), as_json)
+        if many is not None:
+            if uri is not None:
+                raise InputError("either one document or many", received=f"{uri} and --from {many}")
+            registering.many(provider, many, base, later, as_json)
+        elif uri is None or file is None:
+            raise InputError("what is to be registered?", accepted="URI and FILE, or --from")
+        elif base is not None:
+            raise InputError("--base is for the files of a folder", hint="name it with --from")
+        elif later:
+            body, media_type = _read(file)
+            registering.one_later(provider, Draft(What.REGISTER, uri, media_type, body), as_json)
+        else:
+            _show(uri, provider.register(uri, *_read(file)), as_json)
 
 
-def remove(uri: Uri, home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
+def remove(
+    uri: Uri, later: Later = False, home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False
+) -> None:
     """Remove a document with all its resources.
 
     [dim]Example[/]
       tidings provider remove http://example.org/doc.rdf
     """
+    from tidings.interfaces.cli import registering
+    from tidings.metadata.log import Draft, What
+
     with open_provider(home, store) as provider:
-        _show(uri, provider.remove(uri), as_json)
+        if later:
+            registering.one_later(provider, Draft(What.REMOVE, uri), as_json)
+        else:
+            _show(uri, provider.remove(uri), as_json)
 
 
 def rule(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.status import Status
@@ -29,8 +29,11 @@ from tidings.interfaces.cli.options import (
 
 if TYPE_CHECKING:
     from tidings.spark import stream
+    from tidings.spark.metadata_stream import MetadataProgress
 
 INTERRUPTED = 130
+MOST_METADATA = 100_000
+"""What is applied at once is held in memory at once."""
 
 
 def run(
@@ -46,6 +49,16 @@ def run(
             help="With --folder: the field that holds an event's id; else [cyan]id[/].",
         ),
     ] = None,
+    metadata_batch: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_METADATA,
+            metavar="N",
+            envvar="TIDINGS_METADATA_BATCH",
+            help="How many entries of the log of metadata are applied in one transaction.",
+        ),
+    ] = 1_000,
     once: Annotated[bool, typer.Option("--once", help="Work through what is there now, then end.")] = False,
     master: Master = None,
     home: Home = DEFAULT_HOME,
@@ -56,7 +69,7 @@ def run(
 
     Subscriptions added or removed meanwhile count from the next batch on.
     Killed at any moment and started again it loses no event and writes no
-    notification twice.
+    notification twice. Metadata that was registered with [cyan]--later[/] is applied as well.
 
     [dim]Examples[/]
       tidings run
@@ -86,6 +99,7 @@ def run(
                     tidings.store_url,
                     folder=folder,
                     id_field=id or "id",
+                    metadata_batch=metadata_batch,
                     once=once,
                     stop=stop,
                     listener=tell,
@@ -94,6 +108,8 @@ def run(
             session.stop()
     if not as_json:
         output.line(ended(done))
+        if tell.metadata:
+            output.line(metadata_ended(tell.metadata))
     if stop.by == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
 
@@ -137,6 +153,7 @@ class Teller:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
+        self.metadata: MetadataProgress | None = None
         console = output.console(stderr=True)
         self.status = Status("", console=console) if console.is_terminal and not as_json else None
 
@@ -153,6 +170,7 @@ class Teller:
             self.status.start()
 
     def __call__(self, news: stream.News) -> None:
+        from tidings.spark.metadata_stream import MetadataProgress
         from tidings.spark.stream import HandedOver, Repaired, Started
 
         if isinstance(news, Repaired):
@@ -161,12 +179,19 @@ class Teller:
             self._started(news)
         elif isinstance(news, HandedOver):
             self._handed_over(news)
-        elif self.as_json:
-            output.json_line(asdict(news))
+        elif isinstance(news, MetadataProgress):
+            self.metadata = news
+            self._progress({"metadata": asdict(news)}, metadata_progress(news), news.entries)
+        else:
+            self._progress(asdict(news), progress(news), news.events)
+
+    def _progress(self, record: dict[str, Any], words: str, count: int) -> None:
+        if self.as_json:
+            output.json_line(record)
         elif self.status:
-            self.status.update(progress(news))
-        elif news.events:
-            output.line(progress(news))
+            self.status.update(words)
+        elif count:
+            output.line(words)
 
     def _handed_over(self, news: stream.HandedOver) -> None:
         words = f"{plural(news.notifications, 'held notification')} handed over"
@@ -204,3 +229,20 @@ def ended(done: stream.Progress) -> str:
         f"{plural(done.total_events, 'publication')}, "
         f"{plural(done.total_notifications, 'notification')}{_held(done)}{dead}"
     )
+
+
+def metadata_progress(now: MetadataProgress) -> str:
+    return (
+        f"metadata {now.position:,}, lag {now.lag:,}   {plural(now.total_entries, 'entry')}, "
+        f"{moves(now)}   {plural(now.rules, 'triggering rule')} in {plural(now.segments, 'segment')}"
+    )
+
+
+def moves(now: MetadataProgress) -> str:
+    told = (now.total_entered, "entered"), (now.total_changed, "changed"), (now.total_left, "left")
+    return ", ".join(f"{count:,} {what}" for count, what in told if count) or "nothing moved"
+
+
+def metadata_ended(done: MetadataProgress) -> str:
+    dead = f", {plural(done.total_dead_letters, 'dead letter')}" if done.total_dead_letters else ""
+    return f"metadata: {plural(done.total_entries, 'entry')}, {moves(done)}{dead}"

@@ -1,0 +1,172 @@
+"""The stream of metadata: what stands in the log is read and checked by the tasks, and applied by the driver.
+
+For each batch the driver brings the index of triggering rules up to date, the tasks read documents and ask it
+(`metadata_task`), and one transaction applies what they found: documents, results of rules, notifications, and how far
+the log is applied. Spark may repeat a batch, and others may apply entries in between: what is applied already is passed
+over, under the lock.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidings.durable import write_whole
+from tidings.metadata.documents import Document
+from tidings.provider import BATCH
+from tidings.provider.applying import apply
+from tidings.provider.reading import Schemas
+from tidings.spark import checkpoint
+from tidings.spark.live_triggers import LiveTriggers
+from tidings.spark.metadata_source import LogSource
+from tidings.spark.metadata_task import Job, Report, reading, stage
+from tidings.spark.prepared import Asked, Prepared
+from tidings.spark.sink import Rows
+from tidings.store import Store, open_store
+from tidings.store.metadata import Registered, SchemaFile, Work
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataStream:
+    """What is to run: everything that has to be known, wherever it runs."""
+
+    home: Path
+    store: str
+    most: int = BATCH
+
+    name = "tidings metadata"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.home / "checkpoint" / "metadata"
+
+    @property
+    def status(self) -> Path:
+        return self.home / "metadata.json"
+
+    def rows(self, session: SparkSession) -> DataFrame:
+        """The entries of the log, as a stream."""
+        session.dataSource.register(LogSource)
+        lock = str(self.home / checkpoint.METADATA_LOCK)
+        options = {"publications": str(self.most), "lock": lock, "store_url": self.store}
+        return session.readStream.format(LogSource.name()).options(**options).load()
+
+    def open(self) -> LiveMetadata:
+        return LiveMetadata(self)
+
+    def progress(self, told: dict[str, Any]) -> MetadataProgress:
+        return MetadataProgress(**told)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataProgress:
+    """How the stream of metadata is doing: the last batch, and all batches since it was started."""
+
+    batch: int = -1
+    entries: int = 0
+    entered: int = 0
+    changed: int = 0
+    left: int = 0
+    dead_letters: int = 0
+    position: int = 0
+    lag: int = 0
+    seconds: float = 0.0
+    rules: int = 0
+    segments: int = 0
+    total_entries: int = 0
+    total_entered: int = 0
+    total_changed: int = 0
+    total_left: int = 0
+    total_dead_letters: int = 0
+
+
+class LiveMetadata:
+    """What works on batches of the log, and keeps the index from one to the next."""
+
+    def __init__(self, stream: MetadataStream) -> None:
+        self._stream = stream
+        self._store: Store = open_store(stream.store)
+        self._schemas = Schemas()
+        self._triggers = LiveTriggers(stream.home / "segments" / "metadata", self._store)
+        self._gone: Collection[int] = ()
+        self._progress = MetadataProgress()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def process(self, rows: DataFrame, batch: int) -> None:
+        """One batch: bring the index up to date, let the tasks read, apply what they found, tell."""
+        began = perf_counter()
+        results = self._stream.home / "batches" / f"metadata-{batch}"
+        results.mkdir(parents=True, exist_ok=True)
+        file = self._store.metadata.schema()
+        reports = self._read(rows, file, results)
+        done = self._apply(file, reports)
+        shutil.rmtree(results)
+        self._triggers.tidy()
+        self._progress = self._added(batch, sum(each.entries for each in reports), done, began)
+        write_whole(self._stream.status, json.dumps(asdict(self._progress)))
+
+    def _read(self, rows: DataFrame, file: SchemaFile | None, results: Path) -> list[Report]:
+        """Without a schema the tasks can read nothing: the first one may stand in the batch itself."""
+        job = None
+        if file is not None:
+            self._triggers.refresh(self._schemas.known(file).schema, self._gone)
+            self._gone = ()
+            index = self._triggers
+            job = Job(file.media_type, file.body, index.folder, index.index.version, str(results))
+        said = rows.mapInArrow(stage(job), "report string").collect()
+        return [report for row in said if (report := Report(**json.loads(row.report))).entries]
+
+    def _apply(self, file: SchemaFile | None, reports: Sequence[Report]) -> list[Registered]:
+        """What the tasks found, in as many transactions as it takes: one, unless the log is behind the checkpoint."""
+        upto = max((report.last for report in reports), default=0)
+        if file is None:
+            return self._until(upto, self._schemas, {})
+        readings = list(Rows([report.file for report in reports], reading))
+        asked = Asked(self._schemas.known(file).schema, self._triggers.index, self._triggers.last, readings)
+        documents = {each.position: each.document for each in readings}
+        done = self._until(upto, Prepared(self._schemas, asked), documents)
+        self._gone = asked.gone
+        return done
+
+    def _until(self, upto: int, schemas: Schemas, documents: Mapping[int, Document]) -> list[Registered]:
+        done, work = [], partial(self._next, upto=upto, schemas=schemas, documents=documents)
+        while found := self._store.metadata.transact(work):
+            done.append(found)
+        return done
+
+    def _next(
+        self, work: Work, upto: int, schemas: Schemas, documents: Mapping[int, Document]
+    ) -> Registered | None:
+        """Entries that nobody has applied yet: whoever has the work is alone with the position."""
+        missing = min(upto - work.position(), self._stream.most)
+        return apply(work, schemas, work.pending(missing), documents) if missing > 0 else None
+
+    def _added(self, batch: int, entries: int, done: Sequence[Registered], began: float) -> MetadataProgress:
+        before, position = self._progress, self._store.metadata.position()
+        now = {
+            "entries": entries,
+            "entered": sum(len(each.outcome.entered) for each in done),
+            "changed": sum(len(each.outcome.changed) for each in done),
+            "left": sum(len(each.outcome.left) for each in done),
+            "dead_letters": sum(each.refused for each in done),
+        }
+        return MetadataProgress(
+            batch=batch,
+            position=position,
+            lag=max(0, self._store.metadata.log.head() - position),
+            seconds=perf_counter() - began,
+            rules=self._triggers.index.size,
+            segments=self._triggers.index.segments,
+            **now,
+            **{f"total_{name}": getattr(before, f"total_{name}") + count for name, count in now.items()},
+        )

@@ -1,0 +1,118 @@
+"""The queries of a running stream: each takes its batches, tells how it is doing through a file, and ends by itself or
+because all are to stop.
+
+Through Spark Connect a batch is processed in a process of the server. So what a query does is made of values that can
+be sent there, and opens what it needs with the first batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from tidings.errors import SetupError, TidingsError
+
+Tell = Callable[[Any], None]
+
+
+class Live(Protocol):
+    """What works on batches, and keeps what it needs from one to the next."""
+
+    def process(self, rows: DataFrame, batch: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Work(Protocol):
+    """What a query is to do: everything that has to be known, wherever it runs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def checkpoint(self) -> Path: ...
+
+    @property
+    def status(self) -> Path: ...
+
+    def rows(self, session: SparkSession) -> DataFrame: ...
+
+    def open(self) -> Live: ...
+
+    def progress(self, told: dict[str, Any]) -> Any: ...
+
+
+class Processor:
+    """The function for `foreachBatch`: it opens what it needs with the first batch, in the process that has it.
+
+    `failure` is the error of ours that ended the query, if that happened in this process.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.failure: TidingsError | None = None
+        self._live: Live | None = None
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        try:
+            self._live = self._live or self.work.open()
+            self._live.process(rows, batch)
+        except TidingsError as problem:
+            self.failure = problem
+            raise
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._live is not None:
+            self._live.close()
+            self._live = None
+
+
+class Query:
+    """A query that runs; `last` is what it told last."""
+
+    def __init__(self, session: SparkSession, work: Work, once: bool) -> None:
+        self.last: Any = None
+        self._work, self._processor = work, Processor(work)
+        writer = work.rows(session).writeStream.foreachBatch(self._processor).queryName(work.name)
+        writer = writer.option("checkpointLocation", work.checkpoint.as_uri())
+        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
+        self._query: StreamingQuery = writer.start()
+
+    def has_ended(self, seconds: float) -> bool:
+        """Whether it has ended, after at most so many seconds. What went wrong in it is raised."""
+        try:
+            return bool(self._query.awaitTermination(seconds))
+        except PySparkException as problem:
+            raise self._processor.failure or _explained(problem) from problem
+
+    def tell(self, tell: Tell) -> None:
+        """Pass on how it is doing, if there is news."""
+        if not self._work.status.exists():
+            return
+        now = self._work.progress(json.loads(self._work.status.read_text()))
+        if self.last is None or now.batch != self.last.batch:
+            tell(now)
+        self.last = now
+
+    def close(self) -> None:
+        """End it where it is, and let go of what it has."""
+        try:
+            if self._query.isActive:
+                self._query.stop()
+        finally:
+            self._processor.close()
+
+
+def _explained(problem: PySparkException) -> TidingsError:
+    """What Spark says of the end of a query, with the words of an error of ours if one is in it."""
+    said = str(problem)
+    ours = [line for line in said.splitlines() if line.startswith("tidings.errors.")]
+    first = said.split("\n", 1)[0].rpartition("terminated with exception: ")[2]
+    return SetupError("the stream ended", where="Spark", hint=ours[-1].partition(": ")[2] if ours else first)
