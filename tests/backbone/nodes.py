@@ -105,11 +105,11 @@ class Asked:
         return [each["uri"] for each in self.client.get("/metadata/documents").json()]
 
     def reaches(self, position: int) -> None:
-        """Wait until the provider has applied the log up to a position."""
-        while not self.client.get("/metadata/log", params={"after": position - 1, "wait": 30}).json()[
-            "entries"
-        ]:
-            pass
+        """Wait until the provider has applied the log up to a position; after a snapshot its log begins later."""
+        asked = {"after": position - 1, "wait": 30}
+        while (answer := self.client.get("/metadata/log", params=asked)).status_code != 410:
+            if answer.json()["entries"]:
+                return
 
 
 def everything(store: Store) -> dict[str, Any]:

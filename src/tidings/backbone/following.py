@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidings.backbone.log import Log
-from tidings.errors import InputError
+from tidings.errors import Gone, InputError
 from tidings.metadata.log import Entry
 from tidings.metadata.log_pages import Page
 from tidings.provider import Provider
@@ -49,11 +49,12 @@ class Follower:
 
     def step(self, wait: float = 0) -> Step:
         """Apply the next page of the log; if there is nothing new, it is waited for."""
-        if self._agreed_with is None:
-            self._agree()
-        page = self._log.page(self.position, self._page, wait)
-        if page.provider != self._agreed_with:
-            self._agree()
+        try:
+            page = self._next(wait)
+        except Gone:
+            return self._restore()
+        if self.position == 0 and page.head > self._page:
+            return self._restore()  # which is less work than everything that led there
         return self._apply(page)
 
     def catch_up(self) -> int:
@@ -64,12 +65,30 @@ class Follower:
             count += self.step().applied
         return count
 
+    def _next(self, wait: float) -> Page:
+        if self._agreed_with is None:
+            self._agree()
+        page = self._log.page(self.position, self._page, wait)
+        if page.provider != self._agreed_with:
+            self._agree()
+        return page
+
     def _apply(self, page: Page) -> Step:
         if page.head < self.position:
             raise self._diverged(f"position {self.position}", f"up to {page.head}")
         if page.entries:
             self._provider.apply(page.entries)
         return Step(page.head, len(page.entries))
+
+    def _restore(self) -> Step:
+        """Begin with a snapshot: the log does not reach back to here, or is much longer than what it came to."""
+        before = self.position
+        if before and self._store.backbone.leader() is None:
+            raise self._diverged(f"position {before}", "a log that begins later")
+        with self._log.snapshot() as lines:
+            self._provider.restore(lines)
+        self._note()
+        return Step(self.position, 0, restored=True)
 
     def _agree(self) -> None:
         """Look whether the last entry that was applied here is the same there, and note that this log is followed.
@@ -84,6 +103,10 @@ class Follower:
             there = _shown(page.entries[0]) if page.entries else f"up to {page.head}"
             raise self._diverged(_shown(own[0]), there)
         self._agreed_with = page.provider
+        self._note()
+
+    def _note(self) -> None:
+        """From now on nothing is registered here by itself."""
         if self._store.backbone.leader() != self._log.name:
             self._store.backbone.follow(self._log.name)
 

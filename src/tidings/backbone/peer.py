@@ -63,7 +63,7 @@ class Peer(Closing):
         with self._answered("GET", "/metadata/snapshot") as response:
             if response.status_code != 200:
                 raise self._refusal(response)
-            yield (self._line(line) for line in response.iter_lines())
+            yield map(self._parsed, self._lines(response))
 
     def forward(self, draft: Draft, hops: int) -> Forwarded:
         """Have something registered there. What is refused is an answer, too."""
@@ -121,8 +121,16 @@ class Peer(Closing):
                 raise Unreachable("the answer is too large", where=self.name, accepted=f"{LARGEST:,} bytes")
         return b"".join(parts)
 
-    def _line(self, line: str) -> dict[str, Any]:
-        return self._parsed(line.encode())
+    def _lines(self, response: httpx.Response) -> Iterator[bytes]:
+        """Line by line; none of them is longer than an answer may be."""
+        rest = b""
+        for chunk in response.iter_bytes():
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from whole
+            if len(rest) > LARGEST:
+                raise Unreachable("a line is too long", where=self.name, accepted=f"{LARGEST:,} bytes")
+        if rest:
+            yield rest
 
     def _parsed(self, body: bytes) -> dict[str, Any]:
         try:

@@ -1,14 +1,17 @@
-"""What other providers ask for: the log.
+"""What other providers ask for: the log, and everything at once for those who begin.
 
 GET  /metadata/log?after=12&limit=500&wait=20
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Mapping
+from itertools import chain
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from tidings.interfaces.http.metadata_repositories import After, Wait
 from tidings.interfaces.http.waiting import News
@@ -17,6 +20,7 @@ from tidings.provider import Provider
 from tidings.store import Store
 
 MOST = 1_000
+JSON_LINES = "application/x-ndjson"
 
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 
@@ -25,6 +29,7 @@ def add_to(router: APIRouter, store: Store, provider: Provider, news: News) -> N
     """Add the endpoints to those of a provider."""
     endpoints = Endpoints(store, provider, news)
     router.add_api_route("/log", endpoints.log, methods=["GET"])
+    router.add_api_route("/snapshot", endpoints.snapshot, methods=["GET"])
 
 
 class Endpoints:
@@ -38,3 +43,13 @@ class Endpoints:
         look = lambda: self._store.backbone.page(after, limit)  # noqa: E731
         found = await self._news.found(look, lambda page: bool(page.entries), wait)
         return JSONResponse(page_to_json(found))
+
+    def snapshot(self) -> Response:
+        """Everything, as of one position. The first line is made before the answer begins: it may be refused."""
+        lines = self._provider.snapshot()
+        first = next(lines)
+        return StreamingResponse(map(_line, chain([first], lines)), media_type=JSON_LINES)
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
