@@ -210,7 +210,7 @@ def load_triggering(connection: Connection, after: int = 0) -> dict[int, Trigger
     wanted = select(c.rule, c["class"], c.property, c.compares, c.value, c.kind).where(
         c.level == 0, c.rule > after
     )
-    return {row[0]: _triggering(*row[1:]) for row in connection.execute(wanted.order_by(c.rule))}
+    return {row[0]: triggering_of(*row[1:]) for row in connection.execute(wanted.order_by(c.rule))}
 
 
 def load_triggering_of(connection: Connection, numbers: Collection[int]) -> dict[int, Triggering]:
@@ -218,10 +218,10 @@ def load_triggering_of(connection: Connection, numbers: Collection[int]) -> dict
     c = atomic_rules.c
     wanted = select(c.rule, c["class"], c.property, c.compares, c.value, c.kind)
     rows = bulk.select_numbered(connection, wanted, c.rule, numbers)
-    return {row[0]: _triggering(*row[1:]) for row in rows}
+    return {row[0]: triggering_of(*row[1:]) for row in rows}
 
 
-def _triggering(
+def triggering_of(
     cls: str, property: str | None, compares: str | None, value: str | None, kind: int | None
 ) -> Triggering:
     if compares is None or value is None or kind is None:

@@ -19,6 +19,7 @@ from tidings.store.personal_feeds import PersonalFeeds
 from tidings.store.references import References
 from tidings.store.repositories import Repositories
 from tidings.store.repository import Repository
+from tidings.store.rule_graph import RuleGraph
 from tidings.store.schemas import Schemas
 from tidings.store.subscriptions import Subscriptions
 from tidings.store.taxonomies import Taxonomies
@@ -43,6 +44,7 @@ class Store(Closing):
         self.repositories = Repositories(database)
         self.backbone = Backbone(database)
         self.metadata_browsing = MetadataBrowsing(database)
+        self.rule_graph = RuleGraph(database)
         self.repository = Repository(database)
 
     def close(self) -> None:

@@ -25,6 +25,7 @@ from tidings.interfaces.cli import (
     publish,
     references,
     rejects,
+    rule_graph,
     run,
     schema,
     segments,
@@ -103,6 +104,7 @@ for panel, command in COMMANDS:
     app.command(help=prose(command), rich_help_panel=panel)(command)
 app.add_typer(feed.app, name="feed", rich_help_panel=DAILY)
 app.add_typer(provider.app, name="provider", rich_help_panel=DAILY)
+app.add_typer(rule_graph.app, name="rules", rich_help_panel=DAILY)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)

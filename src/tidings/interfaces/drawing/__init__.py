@@ -1,0 +1,1 @@
+"""Pictures of boxes that stand on each other in layers, as SVG."""

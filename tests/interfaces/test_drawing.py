@@ -1,0 +1,168 @@
+"""Pictures in layers: nothing stands on anything else, words fit their boxes, and few lines cross."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations, pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from tidings.interfaces.drawing.layers import GAP, crossings, placed
+from tidings.interfaces.drawing.picture import (
+    CHARACTER,
+    MOST_LINES,
+    PAD,
+    WIDEST,
+    Box,
+    Edge,
+    Picture,
+    columns,
+    shortened,
+    wrapped,
+)
+from tidings.interfaces.drawing.svg import drawn
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def box(key: str, layer: int, text: str = "text", group: str | None = None) -> Box:
+    return Box(key, layer, "join" if group else "named", key, text, "1 result", group)
+
+
+@st.composite
+def pictures(draw: st.DrawFn) -> Picture:
+    words = st.text(max_size=60)
+    sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    boxes = [
+        Box(f"{layer}.{i}", layer, "join", draw(words), draw(words), "9 results", draw(st.none() | words))
+        for layer, size in enumerate(sizes)
+        for i in range(size)
+    ]
+    pairs = [(low.key, high.key) for low in boxes for high in boxes if low.layer < high.layer]
+    chosen = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=14)) if pairs else []
+    edges = tuple(Edge(low, high, draw(st.sampled_from(["", "2,000"]))) for low, high in chosen)
+    names = tuple(draw(words) for _ in sizes)
+    return Picture(draw(words), draw(words), names, tuple(boxes), edges, (draw(words),))
+
+
+def above_of(ways: tuple[tuple[str, ...], ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for way in ways:
+        for low, high in pairwise(way):
+            found.setdefault(low, []).append(high)
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(pictures())
+def test_nothing_stands_on_anything_else(picture: Picture) -> None:
+    at = placed(picture.boxes, picture.edges)
+    spans = {
+        each.key: (at.middles[each.key] - each.width / 2, at.middles[each.key] + each.width / 2)
+        for each in picture.boxes
+    }
+    for one, other in combinations(picture.boxes, 2):
+        if one.layer == other.layer:
+            left, right = sorted((spans[one.key], spans[other.key]))
+            assert right[0] - left[1] >= GAP - 0.2
+    assert min(left for left, _ in spans.values()) >= -0.1
+    assert all(
+        top >= over + height
+        for (over, height), top in zip(zip(at.tops[1:], at.heights[1:], strict=True), at.tops, strict=False)
+    )
+    for way, edge in zip(at.ways, picture.edges, strict=True):
+        assert (way[0], way[-1]) == (edge.source, edge.target)
+
+
+@settings(max_examples=60, deadline=None)
+@given(pictures())
+def test_crossings_are_counted_and_never_more_than_as_given(picture: Picture) -> None:
+    at = placed(picture.boxes, picture.edges)
+    above = above_of(at.ways)
+    places = {key: (layer, i) for layer, keys in enumerate(at.order) for i, key in enumerate(keys)}
+    pieces = [piece for way in at.ways for piece in pairwise(way)]
+    crossing = sum(
+        1
+        for (a, b), (c, d) in combinations(pieces, 2)
+        if places[a][0] == places[c][0] and (places[a][1] - places[c][1]) * (places[b][1] - places[d][1]) < 0
+    )
+    assert crossings(at.order, above) == crossing
+    given = [[each.key for each in picture.boxes if each.layer == layer] for layer in range(len(at.order))]
+    for layer, keys in enumerate(at.order):
+        given[layer] += sorted(set(keys) - set(given[layer]), key=lambda key: int(key[1:].partition("/")[0]))
+    assert crossing <= crossings(given, above)
+
+
+def test_lines_are_disentangled() -> None:
+    """Each box below belongs to the one above it from the other end."""
+    boxes = [box(f"{layer}{i}", layer) for layer in range(3) for i in range(6)]
+    edges = [Edge(f"{layer}{i}", f"{layer + 1}{5 - i}") for layer in range(2) for i in range(6)]
+    at = placed(boxes, edges)
+    assert crossings(at.order, above_of(at.ways)) == 0
+    for edge in edges:
+        assert abs(at.middles[edge.source] - at.middles[edge.target]) < 0.2
+
+
+def test_words_fit_their_boxes() -> None:
+    for text in (
+        "memory > 64",
+        "serverHost contains 'uni-passau.de'",
+        "x" * 200,
+        "数" * 50,
+        " ".join(["word"] * 60),
+    ):
+        made = box("k", 0, text, "group 1")
+        assert len(made.lines) <= MOST_LINES and all(columns(line) <= WIDEST for line in made.lines)
+        assert all(columns(line) * CHARACTER + 2 * PAD <= made.width for line in made.lines)
+    assert wrapped("a b") == ("a b",) and wrapped("") == ()
+    assert shortened("abcdefghij", 5) == "ab…ij" and shortened("abc", 3) == "abc"
+    assert columns("数e\u0301") == 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(pictures())
+def test_any_words_are_good_xml(picture: Picture) -> None:
+    root = etree.fromstring(drawn(picture).encode())
+    assert root.get("role") == "img"
+    for name in root.get("aria-labelledby", "").split():
+        assert root.xpath(f"//*[@id='{name}']")
+    width, height = float(root.get("width")), float(root.get("height"))
+    rects = [each for each in root.iter(f"{SVG}rect") if each.get("class") == "box"]
+    assert len(rects) == len(picture.boxes)
+    for each in rects:
+        assert 0 <= float(each.get("x")) <= width - float(each.get("width"))
+        assert 0 <= float(each.get("y")) <= height - float(each.get("height"))
+    assert not list(root.iter(f"{SVG}script"))
+
+
+def test_lines_end_at_their_boxes() -> None:
+    svg = drawn(
+        Picture(
+            "t", "d", ("a", "b", "c"), (box("low", 0), box("mid", 1), box("high", 2)), (Edge("low", "high"),)
+        )
+    )
+    root = etree.fromstring(svg.encode())
+    low, mid, high = [each for each in root.iter(f"{SVG}rect") if each.get("class") == "box"]
+    (line,) = [each.get("d") for each in root.iter(f"{SVG}path") if each.get("class") == "line"]
+    (head,) = [each.get("d") for each in root.iter(f"{SVG}path") if each.get("class") == "head"]
+    numbers = [float(each) for each in re.findall(r"-?[0-9.]+", line)]
+    assert numbers[1] == float(low.get("y"))
+    ends = [float(each) for each in re.findall(r"-?[0-9.]+", head)[:2]]
+    assert abs(ends[1] - float(high.get("y")) - float(high.get("height"))) < 0.11
+    left, right = float(mid.get("x")), float(mid.get("x")) + float(mid.get("width"))
+    passing = [
+        x
+        for x, y in zip(numbers[::2], numbers[1::2], strict=True)
+        if float(mid.get("y")) <= y <= float(mid.get("y")) + float(mid.get("height"))
+    ]
+    assert passing and all(x < left or x > right for x in passing)
+
+
+def test_the_same_picture_is_the_same_text() -> None:
+    picture = Picture(
+        "t", "d", ("a", "b"), (box("low", 0), box("high", 1, group="group 1")), (Edge("low", "high", "3"),)
+    )
+    assert drawn(picture) == drawn(picture)
+    assert "prefers-color-scheme: dark" in drawn(picture)
