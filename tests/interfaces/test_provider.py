@@ -138,3 +138,29 @@ def test_what_is_for_later_is_not_applied(provider, tmp_path: Path) -> None:
 def test_what_is_asked_for_has_to_be_clear(provider, words: tuple[str, ...], told: str) -> None:
     done = provider("register", *words)
     assert done.exit_code == 2 and told in done.stderr
+
+
+def test_the_log_is_shown_and_trimmed(provider, tmp_path) -> None:
+    provider("register", DOC, str(EXAMPLES / "host.rdf"))
+    shown = lines(provider("log", "--json").stdout)
+    assert [(each["position"], each["what"], each["uri"]) for each in shown] == [
+        (1, "schema", ""),
+        (2, "register", DOC),
+    ]
+    assert lines(provider("catch-up", "--json").stdout) == [{"position": 2, "applied": 0, "batches": 0}]
+    assert lines(provider("trim", "--keep", "1", "--json").stdout) == [{"trimmed": 1, "first": 2}]
+    assert [each["position"] for each in lines(provider("log", "--json").stdout)] == [2]
+    assert provider("log", "--after", "0").exit_code == 2
+
+
+def test_a_snapshot_makes_another_home_equal(provider, tidings: Tidings, tmp_path) -> None:
+    provider("register", DOC, str(EXAMPLES / "host.rdf"))
+    file, home = tmp_path / "metadata.jsonl", str(tmp_path / "second")
+    file.write_text(provider("snapshot").stdout)
+    done = tidings("provider", "restore", str(file), "--home", home, "--json")
+    assert lines(done.stdout) == [{"position": 2, "documents": 1}]
+    shown = tidings("provider", "documents", "--home", home, "--json").stdout
+    assert shown == provider("documents", "--json").stdout
+    file.write_text("[]")
+    assert tidings("provider", "restore", str(file), "--home", home).exit_code == 2
+    assert tidings("provider", "restore", str(tmp_path / "none"), "--home", home).exit_code == 2

@@ -10,9 +10,11 @@ import pytest
 from sqlalchemy import Connection, insert, inspect, make_url, select, text
 
 from postgres import Server
-from tidings.errors import StoreError
+from server_documents import SCHEMA
+from tidings.errors import InputError, StoreError
 from tidings.model import Subscription
-from tidings.store import Committed, Found, Store, migrations, open_store, sqlite_url, tables
+from tidings.provider import Provider
+from tidings.store import Committed, Found, Store, migrations, open_store, rule_tables, sqlite_url, tables
 from tidings.store.database import open_database
 from tidings.store.migrations import MIGRATIONS, Migration, migrate
 
@@ -86,6 +88,35 @@ def test_feeds_of_a_store_without_hours_to_skip_and_logins(url: str) -> None:
     with open_store(url) as store:
         [feed] = store.feeds.load()
         assert (feed.url, feed.skips, feed.login) == ("http://example.org/", None, None)
+
+
+def test_metadata_of_a_store_without_a_log(url: str) -> None:
+    """What is older than the log counts as its first entry, which nobody can read: who follows takes a snapshot."""
+    database = open_database(url)
+    migrate(database, MIGRATIONS[:13])
+
+    def as_it_was(connection: Connection) -> None:
+        connection.execute(text("DROP INDEX metadata_rules_delayed"))
+        for column in ("scope", "within"):
+            connection.execute(text(f"ALTER TABLE metadata_rules DROP COLUMN {column}"))
+        schema = {"media_type": "text/turtle", "body": SCHEMA.body, "version": 1}
+        connection.execute(insert(rule_tables.metadata_schema), schema)
+        rows = (("all", "search CycleProvider c register c"), ("some", "search all a register a"))
+        for name, rule in rows:
+            statement = text("INSERT INTO metadata_rules (name, owner, text) VALUES (:name, 'ana', :text)")
+            connection.execute(statement, {"name": name, "text": rule})
+
+    database.transact(as_it_was)
+    database.close()
+    with open_store(url) as store:
+        provider = Provider(store)
+        assert (provider.position, provider.log.head(), provider.log.first()) == (1, 1, 2)
+        assert [(each.name, each.scope, each.within) for each in provider.rules()] == [
+            ("all", "", None),
+            ("some", "", None),
+        ]
+        with pytest.raises(InputError, match="searched by another"):
+            provider.remove_rules(["all"])
 
 
 def test_a_migration_that_fails_leaves_nothing(store: Store, url: str) -> None:

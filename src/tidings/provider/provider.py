@@ -22,14 +22,12 @@ from tidings.metadata.log import Draft, Entry, What
 from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Schema
 from tidings.provider import applying, rule_changes, snapshots
+from tidings.provider.batches import batch_size
 from tidings.provider.reading import Reading, Schemas, schema_draft
 from tidings.store import Store
 from tidings.store.metadata import Registered, StoredRule, Work
 from tidings.store.metadata_log import MetadataLog
 from tidings.store.rule_filter import Outcome, Pair
-
-BATCH = 1_000
-"""How many entries of the log are applied in one transaction, if nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +42,10 @@ class Source:
 class Provider:
     """The metadata of a store. Several processes may be providers over the same one."""
 
-    def __init__(self, store: Store, batch: int = BATCH) -> None:
+    def __init__(self, store: Store, batch: int | None = None) -> None:
         self._metadata, self._leader = store.metadata, store.backbone.leader
         self._schemas = Schemas()
-        self.batch = batch
+        self.batch = batch or batch_size()
 
     @property
     def id(self) -> str:

@@ -14,6 +14,7 @@ from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.backbone import follow, lead, status
 from tidings.interfaces.cli.browsing import browse, pick
+from tidings.interfaces.cli.metadata_log import catch_up, log, restore, snapshot, trim
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_provider, prose
 
 if TYPE_CHECKING:
@@ -312,3 +313,11 @@ for command in (
     status,
 ):
     app.command(help=prose(command))(command)
+for name, of_log in (
+    ("log", log),
+    ("catch-up", catch_up),
+    ("trim", trim),
+    ("snapshot", snapshot),
+    ("restore", restore),
+):
+    app.command(name, help=prose(of_log))(of_log)
