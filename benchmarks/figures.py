@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks import graph_figures, paper003
+from benchmarks import graph_figures, metadata_figures, paper003
 from benchmarks.rows import Row
 from benchmarks.sketches import COLOURS, SKETCHES
 from benchmarks.workloads.stock_documents import MANY
@@ -34,9 +34,17 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
     _bars("ads", [row for row in measured if row.workload == "ads"], folder)
     _paper([row for row in measured if row.workload.startswith(PAPER)], folder)
     _documents(measured, folder)
-    for name, drawn in (("9", graph_figures.figure_9), ("10", graph_figures.figure_10)):
+    for name, drawn in _OF_PAPERS.items():
         if (figure := drawn(measured)) is not None:
-            _save(figure, f"graphs-figure-{name}", folder)
+            _save(figure, name, folder)
+
+
+_OF_PAPERS = {
+    "graphs-figure-9": graph_figures.figure_9,
+    "graphs-figure-10": graph_figures.figure_10,
+    "metadata-figures-11-14": metadata_figures.figures_11_to_14,
+    "metadata-figure-15": metadata_figures.figure_15,
+}
 
 
 def _save(figure: Figure, name: str, folder: Path) -> None:

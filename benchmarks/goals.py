@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks import documents, paper003, pipeline, stock
+from benchmarks import documents, metadata, paper003, pipeline, stock
 from benchmarks.document_engines import DocumentIndex, Parsing
 from benchmarks.rows import Row, duration
 from benchmarks.workloads import anthology
+from benchmarks.workloads.metadata import Rules, Type
 from benchmarks.workloads.stock_documents import MANY
 
 GOAL_SIZE = 1_000_000
@@ -50,6 +51,37 @@ def _all(rows: Sequence[Row]) -> Iterator[Goal]:
     yield from _stock_documents(rows)
     yield from _anthology(rows)
     yield from _graphs(rows)
+    yield from _metadata(rows)
+
+
+METADATA_RATE, METADATA_GROWTH = 2_000.0, 1.5
+METADATA_RULES, METADATA_FEW, METADATA_BATCH = 100_000, 1_000, 1_000
+
+
+def _metadata(rows: Sequence[Row]) -> Iterator[Goal]:
+    for kind in (Type.OID, Type.PATH, Type.JOIN):
+        workload = metadata.batches_of(Rules(kind, METADATA_RULES), METADATA_BATCH)
+        for place in metadata.PLACES:
+            mine = {row.subscriptions: row for row in rows if (row.workload, row.engine) == (workload, place)}
+            many, few = mine.get(METADATA_RULES), mine.get(METADATA_FEW)
+            what = f"{workload}, {place}, {METADATA_RULES:,} rules"
+            if many and many.events_per_second:
+                yield Goal(f"{what}: documents a second", METADATA_RATE, many.events_per_second, _count)
+            if many and few and many.seconds_per_event and few.seconds_per_event:
+                grown = many.seconds_per_event / few.seconds_per_event
+                yield Goal(f"{what}: beside {METADATA_FEW:,}", METADATA_GROWTH, grown, _times, more=False)
+    for place in metadata.PLACES:
+        yield from _metadata_updates([row for row in rows if row.engine == place], place)
+
+
+def _metadata_updates(rows: Sequence[Row], place: str) -> Iterator[Goal]:
+    """The most resources that were stored beside the fewest."""
+    found = [(metadata.resources_of(row.workload), row.seconds_per_event) for row in rows]
+    stored = sorted((resources, seconds) for resources, seconds in found if resources and seconds)
+    if len(stored) > 1:
+        (few, less), (many, more) = stored[0], stored[-1]
+        what = f"metadata, one update, {place}: {many:,} beside {few:,} resources"
+        yield Goal(what, METADATA_GROWTH, more / less, _times, more=False)
 
 
 GRAPH_PEERS = {"g-topss": 10.0, "pyoxigraph, each query in turn": 1_000.0}

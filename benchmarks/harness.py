@@ -141,6 +141,14 @@ class Bench:
         self.say(f"  {row.workload}: {row.engine} at {row.subscriptions:,}: {rate}")
         return row
 
+    def given_up(self, workload: str, engine: str) -> str | None:
+        """Why an engine is not tried again with a workload, if it is not."""
+        return self._given_up.get((workload, engine))
+
+    def give_up(self, workload: str, engine: str, why: str) -> str:
+        self._given_up[workload, engine] = why
+        return why
+
     def stamp(self, taken: str) -> None:
         """Say of the rows that do not say it yet how they were taken."""
         self.rows = [row if row.taken else replace(row, taken=taken) for row in self.rows]

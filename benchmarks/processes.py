@@ -55,8 +55,8 @@ def _watch(last: dict[Process, int], done: Event) -> None:
     last |= ticks()
 
 
-def ticks() -> dict[Process, int]:
-    """What this process and those below it have spent so far, each by itself."""
+def ticks(top: int | None = None) -> dict[Process, int]:
+    """What this process (or another one) and those below it have spent so far, each by itself."""
     found, parents = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -66,11 +66,12 @@ def ticks() -> dict[Process, int]:
         number = int(path.parent.name)
         found[Process(number, int(fields[19]))] = int(fields[11]) + int(fields[12])
         parents[number] = int(fields[1])
-    return {process: spent for process, spent in found.items() if _is_below(process.number, parents)}
+    above = os.getpid() if top is None else top
+    return {process: spent for process, spent in found.items() if _is_below(process.number, above, parents)}
 
 
-def _is_below(number: int, parents: dict[int, int]) -> bool:
-    while number != os.getpid():
+def _is_below(number: int, top: int, parents: dict[int, int]) -> bool:
+    while number != top:
         if number not in parents:
             return False
         number = parents[number]

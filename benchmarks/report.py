@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-from benchmarks import graph_decoding, paper003, pipeline
+from benchmarks import graph_decoding, metadata, paper003, pipeline
 from benchmarks.figures import BEGEN, PAPER, draw
 from benchmarks.goals import goals
 from benchmarks.rows import Row, markdown
@@ -28,6 +28,7 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "anthology": lambda workload: workload == anthology.NAME,
     "graphs": lambda workload: workload.split(",")[0] == "graphs",
     "decoding": lambda workload: workload.split(",")[0] == graph_decoding.NAME,
+    "metadata": lambda workload: workload.split(",")[0] == metadata.NAME,
     "pipeline": lambda workload: workload == pipeline.JOB,
     "churn": lambda workload: workload.startswith("churn"),
     "latency": lambda workload: workload.startswith("latency"),

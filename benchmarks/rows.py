@@ -22,7 +22,7 @@ class Row:
     given only where the work is done by several processes. `p50_seconds` and `p99_seconds` are of single calls:
     half of them, and 99 of 100, took no longer. `changes_per_second` is how many subscriptions came and went meanwhile.
     `linear_paths` is how many different ones XPath subscriptions have. `edges_per_cpu_second` is told where graphs are
-    read, and nothing is matched.
+    read, and nothing is matched. `stored_bytes_per_subscription` is on the disk.
     `taken` says by which command, when, and on what.
     """
 
@@ -43,6 +43,7 @@ class Row:
     changes_per_second: float | None = None
     linear_paths: int | None = None
     edges_per_cpu_second: float | None = None
+    stored_bytes_per_subscription: float | None = None
     role: Role = "ours"
     note: str = ""
     taken: str = ""
@@ -103,6 +104,7 @@ HEADINGS = (
     "matches / event",
     "build",
     "bytes / sub.",
+    "stored bytes / sub.",
     "time / added sub.",
     "p50",
     "p99",
@@ -128,6 +130,7 @@ def cells(row: Row) -> tuple[str, ...]:
         _shown(row.matches_per_event, "{:,.1f}".format),
         _shown(row.build_seconds, duration),
         _shown(row.bytes_per_subscription, "{:,.0f}".format),
+        _shown(row.stored_bytes_per_subscription, "{:,.0f}".format),
         _shown(row.seconds_per_added_subscription, duration),
         _shown(row.p50_seconds, duration),
         _shown(row.p99_seconds, duration),

@@ -64,6 +64,20 @@ class Scale:
     """Subscriptions while another parameter varies (figure 9)."""
     graph_publications: int
 
+    metadata_rules: tuple[int, ...]
+    """Rules over metadata, of each type (section 4 of paper 001)."""
+    metadata_batches: tuple[int, ...]
+    """Documents that are registered at once."""
+    metadata_results: int
+    """A batch has so many results at the most."""
+    metadata_varied: int
+    """Rules while the share that matches a document varies (figure 15)."""
+    metadata_shares: tuple[float, ...]
+    metadata_stored: tuple[int, ...]
+    """Resources that are stored while one is updated."""
+    metadata_server: bool
+    """Whether PostgreSQL is measured, too."""
+
     gough: int
     """The single-path tree refuses more than this few."""
     small: int
@@ -110,6 +124,13 @@ TINY = Scale(
     small_graphs=(100, 200),
     graphs_varied=50,
     graph_publications=4,
+    metadata_rules=(20,),
+    metadata_batches=(1, 10),
+    metadata_results=100,
+    metadata_varied=20,
+    metadata_shares=(0.05, 0.1),
+    metadata_stored=(20,),
+    metadata_server=False,
     gough=20,
     small=200,
     plain=(300,),
@@ -151,6 +172,13 @@ QUICK = Scale(
     small_graphs=(10_000, 100_000),
     graphs_varied=10_000,
     graph_publications=200,
+    metadata_rules=(1_000, 10_000, 100_000),
+    metadata_batches=(1, 10, 100, 1_000),
+    metadata_results=100_000,
+    metadata_varied=10_000,
+    metadata_shares=(0.01, 0.05, 0.1, 0.2),
+    metadata_stored=(10_000, 100_000),
+    metadata_server=True,
     gough=60,
     small=10_000,
     plain=(40_000,),
@@ -192,6 +220,13 @@ FULL = Scale(
     small_graphs=(10_000, 100_000, 1_000_000),
     graphs_varied=30_000,
     graph_publications=500,
+    metadata_rules=(1_000, 10_000, 100_000, 1_000_000),
+    metadata_batches=(1, 10, 100, 1_000),
+    metadata_results=1_000_000,
+    metadata_varied=10_000,
+    metadata_shares=(0.01, 0.05, 0.1, 0.2),
+    metadata_stored=(10_000, 1_000_000),
+    metadata_server=True,
     gough=60,
     small=10_000,
     plain=(25_000, 50_000, 100_000),

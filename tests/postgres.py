@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for the tests, started from the system's binaries and gone when they end."""
+"""A real PostgreSQL server for tests and benchmarks, started from the system's binaries and gone when they end."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Server:
 
     port: int
     password: str
+    folder: Path
     _numbers: Iterator[int]
 
     def url(self, database: str = "postgres") -> str:
@@ -38,6 +39,10 @@ class Server:
             connection.execute(f"CREATE SCHEMA {name}".encode())
         return f"{self.url()}?options=-csearch_path%3D{name}"
 
+    def process(self) -> int:
+        """The server's own process, above all those that work for a connection."""
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+
 
 def find_binaries() -> Path | None:
     """The folder with initdb and postgres: Debian keeps them off the PATH, one folder for each version."""
@@ -47,13 +52,14 @@ def find_binaries() -> Path | None:
 
 
 @contextmanager
-def running_server(binaries: Path) -> Iterator[Server]:
+def running_server(binaries: Path, durable: bool = False) -> Iterator[Server]:
     """A server in a temporary folder, on loopback, with a password that nobody else knows."""
     folder = Path(tempfile.mkdtemp(prefix="tidings-postgres-"))
-    server = Server(_free_port(), secrets.token_hex(16), count(1))
+    server = Server(_free_port(), secrets.token_hex(16), folder, count(1))
     try:
         _initialise(binaries, folder, server.password)
-        _control(binaries, folder, "start", "-l", folder / "log", "-o", _settings(folder, server.port))
+        settings = _settings(folder, server.port, durable)
+        _control(binaries, folder, "start", "-l", folder / "log", "-o", settings)
         try:
             yield server
         finally:
@@ -89,10 +95,11 @@ def _initialise(binaries: Path, folder: Path, password: str) -> None:
     subprocess.run(command, check=True, capture_output=True, cwd=folder, **become)  # type: ignore[call-overload]
 
 
-def _settings(folder: Path, port: int) -> str:
-    """Loopback only; not durable, because the machine that runs the tests does not lose its power in between."""
+def _settings(folder: Path, port: int, durable: bool) -> str:
+    """Loopback only. Not durable for tests, because the machine that runs them does not lose its power in between."""
     settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder}
-    settings |= {"fsync": "off", "shared_buffers": "32MB", "max_connections": 60}
+    if not durable:
+        settings |= {"fsync": "off", "shared_buffers": "32MB", "max_connections": 60}
     return " ".join(f"--{name}={value}" for name, value in settings.items())
 
 

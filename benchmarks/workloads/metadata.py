@@ -68,9 +68,9 @@ _RULES = {
 }
 _SPARQL = {
     Type.OID: f"SELECT ?c {{{{ VALUES ?c {{{{ <{DOCUMENTS}{{}}.rdf#host> }}}} ?c a s:CycleProvider }}}}",
-    Type.COMP: "SELECT ?c {{ ?c a s:CycleProvider ; s:synthValue ?v FILTER (?v > {}) }}",
-    Type.PATH: "SELECT ?c {{ ?i s:memory {} . ?c s:serverInformation ?i ; a s:CycleProvider }}",
-    Type.JOIN: "SELECT ?c {{ ?i s:memory {} ; s:cpu 600 . ?c s:serverInformation ?i ; a s:CycleProvider ;"
+    Type.COMP: "SELECT ?c {{ ?c a s:CycleProvider ; s:synthValue ?v FILTER (xsd:integer(?v) > {}) }}",
+    Type.PATH: "SELECT ?c {{ ?i s:memory '{}' . ?c s:serverInformation ?i ; a s:CycleProvider }}",
+    Type.JOIN: "SELECT ?c {{ ?i s:memory '{}' ; s:cpu '600' . ?c s:serverInformation ?i ; a s:CycleProvider ;"
     " s:serverHost ?h FILTER CONTAINS(?h, 'uni-passau.de') }}",
 }
 
@@ -96,8 +96,9 @@ class Rules:
         return {f"r{number}": _RULES[self.type].format(number) for number in range(self.size)}
 
     def queries(self) -> Iterator[str]:
-        """The same in SPARQL."""
-        return (f"PREFIX s: <{NAMESPACE}> {_SPARQL[self.type].format(number)}" for number in range(self.size))
+        """The same in SPARQL, over the triples as they are: without the schema, numbers are texts there."""
+        prefixes = f"PREFIX s: <{NAMESPACE}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>"
+        return (f"{prefixes} {_SPARQL[self.type].format(number)}" for number in range(self.size))
 
     def document(self, number: int, port: int = 5874) -> Source:
         """The document that the rule of this number matches."""

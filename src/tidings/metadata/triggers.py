@@ -45,6 +45,11 @@ class Triggers:
         self.last = last
         """The greatest number of a rule that was added: numbers are given in order."""
 
+    @property
+    def nbytes(self) -> int:
+        """What the index takes in memory."""
+        return self._index.nbytes
+
     def add(self, rules: Mapping[int, Triggering]) -> None:
         if not rules:
             return

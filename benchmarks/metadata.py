@@ -1,0 +1,276 @@
+"""Metadata: section 4 of paper 001, on SQLite and PostgreSQL, beside asking every rule again.
+
+The time of a document is all of it: reading RDF, checking it, the log, the filter, results, notifications, the commit.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+
+import numpy as np
+
+from benchmarks.budget import TooLong, at_most
+from benchmarks.engine import NotHere
+from benchmarks.harness import Bench
+from benchmarks.metadata_peers import EachRule
+from benchmarks.metadata_places import Place, PostgreSQL, SQLite, postgresql
+from benchmarks.processes import Spent
+from benchmarks.rows import Row
+from benchmarks.scale import Scale
+from benchmarks.workloads.metadata import SCHEMA, Rules, Type
+from tidings.metadata.log import Draft, What
+from tidings.provider import Provider, Source
+from tidings.store import Store
+from tidings.store.metadata import Registered
+
+NAME = "metadata"
+OWNER = "benchmark"
+LOADED = 50_000
+"""Rules that are added at once."""
+
+FILLED = 1_000
+"""Documents that are registered at once where nobody looks at the clock."""
+
+AT_LEAST = 20
+"""Documents of a measurement: batches of one are too short to be timed alone."""
+
+PLACES = (SQLite.name, PostgreSQL.name)
+UPDATES = 100
+UPDATED_RULES = 1_000
+
+
+def batches_of(rules: Rules, batch: int) -> str:
+    """The name of a workload."""
+    share = f" {rules.share:.0%}" if rules.type is Type.COMP else ""
+    return f"{NAME}, {rules.type.value}{share}, batches of {batch:,}"
+
+
+def stored_of(resources: int) -> str:
+    return _UPDATE.format(f"{resources:,}")
+
+
+def resources_of(workload: str) -> int | None:
+    """How many resources were stored in a workload of updates; None in others."""
+    before, _, after = _UPDATE.partition("{}")
+    number = workload.removeprefix(before).removesuffix(after).replace(",", "")
+    return int(number) if number.isdigit() else None
+
+
+_UPDATE = f"{NAME}, one update among {{}} resources"
+
+
+def run(bench: Bench, scale: Scale) -> None:
+    with ExitStack() as opened:
+        for place in _places(bench, scale, opened):
+            for rules in _bases(scale):
+                compare(bench, place, rules, scale)
+            for resources in scale.metadata_stored:
+                update(bench, place, resources)
+    for rules in _bases(scale):
+        ask_again(bench, rules, scale)
+
+
+def _places(bench: Bench, scale: Scale, opened: ExitStack) -> Iterator[Place]:
+    yield SQLite()
+    if scale.metadata_server:
+        try:
+            yield opened.enter_context(postgresql())
+        except NotHere as missing:
+            bench.say(f"{NAME}: without PostgreSQL: {missing}")
+
+
+def _bases(scale: Scale) -> Iterator[Rules]:
+    """Figures 11 to 14, then figure 15."""
+    for kind in Type:
+        yield from (Rules(kind, size) for size in scale.metadata_rules)
+    usual = Rules.share if scale.metadata_varied in scale.metadata_rules else None
+    shares = (share for share in scale.metadata_shares if share != usual)
+    yield from (Rules(Type.COMP, scale.metadata_varied, share) for share in shares)
+
+
+def _batches(rules: Rules, scale: Scale) -> list[int]:
+    """Those that there are documents for, and whose results are not more than all that the other rules have."""
+    return [
+        batch
+        for batch in scale.metadata_batches
+        if batch <= rules.size and batch * rules.matched <= scale.metadata_results
+    ]
+
+
+def compare(bench: Bench, place: Place, rules: Rules, scale: Scale) -> None:
+    """One rule base with all sizes of batches, the largest first: the index is made by the first document."""
+    batches = _batches(rules, scale)
+    if not batches:
+        return
+    bench.say(f"{NAME}: {place.name} takes {rules.size:,} rules of {rules.type.value}")
+    with place.empty() as store:
+        provider = Provider(store)
+        provider.load_schema(SCHEMA, "text/turtle")
+        before = place.nbytes(store)
+        built, _ = place.spent(lambda: _load(provider, rules))
+        stored = place.nbytes(store) - before
+        measuring = Measuring(bench, place, provider, rules)
+        measuring.warm_up()
+        for batch in reversed(batches):
+            row = measuring.row(batch, _memory(provider, store), stored, built)
+            bench.keep(row)
+
+
+def _load(provider: Provider, rules: Rules) -> None:
+    texts = iter(rules.texts().items())
+    while some := dict(islice(texts, LOADED)):
+        provider.add_rules(some, OWNER)
+
+
+def _memory(provider: Provider, store: Store) -> int:
+    return provider._schemas.known(store.metadata.schema()).triggers.nbytes
+
+
+class Measuring:
+    """Registers batch after batch of documents that were not there before."""
+
+    def __init__(self, bench: Bench, place: Place, provider: Provider, rules: Rules) -> None:
+        self._bench, self._place, self._provider, self._rules = bench, place, provider, rules
+
+    def warm_up(self) -> None:
+        """Make the index, load kernels, fill caches."""
+        self._register(self._rules.documents(1, seed=0))
+        self._clear(self._rules.documents(1, seed=0))
+
+    def row(self, batch: int, nbytes: int, stored: int, built: Spent) -> Row:
+        """As many batches as are needed to be timed, a few times, each time from the beginning."""
+        rules, workload = self._rules, batches_of(self._rules, batch)
+        most = rules.size if rules.type is not Type.COMP else max(rules.size, batch)
+        sources = rules.documents(min(most, max(batch, AT_LEAST)))
+        times, counts = [], Counter[str]()
+        for _ in range(self._bench.runs):
+            spent, counts = self._place.spent(lambda: self._all(sources, batch))
+            times.append(spent)
+            self._clear(sources)
+        found = np.array([counts[f"{source.uri}#host"] for source in sources], np.int64)
+        self._bench.agree(workload, rules.size, self._place.name, found)
+        return _row(workload, rules, self._place.name, times, found, nbytes, stored, built)
+
+    def _all(self, sources: Sequence[Source], batch: int) -> Counter[str]:
+        entered = Counter[str]()
+        for start in range(0, len(sources), batch):
+            done = self._register(sources[start : start + batch])
+            entered.update(uri for _, uri in done.outcome.entered)
+        return entered
+
+    def _register(self, sources: Iterable[Source]) -> Registered:
+        return self._provider.register_many(sources)
+
+    def _clear(self, sources: Iterable[Source]) -> None:
+        """Remove all documents, so that they are new again."""
+        self._provider.append([Draft(What.REMOVE, source.uri) for source in sources])
+        self._provider.catch_up()
+
+
+def _row(
+    workload: str,
+    rules: Rules,
+    engine: str,
+    times: Sequence[Spent],
+    found: np.ndarray,
+    nbytes: int,
+    stored: int,
+    built: Spent,
+) -> Row:
+    cpu = max(statistics.median(spent.cpu for spent in times), 1e-9) / len(found)
+    wall = statistics.median(spent.wall for spent in times) / len(found)
+    return Row(
+        workload,
+        rules.size,
+        engine,
+        events_per_cpu_second=1 / cpu,
+        build_seconds=built.cpu,
+        bytes_per_subscription=nbytes / rules.size,
+        matches_per_event=float(found.mean()),
+        seconds_per_event=cpu,
+        events_per_second=1 / wall,
+        stored_bytes_per_subscription=stored / rules.size,
+    )
+
+
+def update(bench: Bench, place: Place, resources: int) -> None:
+    """Documents that a rule has in its results get another port, one by one, whatever else is stored."""
+    rules, many = Rules(Type.PATH, UPDATED_RULES), resources // 2
+    bench.say(f"{NAME}: {place.name} stores {resources:,} resources")
+    with place.empty() as store:
+        provider = Provider(store)
+        provider.load_schema(SCHEMA, "text/turtle")
+        _load(provider, rules)
+        for start in range(0, many, FILLED):
+            provider.register_many(
+                rules.document(number) for number in range(start, min(many, start + FILLED))
+            )
+        times = []
+        for again in range(bench.runs + 1):
+            chosen = range(min(UPDATES, many))
+            documents = [rules.document(number, port=again + 1) for number in chosen]
+            spent, touched = place.spent(lambda: sum(_touched(provider, each) for each in documents))  # noqa: B023
+            assert touched == len(documents), "each update changes one result"
+            times.append(spent)
+        bench.keep(_update_row(stored_of(resources), rules, place.name, times[1:], len(documents)))
+
+
+def _touched(provider: Provider, source: Source) -> int:
+    return len(provider.register(source.uri, source.body, source.media_type).outcome.changed)
+
+
+def _update_row(workload: str, rules: Rules, engine: str, times: Sequence[Spent], updates: int) -> Row:
+    cpu, wall = (statistics.median(each) / updates for each in zip(*times, strict=True))
+    return Row(
+        workload,
+        rules.size,
+        engine,
+        events_per_cpu_second=1 / cpu,
+        build_seconds=None,
+        bytes_per_subscription=None,
+        matches_per_event=1.0,
+        seconds_per_event=cpu,
+        events_per_second=1 / wall,
+    )
+
+
+def ask_again(bench: Bench, rules: Rules, scale: Scale) -> None:
+    """All rules after each batch, in SPARQL; stopped when it takes too long."""
+    for batch in _batches(rules, scale):
+        workload = batches_of(rules, batch)
+        note, row = bench.given_up(workload, EachRule.name), None
+        if note is None:
+            try:
+                with at_most(10 * bench.budget.run, f"a batch of {batch:,}"):
+                    row = _asked_again(bench, rules, batch)
+            except TooLong as late:
+                note = bench.give_up(workload, EachRule.name, f"{late} at {rules.size:,} rules")
+        if row is None:
+            row = Row(
+                workload, rules.size, EachRule.name, None, None, None, None, role="peer", note=note or ""
+            )
+        bench.keep(row)
+
+
+def _asked_again(bench: Bench, rules: Rules, batch: int) -> Row:
+    peer, sources = EachRule(rules), rules.documents(batch)
+    spent, entered = SQLite().spent(lambda: peer.register(sources))
+    found = np.array([entered.get(f"{source.uri}#host", 0) for source in sources], np.int64)
+    bench.agree(batches_of(rules, batch), rules.size, EachRule.name, found)
+    cpu = max(spent.cpu, 1e-9) / batch
+    return Row(
+        batches_of(rules, batch),
+        rules.size,
+        EachRule.name,
+        events_per_cpu_second=1 / cpu,
+        build_seconds=None,
+        bytes_per_subscription=None,
+        matches_per_event=float(found.mean()),
+        seconds_per_event=cpu,
+        events_per_second=batch / spent.wall,
+        role="peer",
+    )

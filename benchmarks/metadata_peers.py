@@ -1,0 +1,35 @@
+"""What one would do without a filter: keep documents in a store of triples and ask every rule again, in SPARQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyoxigraph as ox
+
+from benchmarks.workloads.metadata import Rules
+from tidings.provider import Source
+
+
+class EachRule:
+    """Results of before are kept rule by rule: what is there now and was not is entered."""
+
+    name = "pyoxigraph, each rule in turn"
+
+    def __init__(self, rules: Rules) -> None:
+        self._queries = list(rules.queries())
+        self._results: list[frozenset[str]] = [frozenset()] * rules.size
+        self._store = ox.Store()
+
+    def register(self, sources: Iterable[Source]) -> dict[str, int]:
+        """How many rules each new resource entered."""
+        for source in sources:
+            self._store.load(source.body, format=ox.RdfFormat.RDF_XML, base_iri=source.uri)
+        entered: dict[str, int] = {}
+        for number, query in enumerate(self._queries):
+            found = self._store.query(query)
+            assert isinstance(found, ox.QuerySolutions)
+            now = frozenset(solution["c"].value for solution in found)
+            for uri in now - self._results[number]:
+                entered[uri] = entered.get(uri, 0) + 1
+            self._results[number] = now
+        return entered

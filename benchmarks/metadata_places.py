@@ -1,0 +1,101 @@
+"""Where metadata is kept while it is measured: SQLite in a file, and a PostgreSQL server of our own."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import text
+
+from benchmarks.engine import NotHere
+from benchmarks.processes import TICKS, Spent, ticks
+from tests.postgres import find_binaries, running_server
+from tidings.store import Store, open_store, sqlite_url
+
+T = TypeVar("T")
+
+
+class Place(ABC):
+    """A kind of store."""
+
+    name: str
+
+    @abstractmethod
+    def empty(self) -> AbstractContextManager[Store]:
+        """A new store without anything in it, for as long as it is measured."""
+
+    @abstractmethod
+    def nbytes(self, store: Store) -> int:
+        """What all of it takes on the disk."""
+
+    def spent(self, call: Callable[[], T]) -> tuple[Spent, T]:
+        """What a call costs, and its answer. What is done in this process is all, if nothing else is said."""
+        cpu, wall = time.process_time(), time.perf_counter()
+        answer = call()
+        return Spent(time.process_time() - cpu, time.perf_counter() - wall), answer
+
+
+class SQLite(Place):
+    """A file in a temporary folder. All of the work is done in this process."""
+
+    name = "SQLite"
+
+    @contextmanager
+    def empty(self) -> Iterator[Store]:
+        with tempfile.TemporaryDirectory() as folder:
+            self._file = Path(folder) / "store.db"
+            with open_store(sqlite_url(self._file)) as store:
+                yield store
+
+    def nbytes(self, store: Store) -> int:
+        with store.database.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        return self._file.stat().st_size
+
+
+class PostgreSQL(Place):
+    """A server that somebody started; its processes' work counts as ours. Each store is a schema."""
+
+    name = "PostgreSQL"
+
+    def __init__(self, empty: Callable[[], str], process: int) -> None:
+        self._new, self._process = empty, process
+
+    @contextmanager
+    def empty(self) -> Iterator[Store]:
+        with open_store(self._new()) as store:
+            yield store
+            with store.database.engine.begin() as connection:
+                name = connection.execute(text("SELECT current_schema()")).scalar_one()
+                connection.exec_driver_sql(f"DROP SCHEMA {name} CASCADE")
+
+    def spent(self, call: Callable[[], T]) -> tuple[Spent, T]:
+        before = ticks(self._process)
+        own, answer = super().spent(call)
+        server = sum(now - before.get(process, 0) for process, now in ticks(self._process).items())
+        return own._replace(cpu=own.cpu + server / TICKS), answer
+
+    def nbytes(self, store: Store) -> int:
+        with store.database.read() as connection:
+            return int(connection.execute(_TABLES).scalar_one())
+
+
+_TABLES = text(
+    "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c"
+    " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'"
+)
+
+
+@contextmanager
+def postgresql() -> Iterator[PostgreSQL]:
+    """A server as it is by default: what it has committed is on the disk."""
+    binaries = find_binaries()
+    if binaries is None:
+        raise NotHere("no PostgreSQL")
+    with running_server(binaries, durable=True) as server:
+        yield PostgreSQL(server.empty, server.process())

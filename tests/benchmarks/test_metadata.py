@@ -1,0 +1,94 @@
+"""Section 4's rules and documents: each document is matched by as many rules as the paper says, wherever it is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import metadata
+from benchmarks.engine import NotHere
+from benchmarks.goals import goals
+from benchmarks.harness import Bench
+from benchmarks.metadata_figures import figure_15, figures_11_to_14, points
+from benchmarks.metadata_places import postgresql
+from benchmarks.rows import Row
+from benchmarks.scale import TINY
+from benchmarks.workloads.metadata import SCHEMA, Rules, Type
+from tidings.languages.rules import parse
+from tidings.metadata.definition import results
+from tidings.metadata.documents import Reader
+from tidings.metadata.schema_reading import read_schema
+from tidings.publications.rdf import decode
+
+READER_SCHEMA = read_schema(decode(SCHEMA, "text/turtle"))
+
+
+def quiet() -> Bench:
+    return Bench(1, lambda _: None, TINY.budget)
+
+
+@pytest.mark.parametrize("kind", Type)
+def test_rules_match_as_many_documents_as_the_paper_says(kind: Type) -> None:
+    rules, reader = Rules(kind, 20, share=0.25), Reader(READER_SCHEMA)
+    sources = rules.documents(20)
+    read = [reader.read(source.body, source.media_type, source.uri) for source in sources]
+    there = [resource for document in read for resource in document.resources]
+    found = [sorted(results(parse(text), there, READER_SCHEMA)) for text in rules.texts().values()]
+    everything = sorted(f"{source.uri}#host" for source in sources)
+    if kind is Type.COMP:
+        assert found == [everything] * 5 + [[]] * 15
+    else:
+        assert sorted(found) == [[uri] for uri in everything]
+
+
+def test_on_postgresql_the_servers_work_counts_and_rules_match_the_same() -> None:
+    bench, rules = quiet(), Rules(Type.PATH, 20)
+    try:
+        with postgresql() as place:
+            metadata.compare(bench, place, rules, TINY)
+            spent, _ = place.spent(lambda: sum(number * number for number in range(300_000)))
+    except NotHere as missing:
+        pytest.skip(str(missing))
+    metadata.ask_again(bench, rules, TINY)
+    assert {row.engine for row in bench.rows} == {"PostgreSQL", "pyoxigraph, each rule in turn"}
+    assert {row.matches_per_event for row in bench.rows} == {1.0}
+    assert spent.cpu > 0 and all(
+        row.stored_bytes_per_subscription for row in bench.rows if row.role == "ours"
+    )
+
+
+def test_a_peer_that_takes_too_long_is_stopped_and_not_tried_with_more() -> None:
+    bench = Bench(1, lambda _: None, TINY.budget._replace(run=1e-6))
+    for size in (20, 50):
+        metadata.ask_again(bench, Rules(Type.PATH, size), TINY)
+    assert [row.subscriptions for row in bench.rows] == [20, 20, 50, 50]
+    assert all(row.note.endswith("at 20 rules") and row.events_per_cpu_second is None for row in bench.rows)
+
+
+def row(workload: str, rules: int, engine: str, seconds: float) -> Row:
+    rate = 1 / seconds
+    return Row(
+        workload, rules, engine, rate, None, None, 1.0, seconds_per_event=seconds, events_per_second=rate
+    )
+
+
+def test_goals_are_told_for_each_store() -> None:
+    path, few = Rules(Type.PATH, 1), "metadata, one update among 10,000 resources"
+    workload = metadata.batches_of(path, 1_000)
+    rows = [row(workload, 1_000, "SQLite", 2e-4), row(workload, 100_000, "SQLite", 4e-4)]
+    rows += [row(few, 1_000, "SQLite", 5e-3), row(metadata.stored_of(1_000_000), 1_000, "SQLite", 6e-3)]
+    said = goals(rows)
+    assert f"{workload}, SQLite, 100,000 rules: documents a second | at least 2,000 | 2,500 | met" in said
+    assert "beside 1,000 | at most 1.50 x | 2.00 x | missed: 75% of it" in said
+    assert "one update, SQLite: 1,000,000 beside 10,000 resources | at most 1.50 x | 1.20 x | met" in said
+
+
+def test_figures_have_a_line_for_each_rule_base_and_share() -> None:
+    names = [
+        metadata.batches_of(Rules(Type.COMP, 100, share), batch) for share in (0.1, 0.2) for batch in (1, 10)
+    ]
+    rows = [row(name, 100, "SQLite", 1e-3) for name in names]
+    assert [point.batch for point in points(rows)] == [1, 10, 1, 10]
+    one, other = figures_11_to_14(rows), figure_15(rows)
+    assert one is not None and other is not None
+    assert sum(len(line.get_xdata()) for line in other.axes[0].lines) == 4
+    assert figures_11_to_14([]) is None and figure_15([row(names[0], 100, "SQLite", 1.0)]) is None
