@@ -42,6 +42,7 @@ class Triggers:
 
     def __init__(self, schema: Schema, index: Index | None = None, last: int = 0) -> None:
         self._schema, self._index = schema, Index.create() if index is None else index
+        self._paths: dict[tuple[str, str], tuple[str, ...]] = {}
         self.last = last
         """The greatest number of a rule that was added: numbers are given in order."""
 
@@ -80,12 +81,22 @@ class Triggers:
 
     def _event(self, resource: Resource) -> Event:
         found: dict[str, list[Scalar]] = {}
-        above = self._schema.at_or_above(resource.cls)
-        for atom in resource.atoms():
-            value = atom.value.uri if isinstance(atom.value, Ref) else atom.value
-            for cls in above:
-                found.setdefault(_path(cls, atom.property), []).append(value)
+        cls = resource.cls
+        for path in self._paths_of(cls, SUBJECT):
+            found[path] = [resource.uri]
+        for name, values in resource.values.items():
+            plain = [value.uri if isinstance(value, Ref) else value for value in values]
+            for path in self._paths_of(cls, name):
+                found[path] = plain
         return found
+
+    def _paths_of(self, cls: str, property: str) -> tuple[str, ...]:
+        """Where a property stands in an event: once for each class. There are as many as the schema has."""
+        paths = self._paths.get((cls, property))
+        if paths is None:
+            paths = tuple(_path(above, property) for above in self._schema.at_or_above(cls))
+            self._paths[cls, property] = paths
+        return paths
 
     def _text(self, rule: Triggering) -> str:
         if rule.compares is None or rule.constant is None:

@@ -64,8 +64,8 @@ class Reading:
             refuse_losses(self.file, schema_of(file))
             self.file = file
             return None
-        check_uri(given.uri)
         if given.what is What.REMOVE:
+            check_uri(given.uri)
             return Document(given.uri, ())
         document = self.known.reader.read(given.body, given.media_type, given.uri)
         check_document(document)

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Delete,
     Dialect,
     Row,
     Select,
@@ -61,10 +62,12 @@ def select_among(
 
 @lru_cache(maxsize=500)
 def _selecting(
-    wanted: Select[*tuple[Any, ...]], column: ColumnElement[Any], dialect: str
-) -> tuple[Select[*tuple[Any, ...]], Callable[[list[str]], Any]]:
+    wanted: Select[*tuple[Any, ...]], column: ColumnElement[Any], dialect: str, numbers: bool = False
+) -> tuple[Select[*tuple[Any, ...]], Callable[[list[Any]], Any]]:
     """The statement is made once for what a module keeps: making it takes longer than a few rows do."""
     among, as_array = _AMONG[dialect]
+    if numbers and dialect == "postgresql":
+        return wanted.where(column == any_(bindparam("keys", type_=ARRAY(BigInteger)))), as_array
     return wanted.where(among(column)), as_array
 
 
@@ -75,19 +78,24 @@ def select_numbered(
     numbers: Collection[int],
 ) -> Iterator[Row[*tuple[Any, ...]]]:
     """The rows of `wanted` whose `column` is one of `numbers`."""
-    is_sqlite = connection.dialect.name == "sqlite"
-    among = column == any_(bindparam("keys", type_=ARRAY(BigInteger)))
-    statement = wanted.where(_in_json(column) if is_sqlite else among)
+    statement, as_array = _selecting(wanted, column, connection.dialect.name, True)
     for piece in pieces(numbers, KEYS):
-        yield from connection.execute(statement, {"keys": json.dumps(piece) if is_sqlite else piece})
+        yield from connection.execute(statement, {"keys": as_array(piece)})
 
 
 def delete_among(connection: Connection, column: Column[Any], keys: Collection[str]) -> None:
     """Delete the rows whose `column` is one of `keys`."""
-    among, as_array = _AMONG[connection.dialect.name]
-    statement = delete(column.table).where(among(column))
+    if not keys:
+        return
+    statement, as_array = _deleting(column, connection.dialect.name)
     for piece in pieces(keys, KEYS):
         connection.execute(statement, {"keys": as_array(piece)})
+
+
+@lru_cache(maxsize=100)
+def _deleting(column: Column[Any], dialect: str) -> tuple[Delete, Callable[[list[Any]], Any]]:
+    among, as_array = _AMONG[dialect]
+    return delete(column.table).where(among(column)), as_array
 
 
 def _in_json(column: ColumnElement[Any]) -> ColumnElement[bool]:
@@ -100,7 +108,7 @@ def _in_array(column: ColumnElement[Any]) -> ColumnElement[bool]:
 
 
 # A list of single parameters would do for both, but SQLAlchemy takes three times as long to spell it out.
-_AMONG: dict[str, tuple[Callable[[ColumnElement[Any]], ColumnElement[bool]], Callable[[list[str]], Any]]] = {
+_AMONG: dict[str, tuple[Callable[[ColumnElement[Any]], ColumnElement[bool]], Callable[[list[Any]], Any]]] = {
     "sqlite": (_in_json, json.dumps),
     "postgresql": (_in_array, list),
 }

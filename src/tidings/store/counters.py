@@ -8,14 +8,18 @@ neither promise.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from tidings.store.tables import counters
+
+_CURRENT = select(counters.c.value).where(counters.c.name == bindparam("counter"))
+_LOCKED = _CURRENT.with_for_update()
+_ADVANCE = update(counters).where(counters.c.name == bindparam("counter")).values(value=bindparam("to"))
 
 
 def current(connection: Connection, name: str) -> int:
     """The last number given out and committed."""
-    return int(connection.execute(select(counters.c.value).where(counters.c.name == name)).scalar_one())
+    return int(connection.execute(_CURRENT, {"counter": name}).scalar_one())
 
 
 def lock(connection: Connection, name: str) -> int:
@@ -23,13 +27,12 @@ def lock(connection: Connection, name: str) -> int:
 
     SQLite knows no FOR UPDATE and needs none: a writing transaction is alone there.
     """
-    wanted = select(counters.c.value).where(counters.c.name == name).with_for_update()
-    return int(connection.execute(wanted).scalar_one())
+    return int(connection.execute(_LOCKED, {"counter": name}).scalar_one())
 
 
 def advance(connection: Connection, name: str, to: int) -> None:
     """Give out the numbers up to `to`; the counter must be locked."""
-    connection.execute(update(counters).where(counters.c.name == name).values(value=to))
+    connection.execute(_ADVANCE, {"counter": name, "to": to})
 
 
 def step(connection: Connection, name: str) -> int:

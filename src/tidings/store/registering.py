@@ -58,10 +58,12 @@ def satisfied(
     triggers.add(rule_base.load_triggering(connection, triggers.last))
     found = list(triggers.satisfied(resources))
     named = {number for _, number in found}
-    rule = atomic_rules.c.rule
-    there: set[int] = set()
-    for piece in bulk.pieces(sorted(named), bulk.KEYS):
-        there |= set(connection.execute(select(rule).where(rule.in_(piece))).scalars())
-    gone = named - there
+    there = bulk.select_numbered(connection, _THERE, atomic_rules.c.rule, sorted(named))
+    gone = named.difference(row.rule for row in there)
+    if not gone:
+        return found
     triggers.remove(gone)
     return [(uri, number) for uri, number in found if number not in gone]
+
+
+_THERE = select(atomic_rules.c.rule)

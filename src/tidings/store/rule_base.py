@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select
 
 from tidings.errors import IdTaken
 from tidings.languages.rules_tree import Compares
@@ -206,18 +206,20 @@ def load_groups(connection: Connection, among: Sequence[int] | None = None) -> d
 
 def load_triggering(connection: Connection, after: int = 0) -> dict[int, Triggering]:
     """The triggering rules with greater numbers, for the common index."""
-    c = atomic_rules.c
-    wanted = select(c.rule, c["class"], c.property, c.compares, c.value, c.kind).where(
-        c.level == 0, c.rule > after
-    )
-    return {row[0]: triggering_of(*row[1:]) for row in connection.execute(wanted.order_by(c.rule))}
+    return {row[0]: triggering_of(*row[1:]) for row in connection.execute(_LATER, {"after": after})}
+
+
+_TRIGGERING = select(
+    *(atomic_rules.c[name] for name in ("rule", "class", "property", "compares", "value", "kind"))
+)
+_LATER = _TRIGGERING.where(atomic_rules.c.level == 0, atomic_rules.c.rule > bindparam("after")).order_by(
+    atomic_rules.c.rule
+)
 
 
 def load_triggering_of(connection: Connection, numbers: Collection[int]) -> dict[int, Triggering]:
     """The triggering rules with these numbers."""
-    c = atomic_rules.c
-    wanted = select(c.rule, c["class"], c.property, c.compares, c.value, c.kind)
-    rows = bulk.select_numbered(connection, wanted, c.rule, numbers)
+    rows = bulk.select_numbered(connection, _TRIGGERING, atomic_rules.c.rule, numbers)
     return {row[0]: triggering_of(*row[1:]) for row in rows}
 
 

@@ -110,11 +110,14 @@ def _prepare(connection: Connection, schema: Schema) -> None:
     metadata_changes.declare(connection, schema)
     # All of them were made in one transaction, so one stands for all.
     if connection.dialect.has_table(connection, OF_A_RUN[-1].name):
-        for table in OF_A_RUN:
-            connection.execute(delete(table))
+        for statement in _EMPTY:
+            connection.execute(statement)
     else:
         for table in OF_A_RUN:
             table.create(connection, checkfirst=False)
+
+
+_EMPTY = tuple(delete(table) for table in OF_A_RUN)
 
 
 def _trigger(connection: Connection, found: Difference, satisfied: Iterable[tuple[str, int]]) -> None:

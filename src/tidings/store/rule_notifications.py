@@ -57,9 +57,11 @@ def tell(connection: Connection, at: str, told: Sequence[Move], reasons: Reasons
 
 
 def _owners(connection: Connection, rules: Iterable[str]) -> dict[str, tuple[str, int | None]]:
-    c = metadata_rules.c
-    rows = bulk.select_among(connection, select(c.name, c.owner, c.within), c.name, sorted(rules))
+    rows = bulk.select_among(connection, _OWNED, metadata_rules.c.name, sorted(rules))
     return {name: (owner, within) for name, owner, within in rows}
+
+
+_OWNED = select(metadata_rules.c.name, metadata_rules.c.owner, metadata_rules.c.within)
 
 
 def _id(at: str, move: Move) -> str:

@@ -75,11 +75,10 @@ def _ends(connection: Connection, outcome: Outcome) -> dict[Pair, list[int]]:
 
 def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, Tree]:
     """Atomic rules with all their inputs, level by level."""
-    c, inputs, waiting = join_rules.c, dict[int, tuple[int, int, int]](), set(numbers)
+    inputs, waiting = dict[int, tuple[int, int, int]](), set(numbers)
     leaves: set[int] = set()
     while waiting:
-        wanted = select(c.rule, c.grp, c.left_rule, c.right_rule)
-        rows = bulk.select_numbered(connection, wanted, c.rule, sorted(waiting))
+        rows = bulk.select_numbered(connection, _JOINS, join_rules.c.rule, sorted(waiting))
         level = {rule: (grp, left, right) for rule, grp, left, right in rows}
         inputs |= level
         leaves |= waiting - level.keys()
@@ -97,6 +96,9 @@ def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, Tr
         kept, other = (left, right) if meeting.registers_left else (right, left)
         trees[number] = Tree(number, meeting, trees[kept], trees[other], grp)
     return trees
+
+
+_JOINS = select(join_rules.c.rule, join_rules.c.grp, join_rules.c.left_rule, join_rules.c.right_rule)
 
 
 def _complete(

@@ -24,16 +24,27 @@ def lock(connection: Connection, subscribed: Collection[str]) -> dict[str, int]:
     ordered = sorted(names.check("a subscriber's name", name) for name in subscribed)
     rows = [{"subscriber": name, "last_sequence": 0} for name in ordered]
     bulk.insert_missing(connection, subscribers, rows)
-    wanted = select(subscribers.c.subscriber, subscribers.c.last_sequence)
-    locked = wanted.order_by(subscribers.c.subscriber).with_for_update()
     return dict(
-        row._tuple() for row in bulk.select_among(connection, locked, subscribers.c.subscriber, ordered)
+        row._tuple() for row in bulk.select_among(connection, _LOCKED, subscribers.c.subscriber, ordered)
     )
+
+
+_LOCKED = (
+    select(subscribers.c.subscriber, subscribers.c.last_sequence)
+    .order_by(subscribers.c.subscriber)
+    .with_for_update()
+)
 
 
 def advance(connection: Connection, numbers: Mapping[str, int], before: Mapping[str, int]) -> None:
     """Give out the numbers up to those of now; the subscribers must be locked."""
     grown = [{"name": name, "last": last} for name, last in numbers.items() if last != before[name]]
     if grown:
-        statement = update(subscribers).where(subscribers.c.subscriber == bindparam("name"))
-        connection.execute(statement.values(last_sequence=bindparam("last")), grown)
+        connection.execute(_ADVANCE, grown)
+
+
+_ADVANCE = (
+    update(subscribers)
+    .where(subscribers.c.subscriber == bindparam("name"))
+    .values(last_sequence=bindparam("last"))
+)
