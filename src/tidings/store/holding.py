@@ -111,4 +111,4 @@ def references_to(connection: Connection, uris: Collection[str]) -> Iterator[tup
     wanted = select(c.uri, c.value, c.strong).where(c.strong.is_not(None))
     for row in bulk.select_among(connection, wanted, start, {uri[:INDEXED] for uri in uris}):
         if row.value in uris:
-            yield row._tuple()
+            yield tuple(row)

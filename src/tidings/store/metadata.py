@@ -76,7 +76,7 @@ class Metadata:
         """All rules in the order of their names."""
         with self._database.read() as connection:
             rows = connection.execute(select(*metadata_rules.c).order_by(metadata_rules.c.name))
-            return tuple(metadata_work.stored_rule(row._tuple()) for row in rows)
+            return tuple(metadata_work.stored_rule(tuple(row)) for row in rows)
 
     def has_rules(self, owner: str) -> bool:
         """Whether somebody has rules."""
@@ -113,4 +113,4 @@ class Metadata:
         document = metadata_resources.c.document
         wanted = select(document, func.count()).group_by(document).order_by(document)
         with self._database.read() as connection:
-            return tuple(row._tuple() for row in connection.execute(wanted))
+            return tuple(tuple(row) for row in connection.execute(wanted))

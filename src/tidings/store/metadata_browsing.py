@@ -63,7 +63,7 @@ class MetadataBrowsing:
         """How many resources each class has itself, without those of the classes below it."""
         cls = metadata_resources.c["class"]
         with self._database.read() as connection:
-            return dict(row._tuple() for row in connection.execute(select(cls, func.count()).group_by(cls)))
+            return dict(tuple(row) for row in connection.execute(select(cls, func.count()).group_by(cls)))
 
     def instances(self, classes: Iterable[str], after: str, limit: int) -> tuple[Instance, ...]:
         """The first `limit` resources of these classes whose URIs come after another."""

@@ -40,7 +40,7 @@ class Difference:
 def declare(connection: Connection, schema: Schema) -> None:
     """Make the classes of a schema known to the database."""
     wanted = {(name, above) for name in schema.classes for above in schema.at_or_above(name)}
-    if {row._tuple() for row in connection.execute(select(*metadata_classes.c))} != wanted:
+    if {tuple(row) for row in connection.execute(select(*metadata_classes.c))} != wanted:
         connection.execute(delete(metadata_classes))
         bulk.insert_rows(connection, metadata_classes, sorted(wanted))
 

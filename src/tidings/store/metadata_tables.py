@@ -64,7 +64,7 @@ def begin_log(connection: Connection) -> None:
 def note_uses(connection: Connection) -> None:
     """A step: which rules search which others, of the rules there are."""
     texts = dict(
-        row._tuple() for row in connection.execute(select(metadata_rules.c.name, metadata_rules.c.text))
+        tuple(row) for row in connection.execute(select(metadata_rules.c.name, metadata_rules.c.text))
     )
     connection.execute(delete(rule_uses))
     uses = {(name, each.extension) for name, text in texts.items() for each in parse(text).searched}

@@ -154,23 +154,23 @@ class Work:
         """The rules of an owner in a scope, by name."""
         c = metadata_rules.c
         wanted = select(*c).where(c.owner == owner, func.coalesce(c.scope, "") == scope)
-        return {row.name: stored_rule(row._tuple()) for row in self._connection.execute(wanted)}
+        return {row.name: stored_rule(tuple(row)) for row in self._connection.execute(wanted)}
 
     def uses(self, names: Collection[str]) -> set[tuple[str, str]]:
         """Which rules these search, as pairs."""
         wanted = select(*rule_uses.c)
-        return {row._tuple() for row in bulk.select_among(self._connection, wanted, rule_uses.c.name, names)}
+        return {tuple(row) for row in bulk.select_among(self._connection, wanted, rule_uses.c.name, names)}
 
     def users(self, names: Collection[str]) -> set[tuple[str, str]]:
         """Which rules search these, as pairs."""
         wanted = select(*rule_uses.c)
-        return {row._tuple() for row in bulk.select_among(self._connection, wanted, rule_uses.c.used, names)}
+        return {tuple(row) for row in bulk.select_among(self._connection, wanted, rule_uses.c.used, names)}
 
     def results(self, names: Collection[str]) -> set[Pair]:
         """What rules have as results."""
         wanted = select(rule_ends.c.name, rule_results.c.uri).where(rule_ends.c.rule == rule_results.c.rule)
         rows = bulk.select_among(self._connection, wanted, rule_ends.c.name, names)
-        return {row._tuple() for row in rows}
+        return {tuple(row) for row in rows}
 
     def tell(self, schema: Schema, done: Registered) -> None:
         """Tell the owners of rules what became of their results, and why. Done once at each position."""
@@ -199,7 +199,7 @@ def schema(connection: Connection) -> SchemaFile | None:
 
 def stored_rules(connection: Connection, names: Collection[str]) -> dict[str, StoredRule]:
     rows = bulk.select_among(connection, select(*metadata_rules.c), metadata_rules.c.name, names)
-    return {row.name: stored_rule(row._tuple()) for row in rows}
+    return {row.name: stored_rule(tuple(row)) for row in rows}
 
 
 def stored_rule(row: tuple[str, str, str, str | None, int | None]) -> StoredRule:

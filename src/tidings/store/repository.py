@@ -147,7 +147,7 @@ class Repository:
         counted = select(func.count()).where(m.rule == r.name).scalar_subquery()
         with self._database.moment() as connection:
             rows = connection.execute(select(r.name, counted).order_by(r.name))
-            return dict(row._tuple() for row in rows)
+            return dict(tuple(row) for row in rows)
 
     def why(self, schema: Schema, uri: str) -> Why:
         """Why a resource is there."""
@@ -187,7 +187,7 @@ def _set_cursor(connection: Connection, cursor: Cursor) -> None:
 
 def _rules(connection: Connection) -> dict[str, str]:
     rows = connection.execute(select(*repository_rules.c).order_by(repository_rules.c.name))
-    return dict(row._tuple() for row in rows)
+    return dict(tuple(row) for row in rows)
 
 
 def _counts(connection: Connection) -> Counts:

@@ -69,7 +69,7 @@ def replace(connection: Connection, schema: Schema, state: State) -> Applied:
     written = _write(connection, schema, {uri: told[uri] for uri in held})
     gone = _stored(connection, local) - held
     forget(connection, gone)
-    before = {row._tuple() for row in connection.execute(select(*repository_members.c))}
+    before = {tuple(row) for row in connection.execute(select(*repository_members.c))}
     _enter(connection, pairs - before)
     _leave(connection, before - pairs)
     return Applied(len(written.new), len(written.changed), len(gone))

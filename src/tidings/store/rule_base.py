@@ -150,7 +150,7 @@ def _refuse_taken(connection: Connection, rules: Sequence[NamedRule]) -> None:
 def _numbers(connection: Connection, keys: Iterable[str]) -> dict[str, int]:
     wanted = select(atomic_rules.c.key, atomic_rules.c.rule)
     found = bulk.select_among(connection, wanted, atomic_rules.c.key, list(keys))
-    return dict(row._tuple() for row in found)
+    return dict(tuple(row) for row in found)
 
 
 def _insert_atomic(connection: Connection, new: Sequence[Node], numbers: Mapping[str, int]) -> None:

@@ -123,7 +123,7 @@ _EMPTY = tuple(delete(table) for table in OF_A_RUN)
 def _trigger(connection: Connection, found: Difference, satisfied: Iterable[tuple[str, int]]) -> None:
     """The triggering rules: what is satisfied now beside what was."""
     stored = bulk.select_among(connection, _SATISFIED, rule_results.c.uri, found.before)
-    old = {row._tuple() for row in stored}
+    old = {tuple(row) for row in stored}
     now = {(uri, rule) for uri, rule in satisfied if uri in found.now}
     came, went = sorted(now - old), sorted(old - now)
     bulk.insert_rows(connection, rule_results, came)
@@ -233,7 +233,7 @@ def _sizes(connection: Connection, rules: Collection[int]) -> dict[int, int]:
         return {}
     for piece in bulk.pieces(sorted(rules), bulk.KEYS):
         counted = select(c.rule, func.count()).where(c.rule.in_(piece)).group_by(c.rule)
-        sizes |= dict(row._tuple() for row in connection.execute(counted))
+        sizes |= dict(tuple(row) for row in connection.execute(counted))
     return sizes
 
 
@@ -250,7 +250,7 @@ def _outcome(connection: Connection) -> Outcome:
     # Who entered or left did so by all ends that moved: an end that went the other way would have kept it inside.
     entered = frozenset(pair for pair, count in before.items() if not count and now[pair])
     left = frozenset(pair for pair, count in before.items() if count and not now[pair])
-    inside = {row._tuple() for row in connection.execute(_INSIDE)}
+    inside = {tuple(row) for row in connection.execute(_INSIDE)}
     return Outcome(entered, frozenset(inside - entered), left, ends)
 
 

@@ -166,7 +166,7 @@ def _needed(names: Collection[str]) -> Select[tuple[int]]:
 def _atomic(connection: Connection, asked: _Asked) -> tuple[AtomicSeen, ...]:
     c, j, results = atomic_rules.c, join_rules.c, rule_results.c
     counted = select(results.rule, func.count()).where(asked.atomic(results.rule)).group_by(results.rule)
-    counts: dict[int, int] = dict(row._tuple() for row in connection.execute(counted))
+    counts: dict[int, int] = dict(tuple(row) for row in connection.execute(counted))
     groups = rule_base.load_groups(connection)
     joins = {
         row.rule: (row.grp, Joined(groups[row.grp], row.left_rule, row.right_rule))
@@ -190,7 +190,7 @@ def _named(connection: Connection, asked: _Asked) -> tuple[NamedSeen, ...]:
         of.setdefault(name, []).append(rule)
     distinct = select(ends.name, func.count(results.uri.distinct())).group_by(ends.name)
     counted = distinct.where(results.rule == ends.rule, asked.named(ends.name))
-    counts: dict[str, int] = dict(row._tuple() for row in connection.execute(counted))
+    counts: dict[str, int] = dict(tuple(row) for row in connection.execute(counted))
     owners = select(rules.name, rules.owner).where(asked.named(rules.name)).order_by(rules.name)
     return tuple(
         NamedSeen(name, owner, tuple(of.get(name, ())), counts.get(name, 0))

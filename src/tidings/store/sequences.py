@@ -25,7 +25,7 @@ def lock(connection: Connection, subscribed: Collection[str]) -> dict[str, int]:
     rows = [{"subscriber": name, "last_sequence": 0} for name in ordered]
     bulk.insert_missing(connection, subscribers, rows)
     return dict(
-        row._tuple() for row in bulk.select_among(connection, _LOCKED, subscribers.c.subscriber, ordered)
+        tuple(row) for row in bulk.select_among(connection, _LOCKED, subscribers.c.subscriber, ordered)
     )
 
 
