@@ -22,6 +22,7 @@ from tidings.languages.rules_tree import (
 )
 from tidings.languages.tree import Span
 from tidings.metadata import rule_problems as problems
+from tidings.metadata.answers import shown
 from tidings.metadata.connecting import check_connected
 from tidings.metadata.literals import instant_text
 from tidings.metadata.normal import class_of, normalised
@@ -66,15 +67,15 @@ def _is_plain(rule: Rule) -> bool:
 
 
 def check_query(query: Query, schema: Schema, types: Mapping[str, str], text: str | None = None) -> str:
-    """The same for a query: paths that are shown begin at what is asked for, and those of an order have one value."""
+    """The same for a query: what it is ordered by is shown, and has one value."""
     written = show(query) if text is None else text
     cls = check(query.rule, schema, types, written)
     checking = _Checking(query.rule, schema, types, written)
     for path in (*query.select, *(path for path, _ in query.order)):
         checking.reached(path)
-        if path.variable != query.of:
-            raise problems.not_of_asked(path.variable, query.of, checking.place(path.span))
     for path, _ in query.order:
+        if path.variable not in (variables := shown(query)):
+            raise problems.not_shown(path.variable, variables, checking.place(path.span))
         several = next((step for step in path.steps if step.any), None)
         if several is not None:
             raise problems.ordered_by_several(several, checking.place(several.span))

@@ -35,7 +35,7 @@ def results(
     rule: Rule, resources: Iterable[Resource], schema: Schema, rules: Mapping[str, Rule] | None = None
 ) -> set[str]:
     """The URIs of what a rule registers among resources. `rules` are those that it may search by name."""
-    return _Asking({each.uri: each for each in resources}, schema, rules or {}).results(rule)
+    return Asking({each.uri: each for each in resources}, schema, rules or {}).results(rule)
 
 
 def holds(left: Value, compares: Compares, right: Value) -> bool:
@@ -48,7 +48,9 @@ def _kind(value: Value) -> type:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class Asking:
+    """Questions about resources. Rules that are searched by name are evaluated, too."""
+
     resources: Mapping[str, Resource]
     schema: Schema
     rules: Mapping[str, Rule]
@@ -61,7 +63,7 @@ class _Asking:
             for one in found[rule.register]
             if any(
                 rule.where is None or self.true(rule.where, bound)
-                for bound in _bindings({rule.register: one}, others, found)
+                for bound in bindings_of({rule.register: one}, others, found)
             )
         }
 
@@ -120,7 +122,7 @@ class _Asking:
         return constant.value if text is None else text
 
 
-def _bindings(
+def bindings_of(
     bound: Mapping[str, Resource], others: list[str], found: Mapping[str, list[Resource]]
 ) -> Iterator[Mapping[str, Resource]]:
     """All ways to choose resources for the other variables."""

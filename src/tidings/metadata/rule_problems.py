@@ -124,6 +124,8 @@ def ordered_by_several(step: Step, place: Place) -> CheckProblem:
     return CheckProblem(what, place=place, accepted="paths with one value")
 
 
-def not_of_asked(variable: str, asked: str, place: Place) -> CheckProblem:
-    what = f"'{variable}' is not what is asked for"
-    return CheckProblem(what, place=place, accepted=f"paths from {asked}")
+def not_shown(variable: str, shown: Iterable[str], place: Place) -> CheckProblem:
+    """With several `d` for a result, which of them would decide?"""
+    what = f"'{variable}' is not shown: nothing can be ordered by it"
+    hint = f"select {variable}, or something of it, too"
+    return CheckProblem(what, place=place, accepted=f"paths from {' and '.join(shown)}", hint=hint)

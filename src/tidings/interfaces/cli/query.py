@@ -1,0 +1,178 @@
+"""`query`: asking the metadata of a repository, or of a provider."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.errors import InputError, SetupError
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, open_tidings
+
+if TYPE_CHECKING:
+    from tidings.metadata.answers import Answer, Cell
+    from tidings.metadata.resources import Resource, Value
+    from tidings.queries import Queries
+
+REPOSITORY_HOME = Path(".tidings-repository")
+_HOMES = {False: ("TIDINGS_REPOSITORY_HOME", REPOSITORY_HOME), True: ("TIDINGS_HOME", DEFAULT_HOME)}
+
+Text = Annotated[
+    str,
+    typer.Argument(
+        metavar="TEXT",
+        help="[cyan]search ... where ... select ... order by ... limit ...[/]; - reads it from standard input.",
+        show_default=False,
+    ),
+]
+Home = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        help="The repository's folder: [cyan]TIDINGS_REPOSITORY_HOME[/], or [cyan].tidings-repository[/]. "
+        "With [cyan]--at-provider[/] it is [cyan]TIDINGS_HOME[/], or [cyan].tidings[/].",
+        file_okay=False,
+        show_default=False,
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="Another store than the folder's: [cyan]sqlite:///path[/] or [cyan]postgresql://...[/]",
+        show_default=False,
+    ),
+]
+
+
+def query(
+    text: Text,
+    sparql: Annotated[
+        bool, typer.Option("--sparql", help="The text is SPARQL 1.1: SELECT, ASK, CONSTRUCT or DESCRIBE.")
+    ] = False,
+    at_provider: Annotated[
+        bool, typer.Option("--at-provider", help="Ask all metadata of a provider on this machine.")
+    ] = False,
+    home: Home = None,
+    store: Store = None,
+    as_json: AsJson = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="CSV with a header, for spreadsheets.")] = False,
+) -> None:
+    """Ask the metadata that a repository has, also while it is cut off from its provider.
+
+    Without [cyan]select[/], whole resources are shown, with what they refer to strongly.
+
+    [dim]Examples[/]
+      tidings query "search CycleProvider c where c.serverInformation.memory > 64"
+      tidings query "search CycleProvider c select c, c.serverHost order by c.serverPort desc limit 10" --csv
+      tidings query --sparql "SELECT ?c { ?c a <http://example.org/servers#CycleProvider> }"
+    """
+    if as_json and as_csv:
+        raise InputError("--json and --csv contradict each other", accepted="one of them, or none")
+    asked = sys.stdin.read() if text == "-" else text
+    with _opened(at_provider, home, store) as queries:
+        if sparql:
+            _show_sparql(queries, asked, as_json, as_csv)
+        else:
+            _show_answer(queries, queries.ask(asked), as_json, as_csv)
+
+
+@contextmanager
+def _opened(at_provider: bool, home: Path | None, store: str | None) -> Iterator[Queries]:
+    from tidings.queries import Queries
+
+    variable, usual = _HOMES[at_provider]
+    folder = home or Path(os.environ.get(variable) or usual)
+    store = store or (os.environ.get("TIDINGS_STORE") if at_provider else None)
+    if store is None and not (folder / "store.db").is_file():
+        what = "provider" if at_provider else "repository"
+        hint = (
+            "tidings repository --provider URL --rules FILE makes one; --at-provider asks a provider's home"
+        )
+        raise SetupError(f"there is no {what} here", where=str(folder), hint=None if at_provider else hint)
+    with open_tidings(folder, store) as opened:
+        yield (Queries.at_provider if at_provider else Queries.at_repository)(opened.store)
+
+
+def _show_answer(queries: Queries, answer: Answer, as_json: bool, as_csv: bool) -> None:
+    from tidings.interfaces.query_answers import as_csv as in_csv
+    from tidings.interfaces.query_answers import records
+
+    if as_json:
+        for record in records(answer):
+            output.json_line(record)
+    elif as_csv:
+        sys.stdout.write(in_csv(answer, queries.schema()))
+    elif not len(answer):
+        output.note("nothing")
+    elif answer.columns:
+        output.table(answer.columns, ([_cell(cell) for cell in row] for row in answer.rows))
+    else:
+        beside = queries.referred(answer)
+        for resource in answer.resources:
+            _show_resource(resource, beside)
+
+
+def _show_resource(resource: Resource, beside: Mapping[str, Resource]) -> None:
+    told = [
+        f"{name} {', '.join(_value(value, beside) for value in values)}"
+        for name, values in resource.values.items()
+    ]
+    output.line((resource.uri, "bold cyan"), *told)
+
+
+def _value(value: Value, beside: Mapping[str, Resource]) -> str:
+    """A value; of a reference also what it leads to, if that is to be shown."""
+    from tidings.metadata.resources import Ref
+
+    if not isinstance(value, Ref):
+        return _cell(value)
+    found = beside.get(value.uri)
+    own = found.values.items() if found else ()
+    inner = ", ".join(f"{name} {', '.join(_value(each, {}) for each in values)}" for name, values in own)
+    return f"-> {value.uri} ({inner})" if inner else f"-> {value.uri}"
+
+
+def _cell(cell: Cell) -> str:
+    from tidings.metadata.resources import Ref
+
+    if cell is None:
+        return ""
+    if isinstance(cell, Ref):
+        return cell.uri
+    if isinstance(cell, tuple):
+        return ", ".join(map(_cell, cell))
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
+
+
+def _show_sparql(queries: Queries, text: str, as_json: bool, as_csv: bool) -> None:
+    import json
+
+    from tidings.metadata.sparql import CSV, JSON, N_TRIPLES
+
+    answer = queries.sparql(text, CSV if as_csv else JSON)
+    if answer.media_type == N_TRIPLES or as_csv:
+        sys.stdout.write(answer.body.decode())
+        return
+    if as_json:
+        sys.stdout.write(answer.body.decode() + "\n")
+        return
+    found = json.loads(answer.body)
+    if "boolean" in found:
+        output.line(str(found["boolean"]).lower())
+    elif not found["results"]["bindings"]:
+        output.note("nothing")
+    else:
+        names = found["head"]["vars"]
+        rows = (
+            [row[name]["value"] if name in row else "" for name in names]
+            for row in found["results"]["bindings"]
+        )
+        output.table(names, rows)

@@ -1,0 +1,87 @@
+"""What a SPARQL query may not ask here: for other servers, for other graphs, or for changes.
+
+Oxigraph would ask other servers. So the words of a query are read as SPARQL reads them: what stands in strings, IRIs,
+comments and prefixed names is none of them, and \\u0053ERVICE is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tidings.errors import NotSupported, Place, SyntaxProblem
+
+LONGEST = 100_000
+"""How many characters a query may have."""
+
+_SUPPORTED = "SELECT, ASK, CONSTRUCT and DESCRIBE over the metadata that is here"
+_READS_ONLY = "nothing is changed by a query: register documents"
+_ONE_GRAPH = "there is one graph: leave it out"
+_REFUSED = {
+    "service": ("SERVICE is", "other servers are never asked"),
+    "from": ("FROM is", _ONE_GRAPH),
+    "graph": ("GRAPH is", _ONE_GRAPH),
+    **{
+        word: (f"{word.upper()} is", _READS_ONLY)
+        for word in ("insert", "delete", "load", "clear", "create", "drop", "copy", "move", "add")
+    },
+}
+_TOKEN = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*"""'
+    r"|'''(?:[^'\\]|\\.|'(?!''))*'''"
+    r'|"(?:[^"\\\n\r]|\\.)*"'
+    r"|'(?:[^'\\\n\r]|\\.)*'"
+    r'|<[^<>"{}|^`\\\s]*>'
+    r"|\#[^\n\r]*"
+    r"|[?$@]\w+"
+    r"|[\w.\-]*:(?:[\w.\-:%]|\\.)*"
+    r"|(?P<word>\w+)"
+    r"|.",
+    re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
+
+
+def check_text(text: str) -> None:
+    """Refuse what is never evaluated, with its place."""
+    if len(text) > LONGEST:
+        raise SyntaxProblem(
+            "the text is too long", received=f"{len(text):,} characters", accepted=f"at most {LONGEST:,}"
+        )
+    for written in dict.fromkeys((text, _unescaped(text))):
+        for word, start in words(written):
+            if word.lower() in _REFUSED:
+                what, hint = _REFUSED[word.lower()]
+                place = Place.at(written, start, start + len(word))
+                raise NotSupported(f"{what} not supported", place=place, accepted=_SUPPORTED, hint=hint)
+
+
+def words(text: str) -> Iterator[tuple[str, int]]:
+    """The keywords and names of functions, and where each stands."""
+    for found in _TOKEN.finditer(text):
+        if found["word"]:
+            yield found["word"], found.start()
+
+
+def _unescaped(text: str) -> str:
+    """SPARQL takes such escapes anywhere in a query, before it looks for words."""
+
+    def character(found: re.Match[str]) -> str:
+        number = int(found[1] or found[2], 16)
+        return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else found[0]
+
+    return _ESCAPED.sub(character, text)
+
+
+_CHARACTERS = re.compile(r"\[['_][^\]]*\],? ?")
+_WHERE = re.compile(r"error at (\d+):(\d+)(?:-\d+(?::\d+)?)?: (.*)", re.DOTALL)
+
+
+def not_read(text: str, said: str) -> SyntaxProblem:
+    """What a parser says that does not understand a query, at the place it names."""
+    found = _WHERE.search(said)
+    if found is None:
+        return SyntaxProblem("this is no SPARQL query", received=said)
+    place = Place(text, int(found[1]), int(found[2]))
+    told = " ".join(_CHARACTERS.sub("", found[3]).split()).removesuffix(",")
+    return SyntaxProblem(f"this is no SPARQL query: {told}", place=place)

@@ -1,0 +1,117 @@
+"""Asking a store's metadata: in the language of rules, or in SPARQL. Nobody else is asked.
+
+    queries = Queries.at_repository(store)
+    queries.ask("search CycleProvider c where c.serverPort = 80 select c.serverHost").rows
+    queries.sparql("SELECT ?c { ?c a <http://example.org/servers#CycleProvider> }").body
+
+A repository's store has the results of its own rules, a provider's those of all rules: both can be searched by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from threading import Lock
+
+from tidings.errors import SetupError
+from tidings.languages.rules import parse, parse_query
+from tidings.languages.rules_tree import Query, Rule
+from tidings.metadata.answers import Answer
+from tidings.metadata.checking import check_query
+from tidings.metadata.resources import Resource
+from tidings.metadata.schema import Schema
+from tidings.metadata.schema_reading import read_schema
+from tidings.metadata.sparql import JSON, N_TRIPLES, Graph, Written
+from tidings.publications import rdf
+from tidings.store import Store
+from tidings.store.metadata_queries import MEMBERS, RESULTS, MetadataQueries
+
+Texts = Callable[[str], str | None]
+"""The text of a rule by its name."""
+
+
+class Queries:
+    """What may be asked of a store."""
+
+    def __init__(
+        self, store: Store, members: str, rule: Texts, version: Callable[[], int], hint: str
+    ) -> None:
+        self._store, self._rule, self._version, self._hint = store, rule, version, hint
+        self._queries = MetadataQueries(store.database, members)
+        self._read: tuple[int, Schema] | None = None
+        self._graph: tuple[tuple[int, int], Graph] | None = None
+        self._making = Lock()
+
+    @classmethod
+    def at_repository(cls, store: Store) -> Queries:
+        kept = store.repository
+        hint = (
+            "tidings repository --provider URL --rules FILE brings it; --at-provider asks a provider's home"
+        )
+        return cls(store, MEMBERS, lambda name: kept.rules().get(name), kept.version, hint)
+
+    @classmethod
+    def at_provider(cls, store: Store) -> Queries:
+        kept = store.metadata
+
+        def text(name: str) -> str | None:
+            found = kept.named([name])
+            return found[name].text if name in found else None
+
+        return cls(store, RESULTS, text, kept.position, "tidings provider schema FILE")
+
+    def schema(self) -> Schema:
+        return self._schema()[1]
+
+    def ask(self, text: str) -> Answer:
+        """The answer to a query in the language of rules."""
+        query, schema = parse_query(text), self.schema()
+        types = self._types(query, schema)
+        check_query(query, schema, types, text)
+        return self._queries.answer(query, schema, types)
+
+    def referred(self, answer: Answer) -> dict[str, Resource]:
+        """What the resources of an answer refer to strongly, by URI."""
+        return self._queries.referred(answer.resources, self.schema())
+
+    def sparql(self, text: str, results: str | None = None, graph: str | None = None) -> Written:
+        """The answer to a query in SPARQL, written as these media types."""
+        return self._now().ask(text, results or JSON, graph or N_TRIPLES)
+
+    def _now(self) -> Graph:
+        """The graph of what there is: made when it is first asked, and again when something has changed since."""
+        with self._making:
+            version, schema = self._schema()
+            now = version, self._version()
+            if self._graph is None or self._graph[0] != now:
+                self._graph = now, Graph(self._store.repository.resources(), schema)
+            return self._graph[1]
+
+    def _schema(self) -> tuple[int, Schema]:
+        file = self._store.metadata.schema()
+        if file is None:
+            raise SetupError("there is no schema for metadata yet", hint=self._hint)
+        if self._read is None or self._read[0] != file.version:
+            self._read = file.version, read_schema(rdf.decode(file.body, file.media_type))
+        return self._read
+
+    def _types(self, query: Query, schema: Schema) -> Mapping[str, str]:
+        """The classes of the rules that a query searches."""
+        named = {each.extension for each in query.searched} - schema.classes.keys()
+        found = ((name, self._class_of(name, schema)) for name in named)
+        return {name: cls for name, cls in found if cls is not None}
+
+    def _class_of(self, name: str, schema: Schema) -> str | None:
+        """What a rule registers: perhaps results of another rule, which its scope has, or which has no scope."""
+        scope = name[: name.rfind("/") + 1]
+        text = self._rule(name)
+        while text is not None:
+            extension = _registered(parse(text))
+            if extension in schema.classes:
+                return extension
+            scoped = self._rule(scope + extension)
+            scope, text = (scope, scoped) if scoped is not None else ("", self._rule(extension))
+        return None
+
+
+def _registered(rule: Rule) -> str:
+    return next(each.extension for each in rule.searched if each.variable == rule.register)

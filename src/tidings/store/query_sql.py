@@ -1,0 +1,133 @@
+"""The parts that the statement of a query is made of: sets of resources, and how one stands to a resource of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tidings.store.query_tree import Asked, Edge, Node, Side
+from tidings.store.rule_joins import POSITION, Operand, condition
+from tidings.store.rule_tables import INDEXED
+
+_SQL = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_BOUNDS = {"<": "max", "<=": "max", ">": "min", ">=": "min"}
+
+
+@dataclass(slots=True)
+class Statement:
+    """Sets by their names, and the parameters of all."""
+
+    dialect: str
+    members: str
+    """The URIs that a rule has as its results, as SQL with `{rule}` for its name."""
+
+    sets: list[str] = field(default_factory=list)
+    parameters: dict[str, object] = field(default_factory=dict)
+
+    def parameter(self, value: object) -> str:
+        name = f"p{len(self.parameters)}"
+        self.parameters[name] = value
+        return f":{name}"
+
+    def listed(self, values: Iterable[object]) -> str:
+        return ", ".join(self.parameter(each) for each in values)
+
+    def set(self, select: str) -> str:
+        self.sets.append(select)
+        return f"q{len(self.sets) - 1}"
+
+    def text(self, select: str) -> str:
+        made = ", ".join(f"q{n} AS MATERIALIZED ({each})" for n, each in enumerate(self.sets))
+        return f"WITH {made} {select}"
+
+    def of_itself(self, node: Node, uri: str) -> list[str]:
+        """What is asked of a resource alone."""
+        found = [f"r.class IN ({self.listed(node.classes)})"]
+        if node.rule is not None:
+            found.append(f"{uri} IN ({self.results(node.rule)})")
+        return found + [self.constant(each, uri) for each in node.asked]
+
+    def results(self, rule: str) -> str:
+        return self.members.format(rule=self.parameter(rule))
+
+    def constant(self, asked: Asked, uri: str) -> str:
+        if asked.property is None:
+            return f"{uri} {_SQL[asked.compares.value]} {self.parameter(asked.constant.text)}"
+        text, number = ("", self.parameter(asked.constant.number))
+        if asked.compares.value not in _BOUNDS:
+            text, number = self.parameter(asked.constant.text), ""
+        constant = Operand((), (), text, str(int(asked.constant.kind)), number)
+        holds = condition(_ATOM, asked.compares, constant, self.dialect)
+        return (
+            f"EXISTS (SELECT 1 FROM metadata_atoms a WHERE {self.atom('a', uri, asked.property)} AND {holds})"
+        )
+
+    def with_value(self, asked: Asked) -> str:
+        """The URIs of what has a value. With `value = 'x'` beside it, SQLite would write 'x' for the value in what is
+        indexed, and find no index for that."""
+        value = asked.constant
+        is_value = f"{starts('a.value')} = {self.parameter(value.text[:INDEXED])}"
+        if len(value.text) >= INDEXED:
+            is_value += f" AND a.value || '' = {self.parameter(value.text)}"
+        property = self.parameter(asked.property)
+        return (
+            f"SELECT a.uri FROM metadata_atoms a WHERE a.property = {property} AND {is_value}"
+            f" AND a.kind = {int(value.kind)}"
+        )
+
+    def atom(self, alias: str, uri: str, property: str, kind: int | None = None) -> str:
+        found = f"{alias}.uri = {uri} AND {alias}.property = {self.parameter(property)}"
+        return found if kind is None else f"{found} AND {alias}.kind = {int(kind)}"
+
+    def values(self, side: Side, those: str) -> str:
+        """What is compared of the resources of a set: each value once."""
+        if side.property is None:
+            return f"SELECT y.uri AS value FROM {those} y"
+        of_those = self.atom("b", "y.uri", side.property, side.kind)
+        return f"SELECT DISTINCT b.value FROM {those} y CROSS JOIN metadata_atoms b WHERE {of_those}"
+
+    def led_to(self, edge: Edge, others: str) -> str:
+        """The URIs of what has a value that one of a set has, too, for edges with `=`."""
+        values = self.values(edge.others, others)
+        if edge.own.property is None:
+            return f"SELECT w.value AS uri FROM ({values}) w"
+        return (
+            f"SELECT a.uri FROM ({values}) w CROSS JOIN metadata_atoms a"
+            f" WHERE a.property = {self.parameter(edge.own.property)}"
+            f" AND {starts('a.value')} = {starts('w.value')} AND a.value = w.value AND a.kind = {int(edge.own.kind)}"
+        )
+
+    def meets(self, uri: str, edge: Edge, others: str) -> str:
+        """That a resource stands so to one of a set."""
+        if edge.operator == "=":
+            return f"{uri} IN ({self.led_to(edge, others)})"
+        if edge.own.property is None:
+            return self.other_than(uri, edge, others)
+        own = self.atom("a", uri, edge.own.property, edge.own.kind)
+        return f"EXISTS (SELECT 1 FROM metadata_atoms a WHERE {own} AND {self.stands(edge, others)})"
+
+    def stands(self, edge: Edge, others: str) -> str:
+        if edge.operator == "!=":
+            return self.other_than("a.value", edge, others)
+        if edge.operator in ("contains", "within"):
+            texts = ("a.value", "w.value") if edge.operator == "contains" else ("w.value", "a.value")
+            has = f"{POSITION[self.dialect]}({', '.join(texts)}) > 0"
+            return f"EXISTS (SELECT 1 FROM ({self.values(edge.others, others)}) w WHERE {has})"
+        assert edge.others.property is not None, "resources have no order"
+        bound = f"{_BOUNDS[edge.operator]}(b.number)"
+        of_those = self.atom("b", "y.uri", edge.others.property, edge.others.kind)
+        every = f"SELECT {bound} FROM {others} y CROSS JOIN metadata_atoms b WHERE {of_those}"
+        return f"a.number {edge.operator} ({every})"
+
+    def other_than(self, text: str, edge: Edge, others: str) -> str:
+        bounds = (
+            f"(SELECT {each}(w.value) FROM ({self.values(edge.others, others)}) w)" for each in ("min", "max")
+        )
+        return "(" + " OR ".join(f"{text} <> {bound}" for bound in bounds) + ")"
+
+
+_ATOM = Operand((), (), "a.value", "a.kind", "a.number")
+
+
+def starts(text: str) -> str:
+    return f"substr({text}, 1, {INDEXED})"

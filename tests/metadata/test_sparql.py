@@ -1,0 +1,189 @@
+"""SPARQL over resources: what rdflib finds in the same triples, and what is refused and stopped."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from socket import create_server
+
+import pytest
+import rdflib
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rdflib.namespace import RDF
+
+from tests.generated_metadata import DOCUMENTS, document_graph, resources, schemas
+from tests.metadata.servers import SCHEMA
+from tidings.errors import InputError, NotSupported, SyntaxProblem, TooLarge
+from tidings.metadata import sparql
+from tidings.metadata.resources import Ref, Resource
+from tidings.metadata.schema import Schema
+from tidings.metadata.sparql import CSV, JSON, Graph, Limits
+from tidings.metadata.sparql_text import check_text
+from tidings.values import parse_instant
+
+H = "http://example.org/doc.rdf#"
+S = "http://example.org/servers#"
+P = f"PREFIX s: <{S}> "
+THERE = (
+    Resource(
+        f"{H}host",
+        "CycleProvider",
+        {
+            "serverPort": (80,),
+            "open": (True,),
+            "since": ("2004-05-31T00:00:00.000000Z",),
+            "tags": ("fast", "it's"),
+            "serverInformation": (Ref(f"{H}info"),),
+        },
+    ),
+    Resource(f"{H}info", "ServerInformation", {"memory": (2.5,), "backup": (Ref(f"{H}gone"),)}),
+)
+GRAPH = Graph(THERE, SCHEMA)
+CROSS = " . ".join(f"?a{n} ?b{n} ?c{n}" for n in range(12))
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split(",") for line in GRAPH.ask(P + text, CSV).body.decode().split("\r\n")[1:-1]]
+
+
+def test_select() -> None:
+    assert rows("SELECT ?c { ?c a s:Provider }") == [[f"{H}host"]]
+    assert rows("SELECT ?m { ?c s:serverInformation/s:memory ?m FILTER(?m > 2) }") == [["2.5"]]
+    assert rows("SELECT ?t { ?c s:tags ?t FILTER CONTAINS(?t, 'as') }") == [["fast"]]
+    assert rows("SELECT ?b { ?i s:backup ?b FILTER NOT EXISTS { ?b a ?class } }") == [[f"{H}gone"]]
+    instant = '"2004-05-30T22:00:00-02:00"^^xsd:dateTime'
+    assert rows(f"SELECT ?c {{ ?c s:since ?d FILTER(?d = {instant}) }}") == [[f"{H}host"]]
+
+
+def test_other_forms() -> None:
+    assert json.loads(GRAPH.ask(P + "ASK { ?c s:open true }").body) == {"head": {}, "boolean": True}
+    made = GRAPH.ask(P + "CONSTRUCT { ?c s:x ?p } WHERE { ?c s:serverPort ?p }")
+    assert made.media_type == "application/n-triples"
+    assert made.body.decode().startswith(f"<{H}host> <{S}x> ")
+    described = rdflib.Graph().parse(data=GRAPH.ask(f"DESCRIBE <{H}info>").body, format="nt")
+    assert (rdflib.URIRef(f"{H}info"), RDF.type, rdflib.URIRef(f"{S}ServerInformation")) in described
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("SELECT * { SERVICE <http://example.org/> { ?s ?p ?o } }", "SERVICE is not supported (column 12)"),
+        ("SELECT * { service silent ?x { ?s ?p ?o } }", "SERVICE is not supported"),
+        ("SELECT * { \\u0053ERVICE <http://example.org/> { ?s ?p ?o } }", "SERVICE is not supported"),
+        ('SELECT * { ?s ?p "a\\"b" SERVICE <x:y> { } }', "SERVICE is not supported"),
+        ("SELECT * FROM <http://example.org/> { ?s ?p ?o }", "FROM is not supported (column 10)"),
+        ("SELECT * { GRAPH ?g { ?s ?p ?o } }", "GRAPH is not supported"),
+        ("INSERT DATA { <a:b> <a:b> <a:b> }", "INSERT is not supported (column 1)"),
+        ("PREFIX a: <a:b> DELETE WHERE { ?s ?p ?o }", "DELETE is not supported"),
+        ("LOAD <http://example.org/>", "LOAD is not supported"),
+        ("DROP ALL", "DROP is not supported"),
+    ],
+)
+def test_what_is_refused(text: str, told: str) -> None:
+    with pytest.raises(NotSupported) as problem:
+        GRAPH.ask(text)
+    assert told in str(problem.value)
+
+
+def test_words_in_other_places_are_no_keywords() -> None:
+    check_text(
+        "PREFIX service: <http://example.org/SERVICE#> SELECT ?service { ?service service:load 'SERVICE', "
+        '"""a "SERVICE" \' """, \'\'\'FROM\'\'\'@en ; <http://example.org/insert> $from . # SERVICE\n }'
+    )
+
+
+def test_a_query_that_does_not_parse() -> None:
+    with pytest.raises(SyntaxProblem, match=r"no SPARQL query.*\(line 2, column 1\d\)"):
+        GRAPH.ask("SELECT *\nWHERE { ?s ?p")
+    with pytest.raises(SyntaxProblem, match="too long"):
+        GRAPH.ask("SELECT * { ?s ?p ?o } #" + "x" * 200_000)
+
+
+def test_time_answers_and_memory_have_limits() -> None:
+    """Each would take longer than anybody lives."""
+    with pytest.raises(TooLarge, match="takes too long"):
+        GRAPH.ask(f"SELECT (COUNT(*) AS ?n) {{ {CROSS} }}", limits=Limits(seconds=1))
+    with pytest.raises(TooLarge, match="too large an answer"):
+        GRAPH.ask(f"SELECT * {{ {CROSS} }}", limits=Limits(seconds=100, answer=1))
+    with pytest.raises(TooLarge, match="too much memory"):
+        GRAPH.ask(f"SELECT * {{ {CROSS} }} ORDER BY ?a1", limits=Limits(seconds=100, memory=50))
+    assert rows("SELECT ?c { ?c a s:Provider }") == [[f"{H}host"]]
+
+
+def test_nobody_is_asked_even_if_the_words_were_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparql, "check_text", lambda text: None)
+    with create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        with pytest.raises(InputError, match="cannot be evaluated"):
+            GRAPH.ask(f"SELECT * {{ SERVICE <{address}> {{ ?s ?p ?o }} }}")
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+@st.composite
+def patterns(draw: st.DrawFn, schema: Schema) -> str:
+    """Basic graph patterns over a schema: classes, properties in either direction, some of them optional."""
+    numbers = count(1)
+    parts, variables = [], ["?v0"]
+    iris = [each.iri for found in schema.properties.values() for each in found]
+    for _ in range(draw(st.integers(1, 4))):
+        variable = draw(st.sampled_from(variables))
+        kind = draw(st.sampled_from(("class", "along", "back", "optional")))
+        if kind == "class":
+            parts.append(
+                f"{variable} a <{draw(st.sampled_from(sorted(schema.classes.values(), key=str))).iri}> ."
+            )
+            continue
+        new = f"?v{next(numbers)}"
+        ends = (new, variable) if kind == "back" else (variable, new)
+        triple = f"{ends[0]} <{draw(st.sampled_from(iris))}> {ends[1]} ."
+        parts.append(f"OPTIONAL {{ {triple} }}" if kind == "optional" else triple)
+        variables.append(new)
+    return f"SELECT DISTINCT {' '.join(variables)} {{ {' '.join(parts)} }}"
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@given(st.data())
+def test_answers_are_those_of_rdflib(data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    there = [each for uri in DOCUMENTS[:2] for each in data.draw(resources(schema, uri))]
+    graph = document_graph(there, schema)
+    for each in there:
+        for above in schema.at_or_above(each.cls):
+            graph.add((rdflib.URIRef(each.uri), RDF.type, rdflib.URIRef(schema.classes[above].iri)))
+    ours = Graph(there, schema)
+    for _ in range(2):
+        text = data.draw(patterns(schema))
+        told = json.loads(ours.ask(text, JSON).body)["results"]["bindings"]
+        found = [
+            {str(name): _plain(value) for name, value in row.items()} for row in graph.query(text).bindings
+        ]
+        assert _counted([{name: _told(value) for name, value in row.items()} for row in told]) == _counted(
+            found
+        )
+
+
+def _counted(found: list[dict[str, object]]) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in found)
+
+
+def _plain(value: rdflib.term.Identifier) -> object:
+    if isinstance(value, rdflib.URIRef):
+        return f"<{value}>"
+    return _meant(str(value), str(value.datatype))
+
+
+def _told(value: dict[str, str]) -> object:
+    if value["type"] == "uri":
+        return f"<{value['value']}>"
+    return _meant(value["value"], value.get("datatype", ""))
+
+
+def _meant(text: str, datatype: str) -> object:
+    """What a literal means: each of the two writes numbers and instants in its own way."""
+    kind = datatype.rpartition("#")[2]
+    if kind == "dateTime":
+        return parse_instant(text).micros
+    return float(text) if kind in ("integer", "double", "decimal") else text

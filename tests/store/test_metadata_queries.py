@@ -1,0 +1,210 @@
+"""Queries answer what the definition says, on both databases; and what is not written down anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, insert
+
+from tests.generated_queries import queries
+from tests.metadata.servers import SCHEMA
+from tests.metadata.test_definition import SERVERS, some_schema, stored
+from tidings.errors import TooLarge
+from tidings.languages.rules import parse_query
+from tidings.languages.rules_tree import Query
+from tidings.metadata.answers import Answer
+from tidings.metadata.checking import check_query
+from tidings.metadata.query_definition import answer
+from tidings.metadata.resources import Ref, Resource
+from tidings.metadata.schema import Schema
+from tidings.store import Store, bulk, open_store
+from tidings.store.atom_rows import rows_of
+from tidings.store.metadata_queries import Limits, MetadataQueries
+from tidings.store.rule_tables import metadata_atoms, metadata_resources, rule_ends, rule_results
+
+FEWER = settings(max_examples=settings.default.max_examples // 3)
+"""Each asks several times, of two databases."""
+
+
+@pytest.fixture(scope="module")
+def store(new_url: Callable[[], str]) -> Iterator[Store]:
+    with open_store(new_url()) as opened:
+        yield opened
+
+
+def keep(
+    store: Store,
+    resources: Iterable[Resource],
+    schema: Schema,
+    members: Mapping[str, Iterable[str]] | None = None,
+) -> None:
+    """Exactly these resources, and rules with these results."""
+    there = list(resources)
+    rows = [row for each in there for row in rows_of(each, schema)]
+
+    def work(connection) -> None:
+        for table in (metadata_resources, metadata_atoms, rule_ends, rule_results):
+            connection.execute(delete(table))
+        bulk.insert_rows(connection, metadata_resources, [(each.uri, each.cls, "d") for each in there])
+        bulk.insert_rows(connection, metadata_atoms, rows)
+        for number, (name, uris) in enumerate((members or {}).items()):
+            connection.execute(insert(rule_ends), {"name": name, "rule": number})
+            bulk.insert_rows(connection, rule_results, [(uri, number) for uri in uris])
+
+    store.database.transact(work)
+
+
+def told(store: Store, query: Query, schema: Schema, types: Mapping[str, str] | None = None) -> Answer:
+    return MetadataQueries(store.database).answer(query, schema, types or {})
+
+
+def as_stored(found: Answer) -> Answer:
+    """Properties in the order of the store."""
+    return Answer(
+        found.columns,
+        found.rows,
+        tuple(
+            Resource(
+                each.uri, each.cls, {name: values for name, values in sorted(each.values.items()) if values}
+            )
+            for each in found.resources
+        ),
+    )
+
+
+@FEWER
+@given(st.data())
+def test_answers_are_those_of_the_definition(store: Store, data: st.DataObject) -> None:
+    schema = data.draw(some_schema())
+    there = data.draw(stored(schema))
+    asked = [data.draw(queries(schema)) for _ in range(3)]
+    keep(store, there, schema)
+    for query in asked:
+        check_query(query, schema, {})
+        assert told(store, query, schema) == as_stored(answer(query, there, schema))
+
+
+@FEWER
+@given(st.data())
+def test_results_of_rules_are_searched(store: Store, data: st.DataObject) -> None:
+    schema = data.draw(some_schema())
+    there = data.draw(stored(schema))
+    types = {"Some": data.draw(st.sampled_from(sorted(schema.classes)))}
+    fitting = sorted(each.uri for each in there if types["Some"] in schema.at_or_above(each.cls))
+    members = {"Some": data.draw(st.sets(st.sampled_from(fitting)) if fitting else st.just(set()))}
+    query = data.draw(queries(schema, types))
+    keep(store, there, schema, members)
+    assert told(store, query, schema, types) == as_stored(answer(query, there, schema, members))
+
+
+ROWS = [
+    ("search Provider p select p.serverPort", [(80,), (443,), (80,), (None,)]),
+    ("search Provider p where p.serverPort > 0 select p order by p.serverPort", ["a", "c", "b"]),
+    ("search Provider p where p.serverPort > 0 select p order by p.serverPort desc", ["b", "a", "c"]),
+    # What has no value comes last, both ways; ties are in the order of URIs, both ways.
+    ("search Provider p select p order by p.serverPort", ["a", "c", "b", "d"]),
+    ("search Provider p select p order by p.serverPort desc", ["b", "a", "c", "d"]),
+    ("search Provider p select p order by p.serverPort desc limit 2", ["b", "a"]),
+    ("search Provider p select p order by p.serverInformation.memory, p desc", ["b", "a", "d", "c"]),
+    ("search Provider p select p order by p desc limit 1", ["d"]),
+    ("search Provider p select p limit 3", ["a", "b", "c"]),
+    # All values of a path with `?` are in one cell, and none of them is an empty one.
+    ("search Provider p select p.tags?", [(("fast", "new"),), ((),), ((),), ((),)]),
+    ("search Provider p where p = <a> select p.partners?.serverPort", [((80, 443),)]),
+    # A reference is what is written; what it leads to is not there, or of another class.
+    (
+        "search Provider p select p.serverInformation, p.serverInformation.memory",
+        [(Ref("i"), 92), (Ref("i"), 92), (Ref("a"), None), (Ref("gone"), None)],
+    ),
+    # A row for each binding of what is selected of, though the first is the same.
+    (
+        "search Provider p, Provider q register p where p.partners? = q select p, q.serverPort",
+        [(Ref("a"), 443), (Ref("a"), 80), (Ref("d"), 80)],
+    ),
+    (
+        "search Provider p, Provider q register p where p.serverPort < q.serverPort select q, p order by p desc",
+        [(Ref("b"), Ref("c")), (Ref("b"), Ref("a"))],
+    ),
+    ("search Provider p, Provider q register p where p.partners? = q select p", ["a", "d"]),
+    ("search Provider p where p.serverPort = 443 or p = <d> or p.open = true select p", ["b", "d"]),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ROWS)
+def test_rows(store: Store, text: str, expected: list[object]) -> None:
+    query = parse_query(text)
+    check_query(query, SCHEMA, {}, text)
+    keep(store, SERVERS, SCHEMA)
+    rows = tuple(row if isinstance(row, tuple) else (Ref(str(row)),) for row in expected)
+    assert answer(query, SERVERS, SCHEMA).rows == rows
+    assert told(store, query, SCHEMA).rows == rows
+
+
+def test_values_that_are_nearly_equal(store: Store) -> None:
+    """Of texts, 200 characters are in the index; of numbers, a double holds 53 bits."""
+    texts, numbers = ["x" * 199, "x" * 200, "x" * 201, "x" * 200 + "y"], [5, 5.5, 2**53, 2**53 + 1]
+    there = [
+        Resource(f"a{n}", "CycleProvider", {"serverHost": (text,), "serverPort": (number,)})
+        for n, (text, number) in enumerate(zip(texts, numbers, strict=True))
+    ]
+    keep(store, there, SCHEMA)
+    asked = [f"c.serverHost = '{text}'" for text in texts]
+    asked += [f"c.serverPort = {number}" for number in ("5.0", "5.50", 2**53, 2**53 + 1)]
+    asked += [f"c.serverPort >= {2**53 + 1}", f"c.serverPort < 5.5 or c.serverPort = {2**53}"]
+    found = [told(store, parse_query(f"search CycleProvider c where {each}"), SCHEMA) for each in asked]
+    uris = [" ".join(each.uri for each in answer.resources) for answer in found]
+    assert uris == ["a0", "a1", "a2", "a3", "a0", "a1", "a2", "a3", "a3", "a0 a2"]
+
+
+def test_a_long_way(store: Store) -> None:
+    """As long as a path may be: sixty-four steps around."""
+    circle = [
+        Resource(f"i{n:02}", "ServerInformation", {"backup": (Ref(f"i{(n + 1) % 64:02}"),), "memory": (n,)})
+        for n in range(64)
+    ]
+    keep(store, circle, SCHEMA)
+    steps = ".backup" * 62
+    query = parse_query(f"search ServerInformation s where s{steps}.memory = 5 select s.memory")
+    assert told(store, query, SCHEMA).rows == ((7,),)
+    query = parse_query(f"search ServerInformation s where s{steps}.memory >= 62 select s.memory")
+    assert told(store, query, SCHEMA).rows == ((0,), (1,))
+
+
+def test_more_tables_than_a_database_joins(store: Store) -> None:
+    names = [f"s{n}" for n in range(16)]
+    searched = ", ".join(f"ServerInformation {name}" for name in names)
+    linked = " and ".join(f"{name}.backup.backup.backup.backup = {other}" for name, other in pairwise(names))
+    query = parse_query(f"search {searched} register s0 where {linked} select {', '.join(names)}")
+    with pytest.raises(TooLarge, match="too many joins"):
+        told(store, query, SCHEMA)
+
+
+def test_too_many_results_are_refused(store: Store) -> None:
+    keep(store, SERVERS, SCHEMA)
+    limited = MetadataQueries(store.database, limits=Limits(results=3))
+    every = parse_query("search Provider p")
+    with pytest.raises(TooLarge, match="too many results"):
+        limited.answer(every, SCHEMA, {})
+    with pytest.raises(TooLarge, match="too many results"):
+        limited.answer(parse_query("search Provider p order by p.serverPort"), SCHEMA, {})
+    assert len(limited.answer(parse_query("search Provider p limit 3"), SCHEMA, {})) == 3
+
+
+def test_a_query_ends_when_its_time_is_over(store: Store) -> None:
+    """Neither database is quick at finding out that these texts are not in each other."""
+    numbers = range(1_500)
+    hosts = [Resource(f"h{n}", "CycleProvider", {"serverHost": ("a" * (2_000 + n),)}) for n in numbers]
+    domains = [
+        Resource(f"d{n}", "DataProvider", {"domain": ("a" * 500 + "b" + "a" * (500 + n),)}) for n in numbers
+    ]
+    keep(store, [*hosts, *domains], SCHEMA)
+    query = parse_query(
+        "search CycleProvider c, DataProvider d register c where c.serverHost contains d.domain"
+    )
+    with pytest.raises(TooLarge, match="takes too long"):
+        MetadataQueries(store.database, limits=Limits(seconds=1)).answer(query, SCHEMA, {})
+    assert len(told(store, parse_query("search DataProvider d limit 2"), SCHEMA)) == 2
