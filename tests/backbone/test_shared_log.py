@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.backbone.nodes import TURTLE, Node, everything, uri
+from tests.backbone.nodes import PAGE, SCHEMA, TURTLE, Node, everything, uri
 from tidings.backbone.joining import log_for
 from tidings.errors import InputError, SetupError
 from tidings.metadata.log import Draft, What
 from tidings.provider import Provider
 from tidings.store import open_store, sqlite_url
+from tidings.store.metadata_log import MetadataLog
+
+DISK = b"\n:Disk a rdfs:Class .\n"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -47,17 +50,45 @@ def test_what_is_wrong_does_not_come_into_the_log(one: Node, log: str) -> None:
         assert first.put(1, 92).json()["position"] == 2
 
 
-def test_an_entry_that_fits_no_more_is_answered_with_the_reason(one: Node, log: str) -> None:
+def test_what_cannot_be_applied_is_a_dead_letter_for_all(one: Node, two: Node, log: str) -> None:
     """Here it was put into the log by somebody who does not check."""
-    with one.runs(log=log) as first, open_store(log) as shared:
+    with one.runs(log=log) as first, two.runs(log=log) as second, open_store(log) as shared:
         first.load_schema()
         shared.metadata.log.append([Draft(What.REGISTER, uri(1), "text/turtle", b"<#x> a <#Nothing> .")])
-        first.reaches(2)
         assert first.put(2, 92).json()["position"] == 3
-        with one.store() as store:
-            letter = store.dead_letters.at("metadata log", 2)
+        second.reaches(3)
+        assert first.documents() == second.documents() == [uri(2)]
+    with one.store() as ours, two.store() as theirs:
+        assert everything(ours) == everything(theirs)
+        letter = ours.dead_letters.at("metadata log", 2)
         assert letter is not None and "not a class of the schema" in letter.reason
-        assert first.documents() == [uri(2)]
+
+
+def test_who_comes_too_late_is_told_why(one: Node, log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two schemas were both right when they were checked, and contradict each other."""
+    append = MetadataLog.append
+
+    def late(self: MetadataLog, drafts: Sequence[Draft]) -> list[int]:
+        between = [Draft(What.SCHEMA, "", "text/turtle", SCHEMA + DISK)]
+        return append(self, [*between, *drafts])[1:]
+
+    with one.runs(log=log) as first:
+        first.load_schema()
+        monkeypatch.setattr(MetadataLog, "append", late)
+        disk = DISK.replace(b":Disk a", b":Disk rdfs:subClassOf :ServerInformation ; a")
+        answer = first.client.put("/metadata/schema", content=SCHEMA + disk, headers=TURTLE)
+        assert answer.status_code == 422 and "takes away or changes" in answer.json()["message"]
+        assert first.status()["position"] == 3
+
+
+def test_one_that_comes_later(one: Node, two: Node, log: str) -> None:
+    with one.runs(log=log) as first:
+        first.load_schema()
+        for number in range(2 * PAGE):
+            first.put(number, 92)
+        with two.runs(log=log) as second:
+            second.reaches(1 + 2 * PAGE)
+            assert second.documents() == first.documents()
 
 
 def test_there_is_no_snapshot_of_a_shared_log(one: Node, log: str) -> None:

@@ -169,3 +169,27 @@ def test_the_closure_has_what_is_referred_to_strongly(provider: Provider) -> Non
     assert [each.uri for each in provider.closure([INFO])] == [INFO] and provider.closure([]) == ()
     assert tuple(from_json(to_json(each)) for each in found) == found
     assert to_json(found[0])["document"] == DOC
+
+
+def test_an_owner_whom_nobody_can_tell_anything_has_no_rules(provider: Provider) -> None:
+    for add in (provider.add_rules, provider.set_rules):
+        for owner, within in (("a\nb", None), ("", None), ("ana", 0), ("ana", 10**12)):
+            with pytest.raises(InputError):
+                add({"all": ALL}, owner, within=within)
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    assert provider.rules() == ()
+
+
+def test_schemas_that_do_not_go_together_are_not_both_taken(store: Store, provider: Provider) -> None:
+    """The second was checked before the first was loaded: as when two load theirs at the same moment."""
+    one, two = (
+        SCHEMA.body + f":Disk a rdfs:Class{below} .".encode()
+        for below in ("", " ; rdfs:subClassOf :CycleProvider")
+    )
+    other = Provider(store)
+    draft = Draft(What.SCHEMA, media_type="text/turtle", body=two)
+    checked = other.check([draft])
+    provider.load_schema(one, "text/turtle")
+    with pytest.raises(InputError, match="Disk"):
+        store.metadata.transact(lambda work: other._append(work, [draft], checked))
+    assert provider.log.head() == 2 and store.dead_letters.count() == 0

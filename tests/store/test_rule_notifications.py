@@ -59,6 +59,18 @@ def test_each_move_is_told_to_the_owner_of_the_rule(provider: Provider, store: S
     assert told(store, "bo") == [(*each, kind) for kind in ("entered", "changed", "left") for each in of_bo]
 
 
+def test_many_moves_are_told_in_parts(
+    provider: Provider, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.store.rule_notifications.PART", 1)
+    provider.add_rules({"all": ALL, "infos": INFOS, "large": LARGE}, "ana")
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    provider.register(DOC, body("host-with-32MB.rdf"), RDF_XML)
+    entered = [("all", HOST), ("large", HOST), ("infos", INFO)]
+    after = [("all", HOST, "changed"), ("large", HOST, "left"), ("infos", INFO, "changed")]
+    assert told(store) == [*((*each, "entered") for each in entered), *after]
+
+
 def test_they_stand_in_the_one_sequence_of_a_subscriber(provider: Provider, store: Store) -> None:
     store.notifications.commit_batch("s", 0, [Found("p-1", "s-1", "ana")])
     provider.add_rules({"all": ALL}, "ana")

@@ -51,6 +51,13 @@ class FollowLoop:
         self.log.close()
 
     def _run(self) -> None:
+        try:
+            self._follow()
+        finally:
+            if not self._stop.is_set():  # by what is no error of ours: the thread shows it whole
+                self.problem = TidingsError("following has ended", hint="start it again; the log says why")
+
+    def _follow(self) -> None:
         failures = 0
         while not self._stop.is_set():
             try:

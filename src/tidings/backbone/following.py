@@ -53,7 +53,7 @@ class Follower:
             page = self._next(wait)
         except Gone:
             return self._restore()
-        if self.position == 0 and page.head > self._page:
+        if self._log.has_snapshots and self.position == 0 and page.head > self._page:
             return self._restore()  # which is less work than everything that led there
         return self._apply(page)
 

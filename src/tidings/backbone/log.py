@@ -12,9 +12,10 @@ from tidings.metadata.log_pages import Page
 
 
 class Log(Protocol):
-    """What a follower needs of a log."""
+    """What a follower needs of a log; `has_snapshots` if there is something to begin with."""
 
     name: str
+    has_snapshots: bool
 
     def page(self, after: int, limit: int, wait: float) -> Page:
         """The entries after a position; if there are none, they are waited for. `Gone` if they were trimmed."""

@@ -39,6 +39,8 @@ class Unreachable(TidingsError):
 class Peer(Closing):
     """A provider at an address. It is asked by one thread; any other may end that."""
 
+    has_snapshots = True
+
     def __init__(self, url: str, token: str | None = None) -> None:
         self.name = checked(url)
         known = token or os.environ.get(TOKEN)

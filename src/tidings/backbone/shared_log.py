@@ -25,6 +25,8 @@ LOOK_SECONDS = 0.2
 class SharedLog(Closing):
     """The log in the store at an address, for one of the providers that share it."""
 
+    has_snapshots = False
+
     def __init__(self, url: str, provider: Provider) -> None:
         self._store, self._provider = open_store(url), provider
         self.name = self._store.database.name

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidings.errors import InputError, SetupError, TidingsError
 from tidings.metadata.documents import Document
-from tidings.metadata.log import Entry, What
+from tidings.metadata.log import Draft, Entry, What
 from tidings.provider.reading import Reading, Schemas
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.metadata import Registered, Work
@@ -66,6 +66,14 @@ def _take(reading: Reading, entries: Sequence[Entry], read: Mapping[int, Documen
 def _letter(entry: Entry, problem: TidingsError) -> DeadLetter:
     which = "the schema" if entry.what is What.SCHEMA else entry.uri
     return DeadLetter(which, str(problem), problem.facts(), entry.position, entry.body)
+
+
+def check_schemas(work: Work, schemas: Schemas, drafts: Sequence[Draft]) -> None:
+    """Refuse schemas that do not go with one that was loaded since they were checked. Documents go with all of them."""
+    reading = Reading(work.schema(), schemas)
+    for draft in drafts:
+        if draft.what is What.SCHEMA:
+            reading.read(draft)
 
 
 def catch_up(work: Work, schemas: Schemas, most: int) -> None:

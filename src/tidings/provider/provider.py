@@ -204,6 +204,7 @@ class Provider:
         applying.catch_up(work, self._schemas, self.batch)
         if not drafts:
             return Registered({}, applying.NOTHING, work.position())
+        applying.check_schemas(work, self._schemas, drafts)
         entries = work.append(drafts)
         pairs = zip(entries, documents, strict=True)
         read = {entry.position: document for entry, document in pairs if document is not None}

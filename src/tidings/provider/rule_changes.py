@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from tidings import durations
 from tidings.errors import IdTaken, InputError
 from tidings.metadata.schema import Schema
 from tidings.provider.reading import Known
 from tidings.provider.rules import Find, Program
+from tidings.store import names
 from tidings.store.metadata import StoredRule, Work
 from tidings.store.rule_base import NamedRule
 from tidings.store.rule_filter import Outcome, Pair
@@ -18,7 +20,10 @@ Rules = Mapping[str, StoredRule]
 
 
 def stored(texts: Mapping[str, str], owner: str, scope: str, within: int | None) -> dict[str, StoredRule]:
-    """Rules as they will be stored."""
+    """Rules as they will be stored. An owner whom nobody could tell anything would stop everything that is told."""
+    names.check("a subscriber's name", owner)
+    if within is not None:
+        durations.check(within)
     rules = [StoredRule(scope + name, owner, text, scope, within) for name, text in texts.items()]
     return {rule.name: rule for rule in rules}
 

@@ -21,13 +21,13 @@ from tidings.store import (
     registering,
     rule_filter,
     rule_notifications,
-    rule_reasons,
 )
 from tidings.store.dead_letters import DeadLetter, bury
 from tidings.store.encoding import Clock, utc
 from tidings.store.metadata_tables import APPLIED, LOG, RULE_CHANGES, rule_uses
 from tidings.store.rule_base import COUNTER, NamedRule, Removed
 from tidings.store.rule_filter import Added, Outcome, Pair
+from tidings.store.rule_reasons import Explaining
 from tidings.store.rule_tables import (
     metadata_resources,
     metadata_rules,
@@ -183,8 +183,8 @@ class Work:
 
     def _tell(self, at: str, schema: Schema, outcome: Outcome, changes: Collection[Changes]) -> None:
         if told := rule_notifications.moves(outcome):
-            reasons = rule_reasons.explain(self._connection, schema, outcome, changes)
-            rule_notifications.tell(self._connection, at, told, reasons, self._clock())
+            explaining = Explaining(self._connection, schema, outcome.ends, changes)
+            rule_notifications.tell(self._connection, at, told, explaining.reasons, self._clock())
 
     def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Keep entries of the log that cannot be applied."""

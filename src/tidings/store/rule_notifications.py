@@ -7,7 +7,7 @@ the position of the log (with the number of a change of rules) makes the id.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -28,7 +28,11 @@ class Move(NamedTuple):
     kind: str
 
 
-Reasons = Mapping[Move, Sequence[Reason]]
+Reasons = Callable[[Sequence[Move]], Mapping[Move, Sequence[Reason]]]
+"""Finds the reasons of moves."""
+
+PART = 5_000
+"""How many moves are explained and written at once: where many rules ask for much, a batch has millions."""
 
 
 def moves(outcome: Outcome) -> list[Move]:
@@ -45,15 +49,18 @@ def _moves(outcome: Outcome) -> Iterator[Move]:
 def tell(connection: Connection, at: str, told: Sequence[Move], reasons: Reasons, moment: datetime) -> None:
     """Tell the owners of rules, or hold it for those who accept a delay. `at` is different each time."""
     rules = _owners(connection, {move.rule for move in told})
-    found = {
-        _id(at, move): Found(move.uri, move.rule, rules[move.rule][0], reasons.get(move, ()), kind=move.kind)
-        for move in told
-    }
     delays = {(rule, owner): within for rule, (owner, within) in rules.items() if within is not None}
     numbers = sequences.lock(connection, {owner for owner, _ in rules.values()})
     before = dict(numbers)
-    notifications.write_part(connection, found, numbers, delays, moment)
+    for part in bulk.pieces(told, PART):
+        why = reasons(part)
+        found = {_id(at, move): _found(move, rules[move.rule][0], why[move]) for move in part}
+        notifications.write_part(connection, found, numbers, delays, moment)
     sequences.advance(connection, numbers, before)
+
+
+def _found(move: Move, owner: str, because: Sequence[Reason]) -> Found:
+    return Found(move.uri, move.rule, owner, because, kind=move.kind)
 
 
 def _owners(connection: Connection, rules: Iterable[str]) -> dict[str, tuple[str, int | None]]:

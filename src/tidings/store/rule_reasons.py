@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 from sqlalchemy import Connection, select, text
 
 from tidings.metadata.atomic import Meeting
 from tidings.metadata.changes import Changes
-from tidings.metadata.explaining import Tree, World, look, why, why_not
+from tidings.metadata.explaining import MOST, Tree, World, look, why, why_not
 from tidings.metadata.explaining_changes import Strong, Touched, why_changed
 from tidings.metadata.schema import Schema
 from tidings.model import Reason
 from tidings.store import atom_rows, bulk, rule_base, rule_joins
 from tidings.store.planning import as_written
-from tidings.store.rule_filter import Outcome, Pair
+from tidings.store.rule_filter import Pair
 from tidings.store.rule_notifications import Move
 from tidings.store.rule_tables import (
     join_rules,
@@ -25,52 +25,69 @@ from tidings.store.rule_tables import (
     run_asked,
 )
 
+Ends = Mapping[Pair, Sequence[int]]
+
 FAR = 100
 """Changes that are further away than so many strong references are not told as reasons."""
 
 
-def explain(
-    connection: Connection, schema: Schema, outcome: Outcome, changes: Collection[Changes] = ()
-) -> dict[Move, list[Reason]]:
-    """The reasons of all moves. `changes` are what is different in the metadata."""
-    return _explain_moves(connection, schema, outcome, changes) | _explain_changed(
-        connection, schema, outcome, changes
-    )
+class Explaining:
+    """Finds the reasons of moves, some thousand at a time. `changes` are what is different in the metadata."""
+
+    def __init__(
+        self, connection: Connection, schema: Schema, ends: Ends, changes: Collection[Changes] = ()
+    ) -> None:
+        self._connection, self._schema, self._ends = connection, schema, ends
+        self._touched = Touched.of(changes)
+        self._world = World(schema)
+        self._trees: dict[int, Tree] = {}
+        for each in changes:
+            there = chain(each.new, (one.after for one in each.changed), each.unchanged)
+            self._world.resources |= {resource.uri: resource for resource in there}
+            self._world.resources |= dict.fromkeys(resource.uri for resource in each.deleted)
+
+    def reasons(self, moves: Sequence[Move]) -> dict[Move, list[Reason]]:
+        """The reasons of each move."""
+        changed = [move for move in moves if move.kind == "changed"]
+        return self._of_moves([move for move in moves if move.kind != "changed"]) | self._of_changed(changed)
+
+    def _of_moves(self, moves: Sequence[Move]) -> dict[Move, list[Reason]]:
+        ends = self._ends_of(moves)
+        missing = {number for numbers in ends.values() for number in numbers} - self._trees.keys()
+        self._trees |= load_trees(self._connection, missing)
+        world, trees = self._world, self._trees
+        _complete(
+            self._connection, world, trees, [(trees[n], move.uri) for move in moves for n in ends[move]]
+        )
+        found = {}
+        for move in moves:
+            explain = why if move.kind == "entered" else why_not
+            told = (explain(trees[number], move.uri, world) for number in ends[move])
+            found[move] = next(filter(None, told), []) if explain is why else _all(told)
+        return found
+
+    def _ends_of(self, moves: Sequence[Move]) -> dict[Move, list[int]]:
+        """The atomic rules by which resources entered and left."""
+        known = {move: self._ends.get((move.rule, move.uri)) for move in moves}
+        # A rule that was replaced: the one it is now does not have what the one before had.
+        names = sorted({move.rule for move, numbers in known.items() if numbers is None})
+        numbers: dict[str, list[int]] = {name: [] for name in names}
+        for name, number in bulk.select_among(self._connection, _ENDS, rule_ends.c.name, names):
+            numbers[name].append(number)
+        return {move: sorted(numbers[move.rule] if ends is None else ends) for move, ends in known.items()}
+
+    def _of_changed(self, moves: Sequence[Move]) -> dict[Move, list[Reason]]:
+        uris = {move.uri for move in moves}
+        strong = _strong(self._connection, self._schema, uris, self._touched)
+        reasons = {uri: why_changed(uri, self._touched, strong) for uri in uris}
+        return {move: reasons[move.uri] for move in moves}
 
 
-def _explain_moves(
-    connection: Connection, schema: Schema, outcome: Outcome, changes: Iterable[Changes]
-) -> dict[Move, list[Reason]]:
-    ends = _ends(connection, outcome)
-    trees = load_trees(connection, {number for numbers in ends.values() for number in numbers})
-    world = World(schema)
-    for each in changes:
-        there = chain(each.new, (one.after for one in each.changed), each.unchanged)
-        world.resources |= {resource.uri: resource for resource in there}
-        world.resources |= dict.fromkeys(resource.uri for resource in each.deleted)
-    asked = [(trees[number], uri) for (_, uri), numbers in ends.items() for number in numbers]
-    _complete(connection, world, trees, asked)
-    found = {}
-    for name, uri in outcome.entered:
-        proofs = (why(trees[number], uri, world) for number in ends[name, uri])
-        found[Move(uri, name, "entered")] = next((each for each in proofs if each), [])
-    for name, uri in outcome.left:
-        told = (reason for number in ends[name, uri] for reason in why_not(trees[number], uri, world))
-        found[Move(uri, name, "left")] = list(dict.fromkeys(told))
-    return found
+_ENDS = select(rule_ends.c.name, rule_ends.c.rule)
 
 
-def _ends(connection: Connection, outcome: Outcome) -> dict[Pair, list[int]]:
-    """The atomic rules by which resources entered and left."""
-    known = outcome.ends
-    found = {pair: sorted(known[pair]) for pair in (*outcome.entered, *outcome.left) if pair in known}
-    # A rule that was replaced: the one it is now does not have what the one before had.
-    others = [pair for pair in outcome.left if pair not in known]
-    numbers: dict[str, list[int]] = {}
-    names = sorted({name for name, _ in others})
-    for name, number in bulk.select_among(connection, select(*rule_ends.c), rule_ends.c.name, names):
-        numbers.setdefault(name, []).append(number)
-    return found | {pair: sorted(numbers[pair[0]]) for pair in others}
+def _all(told: Iterable[list[Reason]]) -> list[Reason]:
+    return list(dict.fromkeys(chain.from_iterable(told)))[:MOST]
 
 
 def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, Tree]:
@@ -138,23 +155,11 @@ def _grp(of: tuple[int, object]) -> int:
     return of[0]
 
 
-def _explain_changed(
-    connection: Connection, schema: Schema, outcome: Outcome, changes: Iterable[Changes]
-) -> dict[Move, list[Reason]]:
-    if not outcome.changed:
-        return {}
-    touched = Touched.of(changes)
-    uris = {uri for _, uri in outcome.changed}
-    strong = _strong(connection, schema, uris, touched)
-    reasons = {uri: why_changed(uri, touched, strong) for uri in uris}
-    return {Move(uri, name, "changed"): reasons[uri] for name, uri in outcome.changed}
-
-
 def _strong(connection: Connection, schema: Schema, uris: Collection[str], touched: Touched) -> Strong:
     """The strong references of resources and of what they lead to, with those that led to something until now."""
     found: dict[str, list[tuple[str, str]]] = {}
     seen, waiting = set(uris), set(uris)
-    for _ in range(FAR):
+    for _ in range(FAR if uris else 0):
         rows = bulk.select_among(connection, _REFERENCES, metadata_atoms.c.uri, sorted(waiting))
         waiting = set()
         for uri, name, target, leads_to, cls in rows:

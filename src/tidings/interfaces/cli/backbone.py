@@ -66,7 +66,7 @@ def follow(
     url: Annotated[
         str | None,
         typer.Argument(
-            metavar="[URL]",
+            metavar="URL",
             help="The provider to follow; without it, the one that was followed before.",
             show_default=False,
         ),
@@ -172,7 +172,7 @@ def status(
     urls: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[URL...]", help="Providers; without one, that of the home folder.", show_default=False
+            metavar="URL", help="Providers; without one, that of the home folder.", show_default=False
         ),
     ] = None,
     home: Home = DEFAULT_HOME,

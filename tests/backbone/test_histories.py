@@ -1,0 +1,61 @@
+"""Any history: providers that apply one log, however it was cut into pages, are equal at equal positions."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backbone.nodes import SCHEMA, everything, host, uri
+from tidings.backbone.following import Follower
+from tidings.backbone.shared_log import SharedLog
+from tidings.metadata.log import Draft, What
+from tidings.provider import Provider
+from tidings.store import open_store, sqlite_url
+
+RULES = {
+    "large": "search CycleProvider c register c where c.serverInformation.memory > 64",
+    "all": "search ServerInformation s register s",
+}
+BROKEN = Draft(What.REGISTER, uri(9), "text/turtle", b"<#x> a <#Nothing> .")
+NUMBERS = st.integers(0, 2)
+
+registered = st.builds(
+    lambda number, memory: Draft(What.REGISTER, uri(number), "application/rdf+xml", host(memory)),
+    NUMBERS,
+    st.sampled_from([32, 92]),
+)
+removed = st.builds(lambda number: Draft(What.REMOVE, uri(number)), NUMBERS)
+steps = st.tuples(st.integers(0, 1), st.one_of(registered, removed, st.none()))
+"""At which of two providers something is registered, or how it takes a step; what is broken comes from elsewhere."""
+
+
+@settings(max_examples=max(10, settings.default.max_examples // 5))
+@given(st.lists(steps, max_size=8), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.booleans())
+def test_two_providers_and_one_that_comes_later(history, pages: tuple[int, int], broken: bool) -> None:
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        urls = [sqlite_url(Path(folder) / f"{name}.db") for name in ("one", "two", "late", "log")]
+        one, two, late, log = (stack.enter_context(open_store(url)) for url in urls)
+        providers = [Provider(one), Provider(two)]
+        logs = [stack.enter_context(SharedLog(urls[-1], each)) for each in providers]
+        followers = [
+            Follower(store, provider, log, page)
+            for store, provider, log, page in zip((one, two), providers, logs, pages, strict=True)
+        ]
+        logs[0].forward(Draft(What.SCHEMA, "", "text/turtle", SCHEMA))
+        for provider, follower in zip(providers, followers, strict=True):
+            follower.step()
+            provider.add_rules(RULES, "ana")
+        for which, draft in history:
+            logs[which].forward(draft) if draft else followers[which].step()
+        if broken:
+            log.metadata.log.append([BROKEN])
+        for follower in followers:
+            follower.catch_up()
+        Provider(late).apply(log.metadata.log.read(0))
+        assert everything(one) == everything(two) == everything(late)
+        for name in RULES:
+            assert providers[0].results(name) == providers[1].results(name)
