@@ -21,8 +21,8 @@ from tidings.store import Store
 from tidings.store.cursors import Cursor, mark_of
 from tidings.store.repository_schema import KnownSchema
 
-LIMIT = 1_000
-"""How many moves a change set has at most: they are applied in one transaction."""
+BATCH = 1_000
+"""How many moves a change set has at most, if nothing else is said: they are applied in one transaction."""
 
 
 class Behind(TidingsError):
@@ -32,8 +32,9 @@ class Behind(TidingsError):
 class Follower:
     """Follows the provider behind a link. Whatever goes wrong is raised, and `connect` is the way back."""
 
-    def __init__(self, store: Store, link: Link, rules: RuleFile, tell: Listener) -> None:
+    def __init__(self, store: Store, link: Link, rules: RuleFile, tell: Listener, batch: int = BATCH) -> None:
         self._cache, self._link, self._rules, self._tell = store.repository, link, rules, tell
+        self._batch = batch
         self._known: tuple[int, KnownSchema] | None = None
 
     def connect(self) -> None:
@@ -66,7 +67,7 @@ class Follower:
     def _told(self, since: Cursor, wait: float) -> ChangeSet | None:
         """What follows the cursor; None if that cannot be said, or not by the same provider as before."""
         try:
-            told = self._link.changes(since.sequence, LIMIT, wait)
+            told = self._link.changes(since.sequence, self._batch, wait)
         except Gone:
             return None
         same = told.provider == since.provider and told.position >= since.position

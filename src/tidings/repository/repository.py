@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tidings.closing import Closing
@@ -17,6 +19,18 @@ from tidings.metadata.documents import Document, Reader, check_uri
 from tidings.repository.cache import Cache
 from tidings.store import open_store, sqlite_url
 from tidings.store.repository import LocalDocument, Why
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a repository is called, where it is, and what it holds. Rules are counted by their resources."""
+
+    name: str
+    provider: str | None
+    position: int | None
+    resources: int
+    local: int
+    rules: Mapping[str, int]
 
 
 class Repository(Closing):
@@ -30,6 +44,19 @@ class Repository(Closing):
 
     def close(self) -> None:
         self.store.close()
+
+    def status(self) -> Status:
+        """Where it is, and what it holds."""
+        kept = self.store.repository
+        cursor, counts = kept.cursor(), kept.counts()
+        return Status(
+            name=kept.name(),
+            provider=None if cursor is None else cursor.provider,
+            position=None if cursor is None else cursor.position,
+            resources=counts.resources,
+            local=counts.local,
+            rules=kept.member_counts(),
+        )
 
     def register_local(self, uri: str, body: bytes, media_type: str) -> Document:
         """Keep a document here alone, or a new version of it. It is checked by the provider's schema."""
@@ -48,6 +75,8 @@ class Repository(Closing):
 
     def why(self, uri: str) -> Why:
         """Why a resource is here."""
-        if self.cache.resource(uri) is None:
-            raise Absent("there is no such resource here", received=uri)
-        return self.store.repository.why(self.cache.schema(), uri)
+        found = self.store.repository.why(self.cache.schema(), [uri])
+        if uri not in found:
+            hint = "tidings repository list shows what there is"
+            raise Absent("there is no such resource here", received=uri, hint=hint)
+        return found[uri]

@@ -13,7 +13,7 @@ from threading import Event
 from tidings.backbone.follow_loop import WAIT_SECONDS, pause
 from tidings.backbone.peer import Unreachable
 from tidings.errors import Gone, TidingsError
-from tidings.repository.following import Behind, Follower
+from tidings.repository.following import BATCH, Behind, Follower
 from tidings.repository.links import Link
 from tidings.repository.news import CutOff, Listener
 from tidings.repository.rule_files import RuleFile
@@ -32,10 +32,11 @@ class Syncing:
         links: Sequence[Link],
         rules: RuleFile,
         tell: Listener = lambda _: None,
+        batch: int = BATCH,
         chance: Random | None = None,
     ) -> None:
         self._store, self._links, self._tell = store, links, tell
-        self._followers = [Follower(store, link, rules, tell) for link in links]
+        self._followers = [Follower(store, link, rules, tell, batch) for link in links]
         self._chance, self._stop, self._failures = chance or Random(), Event(), 0
 
     def once(self) -> None:

@@ -5,7 +5,7 @@ Each change is one transaction with its cursor: a process that is killed has app
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -149,10 +149,10 @@ class Repository:
             rows = connection.execute(select(r.name, counted).order_by(r.name))
             return dict(tuple(row) for row in rows)
 
-    def why(self, schema: Schema, uri: str) -> Why:
-        """Why a resource is there."""
+    def why(self, schema: Schema, uris: Collection[str]) -> dict[str, Why]:
+        """Why those of these resources that are there are there."""
         with self._database.moment() as connection:
-            return _why(connection, schema, uri)
+            return _why(connection, schema, uris)
 
 
 def _name(connection: Connection, wanted: str | None) -> str:
@@ -262,16 +262,23 @@ def _remove_local(connection: Connection, uri: str) -> bool:
     return True
 
 
-def _why(connection: Connection, schema: Schema, uri: str) -> Why:
-    members = repository_members.c
-    rules = connection.execute(select(members.rule).where(members.uri == uri).order_by(members.rule))
+def _why(connection: Connection, schema: Schema, uris: Collection[str]) -> dict[str, Why]:
+    places = atom_rows.stored_places(connection, uris)
     local = repository_changes.local_documents(connection)
-    places = atom_rows.stored_places(connection, [uri])
-    above = schema.at_or_above(places[uri][0]) if uri in places else frozenset[str]()
-    sources = {source for source, _, strong in holding.references_to(connection, {uri}) if strong in above}
-    holding_it = atom_rows.stored_places(connection, sources)
-    referred = (source for source, (_, document) in holding_it.items() if document not in local)
-    return Why(tuple(rules.scalars()), tuple(sorted(referred)), uri in places and places[uri][1] in local)
+    rules: dict[str, set[str]] = {uri: set() for uri in places}
+    members = repository_members.c
+    for uri, rule in bulk.select_among(connection, select(*members), members.uri, list(places)):
+        rules[uri].add(rule)
+    referred: dict[str, set[str]] = {uri: set() for uri in places}
+    for source, uri, strong in holding.references_to(connection, places.keys()):
+        if strong in schema.at_or_above(places[uri][0]) and source != uri:
+            referred[uri].add(source)
+    sources = atom_rows.stored_places(connection, set[str]().union(*referred.values()))
+    holds = {source for source, (_, document) in sources.items() if document not in local}
+    return {
+        uri: Why(tuple(sorted(rules[uri])), tuple(sorted(referred[uri] & holds)), document in local)
+        for uri, (_, document) in places.items()
+    }
 
 
 def _loaded(connection: Connection, uris: Sequence[str]) -> tuple[Resource, ...]:

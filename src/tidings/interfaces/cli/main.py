@@ -26,6 +26,7 @@ from tidings.interfaces.cli import (
     query,
     references,
     rejects,
+    repository,
     rule_graph,
     run,
     schema,
@@ -107,6 +108,7 @@ for panel, command in COMMANDS:
 app.add_typer(feed.app, name="feed", rich_help_panel=DAILY)
 app.add_typer(provider.app, name="provider", rich_help_panel=DAILY)
 app.add_typer(rule_graph.app, name="rules", rich_help_panel=DAILY)
+app.add_typer(repository.app, name="repository", rich_help_panel=DAILY)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)

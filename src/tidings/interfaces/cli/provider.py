@@ -58,7 +58,7 @@ def schema(
       tidings provider schema servers.ttl
     """
     with open_provider(home, store) as provider:
-        loaded = provider.load_schema(*_read(file), base)
+        loaded = provider.load_schema(*read_document(file), base)
     if as_json:
         output.json_line({"classes": sorted(loaded.classes), "properties": sorted(loaded.properties)})
     else:
@@ -119,10 +119,10 @@ def register(
         elif base is not None:
             raise InputError("--base is for the files of a folder", hint="name it with --from")
         elif later:
-            body, media_type = _read(file)
+            body, media_type = read_document(file)
             registering.one_later(provider, Draft(What.REGISTER, uri, media_type, body), as_json)
         else:
-            _show(uri, provider.register(uri, *_read(file)), as_json)
+            _show(uri, provider.register(uri, *read_document(file)), as_json)
 
 
 def remove(
@@ -215,7 +215,7 @@ def results(name: Name, home: Home = DEFAULT_HOME, store: Store = None, as_json:
     with open_provider(home, store) as provider:
         found = provider.results(name)
     for resource in found:
-        _show_resource(resource, as_json)
+        show_resource(resource, as_json)
     if not found and not as_json:
         output.note("nothing")
 
@@ -237,7 +237,7 @@ def documents(home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = 
         output.note("no documents: tidings provider register URI FILE")
 
 
-def _read(file: Path) -> tuple[bytes, str]:
+def read_document(file: Path) -> tuple[bytes, str]:
     from tidings.publications.rdf_media_types import graph_media_type_of
 
     media_type = graph_media_type_of(file.name)
@@ -277,7 +277,7 @@ def _show_moves(what: str, pairs: Iterable[tuple[str, str]], as_json: bool) -> N
             output.line((name, "bold cyan"), (what, _STYLES[what]), uri)
 
 
-def _show_resource(resource: Resource, as_json: bool) -> None:
+def show_resource(resource: Resource, as_json: bool) -> None:
     from tidings.metadata.resources import Ref
 
     if as_json:

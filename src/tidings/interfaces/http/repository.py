@@ -1,0 +1,54 @@
+"""A repository over HTTP, for whoever is near it.
+
+    GET     /status     where it is, what it holds, and whether it is cut off
+
+Answers come from the repository alone, also while its provider cannot be reached.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+
+from tidings.errors import InputError
+from tidings.interfaces.http.answers import Answering, Refused
+from tidings.interfaces.http.trust import TOKEN, Trust
+from tidings.repository.news import Connected, CutOff, Followed, News, Refreshed
+from tidings.repository.repository import Repository
+
+
+@dataclass(slots=True)
+class Following:
+    """Whom the repository follows now, as far as its news have told."""
+
+    link: str | None = None
+    problem: str | None = None
+
+    def hear(self, news: News) -> None:
+        if isinstance(news, CutOff):
+            self.link, self.problem = None, news.problem
+        elif isinstance(news, Connected | Refreshed | Followed):
+            self.link, self.problem = news.link, None
+
+
+def app_for(repository: Repository, following: Following) -> FastAPI:
+    """The application of a repository."""
+    trust = Trust(os.environ.get(TOKEN))
+
+    def trusted(request: Request) -> None:
+        if not trust.holds(request):
+            hint = f"Authorization: Bearer TOKEN, where TOKEN is what {TOKEN} says at the repository"
+            raise Refused(401, InputError("a repository needs the token of the service", hint=hint))
+
+    router = APIRouter(route_class=Answering, dependencies=[Depends(trusted)])
+
+    @router.get("/status")
+    def status() -> dict[str, Any]:
+        return {**asdict(repository.status()), "following": following.link, "problem": following.problem}
+
+    app = FastAPI(title="Tidings repository", docs_url=None, redoc_url=None)
+    app.include_router(router)
+    return app
