@@ -164,3 +164,35 @@ def test_a_snapshot_makes_another_home_equal(provider, tidings: Tidings, tmp_pat
     file.write_text("[]")
     assert tidings("provider", "restore", str(file), "--home", home).exit_code == 2
     assert tidings("provider", "restore", str(tmp_path / "none"), "--home", home).exit_code == 2
+
+
+def test_rules_of_a_file(provider, tmp_path: Path) -> None:
+    provider("register", DOC, str(EXAMPLES / "host.rdf"))
+    file = tmp_path / "rules.txt"
+    file.write_text(f"# ours\nlarge: {RULE}\nall: search CycleProvider c\n  register c\n")
+    done = provider("rules", str(file), "--as", "ana", "--no-spark")
+    assert done.stdout.splitlines() == [
+        f"all  entered  {DOC}#host",
+        f"large  entered  {DOC}#info",
+        "2 rules, 2 entered",
+    ]
+    assert [each["name"] for each in lines(provider("rules", "--json").stdout)] == ["all", "large"]
+    again = provider("rules", str(file), "--as", "ana")
+    assert again.exit_code == 2 and "already" in again.stderr
+    file.write_text(RULE.replace("search", "wrong: search").replace("memory", "memry"))
+    wrong = provider("rules", str(file), "--as", "ana")
+    assert wrong.exit_code == 2 and "rules.txt" in wrong.stderr and "memry" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--as", "ana"), "which rules"),
+        (("nowhere.txt",), "whose rules"),
+        (("nowhere.txt", "--as", "ana"), "cannot read"),
+        (("nowhere.txt", "--as", "ana", "--within", "soon"), "soon"),
+    ],
+)
+def test_which_rules_and_whose(provider, words: tuple[str, ...], told: str) -> None:
+    done = provider("rules", *words)
+    assert done.exit_code == 2 and told in done.stderr

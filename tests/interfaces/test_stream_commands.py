@@ -166,3 +166,15 @@ def test_examples_are_a_runnable_job() -> None:
     subscriptions = [json.loads(line) for line in (EXAMPLES / "subscriptions.jsonl").open()]
     assert {one["language"] for one in subscriptions} == {"predicates"}
     assert all(json.loads(line)["event_type"] for line in (EXAMPLES / "auctions.jsonl").open())
+
+
+def test_a_rule_is_evaluated_on_spark(tidings: Tidings, tmp_path: Path) -> None:
+    metadata = EXAMPLES / "metadata"
+    tidings("provider", "schema", str(metadata / "schema.ttl"))
+    tidings("provider", "register", "http://example.org/doc.rdf", str(metadata / "host.rdf"))
+    rule = "search CycleProvider c register c where c.serverInformation.memory > 64"
+    done = call(
+        "provider", "rule", "large", rule, "--as", "ana", "--spark", "--master", "local[1]", cwd=tmp_path
+    )
+    assert done.stdout == "large  entered  http://example.org/doc.rdf#host\nlarge  1 resource\n", done.stderr
+    assert done.stderr == "on Spark: 2 new triggering rules over 2 resources\n"

@@ -11,7 +11,7 @@ the same log are equal at equal positions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,11 +23,16 @@ from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Schema
 from tidings.provider import applying, rule_changes, snapshots
 from tidings.provider.batches import batch_size
-from tidings.provider.reading import Reading, Schemas, schema_draft
+from tidings.provider.reading import Known, Reading, Schemas, schema_draft
 from tidings.store import Store
+from tidings.store.evaluated import Evaluated
 from tidings.store.metadata import Registered, StoredRule, Work
 from tidings.store.metadata_log import MetadataLog
+from tidings.store.rule_base import NamedRule
 from tidings.store.rule_filter import Outcome, Pair
+
+Evaluate = Callable[[Known, Sequence[NamedRule]], Evaluated | None]
+"""What finds out which stored resources satisfy the triggering rules of new rules; None leaves it to the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +139,23 @@ class Provider:
             )
 
     def add_rules(
-        self, texts: Mapping[str, str], owner: str, scope: str = "", within: int | None = None
+        self,
+        texts: Mapping[str, str],
+        owner: str,
+        scope: str = "",
+        within: int | None = None,
+        evaluate: Evaluate | None = None,
     ) -> frozenset[Pair]:
-        """Keep rules by their names in a scope, all or none; what they have as results now is entered."""
+        """Keep rules by their names in a scope, all or none; what they have as results now is entered.
+
+        The store finds that out, unless `evaluate` has done it before (on Spark: `spark.rule_evaluation`).
+        """
         given = rule_changes.stored(texts, owner, scope, within)
         while True:
             known = self._schemas.known(self._metadata.schema())
             made = rule_changes.prepared(given, known, self._metadata.named)
-            done = self._metadata.transact(partial(rule_changes.add, made=made))
+            found = evaluate(known, made.rules) if evaluate else None
+            done = self._metadata.transact(partial(rule_changes.add, made=made, found=found))
             if done is not None:
                 return done
 

@@ -11,6 +11,7 @@ from tidings.metadata.schema import Schema
 from tidings.provider.reading import Known
 from tidings.provider.rules import Find, Program
 from tidings.store import names
+from tidings.store.evaluated import Evaluated
 from tidings.store.metadata import StoredRule, Work
 from tidings.store.rule_base import NamedRule
 from tidings.store.rule_filter import Outcome, Pair
@@ -45,11 +46,16 @@ def prepared(given: Rules, known: Known, find: Find) -> Prepared:
     return Prepared([made[name] for name in given], searched, known)
 
 
-def add(work: Work, made: Prepared) -> frozenset[Pair] | None:
-    """Keep rules. None if what they depend on has changed since they were taken apart."""
+def add(work: Work, made: Prepared, found: Evaluated | None = None) -> frozenset[Pair] | None:
+    """Keep rules. None if what they depend on has changed since they were taken apart, or asked.
+
+    `found` is what their triggering rules were found to have as results before.
+    """
     if work.schema() != made.known.file or work.rules(made.searched.keys()) != made.searched:
         return None
-    added = work.add_rules(made.known.schema, made.rules)
+    if found is not None and not work.stands(made.known.schema, made.rules, found):
+        return None
+    added = work.add_rules(made.known.schema, made.rules, found)
     outcome = Outcome(added.entered, frozenset(), frozenset(), added.ends)
     work.tell_of_rules(made.known.schema, outcome)
     return added.entered

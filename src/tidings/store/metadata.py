@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TypeVar
 
 from sqlalchemy import func, select
@@ -11,6 +12,7 @@ from sqlalchemy import func, select
 from tidings.metadata.atomic import Triggering
 from tidings.metadata.log import Entry
 from tidings.metadata.resources import Resource
+from tidings.metadata.schema import Schema
 from tidings.store import atom_rows, counters, metadata_log, metadata_snapshot, metadata_work, rule_base
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, utc
@@ -18,6 +20,7 @@ from tidings.store.metadata_log import MetadataLog
 from tidings.store.metadata_snapshot import Snapshot
 from tidings.store.metadata_tables import APPLIED, metadata_identity
 from tidings.store.metadata_work import Registered, SchemaFile, StoredRule, Work
+from tidings.store.rule_base import NamedRule
 from tidings.store.rule_tables import metadata_resources, metadata_rules, rule_ends, rule_results
 from tidings.store.strong_references import closure
 
@@ -67,6 +70,11 @@ class Metadata:
         with self._database.read() as connection:
             return rule_base.load_triggering(connection, after)
 
+    def new_triggering(self, schema: Schema, rules: Sequence[NamedRule]) -> dict[str, Triggering]:
+        """The triggering rules that rules would bring with them, by key."""
+        with self._database.read() as connection:
+            return rule_base.new_triggering(connection, schema, rules)
+
     def last_rule(self) -> int:
         """The greatest number that an atomic rule ever had."""
         with self._database.read() as connection:
@@ -107,6 +115,27 @@ class Metadata:
         with self._database.read() as connection:
             uris = atom_rows.of_documents(connection, [document])[document]
             return metadata_work.resources(connection, uris)
+
+    def count(self) -> int:
+        """How many resources there are."""
+        with self._database.read() as connection:
+            return connection.execute(select(func.count()).select_from(metadata_resources)).scalar_one()
+
+    def ranges(self, size: int) -> list[tuple[str, str | None]]:
+        """All resources in ranges of about as many: after a URI, up to and with another one, or to the end."""
+        uri = metadata_resources.c.uri
+        numbered = select(uri, func.row_number().over(order_by=uri).label("place")).subquery()
+        wanted = select(numbered.c.uri).where(numbered.c.place % size == 0).order_by(numbered.c.uri)
+        with self._database.read() as connection:
+            cuts = connection.execute(wanted).scalars().all()
+        return list(pairwise(["", *cuts, None]))
+
+    def between(self, after: str, upto: str | None) -> tuple[Resource, ...]:
+        """The resources of a range."""
+        uri = metadata_resources.c.uri
+        wanted = select(uri).where(uri > after, *([] if upto is None else [uri <= upto]))
+        with self._database.read() as connection:
+            return metadata_work.resources(connection, connection.execute(wanted).scalars().all())
 
     def documents(self) -> tuple[tuple[str, int], ...]:
         """The URIs of all documents, with how many resources each has."""

@@ -112,6 +112,13 @@ def schemas(connection: Connection, after: int) -> list[Entry]:
     return [_entry(*row) for row in connection.execute(wanted.order_by(metadata_log.c.position))]
 
 
+def documents(connection: Connection, after: int, upto: int) -> set[str]:
+    """The URIs of documents that were registered or removed between two positions."""
+    c = metadata_log.c
+    wanted = select(c.uri).where(c.position > after, c.position <= upto, c.what != "schema").distinct()
+    return set(connection.execute(wanted).scalars())
+
+
 def _entry(position: int, what: str, uri: str, media_type: str, body: bytes) -> Entry:
     return Entry(position, What(what), uri, media_type, bytes(body))
 

@@ -17,13 +17,16 @@ from tidings.store import (
     atom_rows,
     bulk,
     counters,
+    evaluated,
     metadata_log,
     registering,
+    rule_base,
     rule_filter,
     rule_notifications,
 )
 from tidings.store.dead_letters import DeadLetter, bury
 from tidings.store.encoding import Clock, utc
+from tidings.store.evaluated import Evaluated
 from tidings.store.metadata_tables import APPLIED, LOG, RULE_CHANGES, rule_uses
 from tidings.store.rule_base import COUNTER, NamedRule, Removed
 from tidings.store.rule_filter import Added, Outcome, Pair
@@ -139,9 +142,14 @@ class Work:
         satisfied = registering.satisfied(self._connection, triggers, now)
         return Registered(changes, rule_filter.run(self._connection, schema, versions, satisfied))
 
-    def add_rules(self, schema: Schema, rules: Sequence[NamedRule]) -> Added:
-        """Keep rules; what they have as results among what is stored is entered."""
-        return rule_filter.add_rules(self._connection, schema, rules)
+    def stands(self, schema: Schema, rules: Sequence[NamedRule], found: Evaluated) -> bool:
+        """Whether all new triggering rules of these were asked, and nothing is unknown of what has changed since."""
+        new = rule_base.new_triggering(self._connection, schema, rules)
+        return evaluated.stands(self._connection, found, new.keys())
+
+    def add_rules(self, schema: Schema, rules: Sequence[NamedRule], found: Evaluated | None = None) -> Added:
+        """Keep rules; what they have as results among what is stored is entered. `found` has to stand."""
+        return rule_filter.add_rules(self._connection, schema, rules, found)
 
     def remove_rules(self, names: Collection[str]) -> Removed:
         return rule_filter.remove_rules(self._connection, names)

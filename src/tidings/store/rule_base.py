@@ -110,11 +110,14 @@ def _meeting_row(meeting: Meeting) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """What was added: the first new number, the new triggering rules by number, and the levels of new join rules."""
+    """What was added: the first new number, the new triggering rules by number, the levels of new join rules, and the
+    numbers of new rules by key.
+    """
 
     first: int
     triggering: Mapping[int, Triggering]
     levels: tuple[int, ...]
+    numbers: Mapping[str, int]
 
 
 def add(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> Entered:
@@ -136,7 +139,21 @@ def add(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> E
     bulk.insert_rows(connection, rule_ends, sorted({(name, numbers[key]) for name, key in ends}))
     counters.advance(connection, COUNTER, last + len(new))
     triggering = {numbers[node.key]: node.rule for node in new if isinstance(node.rule, Triggering)}
-    return Entered(last + 1, triggering, tuple(sorted({node.level for node in new if node.level})))
+    levels = tuple(sorted({node.level for node in new if node.level}))
+    return Entered(last + 1, triggering, levels, {node.key: numbers[node.key] for node in new})
+
+
+def new_triggering(
+    connection: Connection, schema: Schema, rules: Sequence[NamedRule]
+) -> dict[str, Triggering]:
+    """The triggering rules that these would bring with them, by key."""
+    graph = _Graph(schema)
+    for rule in rules:
+        for end in rule.ends:
+            graph.add(end)
+    known = _numbers(connection, graph.nodes)
+    new = (node for key, node in graph.nodes.items() if key not in known)
+    return {node.key: node.rule for node in new if isinstance(node.rule, Triggering)}
 
 
 def _refuse_taken(connection: Connection, rules: Sequence[NamedRule]) -> None:

@@ -18,8 +18,9 @@ from sqlalchemy import Connection, TextClause, bindparam, delete, func, select, 
 
 from tidings.metadata.atomic import Meeting, Triggering
 from tidings.metadata.schema import Schema
-from tidings.store import bulk, counters, metadata_changes, rule_base, rule_joins, triggering
+from tidings.store import bulk, counters, evaluated, metadata_changes, rule_base, rule_joins, triggering
 from tidings.store.atom_rows import Placed
+from tidings.store.evaluated import Evaluated
 from tidings.store.metadata_changes import Difference
 from tidings.store.planning import as_written
 from tidings.store.rule_base import COUNTER, NamedRule, Removed
@@ -83,12 +84,17 @@ def run(
         return _outcome(connection)
 
 
-def add_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> Added:
-    """Keep rules, and say what their results are among what is stored."""
+def add_rules(
+    connection: Connection, schema: Schema, rules: Sequence[NamedRule], found: Evaluated | None = None
+) -> Added:
+    """Keep rules, and say what their results are among what is stored; `found` are those of triggering rules."""
     new = rule_base.add(connection, schema, rules)
     _prepare(connection, schema)
     with as_written(connection):
-        triggering.evaluate(connection, new.first)
+        if found is None:
+            triggering.evaluate(connection, new.first)
+        else:
+            evaluated.put(connection, found, new.numbers)
         for level in new.levels:
             _seed(connection, level, new.first)
             _evaluate(connection, level, new.first)

@@ -11,11 +11,20 @@ import typer
 from tidings import durations
 from tidings.counts import plural
 from tidings.errors import InputError
-from tidings.interfaces.cli import output
+from tidings.interfaces.cli import adding_rules, output
 from tidings.interfaces.cli.backbone import follow, lead, status
 from tidings.interfaces.cli.browsing import browse, pick
 from tidings.interfaces.cli.metadata_log import catch_up, log, restore, snapshot, trim
-from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_provider, prose
+from tidings.interfaces.cli.options import (
+    DEFAULT_HOME,
+    AsJson,
+    Home,
+    Master,
+    Store,
+    Subscriber,
+    open_provider,
+    prose,
+)
 
 if TYPE_CHECKING:
     from tidings.metadata.resources import Resource, Value
@@ -36,6 +45,14 @@ File = Annotated[
 ]
 Later = Annotated[
     bool, typer.Option("--later", help="Only put it into the log: [cyan]tidings run[/] applies it.")
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DELAY",
+        help="Gather notifications and hand them over together, no later than this: [cyan]10 minutes[/].",
+        show_default=False,
+    ),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the rule is called.", show_default=False)]
 
@@ -150,14 +167,9 @@ def rule(
         typer.Argument(metavar="TEXT", help="[cyan]search ... register ... where ...[/]", show_default=False),
     ],
     subscriber: Subscriber,
-    within: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DELAY",
-            help="Gather notifications and hand them over together, no later than this: [cyan]10 minutes[/].",
-            show_default=False,
-        ),
-    ] = None,
+    within: Within = None,
+    spark: adding_rules.OnSpark = None,
+    master: Master = None,
     home: Home = DEFAULT_HOME,
     store: Store = None,
     as_json: AsJson = False,
@@ -171,19 +183,53 @@ def rule(
       tidings provider rule all "search CycleProvider c register c" --as ana --within "10 minutes"
     """
     delay = None if within is None else durations.parse(within)
-    with open_provider(home, store) as provider:
-        entered = provider.add_rules({name: text}, subscriber, within=delay)
+    entered = adding_rules.add(
+        {name: text}, subscriber, within=delay, spark=spark, master=master, home=home, store=store
+    )
     _show_moves("entered", entered, as_json)
     if not as_json:
         output.line((name, "bold cyan"), plural(len(entered), "resource"))
 
 
-def rules(home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
-    """List the rules.
+def rules(
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE", help="Rules to be added: [cyan]NAME: search ...[/]", show_default=False
+        ),
+    ] = None,
+    subscriber: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Whose the rules of the file are.")
+    ] = None,
+    within: Within = None,
+    spark: adding_rules.OnSpark = None,
+    master: Master = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the rules; with a file, add those that are in it, all or none.
 
-    [dim]Example[/]
+    [dim]Examples[/]
       tidings provider rules
+      tidings provider rules rules.txt --as ana
     """
+    if file is not None:
+        if subscriber is None:
+            raise InputError("whose rules are these?", accepted="--as NAME")
+        delay = None if within is None else durations.parse(within)
+        texts = adding_rules.from_file(file, home, store)
+        entered = adding_rules.add(
+            texts, subscriber, within=delay, spark=spark, master=master, home=home, store=store
+        )
+        _show_moves("entered", entered, as_json)
+        if not as_json:
+            output.line(f"{plural(len(texts), 'rule')}, {len(entered):,} entered")
+        return
+    if subscriber is not None or within is not None or spark is not None or master is not None:
+        raise InputError(
+            "which rules are to be added?", accepted="a FILE", hint="without one they are listed"
+        )
     with open_provider(home, store) as provider:
         found = provider.rules()
     for each in found:
