@@ -1,6 +1,7 @@
 """A repository over HTTP, for whoever is near it.
 
-    GET     /status     where it is, what it holds, and whether it is cut off
+    GET         /status             where it is, what it holds, and whether it is cut off
+    GET, POST   /query, /sparql     queries
 
 Answers come from the repository alone, also while its provider cannot be reached.
 """
@@ -14,8 +15,10 @@ from typing import Any
 from fastapi import APIRouter, Depends, FastAPI, Request
 
 from tidings.errors import InputError
+from tidings.interfaces.http import queries
 from tidings.interfaces.http.answers import Answering, Refused
 from tidings.interfaces.http.trust import TOKEN, Trust
+from tidings.queries import Queries
 from tidings.repository.news import Connected, CutOff, Followed, News, Refreshed
 from tidings.repository.repository import Repository
 
@@ -51,4 +54,5 @@ def app_for(repository: Repository, following: Following) -> FastAPI:
 
     app = FastAPI(title="Tidings repository", docs_url=None, redoc_url=None)
     app.include_router(router)
+    app.include_router(queries.router_for(Queries.at_repository(repository.store), trust))
     return app
