@@ -125,7 +125,8 @@ class World:
 
     def sync(self, first: Store) -> None:
         """Through one of the providers; then what it has is what it should have by that one's metadata."""
-        Syncing(self.repository.store, [DirectLink(first, "cache")], self.rules).once()
+        links, batch = [DirectLink(first, "cache")], self.chance.choice((1, 2, 5, 1_000))
+        Syncing(self.repository.store, links, self.rules, batch=batch).once()
         every = {
             each.uri: each for uri, _ in first.metadata.documents() for each in first.metadata.resources(uri)
         }

@@ -59,7 +59,10 @@ class HttpLink(Peer):
         return self._told(state_from_json, self._json("GET", f"{self._base}/state"))
 
     def forget(self) -> None:
-        self._json("DELETE", self._base)
+        """One that is not known there is forgotten already."""
+        with self._answered("DELETE", self._base) as response:
+            if response.status_code not in (200, 404):
+                raise self._refusal(response)
 
     def _told(self, read: Callable[[Mapping[str, Any]], T], answer: Mapping[str, Any]) -> T:
         try:

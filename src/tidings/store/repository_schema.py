@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
+from tidings.errors import InputError, SchemaError
 from tidings.metadata.documents import Reader
 from tidings.metadata.schema import Schema
 from tidings.store import atom_rows, counters, metadata_changes, repository_changes
@@ -44,6 +45,13 @@ def keep_schema(connection: Connection, known: KnownSchema) -> bool:
 def _read_again(connection: Connection, schema: Schema) -> None:
     c, reader = repository_documents.c, Reader(schema)
     for uri, media_type, body in connection.execute(select(c.document, c.media_type, c.body)).all():
-        document = reader.read(bytes(body), media_type, uri)
+        try:
+            document = reader.read(bytes(body), media_type, uri)
+        except InputError as problem:
+            what, hint = (
+                "the provider's schema does not fit a local document",
+                f"tidings repository remove {uri}",
+            )
+            raise SchemaError(f"{what}: {problem.what}", where=uri, hint=hint) from problem
         repository_changes.forget(connection, atom_rows.of_documents(connection, [uri])[uri])
         repository_changes.keep(connection, schema, document.resources)
