@@ -1,0 +1,364 @@
+"""Two providers, two repositories and their clients, on one machine, from one command:
+
+    python examples/metadata/backbone.py
+
+One provider keeps the log, the other follows it. Each repository keeps what its rules ask for. Then one repository is
+cut off, metadata changes, a provider is killed and started again, and the repository is connected again. In the end,
+both have to hold what evaluating their rules from scratch gives, and both providers have to have the same metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any, Self
+
+import httpx
+
+from tidings.languages.rules import parse
+from tidings.metadata.definition import results
+from tidings.metadata.documents import Reader
+from tidings.metadata.resources import Ref, Resource
+from tidings.metadata.schema import Reference, Schema
+from tidings.metadata.schema_reading import read_schema
+from tidings.publications.rdf import decode
+
+HERE = Path(__file__).parent
+SCHEMA = (HERE / "schema.ttl").read_bytes()
+TURTLE = {"Content-Type": "text/turtle"}
+PATIENCE = 120.0
+"""Seconds after which something that should happen is taken not to happen any more."""
+
+RULES = {
+    "passau": {"passau": "search CycleProvider c register c where c.serverHost contains 'uni-passau.de'"},
+    "large": {
+        "large": "search CycleProvider c register c where c.serverInformation.memory > 64",
+        "fast": "search ServerInformation s register s where s.cpu > 500",
+    },
+}
+"""The rules of each repository, by name."""
+
+Documents = dict[str, bytes]
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="tidings-") as folder, ExitStack() as stack:
+        return Example(Path(folder), stack).run()
+
+
+def say(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def wait_until(what: str, holds: Callable[[], bool]) -> None:
+    """Return when it holds. Whoever is asked may not be there yet."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            if holds():
+                return
+        except httpx.TransportError:
+            pass  # asked again, until patience ends
+        time.sleep(0.05)
+    raise SystemExit(f"waited for {PATIENCE:.0f} s in vain: {what}")
+
+
+class Program:
+    """`tidings` as a process, which says on its first lines where it listens. What it prints is passed on."""
+
+    def __init__(self, name: str, *words: str) -> None:
+        self.name, self.words = name, words
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("TIDINGS_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tidings", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=clean | {"COLUMNS": "200"},
+        )
+        self.address = self._listens()
+        Thread(target=self._pass_on, daemon=True).start()
+
+    def _listens(self) -> str:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            say(f"  {self.name} | {line.rstrip()}")
+            if " at http://" in line:
+                return "http://" + line.split(" at http://")[1].split(";")[0].strip()
+        raise SystemExit(f"{self.name} did not start")
+
+    def _pass_on(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            say(f"  {self.name} | {line.rstrip()}")
+
+    @property
+    def port(self) -> str:
+        return self.address.rpartition(":")[2]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+class Wire:
+    """What lies between a repository and its provider: connections to it lead there, until it is cut."""
+
+    def __init__(self, target: str) -> None:
+        self._to = int(target.rpartition(":")[2])
+        self._ends: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._port = self._listening.getsockname()[1]
+        Thread(target=self._accept, args=(self._listening,), daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def cut(self) -> None:
+        for each in (self._listening, *self._ends):
+            _end(each)
+        self._ends.clear()
+
+    def mend(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", self._port))
+        Thread(target=self._accept, args=(self._listening,), daemon=True).start()
+
+    def _accept(self, listening: socket.socket) -> None:
+        try:
+            while True:
+                near, _ = listening.accept()
+                self._connect(near)
+        except OSError:
+            return  # it was cut
+
+    def _connect(self, near: socket.socket) -> None:
+        try:
+            far = socket.create_connection(("127.0.0.1", self._to))
+        except OSError:
+            _end(near)
+            return
+        self._ends += (near, far)
+        for source, target in ((near, far), (far, near)):
+            Thread(target=_pump, args=(source, target), daemon=True).start()
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):  # when one of both ends is gone, the other one goes, too
+        while data := source.recv(65_536):
+            target.sendall(data)
+    _end(source)
+    _end(target)
+
+
+def _end(connection: socket.socket) -> None:
+    with suppress(OSError):  # it may have ended already
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
+
+
+class Example:
+    """The story, and what should be true at its end."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder, self.stack = folder, stack
+        self.documents: Documents = {}
+        self.schema = read_schema(decode(SCHEMA, "text/turtle"))
+
+    def run(self) -> int:
+        self.start()
+        self.compare("At the beginning")
+        self.cut_off()
+        self.lose_a_provider()
+        self.connect_again()
+        self.compare("In the end")
+        self.compare_providers()
+        say("\nAll is as evaluating every rule from scratch says.")
+        return 0
+
+    def start(self) -> None:
+        say("# Two providers: one keeps the log, the other one follows it.")
+        self.leader = self.begin("leader", "serve", "--port", "0")
+        httpx.put(f"{self.leader.address}/metadata/schema", content=SCHEMA, headers=TURTLE).raise_for_status()
+        self.second = self.begin("second", "serve", "--port", "0", "--follow", self.leader.address)
+        say("\n# Documents are registered at both of them.")
+        for number in range(1, 6):
+            at = (self.leader, self.second)[number % 2]
+            self.register(at, number, f"host{number}.uni-passau.de", 32 * number, 300 + 100 * number)
+        say("\n# Two repositories: one behind a wire that can be cut, one that knows both providers.")
+        self.wire = Wire(self.second.address)
+        self.passau = self.repository("passau", self.wire.address)
+        self.large = self.repository("large", self.second.address, self.leader.address)
+
+    def begin(self, name: str, *words: str) -> Program:
+        home = ("--home", str(self.folder / name))
+        return self.stack.enter_context(Program(name, *words, *home))
+
+    def repository(self, name: str, *providers: str) -> Program:
+        file = self.folder / f"{name}.txt"
+        file.write_text("".join(f"{rule}: {text}\n" for rule, text in RULES[name].items()))
+        given = [word for url in providers for word in ("--provider", url)]
+        return self.begin(name, "repository", *given, "--rules", str(file), "--name", name, "--port", "0")
+
+    def register(self, at: Program, number: int, host: str, memory: int, cpu: int) -> None:
+        uri = f"http://example.org/{number}.ttl"
+        body = f"""@prefix s: <http://example.org/servers#> .
+            <#host> a s:CycleProvider ; s:serverHost "{host}" ; s:serverPort {5000 + number} ;
+                s:serverInformation <#info> .
+            <#info> a s:ServerInformation ; s:memory {memory} ; s:cpu {cpu} .""".encode()
+        self._done(httpx.put(self._document(at, uri), content=body, headers=TURTLE, timeout=60))
+        self.documents[uri] = body
+        say(f"registered at {at.name}: {uri}  {host}, memory {memory}, cpu {cpu}")
+
+    def remove(self, at: Program, number: int) -> None:
+        uri = f"http://example.org/{number}.ttl"
+        self._done(httpx.delete(self._document(at, uri), timeout=60))
+        del self.documents[uri]
+        say(f"removed at {at.name}: {uri}")
+
+    def _document(self, at: Program, uri: str) -> httpx.URL:
+        return httpx.URL(f"{at.address}/metadata/documents", params={"uri": uri})
+
+    def _done(self, answer: httpx.Response) -> None:
+        if answer.status_code != 200:
+            raise SystemExit(f"refused: {answer.status_code} {answer.text}")
+
+    def cut_off(self) -> None:
+        say("\n# The wire is cut: 'passau' has to do without its provider.")
+        before = self.held(self.passau)
+        self.wire.cut()
+        wait_until("'passau' knows that it is cut off", lambda: bool(self.status(self.passau)["problem"]))
+        say("\n# Metadata changes meanwhile.")
+        self.register(self.second, 1, "host1.uni-passau.de", 512, 900)  # enters 'large' and 'fast'
+        self.register(self.leader, 3, "host3.tum.de", 96, 600)  # leaves 'passau'
+        self.register(self.leader, 6, "host6.uni-passau.de", 48, 450)  # enters 'passau'
+        self.remove(self.second, 5)
+        wait_until("'large' has followed", lambda: self.held(self.large) == self.expected("large"))
+        if self.held(self.passau) != before:
+            raise SystemExit("a repository that is cut off has changed")
+        asked = "search CycleProvider c select c.serverHost order by c.serverHost"
+        say("asked 'passau', which is cut off:", *self.ask(self.passau, asked))
+        say("asked 'large', which is not:     ", *self.ask(self.large, asked))
+
+    def lose_a_provider(self) -> None:
+        say("\n# The provider that follows is killed. 'large' moves to the other one.")
+        self.second.kill()
+        wait_until("'large' has moved", lambda: self.status(self.large)["following"] == self.leader.address)
+        self.register(self.leader, 7, "host7.uni-passau.de", 1024, 2000)
+        self.register(self.leader, 2, "host2.uni-passau.de", 16, 200)
+        wait_until("'large' has followed", lambda: self.held(self.large) == self.expected("large"))
+        say("\n# It is started again, and catches up.")
+        self.second = self.begin("second", "serve", "--port", self.second.port)
+        wait_until(
+            "both providers are equally far", lambda: self.position("leader") == self.position("second")
+        )
+
+    def position(self, which: str) -> int:
+        program: Program = getattr(self, which)
+        position: int = httpx.get(f"{program.address}/metadata/status").json()["position"]
+        return position
+
+    def connect_again(self) -> None:
+        say("\n# The wire is mended: 'passau' catches up.")
+        self.wire.mend()
+        wait_until("'passau' has caught up", lambda: self.held(self.passau) == self.expected("passau"))
+
+    def status(self, repository: Program) -> dict[str, Any]:
+        found: dict[str, Any] = httpx.get(f"{repository.address}/status").json()
+        return found
+
+    def held(self, repository: Program) -> dict[str, Any]:
+        """What a repository has, asked as any client does."""
+        if self.status(repository)["provider"] is None:
+            return {}  # it has not reached one yet
+        answers = (self._query(repository, f"search {cls} x") for cls in self.schema.classes)
+        return {each["uri"]: each["values"] for answer in answers for each in answer["resources"]}
+
+    def ask(self, repository: Program, text: str) -> list[str]:
+        return [row[0] for row in self._query(repository, text)["rows"]]
+
+    def _query(self, repository: Program, text: str) -> dict[str, Any]:
+        answer = httpx.get(f"{repository.address}/query", params={"query": text}, timeout=60)
+        self._done(answer)
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def expected(self, name: str) -> dict[str, Any]:
+        """What a repository should have: its rules by their definition, over all documents there are."""
+        there = every_resource(self.documents, self.schema)
+        members = {
+            uri for text in RULES[name].values() for uri in results(parse(text), there.values(), self.schema)
+        }
+        return {uri: as_record(there[uri]) for uri in closure(members, there, self.schema)}
+
+    def compare(self, when: str) -> None:
+        say(f"\n# {when}, repositories hold what evaluating their rules from scratch gives:")
+        self.compare_one(self.passau)
+        self.compare_one(self.large)
+
+    def compare_one(self, repository: Program) -> None:
+        expected = self.expected(repository.name)
+        what = f"'{repository.name}' has what it should"
+        wait_until(what, lambda: self.held(repository) == expected)
+        say(f"{repository.name}: {len(expected)} resources, equal")
+        for uri in sorted(expected):
+            say(f"    {uri}  {json.dumps(expected[uri])}")
+
+    def compare_providers(self) -> None:
+        one, other = (self.metadata_of(each) for each in (self.leader, self.second))
+        if one != other:
+            raise SystemExit("the providers have different metadata")
+        say(f"providers: {len(one)} documents each at position {self.position('leader')}, equal")
+
+    def metadata_of(self, provider: Program) -> set[str]:
+        """The documents of a provider with all their resources, as its snapshot has them."""
+        lines = httpx.get(f"{provider.address}/metadata/snapshot", timeout=60).text.splitlines()
+        return {line for line in lines[1:] if line}
+
+
+def every_resource(documents: Documents, schema: Schema) -> dict[str, Resource]:
+    read = (Reader(schema).read(body, "text/turtle", uri) for uri, body in documents.items())
+    return {resource.uri: resource for document in read for resource in document.resources}
+
+
+def closure(uris: Iterable[str], there: Mapping[str, Resource], schema: Schema) -> set[str]:
+    """Resources with all that they refer to strongly, however far."""
+    found, waiting = set[str](), list(uris)
+    while waiting:
+        uri = waiting.pop()
+        if uri in found or uri not in there:
+            continue
+        found.add(uri)
+        for name, values in there[uri].values.items():
+            declared = schema.property_of(there[uri].cls, name)
+            if declared is not None and declared.reference is Reference.STRONG:
+                waiting += (value.uri for value in values if isinstance(value, Ref))
+    return found
+
+
+def as_record(resource: Resource) -> dict[str, Any]:
+    return {
+        name: [{"ref": value.uri} if isinstance(value, Ref) else value for value in values]
+        for name, values in resource.values.items()
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
