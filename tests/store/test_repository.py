@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from sqlalchemy import event
 
 from generated_metadata import schema_graph
 from held_by_definition import SCHEMA
@@ -79,6 +82,14 @@ def test_what_the_provider_does_not_have_any_more_goes(begun: Store) -> None:
     assert [each.uri for each in begun.repository.members("two")] == [B]
 
 
+def test_what_is_of_another_class_now_is_held_by_nobody(begun: Store) -> None:
+    """It is told because of a rule that this repository has no more; parts are hosts, and this is none."""
+    tell(begun, [("one", A, "entered")], host(A, B), host(B))
+    moves = [("one", A, "changed"), ("gone", B, "entered")]
+    assert tell(begun, moves, host(A, B), Resource(B, "Disk", {})) == Applied(gone=1)
+    assert held(begun) == [A]
+
+
 def test_a_state_changes_what_is_different(begun: Store) -> None:
     tell(begun, [("one", A, "entered"), ("two", B, "entered")], host(A, C), host(B), host(C))
     version = begun.repository.version()
@@ -129,3 +140,21 @@ def test_a_local_document_is_in_the_way_of_the_providers(begun: Store) -> None:
     assert begun.repository.remove_local(other) and not begun.repository.remove_local(other)
     found = begun.repository.cursor()
     assert held(begun) == [] and found is not None and not found.is_settled
+
+
+def test_who_refers_to_something_is_found_by_an_index(begun: Store) -> None:
+    """A change would cost what the whole cache does otherwise."""
+    if not begun.database.is_sqlite:
+        pytest.skip("PostgreSQL reads small tables whole, whatever there is")
+    asked: list[tuple[str, Any]] = []
+    event.listen(
+        begun.database.engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3]))
+    )
+    tell(begun, [("one", A, "entered")], host(A, B), host(B))
+    tell(begun, [("one", A, "left")])
+    [(statement, given)] = {
+        text: params for text, params in asked if "substr" in text and text.startswith("SELECT")
+    }.items()
+    with begun.database.read() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", given).all()
+    assert any(row.detail.startswith("SEARCH") and "metadata_atoms_strong" in row.detail for row in plan)

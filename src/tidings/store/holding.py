@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, text
 
 from tidings.metadata.schema import Schema
 from tidings.store import atom_rows, bulk
@@ -104,11 +104,14 @@ def _held_from_outside(
     return {uri for source, uri in found if source in holding}
 
 
+# Written out: SQLite knows the expression of an index again only without parameters in it.
+_START = func.substr(metadata_atoms.c.value, text("1"), text(str(INDEXED)))
+
+
 def references_to(connection: Connection, uris: Collection[str]) -> Iterator[tuple[str, str, str]]:
     """The strong references to these: who refers, to what, and the class that has to be there."""
     c = metadata_atoms.c
-    start = func.substr(c.value, 1, INDEXED)
     wanted = select(c.uri, c.value, c.strong).where(c.strong.is_not(None))
-    for row in bulk.select_among(connection, wanted, start, {uri[:INDEXED] for uri in uris}):
+    for row in bulk.select_among(connection, wanted, _START, {uri[:INDEXED] for uri in uris}):
         if row.value in uris:
             yield tuple(row)
