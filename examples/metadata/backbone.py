@@ -202,10 +202,18 @@ class Example:
         for number in range(1, 6):
             at = (self.leader, self.second)[number % 2]
             self.register(at, number, f"host{number}.uni-passau.de", 32 * number, 300 + 100 * number)
+        self.look_around(self.second)
         say("\n# Two repositories: one behind a wire that can be cut, one that knows both providers.")
         self.wire = Wire(self.second.address)
         self.passau = self.repository("passau", self.wire.address)
         self.large = self.repository("large", self.second.address, self.leader.address)
+
+    def look_around(self, provider: Program) -> None:
+        """People do it with a browser, programs with JSON."""
+        self._done(httpx.get(f"{provider.address}/browse", timeout=60))
+        classes = httpx.get(f"{provider.address}/metadata/classes", timeout=60).json()["classes"]
+        counts = ", ".join(f"{each['class']} {each['resources']}" for each in classes)
+        say(f"{provider.address}/browse shows the classes of {provider.name}: {counts}")
 
     def begin(self, name: str, *words: str) -> Program:
         home = ("--home", str(self.folder / name))

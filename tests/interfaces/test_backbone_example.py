@@ -33,6 +33,12 @@ def test_in_the_end_all_is_as_a_full_recomputation_says(printed: list[str]) -> N
 
 
 @pytest.mark.xdist_group("backbone example")
+def test_people_look_around(printed: list[str]) -> None:
+    shown = [line.partition("/browse ")[2] for line in printed if "/browse " in line]
+    assert shown == ["shows the classes of second: CycleProvider 5, ServerInformation 5"]
+
+
+@pytest.mark.xdist_group("backbone example")
 def test_a_repository_that_is_cut_off_answers_all_the_same(printed: list[str]) -> None:
     hosts = [f"host{number}.uni-passau.de" for number in range(1, 6)]
     assert " ".join(("asked 'passau', which is cut off:", *hosts)) in printed
