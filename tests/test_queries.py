@@ -1,4 +1,4 @@
-"""Asking a store: rules that are searched by name, and SPARQL that follows changes."""
+"""Asking a store: a provider's and a repository's, rules by their names, and SPARQL that follows changes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tidings.errors import CheckProblem, SetupError
+from tidings.errors import CheckProblem, InputError, SetupError
 from tidings.metadata.resources import Ref
 from tidings.provider import Provider
 from tidings.queries import Queries
+from tidings.repository.direct_link import DirectLink
+from tidings.repository.repository import Repository
+from tidings.repository.rule_files import RuleFile
+from tidings.repository.syncing import Syncing
 from tidings.store import Store, open_store, sqlite_url
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "metadata"
@@ -73,6 +77,54 @@ def test_what_is_referred_to_strongly(store: Store, provider: Provider) -> None:
         f"{DOC}#info": "ServerInformation"
     }
     assert queries.referred(queries.ask("search ServerInformation s")) == {}
+
+
+@pytest.fixture
+def repository(store: Store, provider: Provider, tmp_path: Path):
+    """One that holds what two rules register, and has a document of its own."""
+    register(provider, "host.rdf")
+    with Repository(tmp_path / "repository") as opened:
+        link = DirectLink(store, opened.store.repository.name("passau"))
+        rules = RuleFile(f"large: {LARGE}\nmine: search large l register l", "rules.txt")
+        Syncing(opened.store, [link], rules).once()
+        opened.register_local("http://example.org/mine.ttl", MINE, "text/turtle")
+        yield opened
+
+
+MINE = b"""@prefix s: <http://example.org/servers#> .
+<#mine> a s:CycleProvider ; s:serverPort 80 ; s:serverInformation <http://example.org/doc.rdf#info> ."""
+
+
+def test_a_repository_answers_from_what_it_holds(repository: Repository) -> None:
+    queries = Queries.at_repository(repository.store)
+    mine = Ref("http://example.org/mine.ttl#mine")
+    assert queries.ask("search CycleProvider c select c, c.serverInformation.memory").rows == (
+        (HOST, 92),
+        (mine, 92),
+    )
+    # Local ones are in no rule's results, though the text of the rule would find them.
+    for name in ("large", "mine"):
+        assert queries.ask(f"search {name} c select c").rows == ((HOST,),)
+    found = queries.sparql(
+        "SELECT ?c { ?c a <http://example.org/servers#CycleProvider> } ORDER BY ?c", "text/csv"
+    )
+    assert found.body.decode().split() == ["c", HOST.uri, mine.uri]
+    repository.remove_local("http://example.org/mine.ttl")
+    assert queries.ask("search CycleProvider c select c").rows == ((HOST,),)
+    assert b"mine" not in queries.sparql("SELECT * { ?s ?p ?o }").body
+
+
+def test_a_rule_that_only_the_provider_knows(store: Store, provider: Provider, tmp_path: Path) -> None:
+    """The result of `passau` is here, but what it searches is not."""
+    provider.add_rules({"large": LARGE}, "ana")
+    register(provider, "host.rdf")
+    with Repository(tmp_path / "repository") as opened:
+        link = DirectLink(store, opened.store.repository.name("passau"))
+        Syncing(opened.store, [link], RuleFile("ours: search large l register l", "rules.txt")).once()
+        queries = Queries.at_repository(opened.store)
+        assert queries.ask("search CycleProvider c select c").rows == ((HOST,),)
+        with pytest.raises(InputError, match="what this rule registers is not known here"):
+            queries.ask("search ours c")
 
 
 def test_without_a_schema(store: Store) -> None:

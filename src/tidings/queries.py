@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from threading import Lock
 
-from tidings.errors import SetupError
+from tidings.errors import InputError, SetupError
 from tidings.languages.rules import parse, parse_query
 from tidings.languages.rules_tree import Query, Rule
 from tidings.metadata.answers import Answer
@@ -97,20 +97,19 @@ class Queries:
     def _types(self, query: Query, schema: Schema) -> Mapping[str, str]:
         """The classes of the rules that a query searches."""
         named = {each.extension for each in query.searched} - schema.classes.keys()
-        found = ((name, self._class_of(name, schema)) for name in named)
-        return {name: cls for name, cls in found if cls is not None}
+        return {name: self._class_of(name, schema) for name in named if self._rule(name) is not None}
 
-    def _class_of(self, name: str, schema: Schema) -> str | None:
+    def _class_of(self, name: str, schema: Schema) -> str:
         """What a rule registers: perhaps results of another rule, which its scope has, or which has no scope."""
-        scope = name[: name.rfind("/") + 1]
-        text = self._rule(name)
+        scope, text = name[: name.rfind("/") + 1], self._rule(name)
         while text is not None:
             extension = _registered(parse(text))
             if extension in schema.classes:
                 return extension
             scoped = self._rule(scope + extension)
             scope, text = (scope, scoped) if scoped is not None else ("", self._rule(extension))
-        return None
+        hint = "it searches a rule of the provider's, whose text is not here: search a class"
+        raise InputError("what this rule registers is not known here", received=name, hint=hint)
 
 
 def _registered(rule: Rule) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shutil import rmtree
 
 import httpx
 import pytest
@@ -12,13 +14,19 @@ import pytest
 from tests.interfaces.calling import EXAMPLES, Tidings
 from tests.interfaces.serving import served
 from tidings.interfaces.http.queries import router_for
+from tidings.interfaces.http.repository import Following, app_for
 from tidings.interfaces.http.trust import Trust
 from tidings.queries import Queries
+from tidings.repository.direct_link import DirectLink
+from tidings.repository.repository import Repository
+from tidings.repository.rule_files import RuleFile
+from tidings.repository.syncing import Syncing
 from tidings.store import open_store, sqlite_url
 
 DOC = "http://example.org/doc.rdf"
 HOST, INFO = f"{DOC}#host", f"{DOC}#info"
 S = "http://example.org/servers#"
+HOME = Path(".tidings-repository")
 ALL = "search CycleProvider c"
 MEMORY = f"SELECT ?m {{ ?i <{S}memory> ?m }}"
 
@@ -164,3 +172,38 @@ def test_wrong_bodies(address: str) -> None:
     assert httpx.post(f"{address}/query", content=b"{}", headers={"Content-Type": "a/b"}).status_code == 415
     problem = httpx.get(f"{address}/query", params={"query": f"{ALL} where c.prt = 80"}).json()
     assert problem["place"] == {"line": 1, "column": 32, "length": 3}
+
+
+@pytest.fixture
+def repository(query):
+    """What a rule registers, in the usual place; the provider is gone when this is handed over."""
+    with open_store(sqlite_url(Path(".tidings") / "store.db")) as store, Repository(HOME) as opened:
+        link = DirectLink(store, opened.store.repository.name("passau"))
+        rule = "large: search CycleProvider c register c where c.serverInformation.memory > 64"
+        Syncing(opened.store, [link], RuleFile(rule, "rules.txt")).once()
+    rmtree(".tidings")
+    with Repository(HOME) as opened:
+        yield opened
+
+
+def test_a_repository_is_asked_without_its_provider(repository: Repository, tidings: Tidings) -> None:
+    asked = "search large c select c.serverHost"
+    assert tidings("query", asked, "--csv").stdout.splitlines() == ["c.serverHost", "pirates.uni-passau.de"]
+    assert tidings("query", asked, "--csv", "--home", str(HOME)).exit_code == 0
+    assert tidings("query", "--sparql", MEMORY).stdout.split() == ["m", "92"]
+    with served(app_for(repository, Following()).router) as url:
+        rows = httpx.get(f"{url}/query", params={"query": asked}).json()["rows"]
+        assert rows == [["pirates.uni-passau.de"]]
+        found = httpx.post(f"{url}/sparql", data={"query": MEMORY}, headers={"Accept": "text/csv"})
+        assert found.text.split() == ["m", "92"]
+
+
+def test_answers_to_many_at_once(address: str) -> None:
+    """Processes are made for SPARQL while other threads ask, too."""
+    with ThreadPoolExecutor(8) as threads:
+        asked = [("sparql", MEMORY), ("query", ALL)] * 20
+        done = list(
+            threads.map(lambda each: httpx.get(f"{address}/{each[0]}", params={"query": each[1]}), asked)
+        )
+    assert {each.status_code for each in done} == {200}
+    assert len({each.text for each in done}) == 2

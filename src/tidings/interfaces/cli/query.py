@@ -14,14 +14,18 @@ import typer
 from tidings.errors import InputError, SetupError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, open_tidings
+from tidings.interfaces.cli.repository import DEFAULT_HOME as REPOSITORY_HOME
 
 if TYPE_CHECKING:
     from tidings.metadata.answers import Answer, Cell
     from tidings.metadata.resources import Resource, Value
     from tidings.queries import Queries
 
-REPOSITORY_HOME = Path(".tidings-repository")
-_HOMES = {False: ("TIDINGS_REPOSITORY_HOME", REPOSITORY_HOME), True: ("TIDINGS_HOME", DEFAULT_HOME)}
+_USUAL = {
+    False: ("TIDINGS_REPOSITORY_HOME", REPOSITORY_HOME, "TIDINGS_REPOSITORY_STORE"),
+    True: ("TIDINGS_HOME", DEFAULT_HOME, "TIDINGS_STORE"),
+}
+"""Where a repository and a provider are when nothing is said."""
 
 Text = Annotated[
     str,
@@ -88,9 +92,9 @@ def query(
 def _opened(at_provider: bool, home: Path | None, store: str | None) -> Iterator[Queries]:
     from tidings.queries import Queries
 
-    variable, usual = _HOMES[at_provider]
+    variable, usual, address = _USUAL[at_provider]
     folder = home or Path(os.environ.get(variable) or usual)
-    store = store or (os.environ.get("TIDINGS_STORE") if at_provider else None)
+    store = store or (None if home else os.environ.get(address))
     if store is None and not (folder / "store.db").is_file():
         what = "provider" if at_provider else "repository"
         hint = (
