@@ -32,5 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests see the defaults, whatever the person who runs them has set."""
     mine = ("TIDINGS_HOME", "TIDINGS_STORE", "TIDINGS_PUBLIC_URL", "TIDINGS_CONTACT", "TIDINGS_RPC_TOKEN")
-    for name in (*mine, "TIDINGS_METADATA_BATCH", "SPARK_REMOTE", "SPARK_HOME"):
+    for name in (
+        *mine,
+        "TIDINGS_METADATA_BATCH",
+        "TIDINGS_REPOSITORY_HOME",
+        "TIDINGS_REPOSITORY_STORE",
+        "SPARK_REMOTE",
+        "SPARK_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)

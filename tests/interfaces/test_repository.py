@@ -134,6 +134,21 @@ def test_killed_while_it_catches_up(tidings: Tidings, tmp_path: Path) -> None:
     assert held(tmp_path) == expected(file, rules)
 
 
+def test_killed_while_it_takes_everything(tidings: Tidings, tmp_path: Path) -> None:
+    """It has nothing then, or everything."""
+    file, rules = tmp_path / "p.db", write_rules(tmp_path, large=LARGE)
+    with provider_at(file) as provider:
+        provider.register_many([server(number, info=f"{at(number + 1)}#info") for number in range(200)])
+    with serving(file) as address:
+        for _ in range(3):
+            with Running(tmp_path, "--provider", address, "--rules", "rules.txt") as running:
+                running.until(lambda news: news["news"] == "begins")
+                running.process.send_signal(signal.SIGKILL)
+            assert held(tmp_path) in ({}, expected(file, rules))
+        once(tidings, address)
+    assert held(tmp_path) == expected(file, rules) != {}
+
+
 def test_a_provider_that_comes_goes_and_comes_back(tidings: Tidings, tmp_path: Path) -> None:
     file, rules = tmp_path / "p.db", write_rules(tmp_path, large=LARGE)
     with provider_at(file) as provider:
@@ -217,6 +232,22 @@ def test_moving_to_another_provider(tidings: Tidings, tmp_path: Path) -> None:
                     Provider(store).apply(leader.log.read(5, 100))
             running.until(lambda news: news["news"] == "followed")
             assert held(tmp_path) == expected(one, rules) == expected(two, rules)
+
+
+def test_another_provider_may_be_ahead(tidings: Tidings, tmp_path: Path) -> None:
+    one, two, rules = tmp_path / "one.db", tmp_path / "two.db", write_rules(tmp_path, large=LARGE)
+    with provider_at(one) as leader:
+        leader.register_many([server(1), server(2)])
+        with serving(one) as first:
+            once(tidings, first)
+        leader.register_many([server(2, memory=16), server(3)])
+        with open_store(sqlite_url(two)) as store:
+            store.backbone.follow("http://one.example.org")
+            Provider(store).apply(leader.log.read(0, 100))
+    with serving(two) as second:
+        news = once(tidings, first, second)
+    assert (news[-1]["link"], news[-1]["applied"]) == (second, {"new": 2, "changed": 0, "gone": 2})
+    assert held(tmp_path) == expected(two, rules)
 
 
 def test_a_rule_that_goes_takes_what_it_alone_held(tidings: Tidings, tmp_path: Path) -> None:
