@@ -35,6 +35,8 @@ def no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         *mine,
         "TIDINGS_METADATA_BATCH",
+        "TIDINGS_FOLLOW",
+        "TIDINGS_LOG",
         "TIDINGS_REPOSITORY_HOME",
         "TIDINGS_REPOSITORY_STORE",
         "SPARK_REMOTE",

@@ -62,11 +62,17 @@ class FollowLoop:
         while not self._stop.is_set():
             try:
                 self.head = self._follower.step(WAIT_SECONDS).head
-                failures, self.problem = 0, None
+                failures = 0
+                self._succeeded()
             except TidingsError as problem:
                 failures += 1
                 self._failed(problem)
                 self._stop.wait(pause(failures, self._chance))
+
+    def _succeeded(self) -> None:
+        if self.problem is not None:
+            _log.warning("%s is followed again", self.log.name)
+        self.problem = None
 
     def _failed(self, problem: TidingsError) -> None:
         """The same problem is said once, however long it lasts."""

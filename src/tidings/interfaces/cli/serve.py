@@ -76,6 +76,8 @@ def serve(
         hub = Hub(feeds, Rules(inside=private_callbacks))
         server = server_for(app_for(tidings, hub, public_url, contact, loop))
         output.line(("feeds", "bold"), f"{feeds.places.public_url}/feeds/...  at {address}; Ctrl-C ends it")
+        if loop is not None:
+            output.note(f"following {loop.log.name}")
         by = _run(server, listening)
     if by == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)

@@ -29,6 +29,7 @@ from tidings.interfaces.http.answers import Answering, Refused, body_of
 from tidings.interfaces.http.metadata_repositories import LONGEST_WAIT
 from tidings.interfaces.http.trust import Trust
 from tidings.interfaces.http.waiting import News
+from tidings.interfaces.http.writing import Writers
 from tidings.metadata.log import Draft, What
 from tidings.provider import Provider
 from tidings.provider.as_json import registered_as_json, schema_as_json
@@ -58,7 +59,8 @@ def api_for(store: Store, trust: Trust, following: FollowLoop | None = None) -> 
     news = News(lambda: (store.metadata.position(), store.metadata.log.head()))
     registering = Registering(store, following.log if following else None)
     router = _router(trust, registering)
-    endpoints = Endpoints(store, provider, news, registering, following)
+    writers = Writers()
+    endpoints = Endpoints(store, provider, news, registering, following, writers)
     add = router.add_api_route
     add("/status", endpoints.status, methods=["GET"])
     add("/schema", endpoints.schema, methods=["GET"])
@@ -66,7 +68,7 @@ def api_for(store: Store, trust: Trust, following: FollowLoop | None = None) -> 
     add("/documents", endpoints.documents, methods=["GET"])
     add("/documents", endpoints.register, methods=["PUT"])
     add("/documents", endpoints.remove, methods=["DELETE"])
-    metadata_repositories.add_to(router, store, provider, news)
+    metadata_repositories.add_to(router, store, provider, news, writers)
     metadata_backbone.add_to(router, store, provider, news)
     return Api(router, news)
 
@@ -103,9 +105,10 @@ class Endpoints:
         news: News,
         registering: Registering,
         following: FollowLoop | None,
+        writers: Writers,
     ) -> None:
         self._store, self._provider, self._news = store, provider, news
-        self._registering, self._following = registering, following
+        self._registering, self._following, self._writers = registering, following, writers
 
     def status(self) -> dict[str, Any]:
         """Where this provider is. The lag is what it has not applied yet of the log, as far as it knows."""
@@ -144,10 +147,11 @@ class Endpoints:
     async def _take(self, draft: Draft, request: Request) -> Response:
         keeper = await run_in_threadpool(self._registering.keeper)
         if keeper is None:
-            answer = await run_in_threadpool(self._registered, draft)
+            answer = await self._writers.run(lambda: self._registered(draft))
             self._news.nudge()
             return JSONResponse(answer)
-        return await self._applied(await run_in_threadpool(keeper.forward, draft, _hops(request)))
+        hops = _hops(request)
+        return await self._applied(await self._writers.run(lambda: keeper.forward(draft, hops)))
 
     def _registered(self, draft: Draft) -> dict[str, Any]:
         provider = self._provider

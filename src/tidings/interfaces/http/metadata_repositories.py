@@ -14,12 +14,12 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from tidings.errors import Absent, InputError
 from tidings.interfaces.http.answers import Refused, body_of
 from tidings.interfaces.http.waiting import News
+from tidings.interfaces.http.writing import Writers
 from tidings.metadata.change_sets import changes_to_json, state_to_json
 from tidings.provider import Provider
 from tidings.store import Store
@@ -35,9 +35,9 @@ Limit = Annotated[int, Query(ge=1, le=MOST)]
 Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT)]
 
 
-def add_to(router: APIRouter, store: Store, provider: Provider, news: News) -> None:
+def add_to(router: APIRouter, store: Store, provider: Provider, news: News, writers: Writers) -> None:
     """Add the endpoints to those of a provider."""
-    endpoints = Endpoints(store, provider, news)
+    endpoints = Endpoints(store, provider, news, writers)
     add = router.add_api_route
     add("/repositories/{id}", endpoints.forget, methods=["DELETE"])
     add("/repositories/{id}/rules", endpoints.rules, methods=["GET"])
@@ -49,8 +49,9 @@ def add_to(router: APIRouter, store: Store, provider: Provider, news: News) -> N
 class Endpoints:
     """What a provider answers to repositories."""
 
-    def __init__(self, store: Store, provider: Provider, news: News) -> None:
-        self._repositories, self._provider, self._news = store.repositories, provider, news
+    def __init__(self, store: Store, provider: Provider, news: News, writers: Writers) -> None:
+        self._repositories, self._provider = store.repositories, provider
+        self._news, self._writers = news, writers
 
     def rules(self, id: str) -> dict[str, str]:
         """The rules of a repository."""
@@ -59,7 +60,7 @@ class Endpoints:
     async def set_rules(self, id: str, request: Request) -> Response:
         """Make these the rules of a repository: others that it had are removed."""
         texts = _rules(await body_of(request, LARGEST))
-        return JSONResponse(await run_in_threadpool(self._set_rules, id, texts))
+        return JSONResponse(await self._writers.run(lambda: self._set_rules(id, texts)))
 
     def _set_rules(self, id: str, texts: dict[str, str]) -> dict[str, Any]:
         self._provider.set_rules(texts, id, scope_of(id))
@@ -75,8 +76,11 @@ class Endpoints:
         """All members of all rules, and what belongs to them."""
         return JSONResponse(state_to_json(self._repositories.state(id)))
 
-    def forget(self, id: str) -> dict[str, Any]:
+    async def forget(self, id: str) -> dict[str, Any]:
         """Forget a repository: its rules, and what it was told."""
+        return await self._writers.run(lambda: self._forget(id))
+
+    def _forget(self, id: str) -> dict[str, Any]:
         rules = self._repositories.rules(id)
         self._provider.set_rules({}, id, scope_of(id))
         told = self._repositories.forget(id)

@@ -24,8 +24,8 @@ MOST = 1_000
 class News:
     """What is waited for, in one event loop."""
 
-    def __init__(self, mark: Callable[[], Hashable], look: float = LOOK_SECONDS) -> None:
-        self._mark, self._look = mark, look
+    def __init__(self, mark: Callable[[], Hashable], look: float = LOOK_SECONDS, most: int = MOST) -> None:
+        self._mark, self._look, self._most = mark, look, most
         self._waiting: dict[asyncio.Future[None], Hashable] = {}
         self._nudged = asyncio.Event()
         self._look_out: asyncio.Task[None] | None = None
@@ -42,7 +42,7 @@ class News:
             seen = await run_in_threadpool(self._mark)
             what = await run_in_threadpool(look)
             left = until - clock()
-            if is_news(what) or left <= 0 or self._is_over or len(self._waiting) >= MOST:
+            if is_news(what) or left <= 0 or self._is_over or len(self._waiting) >= self._most:
                 return what
             await self._other_than(seen, left)
 
