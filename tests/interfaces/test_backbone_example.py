@@ -9,6 +9,9 @@ import pytest
 
 from tests.interfaces.calling import EXAMPLES
 
+# Six processes start one after the other, which takes long where others work, too.
+pytestmark = [pytest.mark.xdist_group("backbone example"), pytest.mark.timeout(900)]
+
 
 @pytest.fixture(scope="module")
 def printed() -> list[str]:
@@ -19,7 +22,6 @@ def printed() -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.xdist_group("backbone example")
 def test_in_the_end_all_is_as_a_full_recomputation_says(printed: list[str]) -> None:
     told = [line for line in printed if not line.startswith(" ")]
     assert told[-6:] == [
@@ -32,20 +34,17 @@ def test_in_the_end_all_is_as_a_full_recomputation_says(printed: list[str]) -> N
     ]
 
 
-@pytest.mark.xdist_group("backbone example")
 def test_people_look_around(printed: list[str]) -> None:
     shown = [line.partition("/browse ")[2] for line in printed if "/browse " in line]
     assert shown == ["shows the classes of second: CycleProvider 5, ServerInformation 5"]
 
 
-@pytest.mark.xdist_group("backbone example")
 def test_a_repository_that_is_cut_off_answers_all_the_same(printed: list[str]) -> None:
     hosts = [f"host{number}.uni-passau.de" for number in range(1, 6)]
     assert " ".join(("asked 'passau', which is cut off:", *hosts)) in printed
     assert "asked 'large', which is not:      host1.uni-passau.de host3.tum.de host4.uni-passau.de" in printed
 
 
-@pytest.mark.xdist_group("backbone example")
 def test_repositories_catch_up_and_move(printed: list[str]) -> None:
     """What was missed comes as moves, not as everything once more; another provider tells everything."""
     passau = [line for line in printed if line.startswith("  passau | ")]

@@ -99,13 +99,14 @@ def test_a_large_rule_base_is_drawn_as_kinds(store: Store) -> None:
     provider.add_rules({f"m{i}": f"{OF} where c.serverInformation.memory > {i}" for i in range(200)}, "ana")
     provider.add_rules({"fast": f"{OF} where c.serverInformation.cpu > 500", "all": OF}, "bob")
     picture = picture_of(store)
-    assert shown(picture) == {
-        "200 triggering rules": (0, "ServerInformation.memory > …", "92 results", None),
-        "1 triggering rule": (0, "ServerInformation.cpu > …", "1 result", None),
-        "201 join rules": (1, "CycleProvider.serverInformation = ServerInformation", "93 results", "group 1"),
-        "200 rules": (2, "of ana", "92 results", None),
-        "2 rules": (2, "of bob", "2 results", None),
-    } | {"1 triggering rule": shown(picture)["1 triggering rule"]}
+    assert sorted((box.layer, box.title, box.text, box.count, box.group or "") for box in picture.boxes) == [
+        (0, "1 triggering rule", "ServerInformation.cpu > …", "1 result", ""),
+        (0, "1 triggering rule", "all of CycleProvider", "1 result", ""),
+        (0, "200 triggering rules", "ServerInformation.memory > …", "92 results", ""),
+        (1, "201 join rules", "CycleProvider.serverInformation = ServerInformation", "93 results", "group 1"),
+        (2, "2 rules", "of bob", "2 results", ""),
+        (2, "200 rules", "of ana", "92 results", ""),
+    ]
     labels = sorted(edge.label for edge in picture.edges)
     assert labels == ["1", "1", "1", "200", "200", "201"]
     assert "too many to draw each" in picture.notes[0] and "--rule NAME" in picture.notes[1]

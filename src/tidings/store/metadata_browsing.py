@@ -80,7 +80,7 @@ class MetadataBrowsing:
 
     def resource(self, uri: str, properties: Iterable[str], after: Mark, limit: int) -> Seen | None:
         """A resource, and the first `limit` after a mark of those that refer to it by one of these properties."""
-        with self._database.read() as connection:
+        with self._database.moment() as connection:
             placed = atom_rows.load(connection, [uri]).get(uri)
             if placed is None:
                 return None

@@ -116,13 +116,13 @@ class RuleGraph:
 
     def every(self, names: Collection[str] = ()) -> Graph:
         """All atomic rules that these rules need, and the rules."""
-        with self._database.read() as connection:
+        with self._database.moment() as connection:
             return Graph(_atomic(connection, _Asked(names)), _named(connection, _Asked(names)))
 
     def kinds(self, names: Collection[str] = ()) -> Kinds:
         """The same, by kind."""
         asked = _Asked(names)
-        with self._database.read() as connection:
+        with self._database.moment() as connection:
             counts = {
                 Kind(*row[:6]): Counted(row[6], int(row[7]))
                 for wanted in (_atomic_kinds(asked), _owners(asked))
