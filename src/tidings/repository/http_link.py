@@ -17,6 +17,9 @@ from tidings.store.repositories import scope_of
 
 T = TypeVar("T")
 
+LONG_SECONDS = 300.0
+"""How long an answer may take for which a provider looks at everything it has."""
+
 
 class HttpLink(Peer):
     """A link to the provider at an address."""
@@ -48,7 +51,8 @@ class HttpLink(Peer):
         return {name: str(text) for name, text in self._json("GET", f"{self._base}/rules").items()}
 
     def set_rules(self, rules: Mapping[str, str]) -> None:
-        self._json("PUT", f"{self._base}/rules", content=json.dumps(dict(rules)).encode())
+        body = json.dumps(dict(rules)).encode()
+        self._json("PUT", f"{self._base}/rules", content=body, timeout=LONG_SECONDS)
 
     def changes(self, after: int, limit: int, wait: float) -> ChangeSet:
         asked = {"after": str(after), "limit": str(limit), "wait": f"{wait:g}"}
@@ -56,7 +60,7 @@ class HttpLink(Peer):
         return self._told(changes_from_json, self._json("GET", path, params=asked, timeout=most))
 
     def state(self) -> State:
-        return self._told(state_from_json, self._json("GET", f"{self._base}/state"))
+        return self._told(state_from_json, self._json("GET", f"{self._base}/state", timeout=LONG_SECONDS))
 
     def forget(self) -> None:
         """One that is not known there is forgotten already."""

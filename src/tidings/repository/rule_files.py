@@ -64,19 +64,13 @@ class RuleFile:
         types: dict[str, str] = {}
         for name in checking.in_order(self._trees):
             known = schema.classes.keys() | types.keys()
-            if all(
-                each.extension in known or each.extension in self._trees
-                for each in self._trees[name].searched
-            ):
-                types |= self._checked(name, schema, types)
+            if all(each.extension in known for each in self._trees[name].searched):
+                types[name] = self._checked(name, schema, types)
 
-    def _checked(self, name: str, schema: Schema, types: Mapping[str, str]) -> dict[str, str]:
-        tree, text = self._trees[name], self._written[name].text
-        if any(each.extension in self._trees and each.extension not in types for each in tree.searched):
-            return {}
+    def _checked(self, name: str, schema: Schema, types: Mapping[str, str]) -> str:
         try:
             checking.check_name(name, schema)
-            return {name: checking.check(tree, schema, types, text)}
+            return checking.check(self._trees[name], schema, types, self._written[name].text)
         except SubscriptionError as problem:
             raise self._in_file(name, problem) from problem
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,10 +17,9 @@ from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import AsJson, prose
 from tidings.interfaces.cli.provider import File, Uri, read_document, show_resource
 from tidings.interfaces.cli.repository_news import Teller
+from tidings.interfaces.cli.run import stopped_by_signals
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from tidings.repository.news import Listener, News
     from tidings.repository.repository import Repository
     from tidings.repository.rule_files import RuleFile
@@ -160,25 +158,13 @@ def _kept(
 
 def _follow(syncing: Syncing) -> int | None:
     """Follow in a thread until a signal comes, and say which; or until it cannot go on, and raise why."""
-    came: list[int] = []
-    over = Event()
-
-    def stop(number: int, _: FrameType | None) -> None:
-        came.append(number)
-        over.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with ThreadPoolExecutor(1) as thread:
-            running: Future[None] = thread.submit(syncing.run)
-            running.add_done_callback(lambda _: over.set())
-            over.wait()
-            syncing.stop()
-            running.result()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    return came[0] if came else None
+    with stopped_by_signals() as stop, ThreadPoolExecutor(1) as thread:
+        running = thread.submit(syncing.run)
+        running.add_done_callback(lambda _: stop.set())
+        stop.wait()
+        syncing.stop()
+        running.result()
+    return stop.by
 
 
 @contextmanager
