@@ -42,6 +42,17 @@ def test_following_once(tidings: Tidings, leader: httpx.Client) -> None:
     assert refused.exit_code == 2 and "follows another one" in refused.stderr
 
 
+def test_following_a_shared_log(tidings: Tidings, store: Store, leader: httpx.Client, tmp_path: Path) -> None:
+    """The log of any store may be shared; here it is the one of a provider."""
+    log = sqlite_url(tmp_path / "leader.db")
+    assert "2 entries applied" in tidings("provider", "follow", "--once", "--log", log).stdout
+    assert DOC in tidings("provider", "documents").stdout
+    again = tidings("provider", "follow", "--once")
+    assert again.exit_code == 2 and "--log" in again.stderr
+    own = tidings("provider", "follow", "--once", "--log", sqlite_url(Path(".tidings/store.db")))
+    assert own.exit_code == 2 and "own store" in own.stderr
+
+
 def test_leading_again(tidings: Tidings, leader: httpx.Client) -> None:
     tidings("provider", "follow", url(leader), "--once")
     assert tidings("provider", "lead").stdout == f"position  2: follows {url(leader)} no more\n"

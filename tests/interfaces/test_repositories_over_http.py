@@ -80,6 +80,16 @@ def test_changes_are_waited_for(client: httpx.Client, store: Store) -> None:
         assert [len(each.result().json()["moves"]) for each in asked] == [1, 1, 1]
 
 
+def test_what_another_rule_finds_is_waited_for(client: httpx.Client, store: Store) -> None:
+    register(client)
+    rules(client, none="search ServerInformation s register s where s.memory > 1000")
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(client.get, f"{MINE}/changes", params={"wait": 30})
+        with open_store(store.database.engine.url.render_as_string(hide_password=False)) as another:
+            Provider(another).set_rules({"large": LARGE}, "passau", "passau/")
+        assert [move["rule"] for move in asked.result().json()["moves"]] == ["large"]
+
+
 def test_who_waits_is_answered_when_the_server_ends(store: Store) -> None:
     with ThreadPoolExecutor() as pool:
         with provided(store) as client:

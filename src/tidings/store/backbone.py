@@ -10,9 +10,10 @@ from tidings.metadata.log_pages import Page
 from tidings.store import counters, metadata_log
 from tidings.store.backbone_tables import metadata_backbone
 from tidings.store.database import Database
-from tidings.store.metadata_tables import APPLIED, LOG, metadata_identity
+from tidings.store.metadata_tables import APPLIED, LOG, RULE_CHANGES, metadata_identity
 from tidings.store.metadata_tables import metadata_log as log_table
 from tidings.store.rule_tables import metadata_resources, metadata_rules
+from tidings.store.tables import counters as counters_table
 
 LEADER = "leader"
 SIZE = 32_000_000
@@ -46,6 +47,13 @@ class Backbone:
         """Where the provider stands, as of one moment."""
         with self._database.moment() as connection:
             return _status(connection)
+
+    def mark(self) -> tuple[int, ...]:
+        """Another one whenever there may be something new: in the log, in what is applied of it, or of rules."""
+        c = counters_table.c
+        wanted = select(c.value).where(c.name.in_((LOG, APPLIED, RULE_CHANGES))).order_by(c.name)
+        with self._database.read() as connection:
+            return tuple(connection.execute(wanted).scalars())
 
     def page(self, after: int, limit: int, size: int = SIZE) -> Page:
         """Entries after a position, as of one moment: so many, and of so many bytes, but one of any size."""

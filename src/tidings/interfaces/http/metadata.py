@@ -56,7 +56,7 @@ class Api:
 def api_for(store: Store, trust: Trust, following: FollowLoop | None = None) -> Api:
     """The endpoints of the provider of a store; `following` is what it follows a log with, if it does."""
     provider = following.provider if following else Provider(store)
-    news = News(lambda: (store.metadata.position(), store.metadata.log.head()))
+    news = News(store.backbone.mark)
     registering = Registering(store, following.log if following else None)
     router = _router(trust, registering)
     writers = Writers()

@@ -60,7 +60,9 @@ class Endpoints:
     async def set_rules(self, id: str, request: Request) -> Response:
         """Make these the rules of a repository: others that it had are removed."""
         texts = _rules(await body_of(request, LARGEST))
-        return JSONResponse(await self._writers.run(lambda: self._set_rules(id, texts)))
+        answer = await self._writers.run(lambda: self._set_rules(id, texts))
+        self._news.nudge()
+        return JSONResponse(answer)
 
     def _set_rules(self, id: str, texts: dict[str, str]) -> dict[str, Any]:
         self._provider.set_rules(texts, id, scope_of(id))
