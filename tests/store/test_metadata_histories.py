@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 
@@ -15,7 +15,9 @@ from tidings.languages.rules_shown import show
 from tidings.languages.rules_tree import Rule
 from tidings.metadata.definition import results
 from tidings.metadata.log import Draft, Entry, What
+from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.schema import Schema
+from tidings.model import Reason
 from tidings.provider import Provider
 from tidings.store import Store, open_store
 
@@ -39,12 +41,29 @@ def members(history: Sequence[Step], asked: dict[str, Rule], schema: Schema) -> 
     return {(name, uri) for name, rule in asked.items() for uri in results(rule, there, schema, asked)}
 
 
-def told(store: Store, after: int) -> dict[str, list[tuple[str, str]]]:
+def told(store: Store, after: int, there: Mapping[str, Resource]) -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {"entered": [], "changed": [], "left": []}
     for each in store.notifications.read("ana", after):
         assert each.because, "every move has a reason"
+        assert [reason for reason in each.because if not is_true(reason, there)] == []
         found[each.kind].append((each.subscription, each.publication))
     return found
+
+
+def is_true(reason: Reason, there: Mapping[str, Resource]) -> bool:
+    """Whether the value that is told stands where it is said to stand."""
+    name = reason.predicate.split(" ")[0].split(">.")[-1].split(".")[-1]
+    resource = there.get(reason.at)
+    if reason.value is None:
+        gone = "removed" in reason.predicate or "leads nowhere" in reason.predicate
+        return (resource is None) == gone
+    assert resource is not None
+    if reason.value == reason.at:  # a resource that is compared itself
+        return True
+    if name == "class":
+        return reason.value == resource.cls
+    values = [value.uri if isinstance(value, Ref) else value for value in resource.values.get(name, ())]
+    return (reason.value in values) != ("is no more" in reason.predicate)
 
 
 def all_of(provider: Provider, store: Store, asked: dict[str, Rule]) -> object:
@@ -76,7 +95,7 @@ def test_what_is_told_is_what_became_different(new_url: Callable[[], str], data:
             done, sequence = provider.position - 1, store.notifications.last_sequence("ana")
             outcome = provider.apply(batch).outcome
             before, now = (members(history[:end], asked, schema) for end in (done, done + len(batch)))
-            found = told(store, sequence)
+            found = told(store, sequence, state(history[: done + len(batch)]))
             assert sorted(found["entered"]) == sorted(now - before)
             assert sorted(found["left"]) == sorted(before - now)
             assert sorted(found["changed"]) == sorted(outcome.changed) and outcome.changed <= now & before
@@ -109,3 +128,25 @@ def test_providers_are_equal_at_equal_positions(new_url: Callable[[], str], data
             for store in (stores[1], stores[2])
         ]
         assert unlike[0] == unlike[1]
+
+
+@FEW
+@given(data=st.data())
+def test_rules_that_are_replaced_tell_the_difference(new_url: Callable[[], str], data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    history = data.draw(histories(schema, most=4))
+    with open_store(new_url()) as store:
+        provider = Provider(store)
+        provider.apply([draft.at(i) for i, draft in enumerate(drafts(history, schema), 1)])
+        before = set[tuple[str, str]]()
+        for asked in data.draw(st.lists(programs(schema), min_size=2, max_size=3)):
+            sequence = store.notifications.last_sequence("ana")
+            provider.set_rules({name: show(rule) for name, rule in asked.items()}, "ana", "a/")
+            now = {(f"a/{name}", uri) for name, uri in members(history, asked, schema)}
+            found = told(store, sequence, state(history))
+            assert sorted(found["entered"]) == sorted(now - before)
+            gone = {(name, uri) for name, uri in before if name.removeprefix("a/") not in asked}
+            assert sorted(found["left"]) == sorted(before - now - gone)
+            held = {(f"a/{name}", each.uri) for name in asked for each in provider.results(f"a/{name}")}
+            assert held == now and {rule.name for rule in provider.rules()} == {f"a/{name}" for name in asked}
+            before = now
