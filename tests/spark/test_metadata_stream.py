@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.streams import running
+from tidings.errors import SetupError
 from tidings.metadata.log import Draft, What
 from tidings.provider import Provider
 from tidings.spark.metadata_source import LogReader
@@ -206,3 +207,13 @@ def test_it_begins_when_there_is_something_to_apply(session, tmp_path, store, ur
         [last] = stream.until(lambda: [one for one in stream.news if getattr(one, "position", 0) == 5])
     assert (last.lag, last.total_entries, last.entered) == (0, 5, 1)
     assert [one.uri for one in provider.results("large")] == [f"{uri(2)}#host", f"{uri(3)}#host"]
+
+
+def test_if_it_fails_all_ends(session, tmp_path, store, url):
+    """The query of the publications has nothing to do, and would run for ever."""
+    begin(store)
+    Provider(store).append([document(1, 128)])
+    (tmp_path / "batches").write_text("in the way")
+    with pytest.raises(SetupError, match="the stream ended"):
+        run(session, tmp_path, url)
+    assert not session.streams.active and store.metadata.position() == 1
