@@ -27,7 +27,7 @@ def session_of(master: str, log: Path):
 
 def stream(url: str, home: str, master: str, most: str = "10000") -> None:
     session = session_of(master, Path(home) / "spark.log")
-    run(session, home, url, most_publications=int(most), listener=say)
+    run(session, home, url, most_publications=int(most), metadata_batch=int(most), listener=say)
 
 
 def work(url: str, folder: str, master: str) -> None:

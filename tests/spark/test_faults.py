@@ -3,6 +3,7 @@
 Subscriptions come and go between the blows. They count from the next batch on, and which one that is nobody knows: so
 those that were there all the time must have been told of everything, and the others of nothing that does not match.
 Some accept a delay: what is held when the blow falls is handed over later, or in the end by whoever reads.
+Metadata is registered meanwhile, for later and at once: what the owner of the rules was told adds up to their results.
 FAULTS says how often it is killed (`make faults`), SEED when.
 """
 
@@ -18,12 +19,15 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.spark import workload
 from tests.spark.streams import check_gapless, told
+from tests.spark.test_metadata_stream import RULES, TURTLE, begin, body, document, uri
 from tidings.model import Publication
+from tidings.provider import Provider
 from tidings.spark.stream import run
 from tidings.store import open_store, sqlite_url
 
@@ -73,16 +77,51 @@ def change(store, passing, dice):
     store.subscriptions.add_many([one for one in chosen if one.id not in there])
 
 
+def registered(provider, log, dice):
+    """Documents for the log, and one at once, which applies what is before it."""
+    drafts = [document(dice.randrange(12), 32 * dice.randrange(5)) for _ in range(40)]
+    provider.append(drafts)
+    log += drafts
+    if dice.random() < 0.5:
+        provider.register(uri(99), body(99, len(log)), TURTLE)
+        log.append(document(99, len(log)))
+
+
+def check_metadata(store, log):
+    """The results are those of a provider that was never killed, and so is what was told of them, step by step."""
+    provider = Provider(store)
+    with TemporaryDirectory() as folder, open_store(sqlite_url(Path(folder) / "other.db")) as other:
+        begin(other)
+        other.metadata.log.append(log)
+        Provider(other).catch_up()
+        assert (provider.position, provider.documents()) == (
+            other.metadata.position(),
+            Provider(other).documents(),
+        )
+        expected = {(name, one.uri) for name in RULES for one in other.metadata.results(name)}
+    assert {(name, one.uri) for name in RULES for one in provider.results(name)} == expected, f"SEED={SEED}"
+    found = set()
+    told = store.notifications.read("ana", limit=100_000)
+    assert [one.sequence for one in told] == list(range(1, len(told) + 1)), f"SEED={SEED}"
+    for one in told:
+        pair = (one.subscription, one.publication)
+        assert (pair in found) == (one.kind != "entered"), f"SEED={SEED}"
+        (found.discard if one.kind == "left" else found.add)(pair)
+    assert found == expected, f"SEED={SEED}"
+
+
 def test_killed_again_and_again(session, tmp_path, start):
     dice = random.Random(SEED)
     url = sqlite_url(tmp_path / "store.db")
     wanted = [replace(one, within=WITHIN[i // 2 % 4]) for i, one in enumerate(workload.subscriptions(40))]
     lasting, passing = wanted[::2], wanted[1::2]
-    events = {}
+    events, log = {}, []
     with open_store(url) as store:
+        begin(store)
         store.subscriptions.add_many(lasting)
         for kill in range(KILLS):
             events |= published(store, kill * EVENTS)
+            registered(Provider(store), log, dice)
             change(store, passing, dice)
             process = start(url)
             assert process.stdout.readline(), (tmp_path / "home" / "spark.log").read_text()
@@ -94,9 +133,11 @@ def test_killed_again_and_again(session, tmp_path, start):
             (os.killpg if kill % 2 else os.kill)(process.pid, signal.SIGKILL)
             process.wait()
             change(store, passing, dice)
+            registered(Provider(store), log, dice)
         last = published(store, KILLS * EVENTS)
         events |= last
         run(session, tmp_path / "home", url, once=True)
+        check_metadata(store, log)
     with open_store(url, lambda: datetime.now(UTC) + timedelta(days=1)) as store:
         everybody = sorted({one.subscriber for one in wanted})
         bad = [name for name, body in events.items() if body.endswith(b": ")]
