@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,18 @@ def test_providers_that_follow_each_other_in_a_circle(one: Node, two: Node) -> N
     with one.runs(two.url) as first, two.runs(one.url):
         answer = first.load_schema()
         assert answer.status_code == 508 and "handed on too often" in answer.json()["message"]
+
+
+def test_many_register_at_once_with_both(one: Node, two: Node) -> None:
+    with one.runs() as leader, two.runs(one.url) as follower:
+        follower.load_schema()
+        with ThreadPoolExecutor(6) as pool:
+            asked = [pool.submit((leader, follower)[n % 2].put, n, 92) for n in range(18)]
+            answers = [each.result().json() for each in asked]
+        assert sorted(answer["position"] for answer in answers) == list(range(2, 20))
+        follower.reaches(19)
+        assert follower.documents() == leader.documents() == sorted(uri(n) for n in range(18))
+    assert equal(one, two)
 
 
 def test_a_page_that_comes_twice_changes_nothing(one: Node, two: Node) -> None:

@@ -22,7 +22,7 @@ class Registering(Closing):
     `log` is the one that is followed here, if one is. Its connection waits for news: registrations have another one.
     """
 
-    def __init__(self, store: Store, log: SharedLog | Log | None = None) -> None:
+    def __init__(self, store: Store, log: Log | None = None) -> None:
         self._store, self._log = store, log
         self._peer: Peer | None = None
         self._guard = Lock()
