@@ -155,7 +155,7 @@ class _Equal(_Group):
 
     def came_by_x(self) -> str:
         tables, conditions, y = self.partner("m.uri", True)
-        found = (f"o.uri = {y}", f"j.{self.x_rule} = m.rule", f"j.{self.y_rule} = o.rule", _JOINS)
+        found = (f"o.uri = {y}", *self.inputs("m.rule", "o.rule"), _JOINS)
         return _select(
             "j.rule, m.uri, j.level, 0",
             ("run_moved m", *tables, "rule_results o", "join_rules j"),
@@ -171,7 +171,7 @@ class _Equal(_Group):
 
     def came_by_y(self) -> str:
         tables, conditions, x = self.partner("m.uri", False)
-        found = (f"i.uri = {x}", f"j.{self.y_rule} = m.rule", f"j.{self.x_rule} = i.rule", _JOINS)
+        found = (f"i.uri = {x}", *self.inputs("i.rule", "m.rule"), _JOINS)
         return _select(
             "j.rule, i.uri, j.level, 0",
             ("run_moved m", *tables, "rule_results i", "join_rules j"),
@@ -184,6 +184,14 @@ class _Equal(_Group):
                 _NEW.format(uri="i.uri"),
             ),
         )
+
+    def inputs(self, x: str, y: str) -> tuple[str, ...]:
+        """The join rule by both inputs at once.
+
+        PostgreSQL would take it by the one that seems to have few, and look at all 100,000 of one that has many. So
+        each condition names both, and none can be asked without the other.
+        """
+        return f"j.{self.x_rule} = {x} + 0 * {y}", f"j.{self.y_rule} = {y} + 0 * {x}"
 
     def went_by_y(self) -> tuple[str, ...]:
         """What is materialised of those that met y. Had x's own value changed, x would have been moved itself."""
