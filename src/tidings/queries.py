@@ -83,7 +83,7 @@ class Queries:
             version, schema = self._schema()
             now = version, self._version()
             if self._graph is None or self._graph[0] != now:
-                self._graph = now, Graph(self._store.repository.resources(), schema)
+                self._graph = now, Graph(self._queries.resources(), schema)
             return self._graph[1]
 
     def _schema(self) -> tuple[int, Schema]:

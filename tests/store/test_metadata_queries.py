@@ -183,6 +183,16 @@ def test_more_tables_than_a_database_joins(store: Store) -> None:
         told(store, query, SCHEMA)
 
 
+@FEWER
+@given(st.data())
+def test_all_resources_are_read(store: Store, data: st.DataObject) -> None:
+    schema = data.draw(some_schema())
+    there = data.draw(stored(schema))
+    keep(store, there, schema)
+    every = as_stored(Answer(resources=tuple(sorted(there, key=lambda each: each.uri))))
+    assert tuple(MetadataQueries(store.database).resources()) == every.resources
+
+
 def test_too_many_results_are_refused(store: Store) -> None:
     keep(store, SERVERS, SCHEMA)
     limited = MetadataQueries(store.database, limits=Limits(results=3))

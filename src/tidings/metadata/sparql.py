@@ -16,7 +16,7 @@ import resource as process_limits
 import selectors
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -28,10 +28,11 @@ from tidings.errors import InputError, TidingsError, TooLarge
 from tidings.graphs import RDF, RDFS, XSD
 from tidings.limits import check_limits, limits_from
 from tidings.metadata.resources import Ref, Resource, Value
-from tidings.metadata.schema import Property, Schema
+from tidings.metadata.schema import Schema
 from tidings.metadata.sparql_text import check_text, not_read
 from tidings.values import Kind
 
+_DATE_TIME = ox.NamedNode(XSD + "dateTime")
 PREFIXES = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD}
 RESULTS = {
     "application/sparql-results+json": ox.QueryResultsFormat.JSON,
@@ -108,24 +109,40 @@ class Graph:
 
 def quads(resources: Iterable[Resource], schema: Schema) -> Iterator[ox.Quad]:
     """What there is to say about resources, in the default graph."""
-    classes = {name: ox.NamedNode(cls.iri) for name, cls in schema.classes.items()}
     is_a = ox.NamedNode(RDF + "type")
+    said = {name: _Said.of(schema, name) for name in schema.classes}
     for each in resources:
-        subject = ox.NamedNode(each.uri)
-        for name in sorted(schema.at_or_above(each.cls)):
-            yield ox.Quad(subject, is_a, classes[name])
+        subject, of_class = ox.NamedNode(each.uri), said[each.cls]
+        for cls in of_class.classes:
+            yield ox.Quad(subject, is_a, cls)
         for name, values in each.values.items():
-            declared = schema.property_of(each.cls, name)
-            if declared is not None:
-                property = ox.NamedNode(declared.iri)
-                yield from (ox.Quad(subject, property, term(value, declared)) for value in values)
+            property, is_instant = of_class.properties[name]
+            for value in values:
+                yield ox.Quad(subject, property, term(value, is_instant))
 
 
-def term(value: Value, declared: Property) -> ox.NamedNode | ox.Literal:
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The terms for the instances of a class: itself and those above it, and properties, of which some are instants."""
+
+    classes: tuple[ox.NamedNode, ...]
+    properties: Mapping[str, tuple[ox.NamedNode, bool]]
+
+    @classmethod
+    def of(cls, schema: Schema, name: str) -> _Said:
+        above = sorted(schema.at_or_above(name))
+        found = (schema.property_of(name, each) for each in schema.properties)
+        properties = {
+            each.name: (ox.NamedNode(each.iri), each.kind is Kind.INSTANT) for each in found if each
+        }
+        return cls(tuple(ox.NamedNode(schema.classes[each].iri) for each in above), properties)
+
+
+def term(value: Value, is_instant: bool) -> ox.NamedNode | ox.Literal:
     if isinstance(value, Ref):
         return ox.NamedNode(value.uri)
-    if declared.kind is Kind.INSTANT:
-        return ox.Literal(str(value), datatype=ox.NamedNode(XSD + "dateTime"))
+    if is_instant:
+        return ox.Literal(str(value), datatype=_DATE_TIME)
     return ox.Literal(value)
 
 

@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, Row, select, text
 from sqlalchemy.exc import DBAPIError
 
 from tidings.errors import TooLarge
@@ -28,7 +30,7 @@ from tidings.store.database import Database
 from tidings.store.query_finding import Finding, fewest, start_of
 from tidings.store.query_sql import Statement
 from tidings.store.query_tree import tree_of
-from tidings.store.rule_tables import metadata_atoms
+from tidings.store.rule_tables import metadata_atoms, metadata_resources
 
 RESULTS = "SELECT m.uri FROM rule_ends e CROSS JOIN rule_results m WHERE e.name = {rule} AND m.rule = e.rule"
 """The results of a rule at a provider."""
@@ -38,6 +40,9 @@ MEMBERS = "SELECT m.uri FROM repository_members m WHERE m.rule = {rule}"
 
 COUNTED = 1_000
 """So far is counted what there are few of. Beyond that, it does not matter much where to begin."""
+
+PIECE = 10_000
+"""How many rows are in memory at a time, where all are read."""
 
 STEPS = 10_000
 """After so many steps of SQLite's machine the clock is looked at: about a millisecond."""
@@ -53,6 +58,8 @@ class Limits:
     def __post_init__(self) -> None:
         check_limits(self, {})
 
+
+_NO_MORE: tuple[str, Iterator[Row[*tuple[Any, ...]]]] = "", iter(())
 
 DEFAULT = limits_from("TIDINGS_QUERY_LIMITS", Limits)
 
@@ -73,6 +80,21 @@ class MetadataQueries:
             if len(kept) > self._limits.results:
                 raise _too_many(self._limits.results)
             return asking.shown(kept)
+
+    def resources(self) -> Iterator[Resource]:
+        """All resources in the order of their URIs, as of one moment; never all of them at once."""
+        r, a = metadata_resources.c, metadata_atoms.c
+        with self._database.moment() as connection:
+            atoms = select(a.uri, a.property, a.value, a.kind).order_by(a.uri, a.property, a.place)
+            groups = groupby(connection.execution_options(yield_per=PIECE).execute(atoms), key=itemgetter(0))
+            uri, rows = next(groups, _NO_MORE)
+            for each, cls in connection.execute(select(r.uri, r["class"]).order_by(r.uri)):
+                values: dict[str, tuple[Value, ...]] = {}
+                if each == uri:
+                    for _, name, value, kind in rows:
+                        values[name] = (*values.get(name, ()), value_from(value, kind))
+                    uri, rows = next(groups, _NO_MORE)
+                yield Resource(each, cls, values)
 
     def referred(self, resources: Iterable[Resource], schema: Schema) -> dict[str, Resource]:
         """What these refer to strongly, if it is there and of the class that it should be."""
