@@ -176,7 +176,10 @@ def _text(words: str) -> str:
 
 def _natural(group: str) -> list[tuple[int, str]]:
     """`group 10` behind `group 9`."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", group)]
+    return [
+        (int(part), "") if part.isascii() and part.isdigit() else (-1, part)
+        for part in re.split(r"([0-9]+)", group)
+    ]
 
 
 def _n(value: float) -> str:
