@@ -6,7 +6,7 @@ GET  /metadata/log?after=12&limit=500&wait=20
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any
 
@@ -21,6 +21,8 @@ from tidings.store import Store
 
 MOST = 1_000
 JSON_LINES = "application/x-ndjson"
+PIECE = 100_000
+"""Bytes that are sent at a time."""
 
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 
@@ -48,8 +50,15 @@ class Endpoints:
         """Everything, as of one position. The first line is made before the answer begins: it may be refused."""
         lines = self._provider.snapshot()
         first = next(lines)
-        return StreamingResponse(map(_line, chain([first], lines)), media_type=JSON_LINES)
+        return StreamingResponse(_pieces(chain([first], lines)), media_type=JSON_LINES)
 
 
-def _line(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+def _pieces(records: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Lines of JSON, many together: each piece is made in a thread of its own."""
+    piece = bytearray()
+    for record in records:
+        piece += json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        if len(piece) >= PIECE:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)
