@@ -86,6 +86,22 @@ def test_another_provider_that_applies_the_log_is_equal(provider: Provider, foll
     assert follower.id != provider.id and follower.id == follower.id
 
 
+def test_another_log_is_refused(provider: Provider, follower: Provider) -> None:
+    """Entries that were applied are passed over, but not if they were others."""
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    entries = provider.log.read(0)
+    follower.apply(entries)
+    follower.register(OTHER, body("host.rdf"), RDF_XML)
+    provider.remove(DOC)
+    provider.remove(OTHER)
+    with pytest.raises(InputError, match="other metadata"):
+        follower.apply(provider.log.read(2))
+    assert follower.position == 3 and follower.documents() == ((DOC, 2), (OTHER, 2))
+    assert follower.apply(provider.log.read(0, 2)).position == 3
+    follower.log.trim(3)
+    assert follower.apply(provider.log.read(2)).position == 4
+
+
 def test_what_cannot_be_applied_is_a_dead_letter(follower: Provider, new_url: Callable[[], str]) -> None:
     entries = [
         Entry(1, What.REGISTER, DOC, RDF_XML, body("host.rdf")),

@@ -82,10 +82,24 @@ def catch_up(work: Work, schemas: Schemas, most: int) -> None:
         apply(work, schemas, entries)
 
 
-def following(position: int, entries: Sequence[Entry]) -> list[Entry]:
-    """Those of entries that follow a position. Those before were applied; if one is missing, all are refused."""
+def following(work: Work, entries: Sequence[Entry]) -> list[Entry]:
+    """Those of entries that follow the position. If one is missing, all are refused.
+
+    Those before were applied. Of them the last is looked at: two logs that two providers wrote to on their own do not
+    become one.
+    """
+    position = work.position()
+    if passed := [entry for entry in entries if entry.position <= position][-1:]:
+        _refuse_other(work, passed[0])
     new = [entry for entry in entries if entry.position > position]
     for last, entry in enumerate(new, position):
         if entry.position != last + 1:
             raise gap(last, entry.position)
     return new
+
+
+def _refuse_other(work: Work, entry: Entry) -> None:
+    if work.differs(entry):
+        what = "this is the log of other metadata: something else stands at that position here"
+        hint = "begin anew, in another home, with a snapshot"
+        raise InputError(what, received=f"position {entry.position}", hint=hint)

@@ -231,7 +231,7 @@ class Provider:
     def _follow(self, work: Work, entries: Sequence[Entry]) -> Registered:
         work.close_log()
         applying.catch_up(work, self._schemas, self.batch)
-        new = applying.following(work.position(), entries)
+        new = applying.following(work, entries)
         if not new:
             return Registered({}, applying.NOTHING, work.position())
         work.write(new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection, delete, func, select
 
@@ -104,6 +105,15 @@ def read(connection: Connection, after: int, limit: int) -> list[Entry]:
     wanted = select(*_COLUMNS).where(metadata_log.c.position > after)
     rows = connection.execute(wanted.order_by(metadata_log.c.position).limit(limit))
     return [_entry(*row) for row in rows]
+
+
+def differs(connection: Connection, entry: Entry) -> bool:
+    """Whether something else stands at the place of an entry. What was trimmed does not."""
+    found = read(connection, entry.position - 1, 1)
+    if not found or found[0].position != entry.position:
+        return False
+    kept = replace(entry, uri=storable(entry.uri), media_type=storable(entry.media_type))
+    return found[0] != kept
 
 
 def schemas(connection: Connection, after: int) -> list[Entry]:

@@ -122,6 +122,10 @@ class Work:
         """Write entries of another log into the own one."""
         metadata_log.write(self._connection, entries)
 
+    def differs(self, entry: Entry) -> bool:
+        """Whether something else stands in the log at the place of an entry of another one."""
+        return metadata_log.differs(self._connection, entry)
+
     def advance(self, position: int) -> None:
         """All entries up to the position are applied."""
         counters.advance(self._connection, APPLIED, position)
