@@ -27,19 +27,15 @@ def as_written(connection: Connection) -> Iterator[None]:
     if connection.dialect.name == "sqlite":
         yield
         return
-    before = {name: connection.execute(_CURRENT, {"name": name}).scalar_one() for name in SETTINGS}
-    _set(connection, SETTINGS)
+    before = dict(zip(SETTINGS, connection.execute(_CURRENT).one(), strict=True))
+    connection.execute(_SET, SETTINGS)
     yield
-    _set(connection, before)
+    connection.execute(_SET, before)
 
 
-_CURRENT = text("SELECT current_setting(:name)")
-_SET = text("SELECT set_config(:name, :value, true)")
-
-
-def _set(connection: Connection, values: dict[str, str]) -> None:
-    for name, value in values.items():
-        connection.execute(_SET, {"name": name, "value": value})
+# All of them at once: each statement is a way to the server and back.
+_CURRENT = text("SELECT " + ", ".join(f"current_setting('{name}')" for name in SETTINGS))
+_SET = text("SELECT " + ", ".join(f"set_config('{name}', :{name}, true)" for name in SETTINGS))
 
 
 def count_anew(connection: Connection, table: Table) -> None:
