@@ -117,3 +117,34 @@ def test_rules_that_come_and_change_have_reasons(provider: Provider, store: Stor
         ("entered", f"it '{HOST}' = <{HOST}>"),
         ("left", "serverPort 5874 is not = 5; serverInformation.cpu 600 is not < 500"),
     ]
+
+
+GRAPH = b"""@prefix : <http://example.org/graph#> . @prefix md: <https://tidings.dev/metadata#> .
+    @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+    @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . :Node a rdfs:Class .
+    :size a rdf:Property ; rdfs:domain :Node ; rdfs:range xsd:integer .
+    :near a rdf:Property ; rdfs:domain :Node ; rdfs:range :Node ; md:several true ; md:reference md:strong ."""
+
+
+def test_a_graph_with_more_ways_than_anybody_could_walk(store: Store) -> None:
+    """20 nodes that refer to each other have 20 to the power of 8 ways of this length."""
+    provider, count, steps = Provider(store), 20, 8
+    provider.load_schema(GRAPH, "text/turtle")
+    near = ", ".join(f"<#n{i}>" for i in range(count))
+
+    def register(size: int) -> None:
+        sizes = {i: size if i == 7 else 1 for i in range(count)}
+        nodes = (f"<#n{i}> a :Node ; :size {sizes[i]} ; :near {near} ." for i in range(count))
+        text = f"@prefix : <http://example.org/graph#> . {' '.join(nodes)}"
+        provider.register(DOC, text.encode(), "text/turtle")
+
+    path = "near?." * steps
+    provider.add_rules({"r": f"search Node n register n where n.{path}size > 5"}, "ana")
+    for size in (9, 10, 2):
+        register(size)
+    shown = "near." * steps
+    assert told(store)[::count] == [
+        ("entered", f"{shown}size 9 > 5"),
+        ("changed", "near.size 10 was 9"),
+        ("left", f"{shown}size 1 is not > 5"),
+    ]

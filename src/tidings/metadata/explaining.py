@@ -44,7 +44,7 @@ class Tree:
 @dataclass(slots=True)
 class World:
     """What is known while rules are explained: resources (None is one that is not there), and for joins that are not
-    along a reference, by number and URI, a resource that is met. What is asked for and not known yet is noted.
+    along one reference, by number and URI, a resource that is met. What is asked for and not known yet is noted.
     """
 
     schema: Schema
@@ -70,9 +70,9 @@ def look(tree: Tree, uri: str, world: World) -> None:
     if tree.kept is None or tree.other is None:
         return
     look(tree.kept, uri, world)
-    if resource is not None:
-        for other in _others(tree, resource, world):
-            look(tree.other, other, world)
+    other = _other(tree, resource, world) if resource is not None else None
+    if other is not None:
+        look(tree.other, other, world)
 
 
 def why(tree: Tree, uri: str, world: World) -> list[Reason]:
@@ -101,16 +101,21 @@ def _is_along(meeting: Meeting) -> bool:
     return meeting.compares is Compares.EQUAL and _sides(meeting)[1].property in (None, SUBJECT)
 
 
-def _others(tree: Tree, resource: Resource, world: World) -> list[str]:
-    """The resources that may be what is met."""
+def _other(tree: Tree, resource: Resource, world: World) -> str | None:
+    """The resource that is met, or if none is, one that could be.
+
+    Of several that are referred to, the one that is met is asked for. To look at all of them, and at all that they
+    refer to, and so on along a path, would be to look at all ways through a graph.
+    """
     assert isinstance(tree.asks, Meeting)
     if not _is_along(tree.asks):
-        met = world.meets(tree, resource.uri)
-        return [] if met is None else [met]
+        return world.meets(tree, resource.uri)
     name = _sides(tree.asks)[0].property
     if name in (None, SUBJECT):
-        return [resource.uri]
-    return [value.uri for value in resource.values.get(name, ()) if isinstance(value, Ref)]
+        return resource.uri
+    named = [value.uri for value in resource.values.get(name, ()) if isinstance(value, Ref)]
+    met = world.meets(tree, resource.uri) if len(named) > 1 else None
+    return met or next(iter(named), None)
 
 
 def _way(meeting: Meeting, other: str, path: str) -> str:
@@ -129,12 +134,11 @@ def _proof(tree: Tree, uri: str, path: str, world: World) -> list[Reason] | None
     if isinstance(tree.asks, Triggering):
         return _held(tree.asks, resource, path, world.schema)
     assert tree.kept is not None and tree.other is not None
-    own = _proof(tree.kept, uri, path, world)
-    for other in _others(tree, resource, world) if own is not None else ():
-        found = _proof(tree.other, other, _way(tree.asks, other, path), world)
-        if found is not None:
-            return [*(own or ()), *_meeting(tree.asks, resource, other, path, world), *found]
-    return None
+    own, other = _proof(tree.kept, uri, path, world), _other(tree, resource, world)
+    if own is None or other is None:
+        return None
+    found = _proof(tree.other, other, _way(tree.asks, other, path), world)
+    return None if found is None else [*own, *_meeting(tree.asks, resource, other, path, world), *found]
 
 
 def _held(asks: Triggering, resource: Resource, path: str, schema: Schema) -> list[Reason] | None:
@@ -159,11 +163,10 @@ def _lacking(tree: Tree, uri: str, path: str, world: World) -> list[Reason]:
         return list(_unheld(tree.asks, resource, path, world.schema))
     assert tree.kept is not None and tree.other is not None
     own = _lacking(tree.kept, uri, path, world)
-    others = _others(tree, resource, world)
-    if not others:
+    other = _other(tree, resource, world)
+    if other is None:
         return [*own, _alone(tree.asks, resource, path)]
-    lacking = [_lacking(tree.other, each, _way(tree.asks, each, path), world) for each in others]
-    return own + [reason for each in lacking for reason in each] if all(lacking) else own
+    return own + _lacking(tree.other, other, _way(tree.asks, other, path), world)
 
 
 def _unheld(asks: Triggering, resource: Resource, path: str, schema: Schema) -> Iterator[Reason]:
