@@ -12,6 +12,7 @@ from tidings.backbone.following import Diverged, Follower
 from tidings.backbone.joining import log_for
 from tidings.backbone.peer import Peer, Unreachable
 from tidings.errors import InputError
+from tidings.interfaces.http import metadata
 from tidings.provider import Provider
 from tidings.store import Store
 
@@ -163,6 +164,22 @@ def test_a_provider_with_something_else_in_its_log_cannot_follow(one: Node, two:
             while not (problem := follower.status()["problem"]):
                 pass
             assert "something else in its log" in problem and follower.documents() == [uri(2)]
+
+
+def test_what_is_in_the_log_and_not_applied_here_yet(
+    one: Node, two: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The follower cannot follow, here because its log is another one, but its leader is there."""
+    monkeypatch.setattr(metadata, "LONGEST_WAIT", 0.2)
+    with two.runs() as other:
+        other.load_schema()
+        other.put(2, 92)
+    with one.runs() as leader, two.runs(one.url) as follower:
+        leader.load_schema()
+        leader.put(1, 92)
+        answer = follower.put(3, 92)
+        assert (answer.status_code, answer.json()["applied"], answer.json()["position"]) == (202, False, 3)
+        assert leader.documents() == [uri(1), uri(3)] and follower.documents() == [uri(2)]
 
 
 def test_a_leader_that_was_set_up_anew_is_not_followed(one: Node, two: Node, tmp_path: Path) -> None:
