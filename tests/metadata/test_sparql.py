@@ -6,6 +6,7 @@ import json
 from itertools import count
 from socket import create_server
 
+import pyoxigraph
 import pytest
 import rdflib
 from hypothesis import given, settings
@@ -91,6 +92,32 @@ def test_words_in_other_places_are_no_keywords() -> None:
         "PREFIX service: <http://example.org/SERVICE#> SELECT ?service { ?service service:load 'SERVICE', "
         '"""a "SERVICE" \' """, \'\'\'FROM\'\'\'@en ; <http://example.org/insert> $from . # SERVICE\n }'
     )
+
+
+PIECES = (
+    "?s ?p ?o .",
+    "?service a <http://example.org/SERVICE> .",
+    "?s <x:y#SERVICE> 'SERVICE', \"it's\", 'a\\'b', '''it's 'SERVICE\" '''@en .",
+    '?s <x:y> """a "quote" \\""" SERVICE""" .',
+    "# SERVICE ' \" <\n",
+    "x:SERVICE x:service x:a\\-b .",
+    "FILTER(?s<?o&&?p>5)",
+    "FILTER(?s < 3 && ?o > 2)",
+    "?s x:a 1.5e3, -2, true .",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=6), st.data())
+def test_service_is_found_wherever_it_stands(pieces: list[str], data: st.DataObject) -> None:
+    head = "PREFIX x: <http://example.org/SERVICE#> SELECT * {"
+    harmless = " ".join((head, *pieces, "}"))
+    pyoxigraph.Store().query(harmless)
+    check_text(harmless)
+    at = data.draw(st.integers(0, len(pieces)))
+    word = data.draw(st.sampled_from(("SERVICE", "service", "SerVice", "SERVICE SILENT", "\\u0053ERVICE")))
+    asked = (head, *pieces[:at], f"{word} <http://example.org/> {{ ?s ?p ?o }}", *pieces[at:], "}")
+    with pytest.raises(NotSupported, match="SERVICE"):
+        check_text(" ".join(asked))
 
 
 def test_a_query_that_does_not_parse() -> None:

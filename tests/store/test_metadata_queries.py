@@ -20,7 +20,7 @@ from tidings.metadata.answers import Answer
 from tidings.metadata.checking import check_query
 from tidings.metadata.query_definition import answer
 from tidings.metadata.resources import Ref, Resource
-from tidings.metadata.schema import Schema
+from tidings.metadata.schema import Class, Property, Reference, Schema
 from tidings.store import Store, bulk, open_store
 from tidings.store.atom_rows import rows_of
 from tidings.store.metadata_queries import Limits, MetadataQueries
@@ -172,6 +172,17 @@ def test_a_long_way(store: Store) -> None:
     assert told(store, query, SCHEMA).rows == ((7,),)
     query = parse_query(f"search ServerInformation s where s{steps}.memory >= 62 select s.memory")
     assert told(store, query, SCHEMA).rows == ((0,), (1,))
+
+
+def test_a_class_with_thousands_below_it(store: Store) -> None:
+    below = {f"C{n}": Class(f"C{n}", f"http://example.org/C{n}", ("Thing",)) for n in range(3_000)}
+    classes = {"Thing": Class("Thing", "http://example.org/Thing"), **below}
+    leads = Property("next", "http://example.org/next", "Thing", leads_to="Thing", reference=Reference.WEAK)
+    schema = Schema(classes, {"next": (leads,)})
+    there = [Resource(f"r{n}", f"C{n}", {"next": (Ref(f"r{n + 1}"),)}) for n in range(60)]
+    keep(store, there, schema)
+    query = parse_query(f"search Thing t where t{'.next' * 40} = <r45> select t")
+    assert told(store, query, schema).rows == ((Ref("r5"),),)
 
 
 def test_more_tables_than_a_database_joins(store: Store) -> None:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import IO, NoReturn, cast
 
 import pyoxigraph as ox
@@ -55,17 +55,20 @@ N_TRIPLES = "application/n-triples"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one query may take: seconds, and megabytes of its answer and of memory."""
+    """What one query may take: seconds, and megabytes of its answer and of memory; and how many are asked at once."""
 
     seconds: int = 10
     answer: int = 64
     memory: int = 1_024
+    processes: int = 4
 
     def __post_init__(self) -> None:
         check_limits(self, {})
 
 
 DEFAULT = limits_from("TIDINGS_SPARQL_LIMITS", Limits)
+_TURNS = BoundedSemaphore(DEFAULT.processes)
+"""Who comes when all processes are busy waits; the time of a query begins with its process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,9 @@ class Graph:
     ) -> Written:
         """The answer to a query: of SELECT and ASK as `results`, of CONSTRUCT and DESCRIBE as `graph`."""
         check_text(text)
-        child = self._started(text, results, graph, limits)
-        body, said = child.finished(time.monotonic() + limits.seconds, limits)
+        with _TURNS:
+            child = self._started(text, results, graph, limits)
+            body, said = child.finished(time.monotonic() + limits.seconds)
         if "media_type" in said:
             return Written(said["media_type"], body)
         raise _problem(text, said, limits)
@@ -169,7 +173,7 @@ class _Child:
     body: int
     said: int
 
-    def finished(self, deadline: float, limits: Limits) -> tuple[bytes, dict[str, str]]:
+    def finished(self, deadline: float) -> tuple[bytes, dict[str, str]]:
         """The answer, and what is said about it; nothing is said by a process that ended without a word."""
         received: dict[int, list[bytes]] = {self.body: [], self.said: []}
         try:

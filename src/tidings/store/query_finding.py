@@ -53,7 +53,7 @@ class Finding:
 
     def among(self, node: Node, uris: str | None, *more: str) -> str:
         """SQLite looks up the tables of a CROSS JOIN in this order, so that it begins with these few."""
-        asked = [*self.made.of_itself(node, "r.uri"), *more]
+        asked = [*self.made.of_itself(node, "r.uri", uris is None), *more]
         tables = "metadata_resources r"
         if uris is not None:
             tables = f"(SELECT DISTINCT f.uri FROM ({uris}) f) d CROSS JOIN metadata_resources r"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tidings.store.query_tree import Asked, Edge, Node, Side
 from tidings.store.rule_joins import POSITION, Operand, condition
 from tidings.store.rule_tables import INDEXED
+
+LISTED = 20
+"""So many classes are written where they are asked for."""
 
 _SQL = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _BOUNDS = {"<": "max", "<=": "max", ">": "min", ">=": "min"}
@@ -21,6 +23,7 @@ class Statement:
     members: str
     """The URIs that a rule has as its results, as SQL with `{rule}` for its name."""
 
+    classes: dict[tuple[str, ...], str] = field(default_factory=dict)
     sets: list[str] = field(default_factory=list)
     parameters: dict[str, object] = field(default_factory=dict)
 
@@ -29,8 +32,14 @@ class Statement:
         self.parameters[name] = value
         return f":{name}"
 
-    def listed(self, values: Iterable[object]) -> str:
-        return ", ".join(self.parameter(each) for each in values)
+    def among(self, classes: tuple[str, ...]) -> str:
+        """Many classes are a set, made once: as parameters of each variable they are more than a database takes."""
+        if len(classes) <= LISTED:
+            return ", ".join(self.parameter(each) for each in classes)
+        if classes not in self.classes:
+            rows = ", ".join(f"({self.parameter(each)})" for each in classes)
+            self.classes[classes] = self.set(f"VALUES {rows}")
+        return f"SELECT column1 FROM {self.classes[classes]}"
 
     def set(self, select: str) -> str:
         self.sets.append(select)
@@ -40,9 +49,11 @@ class Statement:
         made = ", ".join(f"q{n} AS MATERIALIZED ({each})" for n, each in enumerate(self.sets))
         return f"WITH {made} {select}"
 
-    def of_itself(self, node: Node, uri: str) -> list[str]:
-        """What is asked of a resource alone."""
-        found = [f"r.class IN ({self.listed(node.classes)})"]
+    def of_itself(self, node: Node, uri: str, by_class: bool) -> list[str]:
+        """What is asked of a resource alone. Unless it is looked for by its class, SQLite is kept from that: for each
+        URI it would go through all the classes."""
+        column = "r.class" if by_class else "r.class || ''"
+        found = [f"{column} IN ({self.among(node.classes)})"]
         if node.rule is not None:
             found.append(f"{uri} IN ({self.results(node.rule)})")
         return found + [self.constant(each, uri) for each in node.asked]
