@@ -26,7 +26,7 @@ from tidings.store.atom_rows import rows_of
 from tidings.store.metadata_queries import Limits, MetadataQueries
 from tidings.store.rule_tables import metadata_atoms, metadata_resources, rule_ends, rule_results
 
-FEWER = settings(max_examples=settings.default.max_examples // 3)
+FEWER = settings(max_examples=settings.default.max_examples // 4)
 """Each asks several times, of two databases."""
 
 
