@@ -113,7 +113,7 @@ def compare(bench: Bench, place: Place, rules: Rules, scale: Scale) -> None:
         before = place.nbytes(store)
         built, _ = place.spent(lambda: _load(provider, rules))
         stored = place.nbytes(store) - before
-        measuring = Measuring(bench, place, provider, rules)
+        measuring = Measuring(bench, place, provider, rules, scale.metadata_results)
         measuring.warm_up()
         for batch in reversed(batches):
             row = measuring.row(batch, _memory(provider, store), stored, built)
@@ -133,8 +133,9 @@ def _memory(provider: Provider, store: Store) -> int:
 class Measuring:
     """Registers batch after batch of documents that were not there before."""
 
-    def __init__(self, bench: Bench, place: Place, provider: Provider, rules: Rules) -> None:
+    def __init__(self, bench: Bench, place: Place, provider: Provider, rules: Rules, results: int) -> None:
         self._bench, self._place, self._provider, self._rules = bench, place, provider, rules
+        self._results = results
 
     def warm_up(self) -> None:
         """Make the index, load kernels, fill caches."""
@@ -144,8 +145,8 @@ class Measuring:
     def row(self, batch: int, nbytes: int, stored: int, built: Spent) -> Row:
         """As many batches as are needed to be timed, a few times, each time from the beginning."""
         rules, workload = self._rules, batches_of(self._rules, batch)
-        most = rules.size if rules.type is not Type.COMP else max(rules.size, batch)
-        sources = rules.documents(min(most, max(batch, AT_LEAST)))
+        enough = max(batch, min(AT_LEAST, self._results // rules.matched))
+        sources = rules.documents(enough if rules.type is Type.COMP else min(rules.size, enough))
         times, counts = [], Counter[str]()
         for _ in range(self._bench.runs):
             spent, counts = self._place.spent(lambda: self._all(sources, batch))

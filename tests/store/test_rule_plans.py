@@ -1,0 +1,55 @@
+"""How databases run the statements of join rules: from an input to its partner to one join rule, not to all."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Connection, text
+
+from tidings.languages.rules_tree import Compares
+from tidings.metadata.atomic import Join, Meeting, Side, Triggering
+from tidings.metadata.resources import Resource
+from tidings.metadata.schema import Class, Property, Schema
+from tidings.store import Store, rule_filter, rule_joins
+from tidings.store.atom_rows import Placed
+from tidings.store.planning import as_written
+from tidings.store.rule_base import MANY, NamedRule
+from tidings.values import Kind
+
+NAME = "Server"
+SCHEMA = Schema(
+    {NAME: Class(NAME, "http://example.org/Server")},
+    {name: (Property(name, f"http://example.org/{name}", NAME, Kind.NUMBER),) for name in ("memory", "cpu")},
+)
+FAST = Triggering(NAME, "cpu", Compares.EQUAL, 600)
+SAME = Meeting(Side(NAME), Compares.EQUAL, Side(NAME), True)
+
+
+def rule(number: int, swapped: bool) -> NamedRule:
+    """All have one input in common: as the left one, or as the right one."""
+    own = Triggering(NAME, "memory", Compares.EQUAL, number)
+    ends = (Join(SAME, FAST, own) if swapped else Join(SAME, own, FAST),)
+    return NamedRule(f"r{number}", "ana", "search ...", ends)
+
+
+def plans(connection: Connection, dialect: str) -> list[str]:
+    """The plans of what finds new results, with tables as they are in a run."""
+    there = {f"s{n}": Placed(Resource(f"s{n}", NAME, {"cpu": (600,)}), "doc") for n in range(50)}
+    rule_filter.run(connection, SCHEMA, there, [(uri, 1) for uri in there])
+    bound = {"level": 1, "grp": 1, "first": 0, "p": None, "q": None}
+    explain = "EXPLAIN QUERY PLAN " if dialect == "sqlite" else "EXPLAIN "
+    with as_written(connection):
+        return [
+            "\n".join(str(row[-1]) for row in connection.execute(text(explain + statement), bound))
+            for statement in rule_joins.statements(SAME, dialect).came
+        ]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_join_rule_is_found_by_both_inputs(store: Store, swapped: bool) -> None:
+    """By one of them, it may be one of all that there are."""
+    rules = [rule(number, swapped) for number in range(MANY)]
+    store.database.transact(lambda connection: rule_filter.add_rules(connection, SCHEMA, rules))
+    dialect = store.database.engine.dialect.name
+    for plan in store.database.transact(lambda connection: plans(connection, dialect)):
+        asked = next(line for line in plan.splitlines() if "left_rule" in line)
+        assert "right_rule" in asked, plan
