@@ -76,6 +76,7 @@ def test_a_provider_that_is_behind_is_told_of_the_difference(provider: Provider,
         ("entered", "large", f"{THIRD}#host"),
         ("entered", "infos", f"{THIRD}#info"),
     }
+    assert all(each.because for each in told)
     assert len(told) == 9 and second.restore(sent(provider)) == 6
     assert other.notifications.read("ana", before) == told
 

@@ -19,8 +19,8 @@ from tidings.metadata.resources import Ref, Resource, Value
 from tidings.model import Reason
 from tidings.values import Scalar, show
 
-LOOKED = 1_000
-"""So many resources are looked at for one notification."""
+LOOKED = 300
+"""So many resources are looked at for one notification; of a change that is further away it is not told where it is."""
 
 Strong = Mapping[str, Iterable[tuple[str, str]]]
 """The strong references of resources: property, and where it leads."""
@@ -60,7 +60,8 @@ class Touched:
 
 def why_changed(uri: str, touched: Touched, strong: Strong) -> list[Reason]:
     """What changed, the nearest first."""
-    return list(islice(chain.from_iterable(_reasons(uri, touched, strong)), MOST))
+    found = list(islice(chain.from_iterable(_reasons(uri, touched, strong)), MOST))
+    return found or [Reason("it, or something that it refers to, is different", None, uri)]
 
 
 def _reasons(uri: str, touched: Touched, strong: Strong) -> Iterator[Iterator[Reason]]:

@@ -1,0 +1,39 @@
+"""What changed, and where: of it and of what it refers to strongly, the nearest first."""
+
+from __future__ import annotations
+
+from tidings.metadata.changes import Changes, compare
+from tidings.metadata.explaining import MOST
+from tidings.metadata.explaining_changes import LOOKED, Touched, why_changed
+from tidings.metadata.resources import Resource
+from tidings.reasons import because
+
+
+def chain_of(length: int) -> dict[str, list[tuple[str, str]]]:
+    return {f"#{i}": [("next", f"#{i + 1}")] for i in range(length)}
+
+
+def touched(uri: str) -> Touched:
+    before, after = (Resource(uri, "Node", {"size": (size,)}) for size in (1, 2))
+    return Touched.of([compare([before], [after])])
+
+
+def test_the_way_is_a_path() -> None:
+    assert because(why_changed("#0", touched("#3"), chain_of(5))) == "next.next.next.size 2 was 1"
+
+
+def test_a_circle_has_an_end() -> None:
+    circle = chain_of(2) | {"#2": [("next", "#0")]}
+    assert because(why_changed("#1", touched("#1"), circle)) == "size 2 was 1"
+
+
+def test_what_is_far_away_is_not_looked_for() -> None:
+    far = f"#{LOOKED + 10}"
+    told = because(why_changed("#0", touched(far), chain_of(LOOKED + 20)))
+    assert told == "it, or something that it refers to, is different"
+
+
+def test_not_all_of_many_are_told() -> None:
+    new = tuple(Resource(f"#new{i}", "Node", {}) for i in range(2 * MOST))
+    strong = {"#0": [("near", each.uri) for each in new]}
+    assert len(why_changed("#0", Touched.of([Changes(new=new)]), strong)) == MOST
