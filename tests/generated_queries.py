@@ -1,4 +1,8 @@
-"""Generated queries over a schema: a generated rule, what is selected of its variables, an order and a limit."""
+"""Generated queries over a schema: a generated rule, what is selected of its variables, an order and a limit.
+
+queries(schema)          of any kind
+wide_queries(schema)     several variables that something is selected of, and little that makes the answer empty
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from tests.generated_rules import ends, rules
-from tidings.languages.rules_tree import Path, Query
+from tests.generated_rules import VARIABLES, ends, joins, rules, with_constants
+from tidings.languages.rules_tree import Both, Condition, Path, Query, Rule, Searched
 from tidings.metadata.normal import class_of
 from tidings.metadata.schema import Schema
 
@@ -16,21 +20,44 @@ from tidings.metadata.schema import Schema
 def queries(draw: st.DrawFn, schema: Schema, types: Mapping[str, str] | None = None) -> Query:
     rule = draw(rules(schema, types))
     classes = {each.variable: class_of(each.extension, schema, types or {}) for each in rule.searched}
+    chosen = draw(st.lists(st.sampled_from([rule.register, *classes]), max_size=3))
+    return draw(_shown(schema, rule, classes, chosen))
 
-    def paths(variables: list[str], most: int) -> list[Path]:
-        chosen = draw(st.lists(st.sampled_from(variables), max_size=most))
-        return [draw(ends(schema, variable, classes[variable], 2)).path for variable in chosen]
 
-    select = paths([rule.register, *classes], 3)
-    shown = sorted({rule.register, *(path.variable for path in select)})
-    order = [path for path in paths(shown, 2) if not any(step.any for step in path.steps)]
+@st.composite
+def wide_queries(draw: st.DrawFn, schema: Schema) -> Query:
+    names = sorted(schema.classes)
+    classes = {VARIABLES[0]: draw(st.sampled_from(names))}
+    parts: list[Condition] = []
+    for variable in VARIABLES[1 : draw(st.integers(2, 3))]:
+        cls = draw(st.sampled_from(names))
+        joined = draw(joins(schema, classes, variable, cls, 1))
+        if joined is not None:
+            parts.append(joined)
+            classes[variable] = cls
+    parts += draw(st.lists(with_constants(schema, classes), max_size=1))
+    where = None if not parts else parts[0] if len(parts) == 1 else Both(tuple(parts))
+    searched = tuple(Searched(cls, variable) for variable, cls in classes.items())
+    register = draw(st.sampled_from(sorted(classes)))
+    return draw(
+        _shown(schema, Rule(searched, register, where), classes, draw(st.permutations(sorted(classes))))
+    )
+
+
+@st.composite
+def _shown(
+    draw: st.DrawFn, schema: Schema, rule: Rule, classes: Mapping[str, str], chosen: list[str]
+) -> Query:
+    """A query that selects something of each of the chosen variables."""
+
+    def path(variable: str) -> Path:
+        return draw(ends(schema, variable, classes[variable], 2)).path
+
+    select = tuple(path(variable) for variable in chosen)
+    ordered = draw(st.lists(st.sampled_from(sorted({rule.register, *chosen})), max_size=2))
+    order = [each for each in map(path, ordered) if not any(step.any for step in each.steps)]
     falls = [draw(st.booleans()) for _ in order]
     limit = draw(st.none() | st.integers(1, 4))
     return Query(
-        rule.searched,
-        rule.register,
-        rule.where,
-        tuple(select),
-        tuple(zip(order, falls, strict=True)),
-        limit,
+        rule.searched, rule.register, rule.where, select, tuple(zip(order, falls, strict=True)), limit
     )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, insert
 
-from tests.generated_queries import queries
+from tests.generated_queries import queries, wide_queries
 from tests.metadata.servers import SCHEMA
-from tests.metadata.test_definition import SERVERS, some_schema, stored
+from tests.metadata.test_definition import SERVERS, dense, some_schema, stored
 from tidings.errors import TooLarge
 from tidings.languages.rules import parse_query
 from tidings.languages.rules_tree import Query
@@ -84,6 +85,18 @@ def test_answers_are_those_of_the_definition(store: Store, data: st.DataObject) 
     asked = [data.draw(queries(schema)) for _ in range(3)]
     keep(store, there, schema)
     for query in asked:
+        check_query(query, schema, {})
+        assert told(store, query, schema) == as_stored(answer(query, there, schema))
+
+
+@FEWER
+@given(st.data())
+def test_rows_of_several_variables_are_those_of_the_definition(store: Store, data: st.DataObject) -> None:
+    schema = data.draw(some_schema())
+    there = dense(schema, Random(data.draw(st.integers(0, 2**32))))
+    keep(store, there, schema)
+    for _ in range(3):
+        query = data.draw(wide_queries(schema))
         check_query(query, schema, {})
         assert told(store, query, schema) == as_stored(answer(query, there, schema))
 
