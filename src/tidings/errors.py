@@ -113,7 +113,7 @@ class TidingsError(Exception):
         """The same with another hint."""
         return _restored(type(self), self.__dict__ | {"hint": hint})
 
-    def moved(self, what: str, place: Place) -> Self:
+    def moved(self, what: str, place: Place | None) -> Self:
         """The same at another place, that of its text in a longer one."""
         return _restored(type(self), self.__dict__ | {"what": what, "place": place})
 

@@ -348,9 +348,12 @@ def test_wrong_input(tidings: Tidings, tmp_path: Path) -> None:
         write_rules(tmp_path, all=ALL, wrong=f"{ALL} where c.serverHots = 'x'")
         done = tidings(*asked)
         assert done.exit_code == 2 and "line 2, column 50" in done.stderr and "serverHost" in done.stderr
-        write_rules(tmp_path, wrong="search theirs t register t")
+        write_rules(tmp_path, all=ALL, wrong="search theirs t register t")
         done = tidings(*asked)
-        assert done.exit_code == 2 and "there is no class or rule 'theirs'" in done.stderr
+        said = (
+            f"the provider at {address} refuses the rules: rule 'wrong': there is no class or rule 'theirs'"
+        )
+        assert done.exit_code == 2 and said in done.stderr
         write_rules(tmp_path, all=ALL)
         assert tidings(*asked).exit_code == 0
         assert tidings("repository", "show", f"{at(1)}#host").exit_code == 2

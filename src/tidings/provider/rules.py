@@ -6,9 +6,11 @@ means the scope's own rule of that name, or else the one without a scope.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from tidings.errors import SubscriptionError
 from tidings.languages.rules import parse
 from tidings.languages.rules_tree import Rule
 from tidings.metadata import checking
@@ -40,13 +42,28 @@ class Program:
         self._given = {rule.name: rule for rule in given}
         waiting: Mapping[str, StoredRule] = self._given
         while waiting:
-            trees = {name: parse(rule.text) for name, rule in waiting.items()}
+            trees = {name: self._parsed(rule) for name, rule in waiting.items()}
             known = self._among(waiting.values(), trees)
             self.rules |= {
                 name: _resolved(rule, trees[name], known, schema) for name, rule in waiting.items()
             }
             used = {name for each in waiting for name in self.rules[each].uses}
             waiting = {name: known[name] for name in sorted(used - self.rules.keys())}
+
+    def _parsed(self, rule: StoredRule) -> Rule:
+        with self._told_of(rule):
+            return parse(rule.text)
+
+    @contextmanager
+    def _told_of(self, rule: StoredRule) -> Iterator[None]:
+        """What is wrong is told with the rule's name, unless it is the only one: a column alone says not of which."""
+        try:
+            yield
+        except SubscriptionError as problem:
+            if self._given.keys() == {rule.name}:
+                raise
+            name = rule.name.removeprefix(rule.scope)
+            raise problem.moved(f"rule '{name}': {problem.what}", problem.place) from problem
 
     def _among(self, rules: Iterable[StoredRule], trees: Mapping[str, Rule]) -> dict[str, StoredRule]:
         """The rules that these may mean: given now, read before, or stored."""
@@ -67,9 +84,10 @@ class Program:
         made: dict[str, NamedRule] = {}
         for name in checking.in_order({name: each.tree for name, each in self.rules.items()}):
             rule, tree = self.rules[name].rule, self.rules[name].tree
-            checking.check_name(name.removeprefix(rule.scope), self._schema)
-            types[name] = checking.check(tree, self._schema, types, rule.text)
-            found[name] = decompose(tree, self._schema, found)
+            with self._told_of(rule):
+                checking.check_name(name.removeprefix(rule.scope), self._schema)
+                types[name] = checking.check(tree, self._schema, types, rule.text)
+                found[name] = decompose(tree, self._schema, found)
             made[name] = NamedRule(
                 name, rule.owner, rule.text, found[name], rule.scope, rule.within, self.rules[name].uses
             )

@@ -79,4 +79,4 @@ class HttpLink(Peer):
         if response.status_code != 422:
             return super()._refusal(response)
         said = self._parsed(self._body(response)).get("message", "nothing about why")
-        return InputError(f"the provider refuses the rules: {said}", where=self.name)
+        return InputError(f"the provider at {self.name} refuses the rules: {said}")
