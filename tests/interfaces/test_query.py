@@ -89,6 +89,10 @@ def test_sparql(query) -> None:
         (("select c",), "expected 'search'"),
         ((ALL, "--json", "--csv"), "contradict"),
         (("--sparql", "SELECT * {"), "no SPARQL query"),
+        (("SELECT ?c { ?c a ?t }",), "SPARQL is asked with --sparql"),
+        (("--sparql", ALL), "leave --sparql out"),
+        (("--sparql", "SELECT * {\n  ?c s:memory ?m }"), "what 's:' stands for (line 2, column 6)"),
+        (("--sparql", "SELECT * { ?c :memory ?m }"), "^^^^^^^   begin with PREFIX : <...>"),
         (("--sparql", "SELECT * { SERVICE <a:b> { ?s ?p ?o } }"), "column 12"),
     ],
 )

@@ -83,5 +83,22 @@ def not_read(text: str, said: str) -> SyntaxProblem:
     if found is None:
         return SyntaxProblem("this is no SPARQL query", received=said)
     place = Place(text, int(found[1]), int(found[2]))
+    if "Prefix not found" in found[3]:
+        return _no_prefix(text, place)
     told = " ".join(_CHARACTERS.sub("", found[3]).split()).removesuffix(",")
     return SyntaxProblem(f"this is no SPARQL query: {told}", place=place)
+
+
+_PREFIXED = re.compile(r"([\w.-]*):[\w.%:-]*\Z")
+
+
+def _no_prefix(text: str, behind: Place) -> SyntaxProblem:
+    """A name whose prefix nobody has declared; the parser names the place behind it."""
+    lines = text.split("\n")[: behind.line]
+    before = "\n".join([*lines[:-1], lines[-1][: behind.column - 1]])
+    found = _PREFIXED.search(before)
+    place = Place.at(text, found.start(), found.end()) if found else behind
+    prefix = found[1] if found else ""
+    return SyntaxProblem(
+        f"nothing says what '{prefix}:' stands for", place=place, hint=f"begin with PREFIX {prefix}: <...>"
+    )

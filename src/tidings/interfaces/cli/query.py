@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidings.errors import InputError, SetupError
+from tidings.errors import InputError, SetupError, SyntaxProblem
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, open_tidings
 from tidings.interfaces.cli.repository import DEFAULT_HOME as REPOSITORY_HOME
@@ -81,11 +82,27 @@ def query(
     if as_json and as_csv:
         raise InputError("--json and --csv contradict each other", accepted="one of them, or none")
     asked = sys.stdin.read() if text == "-" else text
-    with _opened(at_provider, home, store) as queries:
+    with _opened(at_provider, home, store) as queries, _other_language_noticed(asked, sparql):
         if sparql:
             _show_sparql(queries, asked, as_json, as_csv)
         else:
             _show_answer(queries, queries.ask(asked), as_json, as_csv)
+
+
+_SPARQL = re.compile(r"\s*(prefix|base|select|ask|construct|describe)\b", re.IGNORECASE)
+_SEARCH = re.compile(r"\s*search\b", re.IGNORECASE)
+
+
+@contextmanager
+def _other_language_noticed(asked: str, sparql: bool) -> Iterator[None]:
+    """What cannot be read because it is written in the other language is told so."""
+    try:
+        yield
+    except SyntaxProblem as problem:
+        if (_SEARCH if sparql else _SPARQL).match(asked) is None:
+            raise
+        hint = "this is no SPARQL: leave --sparql out" if sparql else "SPARQL is asked with --sparql"
+        raise problem.hinted(hint) from problem
 
 
 @contextmanager
