@@ -105,6 +105,8 @@ def test_serve_until_a_signal_comes(subscribed: Tidings, tmp_path: Path, number:
         said = server.stdout.readline()
         found = re.search(r"at (http://127\.0\.0\.1:[0-9]+); Ctrl-C ends it", said)
         assert found, said
+        assert server.stdout.readline() == f"metadata  {found[1]}/browse\n"
+        assert f"{found[1]}/browse" in httpx.get(found[1]).text
         listed = subscribed("feeds", "--as", "cy", "--public-url", found[1]).stdout.split()
         feed = feedparser.parse(listed[1])
         assert (feed.bozo, feed.status, [entry.title for entry in feed.entries]) == (

@@ -76,6 +76,7 @@ def serve(
         hub = Hub(feeds, Rules(inside=private_callbacks))
         server = server_for(app_for(tidings, hub, public_url, contact, loop))
         output.line(("feeds", "bold"), f"{feeds.places.public_url}/feeds/...  at {address}; Ctrl-C ends it")
+        output.line(("metadata", "bold"), f"{feeds.places.public_url}/browse")
         if loop is not None:
             output.note(f"following {loop.log.name}")
         by = _run(server, listening)

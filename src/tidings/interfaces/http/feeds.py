@@ -36,7 +36,10 @@ def router_for(feeds: PersonalFeeds) -> APIRouter:
 
     @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     def home() -> Response:
-        return PlainTextResponse("Tidings. `tidings feeds --as NAME` tells the addresses of feeds.\n")
+        return PlainTextResponse(
+            "Tidings. `tidings feeds --as NAME` tells the addresses of feeds.\n"
+            f"Metadata is shown at {feeds.places.public_url}/browse.\n"
+        )
 
     @router.get("/feeds/{name}")
     @router.head("/feeds/{name}", include_in_schema=False)
