@@ -172,6 +172,8 @@ def test_what_is_wrong_is_said(tidings: Tidings) -> None:
     assert (unknown.exit_code, unknown.stdout) == (2, "") and "did you mean 'large'?" in unknown.stderr
     nowhere = tidings("rules", "graph", "--out", "no/folder/x.svg")
     assert nowhere.exit_code == 2 and "cannot be written" in nowhere.stderr
+    bitmap = tidings("rules", "graph", "--out", "x.png")
+    assert bitmap.exit_code == 2 and "the picture is an SVG" in bitmap.stderr and not Path("x.png").exists()
 
 
 def test_without_rules(tidings: Tidings) -> None:

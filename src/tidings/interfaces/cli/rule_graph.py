@@ -44,6 +44,10 @@ def graph(
     from tidings.interfaces.drawing.svg import drawn
     from tidings.interfaces.rule_picture import picture_of
 
+    if out is not None and out.suffix.lower() not in ("", ".svg"):
+        raise InputError(
+            "the picture is an SVG", where="--out", received=str(out), accepted="a name with .svg at its end"
+        )
     with open_tidings(home, store) as tidings:
         picture = picture_of(tidings.store, rules or ())
     svg = drawn(picture)
