@@ -85,7 +85,8 @@ def tidings(
 
 app.callback(help=prose(tidings))(tidings)
 
-DAILY, STREAM, SETTING_UP = "Subscribe and publish", "On Spark", "Set up and look around"
+DAILY, METADATA = "Subscribe and publish", "Metadata that stays"
+STREAM, SETTING_UP = "On Spark", "Set up and look around"
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (DAILY, subscriptions.subscribe),
@@ -95,8 +96,8 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (DAILY, notifications.notifications),
     (DAILY, rejects.rejects),
     (DAILY, feeds.feeds),
-    (DAILY, query.query),
     (DAILY, serve.serve),
+    (METADATA, query.query),
     (STREAM, run.run),
     (STREAM, match.match),
     (SETTING_UP, segments.segments),
@@ -106,9 +107,9 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 for panel, command in COMMANDS:
     app.command(help=prose(command), rich_help_panel=panel)(command)
 app.add_typer(feed.app, name="feed", rich_help_panel=DAILY)
-app.add_typer(provider.app, name="provider", rich_help_panel=DAILY)
-app.add_typer(rule_graph.app, name="rules", rich_help_panel=DAILY)
-app.add_typer(repository.app, name="repository", rich_help_panel=DAILY)
+app.add_typer(provider.app, name="provider", rich_help_panel=METADATA)
+app.add_typer(rule_graph.app, name="rules", rich_help_panel=METADATA)
+app.add_typer(repository.app, name="repository", rich_help_panel=METADATA)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)
