@@ -45,6 +45,32 @@ def test_rules_are_forgotten(provider) -> None:
     assert "no rules" in provider("rules").stderr
 
 
+def test_names_of_rules(provider, tmp_path: Path) -> None:
+    """One that is taken, one that is nearly right, and which one of a file is meant."""
+    provider("rule", "large", RULE, "--as", "ana")
+    assert "forget that one first" in provider("rule", "large", RULE, "--as", "ana").stderr
+    assert "did you mean 'large'?" in provider("results", "larg").stderr
+    (tmp_path / "rules.txt").write_text(f"good: {RULE}\nbad: search Servers s register s\n")
+    done = provider("rules", str(tmp_path / "rules.txt"), "--as", "ana")
+    assert done.exit_code == 2 and "error: rule 'bad': there is no class or rule 'Servers'" in done.stderr
+
+
+def test_yes_and_no_are_written_as_in_rules(tidings: Tidings, tmp_path: Path) -> None:
+    (tmp_path / "s.ttl").write_text(
+        "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."
+        "<http://example.org/s#Book> a rdfs:Class ."
+        "<http://example.org/s#lent> a <http://www.w3.org/1999/02/22-rdf-syntax-ns#Property> ;"
+        " rdfs:domain <http://example.org/s#Book> ; rdfs:range <http://www.w3.org/2001/XMLSchema#boolean> ."
+    )
+    (tmp_path / "b.ttl").write_text(
+        "<#b> a <http://example.org/s#Book> ; <http://example.org/s#lent> false ."
+    )
+    tidings("provider", "schema", str(tmp_path / "s.ttl"))
+    tidings("provider", "register", "http://example.org/b.ttl", str(tmp_path / "b.ttl"))
+    tidings("provider", "rule", "in", "search Book b register b where b.lent = false", "--as", "ana")
+    assert tidings("provider", "results", "in").stdout == "http://example.org/b.ttl#b  Book  lent false\n"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from tidings.errors import InputError
+from tidings.languages.rules_refusals import near
 from tidings.metadata.documents import Document
 from tidings.metadata.log import Draft, Entry, What
 from tidings.metadata.resources import Resource
@@ -184,7 +185,8 @@ class Provider:
     def results(self, name: str) -> tuple[Resource, ...]:
         """The resources that a rule registers now; its name has the scope in front."""
         if not self._metadata.named([name]):
-            raise InputError("there is no such rule", received=name, hint="tidings provider rules")
+            close = near(name, (rule.name for rule in self.rules()))
+            raise InputError("there is no such rule", received=name, hint=close or "tidings provider rules")
         return self._metadata.results(name)
 
     def closure(self, uris: Collection[str]) -> tuple[Resource, ...]:

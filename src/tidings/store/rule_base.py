@@ -161,7 +161,8 @@ def _refuse_taken(connection: Connection, rules: Sequence[NamedRule]) -> None:
     known = bulk.select_among(connection, select(metadata_rules.c.name), metadata_rules.c.name, wanted)
     taken = [*(row.name for row in known), *(name for name, count in wanted.items() if count > 1)]
     if taken:
-        raise IdTaken("there is a rule of this name already", received=taken[0])
+        hint = "forget that one first, or choose another name"
+        raise IdTaken("there is a rule of this name already", received=taken[0], hint=hint)
 
 
 def _numbers(connection: Connection, keys: Iterable[str]) -> dict[str, int]:

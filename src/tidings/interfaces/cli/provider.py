@@ -324,6 +324,7 @@ def _show_moves(what: str, pairs: Iterable[tuple[str, str]], as_json: bool) -> N
 
 
 def show_resource(resource: Resource, as_json: bool) -> None:
+    from tidings.browsing import shown
     from tidings.metadata.resources import Ref
 
     if as_json:
@@ -331,7 +332,7 @@ def show_resource(resource: Resource, as_json: bool) -> None:
         output.json_line({"uri": resource.uri, "class": resource.cls, "values": values})
         return
     told = [
-        f"{name} {', '.join(f'-> {value.uri}' if isinstance(value, Ref) else str(value) for value in each)}"
+        f"{name} {', '.join(f'-> {value.uri}' if isinstance(value, Ref) else shown(value) for value in each)}"
         for name, each in resource.values.items()
     ]
     output.line((resource.uri, "bold cyan"), (resource.cls, "dim"), *told)
