@@ -129,6 +129,7 @@ def test_rules_that_are_left_out_are_removed(client: httpx.Client) -> None:
         ("DELETE", "/metadata/repositories/nobody", {}, 404, "no such repository"),
         ("PUT", f"{MINE}/rules", {"content": b"{"}, 400, "no JSON"),
         ("PUT", f"{MINE}/rules", {"content": b"\xff"}, 400, "no JSON"),
+        ("PUT", f"{MINE}/rules", {"content": b"[" * 100_000}, 400, "no JSON"),
         ("PUT", f"{MINE}/rules", {"json": ["search"]}, 400, "no rules"),
         ("PUT", f"{MINE}/rules", {"json": {"a": 1}}, 400, "no rules"),
         ("PUT", f"{MINE}/rules", {"json": {"a": "search Nothing n register n"}}, 422, "Nothing"),

@@ -20,7 +20,7 @@ from tidings.metadata import sparql
 from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.schema import Schema
 from tidings.metadata.sparql import CSV, JSON, Graph, Limits
-from tidings.metadata.sparql_text import check_text
+from tidings.metadata.sparql_text import LONGEST, check_text
 from tidings.values import parse_instant
 
 H = "http://example.org/doc.rdf#"
@@ -79,6 +79,16 @@ def test_other_forms() -> None:
         ("PREFIX a: <a:b> DELETE WHERE { ?s ?p ?o }", "DELETE is not supported"),
         ("LOAD <http://example.org/>", "LOAD is not supported"),
         ("DROP ALL", "DROP is not supported"),
+        (
+            "SELECT * { ?s ?p 1SERVICE<http://example.org/>{ ?s ?p ?o } }",
+            "SERVICE is not supported (column 19)",
+        ),
+        ("SELECT * { ?s ?p trueSERVICE?x{ ?s ?p ?o } }", "SERVICE is not supported"),
+        ("SELECT * { ?s ?p 1.SERVICEs:x{ ?s ?p ?o } }", "SERVICE is not supported"),
+        ("SELECT * { SERVICESILENT<a:b>{ ?s ?p ?o } }", "SERVICE is not supported"),
+        ("SELECT * { SERVICEs:x # or so\n{ ?s ?p ?o } }", "SERVICE is not supported"),
+        ("SELECT * { SERVICE:x{ ?s ?p ?o } }", "SERVICE is not supported"),
+        ("SELECT * FROMNAMED<a:b>{ ?s ?p ?o }", "FROM is not supported"),
     ],
 )
 def test_what_is_refused(text: str, told: str) -> None:
@@ -118,6 +128,18 @@ def test_service_is_found_wherever_it_stands(pieces: list[str], data: st.DataObj
     asked = (head, *pieces[:at], f"{word} <http://example.org/> {{ ?s ?p ?o }}", *pieces[at:], "}")
     with pytest.raises(NotSupported, match="SERVICE"):
         check_text(" ".join(asked))
+
+
+@pytest.mark.parametrize("piece", ["1.", ".", "-", '"\\', "'\\", '"""\\', "<a", "a:", "service:a ", "#", "?"])
+def test_long_texts_are_read_once(piece: str) -> None:
+    """With a token that is looked for again at each character this would take minutes."""
+    with pytest.raises(SyntaxProblem):
+        GRAPH.ask(piece * (LONGEST // len(piece)))
+
+
+def test_an_unknown_prefix_behind_a_long_text() -> None:
+    with pytest.raises(SyntaxProblem, match="a:b"):
+        GRAPH.ask(f"SELECT * {{ ?s ?p '{'.' * (LONGEST - 100)}' . ?s a:b ?o }}")
 
 
 def test_a_query_that_does_not_parse() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,22 @@ def test_the_next_one_is_tried_at_once_and_all_of_them_later(store: Store, repos
         (CutOff, "one", True),
     ]
     assert [each.uri for each in repository.cache.resources()] == [HOST, INFO]
+
+
+class Turning(DirectLink):
+    """An address with two providers behind it, which answer in turn."""
+
+    def changes(self, after: int, limit: int, wait: float) -> ChangeSet:
+        told = super().changes(after, limit, 0)
+        return replace(told, provider="m-another") if limit > 1 else told
+
+
+def test_an_address_with_several_providers_is_not_asked_for_ever(
+    store: Store, repository: Repository
+) -> None:
+    syncing = Syncing(repository.store, [Turning(store, "passau")], RuleFile(f"all: {ALL}"))
+    with pytest.raises(Unreachable, match="does not stay the same"):
+        syncing.once()
 
 
 def test_who_was_left_is_forgotten_when_asked(store: Store, repository: Repository) -> None:

@@ -61,9 +61,11 @@ class FollowLoop:
         failures = 0
         while not self._stop.is_set():
             try:
-                self.head = self._follower.step(WAIT_SECONDS).head
-                failures = 0
+                done = self._follower.step(WAIT_SECONDS)
+                self.head, failures = done.head, 0
                 self._succeeded()
+                if not done.applied:  # a server that lets nobody wait is not asked all the time
+                    self._stop.wait(FIRST_PAUSE)
             except TidingsError as problem:
                 failures += 1
                 self._failed(problem)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidings.backbone.log import Log
+from tidings.backbone.peer import Unreachable
 from tidings.errors import Gone, InputError
 from tidings.metadata.log import Entry
 from tidings.metadata.log_pages import Page
@@ -76,8 +77,13 @@ class Follower:
     def _apply(self, page: Page) -> Step:
         if page.head < self.position:
             raise self._diverged(f"position {self.position}", f"up to {page.head}")
+        before = self.position
         if page.entries:
             self._provider.apply(page.entries)
+        if self.position == before < page.head:  # it would be asked for ever
+            hint = "is it a provider of this version?"
+            received = f"nothing after {before} of {page.head}"
+            raise Unreachable("the log has a gap", where=self._log.name, received=received, hint=hint)
         return Step(page.head, len(page.entries))
 
     def _restore(self) -> Step:

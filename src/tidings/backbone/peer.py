@@ -125,19 +125,23 @@ class Peer(Closing):
 
     def _lines(self, response: httpx.Response) -> Iterator[bytes]:
         """Line by line; none of them is longer than an answer may be."""
-        rest = b""
+        parts, size = [], 0
         for chunk in response.iter_bytes():
-            *whole, rest = (rest + chunk).split(b"\n")
-            yield from whole
-            if len(rest) > LARGEST:
+            first, *others = chunk.split(b"\n")
+            parts.append(first)
+            for other in others:
+                yield b"".join(parts)
+                parts, size = [other], 0
+            size += len(parts[-1])
+            if size > LARGEST:
                 raise Unreachable("a line is too long", where=self.name, accepted=f"{LARGEST:,} bytes")
-        if rest:
+        if rest := b"".join(parts):
             yield rest
 
     def _parsed(self, body: bytes) -> dict[str, Any]:
         try:
             found = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # nested too deeply
             raise self._no_provider(body) from error
         if not isinstance(found, dict):
             raise self._no_provider(body)

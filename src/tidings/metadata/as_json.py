@@ -24,7 +24,8 @@ def to_json(resource: Resource) -> dict[str, Any]:
 
 def from_json(record: Mapping[str, Any]) -> Resource:
     """The resource of `to_json`. Anything else is refused."""
-    uri, cls, values = record.get("uri"), record.get("class"), record.get("values")
+    fields = record if isinstance(record, Mapping) else {}
+    uri, cls, values = fields.get("uri"), fields.get("class"), fields.get("values")
     if not (isinstance(uri, str) and isinstance(cls, str) and isinstance(values, Mapping)):
         raise InputError("this is no resource", received=repr(record)[:200], accepted="uri, class, values")
     return Resource(uri, cls, {name: _values(name, each) for name, each in values.items()})
@@ -47,6 +48,13 @@ def value_from_json(given: object) -> Value:
     if isinstance(given, Mapping) and given.keys() == {"ref"} and isinstance(given["ref"], str):
         return Ref(given["ref"])
     raise InputError("this is no value", received=repr(given)[:200], accepted='a scalar, or {"ref": URI}')
+
+
+def natural(given: object) -> int:
+    """A position or a count. 1e999 is JSON, too, and no database keeps 10 to the 30th: those are none."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**63:
+        raise ValueError(f"{str(given)[:40]} is no number of something")
+    return given
 
 
 def document_of(uri: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidings.errors import InputError
-from tidings.metadata.as_json import from_json, to_json
+from tidings.metadata.as_json import from_json, natural, to_json
 from tidings.metadata.resources import Resource
 
 
@@ -94,7 +94,7 @@ def _head(told: ChangeSet | State) -> dict[str, Any]:
 
 def _where(record: Mapping[str, Any]) -> tuple[str, int, int, int]:
     provider, *numbers = (record[name] for name in ("provider", "position", "schema", "sequence"))
-    position, schema, sequence = map(int, numbers)
+    position, schema, sequence = map(natural, numbers)
     return str(provider), position, schema, sequence
 
 

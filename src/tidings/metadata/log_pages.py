@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.errors import InputError
+from tidings.metadata.as_json import natural
 from tidings.metadata.log import Entry, What
 
 
@@ -34,7 +35,7 @@ def page_from_json(record: Mapping[str, Any]) -> Page:
     """The page of `page_to_json`. Anything else is refused."""
     try:
         entries = tuple(map(_entry_from_json, record["entries"]))
-        return Page(str(record["provider"]), int(record["first"]), int(record["head"]), entries)
+        return Page(str(record["provider"]), natural(record["first"]), natural(record["head"]), entries)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError("this is no page of a log", received=repr(record)[:200]) from error
 
@@ -51,6 +52,5 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
 
 def _entry_from_json(record: Mapping[str, Any]) -> Entry:
     body = b64decode(record["body"], validate=True)
-    return Entry(
-        int(record["position"]), What(record["what"]), str(record["uri"]), str(record["media_type"]), body
-    )
+    position, what = natural(record["position"]), What(record["what"])
+    return Entry(position, what, str(record["uri"]), str(record["media_type"]), body)

@@ -27,18 +27,24 @@ _REFUSED = {
     },
 }
 _TOKEN = re.compile(
-    r'"""(?:[^"\\]|\\.|"(?!""))*"""'
-    r"|'''(?:[^'\\]|\\.|'(?!''))*'''"
-    r'|"(?:[^"\\\n\r]|\\.)*"'
-    r"|'(?:[^'\\\n\r]|\\.)*'"
-    r'|<[^<>"{}|^`\\\s]*>'
-    r"|\#[^\n\r]*"
-    r"|[?$@]\w+"
-    r"|[\w.\-]*:(?:[\w.\-:%]|\\.)*"
-    r"|(?P<word>\w+)"
+    r'"""(?:[^"\\]|\\.|"(?!""))*+(?:"""|\\?\Z)'
+    r"|'''(?:[^'\\]|\\.|'(?!''))*+(?:'''|\\?\Z)"
+    r'|"(?:[^"\\\n\r]|\\.)*+(?:"|\\?\Z|(?=[\n\r]))'
+    r"|'(?:[^'\\\n\r]|\\.)*+(?:'|\\?\Z|(?=[\n\r]))"
+    r'|<[^<>"{}|^`\\\s]*+>'
+    r"|\#[^\n\r]*+"
+    r"|[?$@]\w++"
+    r"|(?P<words>[\w.\-]++)(?!:)"
+    r"|(?P<name>[\w.\-]*+:(?:[\w.\-:%]|\\.)*+)(?P<called>(?=(?:\s|\#[^\n\r]*+)*+\{))?"
     r"|.",
     re.DOTALL,
 )
+"""Each character is looked at a few times only, whatever stands there: a string that has no end goes to the end."""
+_WORD = re.compile(r"\w+")
+_BEFORE = r"(?:[\d.]+(?:e\d+)?|true|false)?"
+_KEYWORD = re.compile(rf"{_BEFORE}({'|'.join(_REFUSED)})(?:silent|named)?", re.IGNORECASE)
+_CALLED = re.compile(rf"{_BEFORE}(service|graph)", re.IGNORECASE)
+"""Oxigraph needs no space around a word: 1SERVICE<a:b>{} and SERVICEa:b{} ask a server, too."""
 _ESCAPED = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 
 
@@ -59,8 +65,12 @@ def check_text(text: str) -> None:
 def words(text: str) -> Iterator[tuple[str, int]]:
     """The keywords and names of functions, and where each stands."""
     for found in _TOKEN.finditer(text):
-        if found["word"]:
-            yield found["word"], found.start()
+        if found["called"] is not None and (called := _CALLED.match(text, found.start())):
+            yield called[1], called.start(1)
+        for word in _WORD.finditer(found["words"] or ""):
+            known = _KEYWORD.fullmatch(word[0])
+            start = found.start() + word.start()
+            yield (known[1], start + known.start(1)) if known else (word[0], start)
 
 
 def _unescaped(text: str) -> str:
@@ -89,6 +99,7 @@ def not_read(text: str, said: str) -> SyntaxProblem:
     return SyntaxProblem(f"this is no SPARQL query: {told}", place=place)
 
 
+LONGEST_NAME = 500
 _PREFIXED = re.compile(r"([\w.-]*):[\w.%:-]*\Z")
 
 
@@ -96,7 +107,7 @@ def _no_prefix(text: str, behind: Place) -> SyntaxProblem:
     """A name whose prefix nobody has declared; the parser names the place behind it."""
     lines = text.split("\n")[: behind.line]
     before = "\n".join([*lines[:-1], lines[-1][: behind.column - 1]])
-    found = _PREFIXED.search(before)
+    found = _PREFIXED.search(before, max(0, len(before) - LONGEST_NAME))
     place = Place.at(text, found.start(), found.end()) if found else behind
     prefix = found[1] if found else ""
     return SyntaxProblem(

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO, Any
 
 from tidings.errors import InputError
-from tidings.metadata.as_json import document_of, from_json, to_json
+from tidings.metadata.as_json import document_of, from_json, natural, to_json
 from tidings.metadata.documents import Document, check_uri
 from tidings.metadata.resources import Ref, Resource, Value
 from tidings.metadata.schema import Property, Schema
@@ -120,7 +120,7 @@ def _remove_others(work: Work, known: Known, there: set[str], moves: Moves, batc
 def _head(line: Mapping[str, Any]) -> _Head:
     try:
         schema = SchemaFile(str(line["schema"]["media_type"]), b64decode(line["schema"]["body"]))
-        return _Head(int(line["position"]), int(line["documents"]), schema)
+        return _Head(natural(line["position"]), natural(line["documents"]), schema)
     except (KeyError, TypeError, ValueError) as error:
         accepted = "position, documents, schema"
         raise InputError("this is no snapshot", received=repr(line)[:200], accepted=accepted) from error
@@ -131,8 +131,10 @@ def _document(line: Mapping[str, Any], schema: Schema) -> Document:
     if not isinstance(uri, str) or not isinstance(given, list):
         raise InputError("this is no document", received=repr(line)[:200], accepted="document, resources")
     check_uri(uri)
-    resources = tuple(_resource(each, uri, schema) for each in given)
-    document = Document(uri, tuple(sorted(resources, key=lambda each: each.uri)))
+    resources = {made.uri: made for each in given if (made := _resource(each, uri, schema))}
+    if len(resources) != len(given):
+        raise InputError("a resource is there twice", where=uri)
+    document = Document(uri, tuple(sorted(resources.values(), key=lambda each: each.uri)))
     check_document(document)
     return document
 
@@ -146,11 +148,20 @@ def _resource(given: Mapping[str, Any], document: str, schema: Schema) -> Resour
         raise InputError("not a class of the schema", where=made.uri, received=made.cls)
     for name, values in made.values.items():
         declared = schema.property_of(made.cls, name)
-        if declared is None or not values or not all(_fits(value, declared) for value in values):
+        if declared is None or not _fit(values, declared):
             raise InputError(
                 f"not what {name} of {made.cls} may be", where=made.uri, received=repr(values)[:200]
             )
     return made
+
+
+def _fit(values: Sequence[Value], declared: Property) -> bool:
+    count = len(values)
+    return (
+        1 <= count == len(set(values))
+        and (count == 1 or declared.several)
+        and all(_fits(each, declared) for each in values)
+    )
 
 
 def _fits(value: Value, declared: Property) -> bool:

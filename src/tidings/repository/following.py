@@ -10,6 +10,7 @@ are not kept any more) the state is asked for, and what is different is applied.
 
 from __future__ import annotations
 
+from tidings.backbone.peer import Unreachable
 from tidings.errors import Gone, TidingsError
 from tidings.metadata.change_sets import ChangeSet
 from tidings.metadata.schema_reading import read_schema
@@ -36,6 +37,7 @@ class Follower:
         self._cache, self._link, self._rules, self._tell = store.repository, link, rules, tell
         self._batch = batch
         self._known: tuple[int, KnownSchema] | None = None
+        self._is_lost = False
 
     def connect(self) -> None:
         """Be where the moves after the cursor are all that is missing."""
@@ -58,11 +60,21 @@ class Follower:
             return True
         told = self._told(since, wait)
         if told is None:
-            self.connect()
+            self._reconnect()
             return True
+        self._is_lost = False
         if told.moves or told.sequence != since.sequence or told.position != since.position:
             self._apply(told, since)
         return told.more
+
+    def _reconnect(self) -> None:
+        """Begin anew. If that leads nowhere twice in a row, one address has several providers behind it, perhaps."""
+        if self._is_lost:
+            self._is_lost = False
+            hint = "does the address lead to several providers in turn? name each of them with --provider"
+            raise Unreachable("the provider does not stay the same", where=self._link.name, hint=hint)
+        self._is_lost = True
+        self.connect()
 
     def _told(self, since: Cursor, wait: float) -> ChangeSet | None:
         """What follows the cursor; None if that cannot be said, or not by the same provider as before."""

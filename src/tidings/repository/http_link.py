@@ -11,12 +11,14 @@ import httpx
 
 from tidings.backbone.peer import READ_SECONDS, Peer
 from tidings.errors import InputError, TidingsError
+from tidings.metadata.as_json import natural
 from tidings.metadata.change_sets import ChangeSet, State, changes_from_json, state_from_json
 from tidings.repository.links import SchemaText, Standing
 from tidings.store.repositories import scope_of
 
 T = TypeVar("T")
 
+LONGEST_NUMBER = 19
 LONG_SECONDS = 300.0
 """How long an answer may take for which a provider looks at everything it has."""
 
@@ -32,7 +34,7 @@ class HttpLink(Peer):
     def standing(self) -> Standing:
         found = self.status()
         try:
-            return Standing(str(found["provider"]), int(found["position"]), found["leader"] is None)
+            return Standing(str(found["provider"]), natural(found["position"]), found["leader"] is None)
         except (KeyError, TypeError, ValueError) as error:
             raise self._no_provider(json.dumps(found).encode()) from error
 
@@ -43,7 +45,7 @@ class HttpLink(Peer):
             kind = response.headers.get("content-type", "").partition(";")[0].strip()
             tag = response.headers.get("etag", "").strip('"')
             body = self._body(response)
-        if not tag.isdigit():
+        if not (tag.isascii() and tag.isdecimal() and len(tag) < LONGEST_NUMBER):
             raise self._no_provider(body)
         return SchemaText(int(tag), kind, body)
 

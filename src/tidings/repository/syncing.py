@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from random import Random
 from threading import Event
 
-from tidings.backbone.follow_loop import WAIT_SECONDS, pause
+from tidings.backbone.follow_loop import FIRST_PAUSE, WAIT_SECONDS, pause
 from tidings.backbone.peer import Unreachable
 from tidings.errors import Gone, TidingsError
 from tidings.repository.following import BATCH, Behind, Follower
@@ -72,8 +72,13 @@ class Syncing:
     def _follow(self, follower: Follower) -> None:
         follower.connect()
         while not self._stop.is_set():
+            before = self._store.repository.cursor()
             follower.step(WAIT_SECONDS)
             self._failures = 0
+            if (
+                self._store.repository.cursor() == before
+            ):  # a server that lets nobody wait is not asked all the time
+                self._stop.wait(FIRST_PAUSE)
 
     def _failed(self, link: Link, problem: TidingsError) -> None:
         if self._stop.is_set():

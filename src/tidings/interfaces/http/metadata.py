@@ -183,7 +183,7 @@ class Endpoints:
 def _hops(request: Request) -> int:
     """How often a registration was handed on by providers."""
     given = request.headers.get(HOPS, "0")
-    if not (given.isascii() and given.isdecimal() and int(given[:3]) < MOST_HOPS):
+    if not (given.isascii() and given.isdecimal() and len(given) == 1 and int(given) < MOST_HOPS):
         hint = "do providers follow each other in a circle? tidings provider status URL..."
         raise Refused(508, InputError("handed on too often", received=given[:10], hint=hint))
     return int(given)

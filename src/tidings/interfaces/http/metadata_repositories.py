@@ -94,7 +94,7 @@ class Endpoints:
 def _rules(body: bytes) -> dict[str, str]:
     try:
         given = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Refused(400, InputError("this is no JSON", received=str(error))) from error
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
         accepted = '{"name": "search Class c register c where ...", ...}'
