@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.interfaces.calling import Tidings, start
 from tests.interfaces.providing import EXAMPLES, LARGE, provided
@@ -300,7 +301,7 @@ def test_local_documents(tidings: Tidings, tmp_path: Path) -> None:
     with provider_at(file) as provider:
         provider.register_many([server(1)])
     refused = tidings("repository", "register", "--local", at(9), "mine.ttl")
-    assert refused.exit_code == 4 and "no schema yet" in refused.stderr
+    assert refused.exit_code == 4 and "no repository here" in refused.stderr
     with serving(file) as address:
         once(tidings, address)
         assert tidings("repository", "register", at(9), "mine.ttl").exit_code == 2
@@ -326,6 +327,15 @@ def test_local_documents(tidings: Tidings, tmp_path: Path) -> None:
         assert held(tmp_path)[f"{at(1)}#info"] == {"memory": (92,)} and len(held(tmp_path)) == 2
     with provider_at(file) as provider:
         assert [uri for uri, _ in provider.documents()] == [at(1)]
+
+
+@pytest.mark.parametrize(
+    "words", [("status",), ("list",), ("show", "a:b"), ("remove", "a:b"), ("leave", "http://127.0.0.1:1")]
+)
+def test_no_repository_is_made_by_looking(tidings: Tidings, tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = tidings("repository", *words)
+    assert done.exit_code == 4 and "there is no repository here (.tidings-repository)" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_wrong_input(tidings: Tidings, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tidings.errors import InputError, SetupError, SyntaxProblem
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, open_tidings
 from tidings.interfaces.cli.repository import DEFAULT_HOME as REPOSITORY_HOME
+from tidings.interfaces.cli.repository import MAKES_ONE
 
 if TYPE_CHECKING:
     from tidings.metadata.answers import Answer, Cell
@@ -114,9 +115,7 @@ def _opened(at_provider: bool, home: Path | None, store: str | None) -> Iterator
     store = store or (None if home else os.environ.get(address))
     if store is None and not (folder / "store.db").is_file():
         what = "provider" if at_provider else "repository"
-        hint = (
-            "tidings repository --provider URL --rules FILE makes one; --at-provider asks a provider's home"
-        )
+        hint = f"{MAKES_ONE}; --at-provider asks a provider's home"
         raise SetupError(f"there is no {what} here", where=str(folder), hint=None if at_provider else hint)
     with open_tidings(folder, store) as opened:
         yield (Queries.at_provider if at_provider else Queries.at_repository)(opened.store)

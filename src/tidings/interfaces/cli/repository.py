@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.counts import plural
-from tidings.errors import InputError
+from tidings.errors import InputError, SetupError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import AsJson, prose
 from tidings.interfaces.cli.provider import File, Uri, read_document, show_resource
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 DEFAULT_HOME = Path(".tidings-repository")
+MAKES_ONE = "tidings repository --provider URL --rules FILE makes one"
 Home = Annotated[
     Path,
     typer.Option(
@@ -113,7 +114,7 @@ def repository(
     from tidings.repository.rule_files import read_rules
 
     wanted = read_rules(rules)
-    with _opened(home, store) as opened, Teller(as_json) as tell:
+    with _made(home, store) as opened, Teller(as_json) as tell:
         known = opened.store.repository.name(name)
         tell.begins(known, len(wanted.texts))
         by = _kept(opened, provider, wanted, tell, batch, once, port)
@@ -325,12 +326,17 @@ def leave(
     output.line((provider, "bold cyan"), "knows it no more")
 
 
-@contextmanager
-def _opened(home: Path, store: str | None) -> Iterator[Repository]:
+def _made(home: Path, store: str | None) -> Repository:
     from tidings.repository.repository import Repository
 
-    with Repository(home, store) as opened:
-        yield opened
+    return Repository(home, store)
+
+
+def _opened(home: Path, store: str | None) -> Repository:
+    """One that is there: looking at a repository, or leaving a provider, makes none."""
+    if store is None and not (home / "store.db").is_file():
+        raise SetupError("there is no repository here", where=str(home), hint=MAKES_ONE)
+    return _made(home, store)
 
 
 def _reasons(why: Why) -> list[str]:
