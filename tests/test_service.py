@@ -273,7 +273,8 @@ def test_a_home_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 
 def test_starting_is_cheap() -> None:
     """What is slow to import stays out of the commands that do not need it."""
-    asked = "import sys, tidings.service; print({'numba', 'pyspark', 'pandas', 'psycopg'} & set(sys.modules))"
+    slow = "{'numba', 'pyspark', 'pandas', 'psycopg'}"
+    asked = f"import sys, tidings.provider, tidings.service; print({slow} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=os.environ
     )

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidings.errors import InputError, SetupError
 from tidings.metadata.documents import Document, Reader, check_uri
 from tidings.metadata.log import Draft, Entry, What
 from tidings.metadata.schema import Schema
 from tidings.metadata.schema_reading import read_schema
-from tidings.metadata.triggers import Triggers
 from tidings.publications import rdf
 from tidings.publications.rdf_parts import n_triples
 from tidings.store.metadata import SchemaFile
 from tidings.store.registering import check_document
+
+if TYPE_CHECKING:
+    from tidings.metadata.triggers import Triggers
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Schemas:
         if file is None:
             raise SetupError("there is no schema for metadata yet", hint="tidings provider schema FILE")
         if self._known is None or self._known.file != file:
+            from tidings.metadata.triggers import Triggers  # noqa: PLC0415 - lists of rules need no index
+
             schema = schema_of(file)
             self._known = Known(file, schema, Reader(schema), Triggers(schema))
         return self._known
