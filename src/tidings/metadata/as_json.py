@@ -57,6 +57,14 @@ def natural(given: object) -> int:
     return given
 
 
+def text(given: object) -> str:
+    """A text that a database keeps."""
+    if not isinstance(given, str) or "\x00" in given:
+        raise ValueError(f"{repr(given)[:40]} is no text")
+    given.encode()  # half a surrogate pair is a UnicodeError, which is a ValueError
+    return given
+
+
 def document_of(uri: str) -> str:
     """The URI of the document that a resource is of: its own resources are all that a document describes."""
     return uri.partition("#")[0]

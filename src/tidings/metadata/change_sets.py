@@ -14,8 +14,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidings.errors import InputError
-from tidings.metadata.as_json import from_json, natural, to_json
+from tidings.metadata.as_json import from_json, natural, text, to_json
 from tidings.metadata.resources import Resource
+
+KINDS = ("entered", "changed", "left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def changes_to_json(told: ChangeSet) -> dict[str, Any]:
 def changes_from_json(record: Mapping[str, Any]) -> ChangeSet:
     """The change set of `changes_to_json`. Anything else is refused."""
     try:
-        moves = tuple(Move(**each) for each in record["moves"])
+        moves = tuple(map(_move, record["moves"]))
         resources = tuple(map(from_json, record["resources"]))
         return ChangeSet(*_where(record), moves, resources, bool(record["more"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -82,10 +84,23 @@ def state_to_json(told: State) -> dict[str, Any]:
 def state_from_json(record: Mapping[str, Any]) -> State:
     """The state of `state_to_json`. Anything else is refused."""
     try:
-        members = {rule: tuple(uris) for rule, uris in record["members"].items()}
+        members = {text(rule): _texts(uris) for rule, uris in record["members"].items()}
         return State(*_where(record), members, tuple(map(from_json, record["resources"])))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _not_one("a state", record) from error
+
+
+def _move(record: Mapping[str, Any]) -> Move:
+    rule, uri, kind, time = (text(record[name]) for name in ("rule", "uri", "kind", "time"))
+    if kind not in KINDS:
+        raise ValueError(f"{kind} is no kind of move")
+    return Move(natural(record["sequence"]), rule, uri, kind, time)
+
+
+def _texts(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list):
+        raise TypeError("no list")
+    return tuple(map(text, given))
 
 
 def _head(told: ChangeSet | State) -> dict[str, Any]:
@@ -95,7 +110,7 @@ def _head(told: ChangeSet | State) -> dict[str, Any]:
 def _where(record: Mapping[str, Any]) -> tuple[str, int, int, int]:
     provider, *numbers = (record[name] for name in ("provider", "position", "schema", "sequence"))
     position, schema, sequence = map(natural, numbers)
-    return str(provider), position, schema, sequence
+    return text(provider), position, schema, sequence
 
 
 def _resources(resources: Iterable[Resource]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import IO, Any
@@ -19,14 +19,14 @@ from typing import IO, Any
 from tidings.errors import InputError
 from tidings.metadata.as_json import document_of, from_json, natural, to_json
 from tidings.metadata.documents import Document, check_uri
-from tidings.metadata.resources import Ref, Resource, Value
-from tidings.metadata.schema import Property, Schema
+from tidings.metadata.fitting import check_fits
+from tidings.metadata.resources import Resource
+from tidings.metadata.schema import Schema
 from tidings.provider.moves import Moves
 from tidings.provider.reading import Known, Schemas, refuse_losses
 from tidings.store.metadata import SchemaFile, Work
 from tidings.store.metadata_snapshot import Snapshot
 from tidings.store.registering import check_document
-from tidings.values import Kind, kind_of
 
 
 def lines(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
@@ -144,28 +144,5 @@ def _resource(given: Mapping[str, Any], document: str, schema: Schema) -> Resour
     made = from_json(given)
     if document_of(made.uri) != document:
         raise InputError("a resource of another document", where=document, received=made.uri)
-    if made.cls not in schema.classes:
-        raise InputError("not a class of the schema", where=made.uri, received=made.cls)
-    for name, values in made.values.items():
-        declared = schema.property_of(made.cls, name)
-        if declared is None or not _fit(values, declared):
-            raise InputError(
-                f"not what {name} of {made.cls} may be", where=made.uri, received=repr(values)[:200]
-            )
+    check_fits(made, schema)
     return made
-
-
-def _fit(values: Sequence[Value], declared: Property) -> bool:
-    count = len(values)
-    return (
-        1 <= count == len(set(values))
-        and (count == 1 or declared.several)
-        and all(_fits(each, declared) for each in values)
-    )
-
-
-def _fits(value: Value, declared: Property) -> bool:
-    if isinstance(value, Ref):
-        return declared.leads_to is not None
-    kind = Kind.STRING if declared.kind is Kind.INSTANT else declared.kind
-    return kind is kind_of(value)

@@ -10,9 +10,15 @@ are not kept any more) the state is asked for, and what is different is applied.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tidings.backbone.peer import Unreachable
-from tidings.errors import Gone, TidingsError
+from tidings.errors import Gone, InputError, TidingsError
+from tidings.metadata.as_json import document_of
 from tidings.metadata.change_sets import ChangeSet
+from tidings.metadata.documents import Document
+from tidings.metadata.fitting import check_fits
+from tidings.metadata.resources import Resource
 from tidings.metadata.schema_reading import read_schema
 from tidings.publications import rdf
 from tidings.repository.links import Link, Standing
@@ -20,6 +26,7 @@ from tidings.repository.news import Connected, Followed, Listener, Refreshed
 from tidings.repository.rule_files import RuleFile
 from tidings.store import Store
 from tidings.store.cursors import Cursor, mark_of
+from tidings.store.registering import check_document
 from tidings.store.repository_schema import KnownSchema
 
 BATCH = 1_000
@@ -82,7 +89,8 @@ class Follower:
             told = self._link.changes(since.sequence, self._batch, wait)
         except Gone:
             return None
-        same = told.provider == since.provider and told.position >= since.position
+        ahead = told.position >= since.position and told.sequence >= since.sequence + told.more
+        same = told.provider == since.provider and ahead
         return told if same else None
 
     def _refuse_behind(self, at: Standing, cursor: Cursor | None) -> None:
@@ -135,6 +143,7 @@ class Follower:
     def _refresh(self, because: str) -> None:
         state = self._link.state()
         known = self._schema(state.schema)
+        self._check(state.resources, known)
         mark = self._mark(state.sequence)
         done = self._cache.replace(known, self._rules.texts, state, mark)
         held = self._cache.counts().resources
@@ -142,10 +151,22 @@ class Follower:
 
     def _apply(self, told: ChangeSet, since: Cursor) -> None:
         """Another process may have changed something in between: then the cursor is another one, and this is left."""
-        done = self._cache.apply(self._schema(told.schema), told, since)
+        known = self._schema(told.schema)
+        self._check(told.resources, known)
+        done = self._cache.apply(known, told, since)
         if done is not None and told.moves:
             held = self._cache.counts().resources
             self._tell(Followed(self._link.name, told.position, len(told.moves), done, held))
+
+    def _check(self, resources: Iterable[Resource], known: KnownSchema) -> None:
+        """What does not go with the provider's own schema is no fault of who runs the repository: it is asked again."""
+        try:
+            for each in resources:
+                check_fits(each, known.schema)
+                check_document(Document(document_of(each.uri), (each,)))
+        except InputError as problem:
+            what = "what the provider tells does not go with its schema"
+            raise Unreachable(what, where=self._link.name, received=str(problem)) from problem
 
     def _schema(self, version: int | None) -> KnownSchema:
         """The provider's schema, asked for again when another version is told of. A schema only grows, so that one that
