@@ -80,6 +80,7 @@ def test_yes_and_no_are_written_as_in_rules(tidings: Tidings, tmp_path: Path) ->
         (("register", f"{DOC}#host", str(EXAMPLES / "host.rdf")), "fragment"),
         (("remove", "doc.rdf"), "absolute"),
         (("results", "nobody"), "no such rule"),
+        (("restore", str(EXAMPLES / "schema.ttl")), "accepted: what tidings provider snapshot writes"),
         (("rule", "CycleProvider", RULE, "--as", "ana"), "class"),
         (("rule", "wrong", "search Nothing n register n", "--as", "ana"), "Nothing"),
         (("schema", str(EXAMPLES / "host.rdf")), "relative"),

@@ -156,7 +156,8 @@ def _line(line: bytes, where: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as problem:
-        raise InputError(f"this is no JSON: {problem}", where=where) from problem
+        accepted = "what tidings provider snapshot writes"
+        raise InputError(f"this is no JSON: {problem}", where=where, accepted=accepted) from problem
     if not isinstance(found, dict):
         raise InputError("this is no line of a snapshot", where=where, accepted="an object")
     return found
