@@ -10,7 +10,7 @@ import pytest
 from tests.backbone.nodes import PAGE, Node, everything, host, uri
 from tidings.backbone.following import Diverged, Follower
 from tidings.backbone.joining import log_for
-from tidings.backbone.peer import Peer, Unreachable
+from tidings.backbone.peer import HOPS, Peer, Unreachable
 from tidings.errors import InputError
 from tidings.interfaces.http import metadata
 from tidings.provider import Provider
@@ -121,6 +121,14 @@ def test_many_register_at_once_with_both(one: Node, two: Node) -> None:
         follower.reaches(19)
         assert follower.documents() == leader.documents() == sorted(uri(n) for n in range(18))
     assert equal(one, two)
+
+
+@pytest.mark.parametrize("hops", ["000" + "9" * 5_000, "5", "-1", "x", "²"])
+def test_how_often_something_was_handed_on_is_a_small_number(one: Node, two: Node, hops: str) -> None:
+    with one.runs(), two.runs(one.url) as second:
+        asked = {HOPS: hops.encode()}
+        answer = second.client.delete("/metadata/documents", params={"uri": uri(1)}, headers=asked)
+        assert answer.status_code == 508
 
 
 def test_a_page_that_comes_twice_changes_nothing(one: Node, two: Node) -> None:

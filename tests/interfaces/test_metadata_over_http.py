@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import Request
 
 from tests.interfaces.providing import (
     DOC,
@@ -22,6 +24,7 @@ from tests.interfaces.providing import (
     with_schema,
 )
 from tidings.interfaces.http import metadata
+from tidings.interfaces.http.answers import Refused, body_of
 from tidings.metadata.log import What
 from tidings.metadata.log_pages import page_from_json
 from tidings.provider import Provider
@@ -157,6 +160,18 @@ def test_what_is_wrong_is_said_as_json(
 def test_a_body_is_limited(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "LARGEST", 100)
     assert register(client).status_code == 413
+
+
+def test_a_client_that_goes_in_the_middle_of_its_body() -> None:
+    """It is no failure of the server, which would be in the log with all its calls."""
+    parts = iter(({"type": "http.request", "body": b"@pre", "more_body": True}, {"type": "http.disconnect"}))
+
+    async def receive() -> dict:
+        return next(parts)
+
+    with pytest.raises(Refused, match="ends too early") as refused:
+        asyncio.run(body_of(Request({"type": "http"}, receive), 100))
+    assert refused.value.status == 400
 
 
 def test_before_there_is_a_schema(empty: httpx.Client) -> None:

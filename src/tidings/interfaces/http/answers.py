@@ -9,6 +9,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
 
 from tidings.backbone.peer import Unreachable
 from tidings.errors import Absent, Gone, InputError, SetupError, StoreError, TidingsError
@@ -68,11 +69,14 @@ def status_of(problem: TidingsError) -> int:
 async def body_of(request: Request, most: int) -> bytes:
     """The body; if it is too large it is refused, and no more of it is read then."""
     parts, size = [], 0
-    async for chunk in request.stream():
-        parts.append(chunk)
-        size += len(chunk)
-        if size > most:
-            raise Refused(413, InputError("the body is too large", accepted=f"{most:,} bytes"))
+    try:
+        async for chunk in request.stream():
+            parts.append(chunk)
+            size += len(chunk)
+            if size > most:
+                raise Refused(413, InputError("the body is too large", accepted=f"{most:,} bytes"))
+    except ClientDisconnect as gone:  # nobody reads the answer; it is no failure of the server
+        raise Refused(400, InputError("the body ends too early", received=f"{size:,} bytes")) from gone
     return b"".join(parts)
 
 
