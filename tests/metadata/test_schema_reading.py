@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from generated_metadata import schema_graph, schemas
 from tidings.errors import SchemaError
 from tidings.metadata.problems import Finding, MetadataSchemaError
-from tidings.metadata.schema import Class, Property, Reference, Schema
+from tidings.metadata.schema import MOST_ABOVE, Class, Property, Reference, Schema
 from tidings.metadata.schema_reading import read_schema
 from tidings.publications.rdf import decode
 from tidings.values import Kind
@@ -135,9 +136,9 @@ def test_what_says_nothing_about_classes_and_properties_is_passed_over() -> None
 
 
 def test_classes_may_stand_far_below_each_other() -> None:
-    rows = [f":C{n} a rdfs:Class ; rdfs:subClassOf :C{n - 1} ." for n in range(1, 2_000)]
+    rows = [f":C{n} a rdfs:Class ; rdfs:subClassOf :C{n - 1} ." for n in range(1, MOST_ABOVE)]
     schema = read(":C0 a rdfs:Class . " + " ".join(reversed(rows)))
-    assert len(schema.at_or_above("C1999")) == 2_000
+    assert len(schema.at_or_above(f"C{MOST_ABOVE - 1}")) == MOST_ABOVE
 
 
 @pytest.mark.parametrize(
@@ -229,6 +230,15 @@ def test_a_schema_made_by_hand_has_no_circle_either() -> None:
         for name, above in (("D", "BC"), ("B", "A"), ("C", "AB"), ("A", ""))
     }
     assert Schema(diamond, {}).at_or_above("D") == set("ABCD")
+
+
+@pytest.mark.parametrize(("others", "is_taken"), [(MOST_ABOVE - 1, True), (MOST_ABOVE, False)])
+def test_a_class_does_not_stand_below_thousands(others: int, is_taken: bool) -> None:
+    chain = {f"C{i}": Class(f"C{i}", f"urn:C{i}", (f"C{i - 1}",) if i else ()) for i in range(others + 1)}
+    with (
+        nullcontext() if is_taken else pytest.raises(SchemaError, match=f"more than {MOST_ABOVE - 1} others")
+    ):
+        assert len(Schema(chain, {}).at_or_above(f"C{others}")) == MOST_ABOVE
 
 
 def test_two_circles_are_both_named() -> None:

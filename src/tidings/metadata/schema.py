@@ -14,6 +14,9 @@ from enum import Enum
 from tidings.errors import SchemaError
 from tidings.values import Kind
 
+MOST_ABOVE = 500
+"""A class and those above it. A resource counts once for each of them: with thousands, one would take minutes."""
+
 
 class Reference(Enum):
     """How closely a resource belongs to what it refers to.
@@ -80,6 +83,9 @@ class Schema:
             else:
                 pending.pop()
                 above[name] = frozenset({name}).union(*(above[parent] for parent in parents))
+                if len(above[name]) > MOST_ABOVE:
+                    what = f"a class stands below more than {MOST_ABOVE - 1:,} others"
+                    raise SchemaError(what, where=name, hint="with fewer levels, every rule says the same")
         object.__setattr__(self, "_above", above)
 
     def at_or_above(self, name: str) -> frozenset[str]:
