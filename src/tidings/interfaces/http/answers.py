@@ -36,7 +36,10 @@ class Refused(Exception):
 
 
 class Answering(APIRoute):
-    """A route on which everything that goes wrong is said in JSON."""
+    """A route on which everything that goes wrong is an answer: in JSON, or as `wrong` says."""
+
+    def wrong(self, problem: TidingsError, status: int) -> Response:
+        return wrong(problem, status)
 
     def get_route_handler(self) -> _Handler:
         answer = super().get_route_handler()
@@ -45,11 +48,11 @@ class Answering(APIRoute):
             try:
                 return await answer(request)
             except Refused as refused:
-                return wrong(refused.problem, refused.status)
+                return self.wrong(refused.problem, refused.status)
             except RequestValidationError as error:
-                return wrong(parameter_problem(error), 400)
+                return self.wrong(parameter_problem(error), 400)
             except TidingsError as problem:
-                return wrong(problem)
+                return self.wrong(problem, status_of(problem))
 
         return answered
 

@@ -7,19 +7,16 @@ GET /metadata/resource?uri=                 GET /browse/resource?uri=
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
-from fastapi.routing import APIRoute
 
 from tidings.browsing import LARGEST_PAGE, PAGE, Browser
 from tidings.errors import InputError, TidingsError
 from tidings.interfaces import browsing_as_json as as_json
 from tidings.interfaces.http import browsing_pages as pages
-from tidings.interfaces.http.answers import Answering, Refused, parameter_problem, status_of
+from tidings.interfaces.http.answers import Answering, Refused
 from tidings.interfaces.http.trust import Trust
 from tidings.store import Store
 
@@ -71,23 +68,11 @@ def _for_machines(browser: Browser, trusted: Any) -> APIRouter:
     return router
 
 
-class Showing(APIRoute):
+class Showing(Answering):
     """A route on which everything that goes wrong is a page."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        answer = super().get_route_handler()
-
-        async def shown(request: Request) -> Response:
-            try:
-                return await answer(request)
-            except Refused as refused:
-                return _wrong(refused.problem, refused.status)
-            except RequestValidationError as error:
-                return _wrong(parameter_problem(error), 400)
-            except TidingsError as problem:
-                return _wrong(problem, status_of(problem))
-
-        return shown
+    def wrong(self, problem: TidingsError, status: int) -> Response:
+        return _page(pages.problem_page(problem), status, ASKS if status == 401 else {})
 
 
 def _for_people(browser: Browser, trusted: Any) -> APIRouter:
@@ -116,7 +101,3 @@ def _for_people(browser: Browser, trusted: Any) -> APIRouter:
 
 def _page(content: str, status: int = 200, more: dict[str, str] | None = None) -> Response:
     return HTMLResponse(content, status, GUARDED | (more or {}))
-
-
-def _wrong(problem: TidingsError, status: int) -> Response:
-    return _page(pages.problem_page(problem), status, ASKS if status == 401 else {})
