@@ -44,6 +44,8 @@ def test_what_is_registered_at_the_follower_is_there_when_it_is_answered(one: No
         assert follower.documents() == leader.documents() == [uri(1)]
         assert follower.delete(1).json()["changes"]["deleted"] == 2
         assert follower.documents() == leader.documents() == []
+        gone = follower.delete(1)
+        assert (gone.status_code, gone.json()["error"], leader.status()["head"]) == (404, "Absent", 3)
     assert equal(one, two)
 
 

@@ -6,12 +6,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backbone.nodes import SCHEMA, everything, host, uri
 from tidings.backbone.following import Follower
 from tidings.backbone.shared_log import SharedLog
+from tidings.errors import Absent
 from tidings.metadata.log import Draft, What
 from tidings.provider import Provider
 from tidings.store import open_store, sqlite_url
@@ -33,6 +35,16 @@ steps = st.tuples(st.integers(0, 1), st.one_of(registered, removed, st.none()))
 """At which of two providers something is registered, or how it takes a step; what is broken comes from elsewhere."""
 
 
+def forward(log: SharedLog, draft: Draft, there: set[str]) -> None:
+    """Removing what is not there is refused, whatever is applied where."""
+    if draft.what is What.REMOVE and draft.uri not in there:
+        with pytest.raises(Absent):
+            log.forward(draft)
+        return
+    log.forward(draft)
+    there.add(draft.uri) if draft.what is What.REGISTER else there.remove(draft.uri)
+
+
 @settings(max_examples=max(10, settings.default.max_examples // 5))
 @given(st.lists(steps, max_size=8), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.booleans())
 def test_two_providers_and_one_that_comes_later(history, pages: tuple[int, int], broken: bool) -> None:
@@ -49,8 +61,12 @@ def test_two_providers_and_one_that_comes_later(history, pages: tuple[int, int],
         for provider, follower in zip(providers, followers, strict=True):
             follower.step()
             provider.add_rules(RULES, "ana")
+        there: set[str] = set()
         for which, draft in history:
-            logs[which].forward(draft) if draft else followers[which].step()
+            if draft is None:
+                followers[which].step()
+            else:
+                forward(logs[which], draft, there)
         if broken:
             log.metadata.log.append([BROKEN])
         for follower in followers:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.backbone.nodes import PAGE, SCHEMA, TURTLE, Node, everything, uri
 from tidings.backbone.joining import log_for
-from tidings.errors import InputError, SetupError
+from tidings.backbone.shared_log import SharedLog
+from tidings.errors import Absent, InputError, SetupError
 from tidings.metadata.log import Draft, What
 from tidings.provider import Provider
 from tidings.store import open_store, sqlite_url
@@ -40,6 +41,15 @@ def test_any_of_them_takes_registrations(one: Node, two: Node, log: str) -> None
         assert ":***@" in first.status()["leader"] or "sqlite" in first.status()["leader"]
     with one.store() as ours, two.store() as theirs:
         assert everything(ours) == everything(theirs)
+
+
+def test_what_is_registered_elsewhere_may_be_removed_before_it_is_applied_here(one: Node, log: str) -> None:
+    with one.store() as store, open_store(log) as shared, closing(SharedLog(log, Provider(store))) as here:
+        shared.metadata.log.append([Draft(What.REGISTER, uri(1), "text/turtle", b"")])
+        assert here.forward(Draft(What.REMOVE, uri(1))).position == 2
+        with pytest.raises(Absent, match="no such document"):
+            here.forward(Draft(What.REMOVE, uri(1)))
+        assert shared.metadata.log.head() == 2
 
 
 def test_what_is_wrong_does_not_come_into_the_log(one: Node, log: str) -> None:

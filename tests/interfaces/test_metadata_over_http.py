@@ -73,6 +73,9 @@ def test_a_document_is_registered_and_removed(client: httpx.Client) -> None:
     assert client.get("/metadata/documents").json() == [{"uri": DOC, "resources": 2}]
     gone = client.delete("/metadata/documents", params={"uri": DOC}).json()
     assert gone == {"uri": DOC, "position": 4, "changes": counts | {"deleted": 2}, "moves": []}
+    again = client.delete("/metadata/documents", params={"uri": DOC})
+    assert (again.status_code, again.json()["error"]) == (404, "Absent")
+    assert client.get("/metadata/status").json()["head"] == 4
     assert client.get("/metadata/documents").json() == []
 
 

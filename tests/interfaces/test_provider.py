@@ -101,7 +101,19 @@ def test_a_schema_with_relative_names(tidings: Tidings) -> None:
 
 
 def test_removing_what_is_not_there(provider) -> None:
-    assert provider("remove", DOC).stdout == f"{DOC}  0 resources: nothing there\n"
+    provider("register", DOC, str(EXAMPLES / "host.rdf"))
+    before = provider("log").stdout
+    for more in ((), ("--later",)):
+        done = provider("remove", "http://example.org/dok.rdf", *more)
+        assert done.exit_code == 2 and f"did you mean '{DOC}'?" in done.stderr
+        assert "tidings provider documents" in provider("remove", "urn:x:1", *more).stderr
+    assert provider("log").stdout == before
+
+
+def test_removing_what_stands_in_the_log_only(provider) -> None:
+    provider("register", DOC, str(EXAMPLES / "host.rdf"), "--later")
+    assert provider("remove", DOC, "--later").exit_code == 0
+    assert provider("remove", DOC, "--later").exit_code == provider("remove", DOC).exit_code == 2
 
 
 def test_without_a_schema(tidings: Tidings) -> None:

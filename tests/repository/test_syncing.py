@@ -75,7 +75,7 @@ def test_a_schema_that_a_local_document_does_not_fit_is_refused(
     with open_store(sqlite_url(tmp_path / "other.db")) as other:
         Provider(other).load_schema(SCHEMA.body.replace(b":cpu ", b":speed "), TURTLE)
         for number in range(5):
-            Provider(other).remove(f"http://example.org/{number}.rdf")
+            Provider(other).register(f"http://example.org/{number}.rdf", b"", TURTLE)
         with pytest.raises(SchemaError, match="tidings repository remove") as refused:
             sync(repository, other)
         assert DOC in str(refused.value)

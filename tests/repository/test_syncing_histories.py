@@ -90,7 +90,7 @@ class World:
         uri, made = self.chance.choice(DOCUMENTS), self.document()
         if made and self.chance.random() < 0.8:
             Provider(self.leader).register(made[0].uri.partition("#")[0], written(made), TURTLE)
-        else:
+        elif uri in dict(Provider(self.leader).documents()):
             Provider(self.leader).remove(uri)
 
     def change_rules(self) -> None:

@@ -46,7 +46,7 @@ def take(provider: Provider, step: Step, schema: Schema) -> None:
     if isinstance(step, Registered):
         graph = document_graph(step.resources, schema).serialize(format="turtle").encode()
         provider.register(step.uri, graph, TURTLE)
-    else:
+    elif step.uri in dict(provider.documents()):
         provider.remove(step.uri)
 
 

@@ -93,7 +93,7 @@ def test_another_log_is_refused(provider: Provider, follower: Provider) -> None:
     follower.apply(entries)
     follower.register(OTHER, body("host.rdf"), RDF_XML)
     provider.remove(DOC)
-    provider.remove(OTHER)
+    provider.register(DOC, body("host.rdf"), RDF_XML)
     with pytest.raises(InputError, match="other metadata"):
         follower.apply(provider.log.read(2))
     assert follower.position == 3 and follower.documents() == ((DOC, 2), (OTHER, 2))

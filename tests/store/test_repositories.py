@@ -91,7 +91,8 @@ def test_whom_a_provider_follows(store: Store, provider: Provider) -> None:
     with pytest.raises(InputError, match="follows another one"):
         provider.append([])
     store.backbone.follow(None)
-    assert store.backbone.leader() is None and provider.remove(DOC).position == 2
+    assert store.backbone.leader() is None
+    assert provider.register(DOC, body("host.rdf"), RDF_XML).position == 2
 
 
 def test_reading_while_somebody_registers(store: Store, provider: Provider) -> None:

@@ -49,8 +49,12 @@ class SharedLog(Closing):
         yield iter(())
 
     def forward(self, draft: Draft, hops: int = 0) -> Forwarded:
-        """Put something into the log, after it was checked by what is applied here now."""
+        """Put something into the log, after it was checked by what is applied here now.
+
+        What was registered elsewhere may be removed before that is applied here: it stands in the log.
+        """
         self._provider.check([draft])
+        self._provider.refuse_absent([draft], self._store.metadata.log)
         [position] = self._store.metadata.log.append([draft])
         return Forwarded(200, {"uri": draft.uri, "position": position})
 

@@ -22,7 +22,7 @@ from tidings.metadata.documents import Document
 from tidings.metadata.log import Draft, Entry, What
 from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Schema
-from tidings.provider import applying, rule_changes, snapshots
+from tidings.provider import applying, removals, rule_changes, snapshots
 from tidings.provider.batches import batch_size
 from tidings.provider.reading import Known, Reading, Schemas, schema_draft
 from tidings.store import Store
@@ -86,7 +86,7 @@ class Provider:
         return self._add([Draft(What.REGISTER, each.uri, each.media_type, each.body) for each in sources])
 
     def remove(self, uri: str) -> Registered:
-        """Remove a document with all its resources."""
+        """Remove a document with all its resources. One that is not there is refused, and not in the log then."""
         return self._add([Draft(What.REMOVE, uri)])
 
     def check(self, drafts: Iterable[Draft]) -> list[Document | None]:
@@ -94,11 +94,16 @@ class Provider:
         reading = self._reading()
         return [reading.read(draft) for draft in drafts]
 
+    def refuse_absent(self, drafts: Sequence[Draft], log: MetadataLog) -> None:
+        """Refuse to remove what is not there behind all that stands in a log: the own one, or one that is shared."""
+        removals.refuse_absent_later(self._metadata, log, drafts)
+
     def append(self, drafts: Iterable[Draft]) -> list[int]:
         """Put drafts into the log, all or none, and say where they stand. They are applied later (`catch_up`)."""
         given = list(drafts)
         self._refuse_following()
         self.check(given)
+        self.refuse_absent(given, self.log)
         return self.log.append(given)
 
     def offer(self, drafts: Iterable[Draft]) -> list[int | InputError]:
@@ -221,6 +226,7 @@ class Provider:
         if not drafts:
             return Registered({}, applying.NOTHING, work.position())
         applying.check_schemas(work, self._schemas, drafts)
+        removals.refuse_absent(work, drafts)
         entries = work.append(drafts)
         pairs = zip(entries, documents, strict=True)
         read = {entry.position: document for entry, document in pairs if document is not None}

@@ -137,6 +137,16 @@ class Metadata:
         with self._database.read() as connection:
             return metadata_work.resources(connection, connection.execute(wanted).scalars().all())
 
+    def documents_among(self, uris: Collection[str]) -> set[str]:
+        """Those of these documents that there are."""
+        with self._database.read() as connection:
+            return metadata_work.documents_among(connection, uris)
+
+    def document_uris(self, after: str, limit: int) -> list[str]:
+        """The URIs of documents after one, in order."""
+        with self._database.read() as connection:
+            return metadata_work.document_uris(connection, after, limit)
+
     def documents(self) -> tuple[tuple[str, int], ...]:
         """The URIs of all documents, with how many resources each has."""
         document = metadata_resources.c.document

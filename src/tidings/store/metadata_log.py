@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection, delete, func, select
@@ -53,6 +53,11 @@ class MetadataLog:
             begins = first(connection)
         refuse_trimmed(begins, after)
         return entries
+
+    def last_of(self, uris: Collection[str], after: int) -> dict[str, What]:
+        """What the last entry after a position does with each of these documents, if there is one."""
+        with self._database.read() as connection:
+            return last_of(connection, uris, after)
 
     def trim(self, upto: int) -> int:
         """Forget the entries up to a position, and say how many those were. What is not applied stays."""
@@ -127,6 +132,13 @@ def documents(connection: Connection, after: int, upto: int) -> set[str]:
     c = metadata_log.c
     wanted = select(c.uri).where(c.position > after, c.position <= upto, c.what != "schema").distinct()
     return set(connection.execute(wanted).scalars())
+
+
+def last_of(connection: Connection, uris: Collection[str], after: int) -> dict[str, What]:
+    c, by_name = metadata_log.c, {storable(uri): uri for uri in uris}
+    wanted = select(c.position, c.uri, c.what).where(c.position > after, c.what != "schema")
+    rows = bulk.select_among(connection, wanted, c.uri, list(by_name))
+    return {by_name[uri]: What(what) for _, uri, what in sorted(map(tuple, rows))}
 
 
 def _entry(position: int, what: str, uri: str, media_type: str, body: bytes) -> Entry:

@@ -115,6 +115,10 @@ class Work:
         """Entries of the log that follow the position."""
         return metadata_log.read(self._connection, self.position(), most)
 
+    def documents_among(self, uris: Collection[str]) -> set[str]:
+        """Those of these documents that there are."""
+        return documents_among(self._connection, uris)
+
     def append(self, drafts: Sequence[Draft]) -> list[Entry]:
         return metadata_log.append(self._connection, drafts)
 
@@ -218,6 +222,13 @@ def stored_rule(row: tuple[str, str, str, str | None, int | None]) -> StoredRule
     """Rules that are older than scopes have none."""
     name, owner, text, scope, within = row
     return StoredRule(name, owner, text, scope or "", within)
+
+
+def documents_among(connection: Connection, uris: Collection[str]) -> set[str]:
+    """Those of these documents that there are."""
+    document = metadata_resources.c.document
+    rows = bulk.select_among(connection, select(document).distinct(), document, uris)
+    return {uri for (uri,) in rows}
 
 
 def document_uris(connection: Connection, after: str, limit: int) -> list[str]:
