@@ -226,6 +226,19 @@ def test_hints(turtle: str, hint: str) -> None:
     assert refused(turtle)[0].hint == hint
 
 
+@pytest.mark.parametrize(
+    "more", ["", "<#b> a rdfs:Class . <#c> a <#a> .", "<#p> a rdf:Property . [] a <#Nothing> ."]
+)
+def test_a_schema_is_no_document(more: str) -> None:
+    (finding,) = refused(f"<#a> a rdfs:Class ; rdfs:label 'A' . {more}")
+    assert finding.resource == URI and "tidings provider schema FILE" in str(finding.hint)
+
+
+def test_a_class_in_a_document_about_resources_is_a_slip() -> None:
+    (finding,) = refused("<#h> a :Host . <#a> a rdfs:Class .")
+    assert (finding.resource, finding.what) == (f"{URI}#a", "not a class of the schema")
+
+
 def test_containers_are_told_apart_from_several_values() -> None:
     bag = refused("<#h> a :Host ; :disks [ a rdf:Bag ; rdf:_1 <#d> ] .")
     assert [(each.what, each.hint) for each in bag] == [

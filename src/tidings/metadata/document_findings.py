@@ -28,6 +28,15 @@ def foreign(resource: str, document: str) -> Finding:
     return Finding(safe(resource, 200), what, accepted=accepted, hint=hint)
 
 
+def schema(document: str) -> Finding:
+    """One finding for all of it: each class would be one of a class that the schema does not have."""
+    what, hint = "a schema, and no document", "tidings provider schema FILE loads it"
+    received = "classes and properties (rdfs:Class, rdf:Property)"
+    return Finding(
+        safe(document, 200), what, received=received, accepted="resources of its classes", hint=hint
+    )
+
+
 def met(resource: str) -> Finding:
     what = "a resource with the name that is made for a nested one"
     return Finding(safe(resource, 200), what, hint="give the nested one an rdf:ID, or this one another name")

@@ -11,6 +11,7 @@ from tidings.metadata.literals import value_of
 from tidings.metadata.problems import Finding
 from tidings.metadata.resources import Ref, Resource, Value
 from tidings.metadata.schema import Property
+from tidings.metadata.schema_statements import CLASS, PROPERTY
 from tidings.metadata.vocabulary import Vocabulary
 
 
@@ -36,6 +37,13 @@ class Reading:
             if cls is not None:
                 found.append(Resource(name, cls, self._values_of(name, cls, about)))
         return found
+
+    def is_schema(self) -> bool:
+        """Whether the document says what classes and properties there are, and nothing of resources."""
+        declared = any(
+            term.text in (CLASS, PROPERTY) for each in self._described.values() for term in each.types
+        )
+        return declared and not self._classes
 
     def _name(self, node: Term) -> str:
         return node.text if node.kind is TermKind.IRI else self._blanks[node]

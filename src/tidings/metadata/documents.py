@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tidings.errors import DecodeProblem
 from tidings.graphs import Graph
+from tidings.metadata import document_findings as findings
 from tidings.metadata.document_reading import Reading
 from tidings.metadata.problems import MetadataError
 from tidings.metadata.resources import Resource
@@ -62,7 +63,8 @@ class Reader:
         reading = Reading(graph, uri, self._vocabulary)
         found = reading.resources()
         if reading.findings:
-            raise MetadataError(uri, reading.findings)
+            wrong = [findings.schema(uri)] if reading.is_schema() else reading.findings
+            raise MetadataError(uri, wrong)
         return Document(uri, tuple(sorted(found, key=lambda each: each.uri)))
 
 
