@@ -25,11 +25,17 @@ from tests.feeds.callbacks import (
 from tests.feeds.serving import served
 from tests.feeds.site import Response, Site
 from tests.feeds.told import PUBLIC, Told
+from tests.interfaces.leaving import left_halfway
 from tidings.errors import InputError
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_loop import HubLoop
 from tidings.feeds.hub_rules import Caller, HubBusy, Rules
 from tidings.feeds.network import Network
+from tidings.interfaces.http.hub import FORM, router_for
+
+
+def test_a_client_that_goes_in_the_middle(told: Told) -> None:
+    assert left_halfway(router_for(Hub(told.feeds)), "/hub", FORM) == 400
 
 
 def test_a_callback_is_asked_whether_it_wants_that(told: Told, loop: HubLoop, site: Site) -> None:

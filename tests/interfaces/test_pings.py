@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.feeds.site import Response, Site, a_site, rss
+from tests.interfaces.leaving import left_halfway
 from tests.interfaces.serving import served
 from tidings.interfaces.http import xml_rpc
 from tidings.interfaces.http.ping_methods import Rate
@@ -75,6 +76,11 @@ def test_a_ping_is_followed_by_a_poll(
     answer = getattr(rpc.weblogUpdates, method)(*words)
     assert answer == {"flerror": False, "message": "Thanks for the ping."}
     assert [request.path for request in site.wait_for(1)] == ["/rss.xml"]
+
+
+@pytest.mark.parametrize("path", ["/RPC2", "/websub/word"])
+def test_a_client_that_goes_in_the_middle(tidings: Tidings, path: str) -> None:
+    assert left_halfway(router_for(tidings), path, "text/xml") == 400
 
 
 def test_a_ping_never_adds_a_feed(tidings: Tidings, rpc: ServerProxy, site: Site) -> None:

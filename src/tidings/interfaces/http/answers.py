@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
@@ -55,6 +55,13 @@ class Answering(APIRoute):
                 return self.wrong(problem, status_of(problem))
 
         return answered
+
+
+class Plain(Answering):
+    """The same for those who read a line of text at most: hubs and content systems."""
+
+    def wrong(self, problem: TidingsError, status: int) -> Response:
+        return PlainTextResponse(f"{problem}\n", status)
 
 
 def wrong(problem: TidingsError, status: int | None = None) -> Response:

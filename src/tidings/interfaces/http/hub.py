@@ -11,6 +11,7 @@ from fastapi.responses import PlainTextResponse
 from tidings.errors import InputError
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_rules import HubBusy
+from tidings.interfaces.http.answers import Plain, body_of
 
 LARGEST = 20_000
 FORM = "application/x-www-form-urlencoded"
@@ -18,28 +19,16 @@ FORM = "application/x-www-form-urlencoded"
 
 def router_for(hub: Hub) -> APIRouter:
     """The endpoint of the hub. It answers before the callback was asked: what was taken is verified in its turn."""
-    router = APIRouter(tags=["hub"])
+    router = APIRouter(tags=["hub"], route_class=Plain)
 
     @router.post("/hub", status_code=202)
     async def ask(request: Request) -> Response:
-        body = await _body(request)
-        if body is None:
-            return PlainTextResponse(f"at most {LARGEST:,} bytes\n", 413)
+        body = await body_of(request, LARGEST)
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
             return PlainTextResponse(f"a form, as {FORM}\n", 415)
         return await run_in_threadpool(_asked, hub, body)
 
     return router
-
-
-async def _body(request: Request) -> bytes | None:
-    """The body; nothing if it is too large, and no more of it is read then."""
-    read = b""
-    async for chunk in request.stream():
-        read += chunk
-        if len(read) > LARGEST:
-            return None
-    return read
 
 
 def _asked(hub: Hub, body: bytes) -> Response:

@@ -21,6 +21,7 @@ from tidings.feeds.network import Network
 from tidings.feeds.poll_loop import PollLoop
 from tidings.feeds.polling import Poller
 from tidings.interfaces.http import xml_rpc
+from tidings.interfaces.http.answers import Plain, body_of
 from tidings.interfaces.http.ping_methods import PINGS, Rate, answered, ping
 from tidings.interfaces.http.service_methods import Service
 from tidings.interfaces.http.trust import TOKEN, Trust
@@ -59,7 +60,7 @@ def router_for(
         finally:
             await run_in_threadpool(loop.__exit__, None, None, None)
 
-    router = APIRouter(lifespan=polling, tags=["pushes"])
+    router = APIRouter(lifespan=polling, tags=["pushes"], route_class=Plain)
     router.add_api_route("/RPC2", rpc.answer, methods=["POST"])
     callbacks = Callbacks(tidings, poller, clock)
     router.add_api_route("/websub/{word}", callbacks.verify, methods=["GET"])
@@ -84,8 +85,6 @@ class Rpc:
             return PlainTextResponse(f"a call, as {xml_rpc.MEDIA_TYPES[0]}\n", 415)
         trusted = self._trust.holds(request)
         body = await body_of(request, LARGEST_FEED if trusted else LARGEST_PING)
-        if body is None:
-            return PlainTextResponse("the call is too large\n", 413)
         sender = request.client.host if request.client else ""
         answered = await run_in_threadpool(self._called, body, media_type, trusted, sender)
         return Response(answered, media_type="text/xml")
@@ -135,8 +134,6 @@ class Callbacks:
     async def push(self, word: str, request: Request) -> Response:
         """A push. What is not signed is thrown away without a word, as WebSub asks: whoever guesses learns nothing."""
         body = await body_of(request, LARGEST_FEED)
-        if body is None:
-            return PlainTextResponse("the push is too large\n", 413)
         return await run_in_threadpool(self._pushed, word, request, body)
 
     def _pushed(self, word: str, request: Request, body: bytes) -> Response:
@@ -146,14 +143,3 @@ class Callbacks:
         if websub.is_signed(feed.secret, request.headers.get("x-hub-signature"), body):
             self._poller.take_push(feed, body, request.headers.get("content-type", ""))
         return Response(status_code=202)
-
-
-async def body_of(request: Request, most: int) -> bytes | None:
-    """The body; nothing if it is too large, and no more of it is read then."""
-    parts, size = [], 0
-    async for chunk in request.stream():
-        parts.append(chunk)
-        size += len(chunk)
-        if size > most:
-            return None
-    return b"".join(parts)
