@@ -35,11 +35,16 @@ _missing: dict[Path, str] = {}
 def java_classpath(artifact: str, main: str) -> str:
     """The class path of a driver in `java`, compiled against an artifact `group:name:version` and what that needs."""
     sources = [JAVA / "Driver.java", JAVA / f"{main}.java"]
-    jars = _kept(artifact.replace(":", "-"), lambda folder: _fetch_jars(artifact, folder))
+    jars = java_jars(artifact)
     classes = _kept(
         f"{main}-{_digest(sources, artifact)}", lambda folder: _compile_java(sources, jars, folder)
     )
     return f"{classes}{os.pathsep}{jars}/*"
+
+
+def java_jars(artifact: str) -> Path:
+    """A folder with the jars of an artifact `group:name:version` and of what that needs."""
+    return _kept(artifact.replace(":", "-"), lambda folder: _fetch_jars(artifact, folder))
 
 
 def _fetch_jars(artifact: str, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Two providers, of which the second one may follow the first, and a database that they may share."""
+"""Two providers, of which the second one may follow the first, and a database or a broker that they may share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.engine import NotHere
+from kafka_broker import Broker, find_java, running_broker
 from postgres import Server, find_binaries, running_server
 from tests.backbone.nodes import Node
 
@@ -28,3 +30,13 @@ def postgres_server() -> Iterator[Server]:
         pytest.skip("no PostgreSQL here: neither initdb on the PATH nor /usr/lib/postgresql/*/bin")
     with running_server(binaries) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[Broker]:
+    try:
+        java = find_java()
+    except NotHere as missing:
+        pytest.skip(f"no Kafka here: {missing}")
+    with running_broker(java) as broker:
+        yield broker

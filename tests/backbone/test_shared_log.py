@@ -1,30 +1,34 @@
-"""Providers that share a log in a database: any of them takes registrations."""
+"""Providers that share a log, in a database or in a topic of Kafka: any of them takes registrations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.backbone.nodes import PAGE, SCHEMA, TURTLE, Node, everything, uri
-from tidings.backbone.joining import log_for
+from tidings.backbone.joining import log_for, shared_log
+from tidings.backbone.kafka_log import KafkaLog
+from tidings.backbone.log import Shared
 from tidings.backbone.shared_log import SharedLog
 from tidings.errors import Absent, InputError, SetupError
 from tidings.metadata.log import Draft, What
 from tidings.provider import Provider
-from tidings.store import open_store, sqlite_url
-from tidings.store.metadata_log import MetadataLog
+from tidings.store import sqlite_url
 
 DISK = b"\n:Disk a rdfs:Class .\n"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(
+    params=["sqlite", "postgresql", pytest.param("kafka", marks=pytest.mark.xdist_group("kafka"))]
+)
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "log.db")
-    new: Callable[[], str] = request.getfixturevalue("postgres_server").empty
+    server = "kafka_broker" if request.param == "kafka" else "postgres_server"
+    new: Callable[[], str] = request.getfixturevalue(server).empty
     return new()
 
 
@@ -38,18 +42,18 @@ def test_any_of_them_takes_registrations(one: Node, two: Node, log: str) -> None
         assert second.delete(1).json()["position"] == 4
         first.reaches(4)
         assert first.documents() == second.documents() == [uri(2)]
-        assert ":***@" in first.status()["leader"] or "sqlite" in first.status()["leader"]
+        assert any(shown in first.status()["leader"] for shown in (":***@", "sqlite", "kafka"))
     with one.store() as ours, two.store() as theirs:
         assert everything(ours) == everything(theirs)
 
 
 def test_what_is_registered_elsewhere_may_be_removed_before_it_is_applied_here(one: Node, log: str) -> None:
-    with one.store() as store, open_store(log) as shared, closing(SharedLog(log, Provider(store))) as here:
-        shared.metadata.log.append([Draft(What.REGISTER, uri(1), "text/turtle", b"")])
+    with one.store() as store, shared_log(store, Provider(store), log) as here:
+        here.append(Draft(What.REGISTER, uri(1), "text/turtle", b""))
         assert here.forward(Draft(What.REMOVE, uri(1))).position == 2
         with pytest.raises(Absent, match="no such document"):
             here.forward(Draft(What.REMOVE, uri(1)))
-        assert shared.metadata.log.head() == 2
+        assert here.page(0, 1, 0).head == 2
 
 
 def test_what_is_wrong_does_not_come_into_the_log(one: Node, log: str) -> None:
@@ -62,9 +66,14 @@ def test_what_is_wrong_does_not_come_into_the_log(one: Node, log: str) -> None:
 
 def test_what_cannot_be_applied_is_a_dead_letter_for_all(one: Node, two: Node, log: str) -> None:
     """Here it was put into the log by somebody who does not check."""
-    with one.runs(log=log) as first, two.runs(log=log) as second, open_store(log) as shared:
+    with (
+        one.runs(log=log) as first,
+        two.runs(log=log) as second,
+        two.store() as store,
+        shared_log(store, Provider(store), log) as shared,
+    ):
         first.load_schema()
-        shared.metadata.log.append([Draft(What.REGISTER, uri(1), "text/turtle", b"<#x> a <#Nothing> .")])
+        assert shared.append(Draft(What.REGISTER, uri(1), "text/turtle", b"<#x> a <#Nothing> .")) == 2
         assert first.put(2, 92).json()["position"] == 3
         second.reaches(3)
         assert first.documents() == second.documents() == [uri(2)]
@@ -76,15 +85,16 @@ def test_what_cannot_be_applied_is_a_dead_letter_for_all(one: Node, two: Node, l
 
 def test_who_comes_too_late_is_told_why(one: Node, log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two schemas were both right when they were checked, and contradict each other."""
-    append = MetadataLog.append
+    kind = KafkaLog if log.startswith("kafka") else SharedLog
+    append = kind.append
 
-    def late(self: MetadataLog, drafts: Sequence[Draft]) -> list[int]:
-        between = [Draft(What.SCHEMA, "", "text/turtle", SCHEMA + DISK)]
-        return append(self, [*between, *drafts])[1:]
+    def late(self: Shared, draft: Draft) -> int:
+        append(self, Draft(What.SCHEMA, "", "text/turtle", SCHEMA + DISK))
+        return append(self, draft)
 
     with one.runs(log=log) as first:
         first.load_schema()
-        monkeypatch.setattr(MetadataLog, "append", late)
+        monkeypatch.setattr(kind, "append", late)
         disk = DISK.replace(b":Disk a", b":Disk rdfs:subClassOf :ServerInformation ; a")
         answer = first.client.put("/metadata/schema", content=SCHEMA + disk, headers=TURTLE)
         assert answer.status_code == 422 and "takes away or changes" in answer.json()["message"]

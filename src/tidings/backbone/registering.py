@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from threading import Lock
 
-from tidings.backbone.log import Keeper, Log
+from tidings.backbone.log import Keeper, Log, Shared
 from tidings.backbone.peer import Peer
-from tidings.backbone.shared_log import SharedLog
 from tidings.closing import Closing
 from tidings.errors import InputError
 from tidings.store import Store
@@ -29,7 +28,7 @@ class Registering(Closing):
 
     def keeper(self) -> Keeper | None:
         """Who keeps the log; nothing if this provider does."""
-        if isinstance(self._log, SharedLog):
+        if isinstance(self._log, Shared):
             return self._log
         leader = self._log.name if self._log else self._store.backbone.leader()
         if leader is None:

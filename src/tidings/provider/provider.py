@@ -94,7 +94,7 @@ class Provider:
         reading = self._reading()
         return [reading.read(draft) for draft in drafts]
 
-    def refuse_absent(self, drafts: Sequence[Draft], log: MetadataLog) -> None:
+    def refuse_absent(self, drafts: Sequence[Draft], log: removals.Log) -> None:
         """Refuse to remove what is not there behind all that stands in a log: the own one, or one that is shared."""
         removals.refuse_absent_later(self._metadata, log, drafts)
 

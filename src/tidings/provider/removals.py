@@ -5,13 +5,13 @@ What stands in the log all the same is harmless: two may remove the same documen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Protocol
 
 from tidings.errors import Absent
 from tidings.languages.rules_refusals import near
 from tidings.metadata.log import Draft, What
 from tidings.store.metadata import Metadata, Work
-from tidings.store.metadata_log import MetadataLog
 
 _NEIGHBOURS = 1_000
 """Among so many documents of the same folder, one is looked for that somebody may have meant."""
@@ -31,7 +31,14 @@ def refuse_absent(work: Work, drafts: Sequence[Draft]) -> None:
         _refuse(drafts, work.documents_among(uris), work.document_uris)
 
 
-def refuse_absent_later(metadata: Metadata, log: MetadataLog, drafts: Sequence[Draft]) -> None:
+class Log(Protocol):
+    """A log, the own one or one that is shared, as far as it is looked at here."""
+
+    def last_of(self, uris: Collection[str], after: int) -> dict[str, What]:
+        """What the last entry after a position does with each of these documents, if there is one."""
+
+
+def refuse_absent_later(metadata: Metadata, log: Log, drafts: Sequence[Draft]) -> None:
     """The same behind all that stands in a log and is not applied yet.
 
     The log is looked at before the documents: what is applied in between is found there. The other way round, a
