@@ -13,7 +13,7 @@ import pytest
 from kafka_broker import USER, Broker
 from tests.backbone.nodes import SCHEMA, Asked, Node, everything, free_port, host, uri
 from tests.backbone.test_killed import follow_until
-from tidings.backbone import kafka_writing
+from tidings.backbone import follow_loop, kafka_writing
 from tidings.backbone.following import Diverged, Follower
 from tidings.backbone.joining import shared_log
 from tidings.backbone.kafka_address import Address, parse
@@ -102,6 +102,7 @@ def test_a_provider_that_is_killed_goes_on_where_it_was(one: Node, two: Node, ka
 def test_a_broker_that_is_away(
     one: Node, two: Node, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(follow_loop, "LONGEST_PAUSE", 0.5)
     log = kafka_broker.empty()
     with one.runs(log=log) as first, two.runs(log=log) as second:
         first.load_schema()

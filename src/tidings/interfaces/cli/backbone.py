@@ -40,7 +40,7 @@ Log = Annotated[
         "--log",
         envvar="TIDINGS_LOG",
         metavar="URL",
-        help="A store that several providers share as their log: any of them takes registrations.",
+        help="A store or a Kafka topic that several providers share as their log: any takes registrations.",
         show_default=False,
     ),
 ]
