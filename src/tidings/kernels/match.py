@@ -21,7 +21,7 @@ from tidings.kernels.clusters import (
     EQUALITIES,
     GENERAL,
     ITEM,
-    MEETS,
+    MET,
     NARROW,
     NO_CUT,
     NOT_NARROW,
@@ -246,6 +246,7 @@ def _check_waiting(
     found: int,
 ) -> int:
     """Visit the clusters that are waiting; -1 if what is found does not fit."""
+    met = 0
     for w in range(waiting):
         cluster, number = scratch.cluster[w], scratch.bucket[w]
         low, high = clusters.row_start[cluster], clusters.row_start[cluster + 1]
@@ -257,19 +258,21 @@ def _check_waiting(
             _prefetch_rows(clusters.narrow, clusters, cluster, low, high, clusters.width[cluster])
         elif clusters.layout[cluster] == EQUALITIES:
             _prefetch_rows(clusters.equality, clusters, cluster, low, high, 2 * clusters.width[cluster])
-        elif clusters.cut_op[cluster] == MEETS:
-            _prefetch_bounds(clusters, cluster, low, high)
         elif clusters.layout[cluster] == GENERAL:
             prefetch(clusters.row_test, clusters.list_start[cluster] - clusters.row_start[cluster] + low)
+        elif clusters.layout[cluster] == MET:
+            _prefetch_bounds(clusters, cluster, low, high)
+            met += 1
     for w in range(waiting):
-        cluster = scratch.cluster[w]
-        if clusters.layout[cluster] == GENERAL and clusters.cut_op[cluster] != MEETS:
-            _prefetch_lists(clusters, cluster, scratch.low[w], scratch.high[w])
+        if clusters.layout[scratch.cluster[w]] == GENERAL:
+            _prefetch_lists(clusters, scratch.cluster[w], scratch.low[w], scratch.high[w])
     for w in range(waiting):
         cluster, low, high = scratch.cluster[w], scratch.low[w], scratch.high[w]
-        if low < high and found >= 0 and clusters.cut_op[cluster] != MEETS:
+        if low < high and found >= 0 and clusters.layout[cluster] != MET:
             found = _visit(batch, clusters, scratch, Span(cluster, low, high), several, out, found)
-    return _check_met(batch, row, clusters, scratch, waiting, out, found) if found >= 0 else found
+    if met == 0 or found < 0:
+        return found
+    return _check_met(batch, row, clusters, scratch, waiting, out, found)
 
 
 @inlined
@@ -284,7 +287,7 @@ def _check_met(
     met, last = found, batch.starts[row + 1]
     for w in range(waiting):
         cluster, at, high = scratch.cluster[w], scratch.low[w], scratch.high[w]
-        if clusters.cut_op[cluster] != MEETS or at >= high:
+        if clusters.layout[cluster] != MET or at >= high:
             continue
         if len(out.publication) - met < high - at:
             return -1

@@ -151,7 +151,7 @@ class Layout:
         self._put("cut_column", [0], np.uint32)
         self._put("cut_floor", [0])
         self._put("cut_ceiling", [0])
-        self._put("cut_op", [kernel.MEETS], np.uint8)
+        self._put("cut_op", [kernel.NO_CUT], np.uint8)
         self._put("cut_low", [self._sizes["bound"]], np.int64)
         self._put("bound", np.where(there, c.low[second], 0))
         self._put("cut_high", [self._sizes["bound"]], np.int64)
@@ -201,7 +201,7 @@ class Layout:
         if way.layout == ways.EQUALITIES:
             self._equalities(tests, way.width + (way.second is not None and len(keys) < 2))
             return
-        self._rows_as(kernel.GENERAL, 0, "row_test")
+        self._rows_as(kernel.MET if way.meets else kernel.GENERAL, 0, "row_test")
         first = self._sizes["item"] // kernel.ITEM
         self._put("row_test", first + starts_of(np.bincount(owner, minlength=len(rows))))
         named = (c.column[tests], c.op[tests].astype(np.int32), c.low[tests], c.high[tests])

@@ -118,7 +118,7 @@ class Matcher:
     @cached_property
     def _meets(self) -> bool:
         """Whether rows are met by codes, which have to be in order for that."""
-        return bool((self._clusters.cut_op == clusters.MEETS).any())
+        return bool((self._clusters.layout == clusters.MET).any())
 
     @cached_property
     def _has_tiles(self) -> bool:
