@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from tests.generated_rules import VARIABLES, ends, joins, rules, with_constants
+from tests.generated_rules import VARIABLES, ends, joined, joins, leaves, rules
 from tidings.languages.rules_tree import Both, Condition, Path, Query, Rule, Searched
 from tidings.metadata.normal import class_of
 from tidings.metadata.schema import Schema
@@ -31,12 +31,12 @@ def wide_queries(draw: st.DrawFn, schema: Schema) -> Query:
     parts: list[Condition] = []
     for variable in VARIABLES[1 : draw(st.integers(2, 3))]:
         cls = draw(st.sampled_from(names))
-        joined = draw(joins(schema, classes, variable, cls, 1))
-        if joined is not None:
-            parts.append(joined)
+        connected = draw(joins(schema, classes, variable, cls, 1))
+        if connected is not None:
+            parts.append(connected)
             classes[variable] = cls
-    parts += draw(st.lists(with_constants(schema, classes), max_size=1))
-    where = None if not parts else parts[0] if len(parts) == 1 else Both(tuple(parts))
+    parts += draw(st.lists(leaves(schema, classes), max_size=1))
+    where = joined(Both, parts) if parts else None
     searched = tuple(Searched(cls, variable) for variable, cls in classes.items())
     register = draw(st.sampled_from(sorted(classes)))
     return draw(

@@ -4,8 +4,9 @@
     rules(schema, types)        one that may search rules with names, whose classes are `types`
     programs(schema)            named rules, some of which search others: a dict in the order they can be added
 
-Variables join one after the other, each through one comparison with a variable that is there. Conditions with constants
-stand anywhere, joined by `and` and `or`. Constants are those that generated resources have as values.
+Variables join one after the other, each through comparisons with one variable that is there. Conditions with constants,
+and comparisons of what belongs to one resource, stand anywhere, joined by `and` and `or`. Constants are those that
+generated resources have as values.
 """
 
 from __future__ import annotations
@@ -89,14 +90,59 @@ def with_constants(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) 
 
 
 @st.composite
+def leaves(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) -> Comparison:
+    """A comparison that connects no variables: with a constant, or of one resource with itself."""
+    found = draw(within(schema, classes)) if draw(st.integers(0, 2)) == 0 else None
+    return found or draw(with_constants(schema, classes))
+
+
+@st.composite
+def within(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) -> Comparison | None:
+    """Two properties of one resource, or one of it and one of what it refers to; None if nothing fits.
+
+    `c.info.size > c.info.used` asks one resource; with `?` it would be two, in a circle with the first.
+    """
+    variable = draw(st.sampled_from(sorted(classes)))
+    left = draw(ends(schema, variable, classes[variable], 2))
+    near = _near_ends(schema, Path(variable), classes[variable])
+    if len(left.path.steps) == 2 and not left.path.steps[0].any:
+        near += _behind(schema, left.path, classes[variable])
+    return draw(_compared(schema, left, near))
+
+
+def _behind(schema: Schema, path: Path, cls: str) -> list[End]:
+    """The properties of what a path of two steps goes through."""
+    through = schema.property_of(cls, path.steps[0].property)
+    assert through is not None and through.leads_to is not None
+    return _near_ends(schema, Path(path.variable, path.steps[:1]), through.leads_to)[1:]
+
+
+@st.composite
+def _compared(draw: st.DrawFn, schema: Schema, left: End, rights: list[End]) -> Comparison | None:
+    """A path compared with one of some others, if one fits."""
+    fitting = [each for each in rights if each.kind is left.kind and _may_be_one(schema, left, each)]
+    if not fitting:
+        return None
+    right = draw(st.sampled_from(fitting))
+    if draw(st.booleans()):
+        left, right = right, left
+    return Comparison(left.path, draw(st.sampled_from(operators(left.kind))), right.path)
+
+
+def _may_be_one(schema: Schema, left: End, right: End) -> bool:
+    both = left.cls is not None and right.cls is not None
+    return not both or bool(schema.at_or_below(str(left.cls)) & schema.at_or_below(str(right.cls)))
+
+
+@st.composite
 def conditions(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str], depth: int) -> Condition:
     if depth == 0 or draw(st.integers(0, 2)) == 0:
-        return draw(with_constants(schema, classes))
+        return draw(leaves(schema, classes))
     parts = draw(st.lists(conditions(schema, classes, depth - 1), min_size=2, max_size=2))
-    return _joined(draw(st.sampled_from((Both, Either))), parts)
+    return joined(draw(st.sampled_from((Both, Either))), parts)
 
 
-def _joined(kind: type[Both | Either], parts: list[Condition]) -> Condition:
+def joined(kind: type[Both | Either], parts: list[Condition]) -> Condition:
     """Parts of the same kind are taken in, as the parser does."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,))]
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
@@ -106,33 +152,45 @@ def _joined(kind: type[Both | Either], parts: list[Condition]) -> Condition:
 def joins(
     draw: st.DrawFn, schema: Schema, there: Mapping[str, str], new: str, cls: str, most: int
 ) -> Condition | None:
-    """A comparison of a new variable with one that is there, or several with `or`; None if there is no way."""
+    """Comparisons of a new variable with one that is there, or several such with `or`; None if there is no way."""
     tried = range(draw(st.integers(1, most)))
     found = [each for _ in tried if (each := draw(_join(schema, there, new, cls)))]
-    return _joined(Either, list(found)) if found else None
+    return joined(Either, list(found)) if found else None
 
 
 @st.composite
-def _join(draw: st.DrawFn, schema: Schema, there: Mapping[str, str], new: str, cls: str) -> Comparison | None:
+def _join(draw: st.DrawFn, schema: Schema, there: Mapping[str, str], new: str, cls: str) -> Condition | None:
     variable = draw(st.sampled_from(sorted(there)))
-    left = draw(ends(schema, variable, there[variable], 2))
-    fitting = [each for each in _near_ends(schema, new, cls) if each.kind is left.kind]
-    if not fitting:
-        left, fitting = End(Path(variable), None, there[variable]), [End(Path(new), None, cls)]
-    right = draw(st.sampled_from(fitting))
-    if left.cls and right.cls and not schema.at_or_below(left.cls) & schema.at_or_below(right.cls):
+    left, news = draw(ends(schema, variable, there[variable], 2)), _near_ends(schema, Path(new), cls)
+    if not any(each.kind is left.kind for each in news):
+        left, news = End(Path(variable), None, there[variable]), news[:1]
+    first = draw(_compared(schema, left, news))
+    if first is None:
         return None
-    if draw(st.booleans()):
-        left, right = right, left
-    return Comparison(left.path, draw(st.sampled_from(operators(left.kind))), right.path)
+    near = _beside(schema, left.path, there[variable])
+    more = [
+        draw(_compared(schema, draw(st.sampled_from(near)), news)) for _ in range(draw(_HOW_MANY)) if near
+    ]
+    return joined(Both, [first, *(each for each in more if each is not None)])
 
 
-def _near_ends(schema: Schema, variable: str, cls: str) -> list[End]:
-    """A variable, and its properties."""
+_HOW_MANY = st.sampled_from((0, 0, 1, 2))
+"""How often two variables are compared beyond the first time."""
+
+
+def _beside(schema: Schema, path: Path, cls: str) -> list[End]:
+    """What else may be compared with the same variable: of the resource whose property was compared first."""
+    if len(path.steps) < 2:
+        return _near_ends(schema, Path(path.variable), cls)
+    return [] if path.steps[0].any else _behind(schema, path, cls)
+
+
+def _near_ends(schema: Schema, path: Path, cls: str) -> list[End]:
+    """What a path leads to, and its properties."""
     found = properties_of(schema, cls)
-    paths = [Path(variable, (Step(each.name, each.several),)) for each in found]
+    paths = [Path(path.variable, (*path.steps, Step(each.name, each.several))) for each in found]
     reached = [End(path, each.kind, each.leads_to) for path, each in zip(paths, found, strict=True)]
-    return [End(Path(variable), None, cls), *reached]
+    return [End(path, None, cls), *reached]
 
 
 @st.composite
@@ -146,16 +204,16 @@ def rules(
     parts: list[Condition] = []
     for variable in VARIABLES[: draw(st.integers(1, most))]:
         extension = draw(st.sampled_from(sorted(known)))
-        joined = (
+        connected = (
             draw(joins(schema, classes, variable, known[extension], 1 + bool(depth))) if classes else None
         )
-        if classes and joined is None:
+        if classes and connected is None:
             continue
-        parts += [joined] if joined else []
+        parts += [connected] if connected else []
         searched.append(Searched(extension, variable))
         classes[variable] = known[extension]
     parts += draw(st.lists(conditions(schema, classes, depth), max_size=2))
-    where = _joined(Both, draw(st.permutations(parts))) if parts else None
+    where = joined(Both, draw(st.permutations(parts))) if parts else None
     return Rule(tuple(draw(st.permutations(searched))), draw(st.sampled_from(sorted(classes))), where)
 
 

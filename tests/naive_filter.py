@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
 
 from hypothesis import strategies as st
 
 from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Atomic, Join, Meeting, Side, Triggering
+from tidings.metadata.atomic import Atomic, Join, Meeting, Predicate, Side, Triggering
 from tidings.metadata.literals import instant_text
 from tidings.metadata.naive import atomic_results
 from tidings.metadata.resources import SUBJECT, Ref, Resource
@@ -167,8 +170,30 @@ def atomics(draw: st.DrawFn, cls: str | None = None, depth: int = 3) -> Atomic:
     own, compares, other = draw(st.one_of(_same(cls), _along(cls), _back(cls), _by_value(cls)))
     mine, others = draw(atomics(cls, depth - 1)), draw(atomics(other.cls, depth - 1))
     if draw(st.booleans()):
-        return Join(Meeting(own, compares, other, True), mine, others)
-    return Join(Meeting(other, compares, own, False), others, mine)
+        return Join(Meeting(own, compares, other, True, draw(_also(own, other))), mine, others)
+    return Join(Meeting(other, compares, own, False, draw(_also(other, own))), others, mine)
+
+
+def _also(left: Side, right: Side) -> st.SearchStrategy[tuple[Predicate, ...]]:
+    """Nothing else that must hold, or one or two comparisons."""
+    every = comparisons(left.cls, right.cls)
+    return st.lists(st.sampled_from(every), max_size=2, unique=True).map(tuple)
+
+
+@lru_cache
+def comparisons(left: str, right: str) -> list[Predicate]:
+    """All ways to compare a property of one class, or a resource, with one of another; each kind is there as often."""
+    own, other = (
+        [(None, None), *((each.name, each.kind) for each in properties_of(cls))] for cls in (left, right)
+    )
+    found = [
+        Predicate(one, compares, two, turned)
+        for (one, kind), (two, other_kind) in product(own, other)
+        if kind is other_kind
+        for compares in FITTING[kind]
+        for turned in ((False, True) if compares is Compares.CONTAINS else (False,))
+    ]
+    return sorted(found, key=str)
 
 
 Asked = tuple[Side, Compares, Side]
@@ -230,6 +255,15 @@ def plain_joins() -> list[Join]:
         Join(Meeting(left, compares, right, is_left), Triggering(left.cls), Triggering(right.cls))
         for left, compares, right in asked
         for is_left in (True, False)
+    ]
+
+
+def joins_by_two() -> list[Join]:
+    """Each of those, with each comparison that may stand beside it."""
+    return [
+        replace(join, meeting=replace(join.meeting, also=(each,)))
+        for join in plain_joins()
+        for each in comparisons(join.meeting.left.cls, join.meeting.right.cls)
     ]
 
 

@@ -69,6 +69,25 @@ def test_the_paper_s_example(store: Store) -> None:
         assert said in picture.description
 
 
+def test_all_comparisons_of_a_join_are_told(store: Store) -> None:
+    Provider(store).add_rules({"near": f"{OF} where c.serverInformation.cpu < c.serverPort"}, "ana")
+    Provider(store).add_rules({"free": "search ServerInformation s register s where s.memory < s.cpu"}, "ana")
+    asked = {title: box[1] for title, box in shown(picture_of(store)).items()}
+    assert asked == {
+        "#1 ServerInformation": "all of the class",
+        "#2 CycleProvider": "all of the class",
+        "#3 CycleProvider": "#2.serverInformation = #1 and #2.serverPort > #1.cpu",
+        "#4 ServerInformation": "#1 = #1 and #1.cpu > #1.memory",
+        "near": "of ana",
+        "free": "of ana",
+    }
+    kinds = {box.text for box in picture_of(store, most=5).boxes}
+    assert {
+        "CycleProvider.serverInformation = ServerInformation and CycleProvider.serverPort > ServerInformation.cpu",
+        "ServerInformation = ServerInformation and ServerInformation.cpu > ServerInformation.memory",
+    } <= kinds
+
+
 def test_what_rules_share_is_one_box(store: Store) -> None:
     Provider(store).add_rules({"passau": PASSAU, "large": LARGE, "again": LARGE}, "ana")
     picture = picture_of(store)

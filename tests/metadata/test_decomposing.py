@@ -8,7 +8,8 @@ from tests.metadata.servers import SCHEMA, rule
 from tidings.errors import TooLarge
 from tidings.languages.rules import show
 from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Atomic, Join, Meeting, Side, Triggering
+from tidings.metadata.atomic import Atomic, Join, Meeting, Predicate, Side, Triggering
+from tidings.metadata.atomic_shown import show_group
 from tidings.metadata.decomposing import decompose, type_of
 from tidings.metadata.normal import normalised
 from tidings.metadata.resources import SUBJECT
@@ -102,6 +103,68 @@ def test_where_only_resources_are_compared_the_kept_ones_stand_on_the_left(writt
     found = one(f"search Provider p, DataProvider q register p where {written}")
     meeting = Meeting(Side("Provider"), Compares.EQUAL, Side("DataProvider"), registers_left=True)
     assert found == Join(meeting, Triggering("Provider"), Triggering("DataProvider"))
+
+
+ALIKE = [
+    (
+        "search Provider p, DataProvider q register p "
+        "where p.serverPort < q.serverPort and p.open = q.open and p.serverHost = q.domain and p.partners? = q",
+        "search DataProvider d, Provider x register x "
+        "where x.serverHost = d.domain and d = x.partners? and d.serverPort > x.serverPort and d.open = x.open",
+        "search group(DataProvider) a, group(Provider) p register p where p.partners = a "
+        "and p.serverHost = a.domain and p.open = a.open and p.serverPort < a.serverPort",
+    ),
+    # The same twice, in two directions, is one comparison.
+    (
+        "search Provider p, DataProvider q register q "
+        "where p.serverPort = q.serverPort and q.serverPort = p.serverPort",
+        "search Provider p, DataProvider q register q where p.serverPort = q.serverPort",
+        "search group(Provider) a, group(DataProvider) d register d where d.serverPort = a.serverPort",
+    ),
+    # Where nothing is equal, and `contains` goes both ways.
+    (
+        "search Provider p, DataProvider q register p "
+        "where q.domain contains p.serverHost and p.tags? contains q.domain",
+        "search DataProvider p, Provider q register q "
+        "where q.tags? contains p.domain and p.domain contains q.serverHost",
+        "search group(DataProvider) a, group(Provider) p register p "
+        "where a.domain contains p.serverHost and p.tags contains a.domain",
+    ),
+    (
+        "search Provider p, CycleProvider q register p where p.twin != q and p = q",
+        "search CycleProvider c, Provider p register p where p = c and c != p.twin",
+        "search group(Provider) a, group(CycleProvider) c register a where a = c and a.twin != c",
+    ),
+    (
+        "search ServerInformation s register s where s.memory > s.cpu",
+        "search ServerInformation s register s where s.cpu < s.memory",
+        "search group(ServerInformation) a, group(ServerInformation) b register a where a = b and a.cpu < b.memory",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "other", "group"), ALIKE)
+def test_several_comparisons_are_one_meeting_in_one_order(text: str, other: str, group: str) -> None:
+    """What finds a partner comes first: the same resource, a reference, an equal value, but a boolean last."""
+    found = one(text)
+    assert isinstance(found, Join)
+    assert found == one(other)
+    assert show_group(found.meeting) == group
+
+
+def test_two_properties_of_one_resource_are_one_rule_for_all_who_compare_them() -> None:
+    compared = one("search ServerInformation s register s where s.memory > s.cpu")
+    found = one("search ServerInformation s register s where s.memory > s.cpu and s.cpu > 500")
+    fast = Triggering("ServerInformation", "cpu", Compares.GREATER, 500)
+    sides = Side("ServerInformation"), Side("ServerInformation")
+    assert found == Join(Meeting(sides[0], Compares.EQUAL, sides[1], True), fast, compared)
+
+
+@pytest.mark.parametrize("compares", Compares)
+def test_a_comparison_seen_from_both_sides(compares: Compares) -> None:
+    asked = Predicate("memory", compares, None)
+    assert (asked.back().left, asked.back().right) == (None, "memory")
+    assert asked.back().back() == asked
 
 
 def test_rules_in_rules() -> None:

@@ -167,6 +167,23 @@ MEANT = [
         "where p.partners? = q and q.serverPort = 443 and p.serverInformation = s",
         "i",
     ),
+    # Both are asked of one q: the twin of a is among its partners, the one with a's port is another of them.
+    ("search Provider p, Provider q register p where p.partners? = q and p.twin = q", "a"),
+    ("search Provider p, Provider q register q where p.partners? = q and p.serverPort = q.serverPort", "c"),
+    ("search Provider p, Provider q register p where p.twin = q and p.serverPort = q.serverPort", ""),
+    ("search Provider p, Provider q register p where p.twin = q and p.serverPort < q.serverPort", "a"),
+    ("search Provider p register p where p.twin.serverPort > p.serverPort", "a"),
+    ("search Provider p register p where p.serverInformation.memory > p.serverPort", "a"),
+    (
+        "search Provider p, Provider q register p where p != q and p.serverInformation = q.serverInformation",
+        "a b",
+    ),
+    # Of one resource: i has both, j has one of them.
+    ("search ServerInformation s register s where s.cpu > s.memory", "i"),
+    ("search ServerInformation s register s where s.memory = s.memory", "i j"),
+    ("search ServerInformation s register s where s.backup != s", "i"),
+    ("search Provider p register p where p.serverInformation.cpu > p.serverInformation.memory", "a b"),
+    ("search Provider p register p where p.tags? != p.tags?", "a"),
 ]
 
 

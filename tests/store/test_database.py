@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, insert, inspect, make_url, select, text
 
 from postgres import Server
-from server_documents import SCHEMA
+from server_documents import DOC, HOST, LARGE, RDF_XML, SCHEMA, body
 from tidings.errors import InputError, StoreError
 from tidings.model import Subscription
 from tidings.provider import Provider
@@ -117,6 +117,33 @@ def test_metadata_of_a_store_without_a_log(url: str) -> None:
         ]
         with pytest.raises(InputError, match="searched by another"):
             provider.remove_rules(["all"])
+
+
+def test_rules_of_a_store_whose_joins_had_one_comparison(url: str) -> None:
+    """Their groups and keys are as they were: who asks the same again gets the same atomic rules."""
+    search = "search CycleProvider c register c where"
+    with open_store(url) as store:
+        provider = Provider(store)
+        provider.load_schema(SCHEMA.body, SCHEMA.media_type)
+        provider.register(DOC, body("host.rdf"), RDF_XML)
+        provider.add_rules({"large": LARGE}, "ana")
+
+        def as_it_was(connection: Connection) -> None:
+            connection.execute(text("DROP TABLE rule_group_also"))
+            connection.execute(text("ALTER TABLE rule_groups DROP COLUMN further"))
+            connection.execute(text("DELETE FROM tidings_migrations WHERE version > 16"))
+
+        store.database.transact(as_it_was)
+    with open_store(url) as store:
+        provider = Provider(store)
+        before = store.rule_graph.every().atomic
+        provider.add_rules({"again": LARGE}, "ana")
+        assert store.rule_graph.every().atomic == before
+        assert provider.add_rules({"port": f"{search} c.serverInformation.cpu < c.serverPort"}, "ana") == {
+            ("port", HOST)
+        }
+        outcome = provider.register(DOC, body("host-with-32MB.rdf"), RDF_XML).outcome
+        assert outcome.left == {("large", HOST), ("again", HOST)}
 
 
 def test_a_migration_that_fails_leaves_nothing(store: Store, url: str) -> None:

@@ -144,6 +144,36 @@ ROWS = [
     ),
     ("search Provider p, Provider q register p where p.partners? = q select p", ["a", "d"]),
     ("search Provider p where p.serverPort = 443 or p = <d> or p.open = true select p", ["b", "d"]),
+    # Two comparisons of one pair: another partner of a has its port than is its twin.
+    (
+        "search Provider p, Provider q register p where p.twin = q and p.serverPort = q.serverPort select p, q",
+        [],
+    ),
+    (
+        "search Provider p, Provider q register p where p.partners? = q and p.serverPort = q.serverPort select p, q",
+        [(Ref("a"), Ref("c"))],
+    ),
+    (
+        "search Provider p, Provider q register q where p.twin = q and p.serverPort < q.serverPort select q",
+        ["b"],
+    ),
+    (
+        "search Provider p, Provider q register p where p != q and p.serverPort <= q.serverPort select p, q",
+        [(Ref("a"), Ref("b")), (Ref("a"), Ref("c")), (Ref("c"), Ref("a")), (Ref("c"), Ref("b"))],
+    ),
+    (
+        "search Provider p, DataProvider q register p "
+        "where p.serverHost contains q.domain and p.partners? = q select p, q",
+        [(Ref("a"), Ref("c"))],
+    ),
+    ("search Provider p where p.serverInformation.memory > p.serverPort select p", ["a"]),
+    ("search ServerInformation s where s.cpu > s.memory select s", ["i"]),
+    ("search ServerInformation s where s.backup = s or s.memory = s.memory select s", ["i", "j"]),
+    (
+        "search Provider p, ServerInformation s register p "
+        "where p.serverInformation = s and s.cpu > s.memory and p.serverPort > s.memory select s, p",
+        [(Ref("i"), Ref("b"))],
+    ),
 ]
 
 

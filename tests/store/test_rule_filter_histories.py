@@ -20,7 +20,18 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import func, select
 
-from naive_filter import SCHEMA, URIS, atomics, changed, closure, parts, plain_joins, resources, results
+from naive_filter import (
+    SCHEMA,
+    URIS,
+    atomics,
+    changed,
+    closure,
+    joins_by_two,
+    parts,
+    plain_joins,
+    resources,
+    results,
+)
 from tidings.metadata.atomic import Atomic, Join
 from tidings.metadata.resources import Resource
 from tidings.store import atom_rows, open_store, rule_filter
@@ -29,7 +40,7 @@ from tidings.store.rule_base import NamedRule, load_triggering
 from tidings.store.rule_tables import atomic_rules, join_rules, rule_ends, rule_feeds, rule_results
 
 NAMES = [f"rule-{i}" for i in range(5)]
-PLAIN = plain_joins()
+PLAIN = st.sampled_from(plain_joins()) | st.sampled_from(joins_by_two())
 NAME = st.sampled_from(NAMES)
 
 
@@ -53,7 +64,7 @@ class History(RuleBasedStateMachine):
             for uri in results(end, self.there, SCHEMA)
         }
 
-    @initialize(joins=st.lists(st.sampled_from(PLAIN), min_size=5, max_size=10, unique=True))
+    @initialize(joins=st.lists(PLAIN, min_size=5, max_size=10, unique=True))
     def begin(self, joins: list[Join]) -> None:
         self.add_many({f"plain-{i}": [join] for i, join in enumerate(joins)})
 

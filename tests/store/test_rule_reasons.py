@@ -106,6 +106,63 @@ def test_what_resources_meet(provider: Provider, store: Store) -> None:
     ]
 
 
+def test_all_comparisons_of_two_resources_are_told(provider: Provider, store: Store) -> None:
+    """Along a reference the other is called by the path, else by its URI."""
+    twins = "search CycleProvider c, CycleProvider d register c where"
+    provider.add_rules(
+        {"above": "search CycleProvider c register c where c.serverInformation.cpu > c.serverPort"}, "ana"
+    )
+    provider.add_rules(
+        {"twins": f"{twins} c.serverHost = d.serverHost and c.serverPort < d.serverPort"}, "bob"
+    )
+    provider.add_rules({"own": "search ServerInformation s register s where s.memory >= s.cpu"}, "cy")
+    host, info = (
+        "<#c> a s:CycleProvider ; {} ; s:serverInformation <#i> . ",
+        "<#i> a s:ServerInformation ; {} . ",
+    )
+    turtle(provider, "<#d> a s:CycleProvider ; s:serverPort 9 ; s:serverHost 'h' .", OTHER)
+    for said, known in (
+        ("s:serverPort 7 ; s:serverHost 'h'", "s:cpu 8 ; s:memory 8"),
+        ("s:serverPort 9 ; s:serverHost 'h'", "s:cpu 8 ; s:memory 7"),
+        ("s:serverPort 8 ; s:serverHost 'h'", "s:cpu 9 ; s:memory 9"),
+        ("s:serverHost 'h'", "s:cpu 9"),
+        ("s:serverPort 8 ; s:serverHost 'h'", "s:cpu 9"),
+        ("s:serverPort 8 ; s:serverHost 'x'", "s:memory 9"),
+    ):
+        turtle(provider, host.format(said) + info.format(known))
+    d = f"<{OTHER}#d>"
+    entered = ("entered", f"serverHost 'h' = {d}.serverHost; serverPort {{}} < {d}.serverPort")
+    none = "= that of no CycleProvider.serverHost with serverPort < its serverPort"
+    told_to = {
+        who: [(e.kind, because(e.because)) for e in store.notifications.read(who)]
+        for who in ("ana", "bob", "cy")
+    }
+    assert told_to == {
+        "ana": [
+            ("entered", "serverPort 7 < serverInformation.cpu"),
+            ("left", "serverPort 9 is not < serverInformation.cpu"),
+            ("entered", "serverPort 8 < serverInformation.cpu"),
+            ("left", "serverPort is missing"),
+            ("entered", "serverPort 8 < serverInformation.cpu"),
+            ("left", "serverInformation.cpu is missing"),
+        ],
+        "bob": [
+            (entered[0], entered[1].format(7)),
+            ("left", f"serverHost 'h' {none}"),
+            (entered[0], entered[1].format(8)),
+            ("left", f"serverHost 'h' {none}"),
+            (entered[0], entered[1].format(8)),
+            ("left", f"serverHost 'x' {none}"),
+        ],
+        "cy": [
+            ("entered", "cpu 8 <= memory"),
+            ("left", "cpu 8 is not <= memory"),
+            ("entered", "cpu 9 <= memory"),
+            ("left", "memory is missing"),
+        ],
+    }
+
+
 def test_rules_that_come_and_change_have_reasons(provider: Provider, store: Store) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     one = f"search CycleProvider c register c where c = <{HOST}>"

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from tidings.counts import plural
 from tidings.interfaces.drawing.picture import Box, Edge, Picture
 from tidings.languages.rules_shown import show_name
-from tidings.metadata.atomic import Meeting, Side
-from tidings.metadata.decomposing import FLIPPED
+from tidings.metadata.atomic import Meeting, Predicate
 from tidings.store.rule_graph import Counted, Kind, Kinds
 
 TITLE = "Rules and the atomic rules they share"
@@ -99,14 +98,18 @@ def _asks_of(meeting: Meeting) -> str:
 
 def meets(meeting: Meeting, left: str, right: str) -> str:
     """What is registered stands first, where the operator can be turned round."""
-    one, other = _side(left, meeting.left), _side(right, meeting.right)
-    if meeting.registers_left or meeting.compares not in FLIPPED:
-        return f"{one} {meeting.compares.value} {other}"
-    return f"{other} {FLIPPED[meeting.compares].value} {one}"
+    if meeting.registers_left:
+        return " and ".join(_stands(left, each, right) for each in meeting.predicates)
+    return " and ".join(_stands(right, each.back(), left) for each in meeting.predicates)
 
 
-def _side(name: str, side: Side) -> str:
-    return name if side.property is None else f"{name}.{show_name(side.property)}"
+def _stands(kept: str, asked: Predicate, other: str) -> str:
+    one, two = _side(kept, asked.left), _side(other, asked.right)
+    return f"{two} {asked.compares.value} {one}" if asked.turned else f"{one} {asked.compares.value} {two}"
+
+
+def _side(name: str, property: str | None) -> str:
+    return name if property is None else f"{name}.{show_name(property)}"
 
 
 def layers(top: int) -> tuple[str, ...]:

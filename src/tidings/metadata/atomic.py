@@ -11,6 +11,15 @@ from dataclasses import dataclass
 from tidings.languages.rules_tree import Compares
 from tidings.values import Scalar
 
+FLIPPED = {
+    Compares.LESS: Compares.GREATER,
+    Compares.AT_MOST: Compares.AT_LEAST,
+    Compares.GREATER: Compares.LESS,
+    Compares.AT_LEAST: Compares.AT_MOST,
+    Compares.EQUAL: Compares.EQUAL,
+    Compares.UNEQUAL: Compares.UNEQUAL,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Triggering:
@@ -35,13 +44,41 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class Predicate:
+    """A comparison of two resources by a property of each; None is the resource itself.
+
+    `contains` has no opposite. If it is `turned`, the right one has the left one in it.
+    """
+
+    left: str | None
+    compares: Compares
+    right: str | None
+    turned: bool = False
+
+    def back(self) -> Predicate:
+        """The same, seen from the other resource."""
+        if self.compares in FLIPPED:
+            return Predicate(self.right, FLIPPED[self.compares], self.left)
+        return Predicate(self.right, self.compares, self.left, not self.turned)
+
+
+@dataclass(frozen=True, slots=True)
 class Meeting:
-    """What a join rule asks, whatever its inputs: the paper's rule group. Either side may be what is registered."""
+    """What a join rule asks, whatever its inputs: the paper's rule group. Either side may be what is registered.
+
+    The paper's joins have one predicate. `also` are further ones, which must hold for the same two resources.
+    """
 
     left: Side
     compares: Compares
     right: Side
     registers_left: bool
+    also: tuple[Predicate, ...] = ()
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        """All of them, that by which partners are found first."""
+        return Predicate(self.left.property, self.compares, self.right.property), *self.also
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ made from classes.
 from __future__ import annotations
 
 from tidings.languages.rules_shown import show_comparison, show_name
-from tidings.languages.rules_tree import Compares, Comparison, Constant, Path, Step
-from tidings.metadata.atomic import Meeting, Side, Triggering
-from tidings.metadata.decomposing import FLIPPED
+from tidings.languages.rules_tree import Comparison, Constant, Path, Step
+from tidings.metadata.atomic import Meeting, Predicate, Side, Triggering
 from tidings.metadata.normal import initial
 from tidings.metadata.resources import SUBJECT
 
@@ -40,13 +39,18 @@ def show_group(meeting: Meeting) -> str:
 
 def _show_meeting(meeting: Meeting, left_input: str, right_input: str) -> str:
     left, right = "a", _right_name(meeting.left, meeting.right)
-    register = left if meeting.registers_left else right
-    one, other = _path(left, meeting.left.property), _path(right, meeting.right.property)
-    compared = Comparison(one, meeting.compares, other)
-    if not meeting.registers_left and meeting.compares is not Compares.CONTAINS:
-        compared = Comparison(other, FLIPPED[meeting.compares], one)
-    head = f"search {left_input} {left}, {right_input} {right} register {register}"
-    return f"{head} where {show_comparison(compared)}"
+    kept, other = (left, right) if meeting.registers_left else (right, left)
+    asked = (each if meeting.registers_left else each.back() for each in meeting.predicates)
+    head = f"search {left_input} {left}, {right_input} {right} register {kept}"
+    return f"{head} where {' and '.join(_shown(kept, each, other) for each in asked)}"
+
+
+def _shown(kept: str, asked: Predicate, other: str) -> str:
+    """What is registered stands first, unless the other one contains it."""
+    one, two = _path(kept, asked.left), _path(other, asked.right)
+    return show_comparison(
+        Comparison(*((two, asked.compares, one) if asked.turned else (one, asked.compares, two)))
+    )
 
 
 def _right_name(left: Side, right: Side) -> str:

@@ -164,7 +164,8 @@ class _Checking:
     def operator(self, left: Sort, right: Sort, comparison: Comparison) -> None:
         place = self.place(comparison.span)
         if left is not right:
-            raise problems.different_sorts(left, right, place)
+            is_written = isinstance(comparison.right, Constant)
+            raise problems.different_sorts(left, right, is_written, place)
         if comparison.compares not in _OPERATORS[left]:
             raise problems.not_for(comparison.compares, left, _OPERATORS[left], place)
 

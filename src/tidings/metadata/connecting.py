@@ -1,9 +1,14 @@
 """How the variables of a normal rule hang together: each must be reached from the registered one, in one way.
 
 A join rule gives resources of one side and forgets those of the other. So a variable is asked once, with all that hangs
-on it, and then it is gone: what connects it a second time would be asked of another resource, and give wrong results.
+on it, and then it is gone. All that compares it with the one that it is reached from is asked in one join:
 
-    search A a, B b register a where a.x = b and a.y = b      true of a resource whose x and y are two different Bs
+    search A a, B b register a where a.x = b and a.y = b
+
+Two joins would be true of a resource whose x and y are two different Bs. In a circle of three or more, what closes it
+would be asked of another resource in the same way, and no join has more than two; so that is refused.
+
+    search A a, B b, C c register a where a.x = b and b.y = c and c.z = a
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from tidings.errors import Place
 from tidings.languages.rules_tree import Both, Comparison, Path, Rule
 from tidings.languages.tree import Span
 from tidings.metadata import rule_problems as problems
+from tidings.metadata.atomic import Predicate
 
 
 def predicates(normal: Rule) -> tuple[Comparison, ...]:
@@ -24,22 +30,40 @@ def predicates(normal: Rule) -> tuple[Comparison, ...]:
     return tuple(part for part in parts if isinstance(part, Comparison))
 
 
-def joins(normal: Rule) -> Iterator[tuple[Path, Path, Comparison]]:
-    """Those that compare two variables, with their sides."""
+def joins(normal: Rule) -> Iterator[tuple[str, Predicate, str, Comparison]]:
+    """Those that compare two variables, or one with itself."""
     for each in predicates(normal):
         if isinstance(each.left, Path) and isinstance(each.right, Path):
-            yield each.left, each.right, each
+            asked = Predicate(_property(each.left), each.compares, _property(each.right))
+            yield each.left.variable, asked, each.right.variable, each
+
+
+def _property(path: Path) -> str | None:
+    return path.steps[0].property if path.steps else None
+
+
+def neighbours(normal: Rule) -> dict[str, dict[str, list[Predicate]]]:
+    """The variables that each one is compared with, and how, seen from it; itself may be among them."""
+    found: dict[str, dict[str, list[Predicate]]] = {each.variable: {} for each in normal.searched}
+    for left, asked, right, _ in joins(normal):
+        found[left].setdefault(right, []).append(asked)
+        if left != right:
+            found[right].setdefault(left, []).append(asked.back())
+    return found
 
 
 def check_connected(normal: Rule, rule: Rule, several: bool, place: Callable[[Span], Place]) -> None:
     """Refuse what a normal rule cannot be taken apart for. `several` says that it is one of several alternatives."""
     part = {each.variable: {each.variable} for each in normal.searched}
-    for left, right, comparison in joins(normal):
-        if left.variable == right.variable:
-            raise problems.one_resource(place(comparison.span))
-        if right.variable in part[left.variable]:
+    linked: set[frozenset[str]] = set()
+    for left, _, right, comparison in joins(normal):
+        pair = frozenset((left, right))
+        if left == right or pair in linked:
+            continue
+        if right in part[left]:
             raise problems.in_a_circle(place(comparison.span))
-        together = part[left.variable] | part[right.variable]
+        linked.add(pair)
+        together = part[left] | part[right]
         part |= dict.fromkeys(together, together)
     for each in rule.searched:
         if each.variable not in part[rule.register]:

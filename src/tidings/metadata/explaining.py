@@ -15,14 +15,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tidings.languages.rules_shown import show_name
-from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Meeting, Side, Triggering
-from tidings.metadata.decomposing import FLIPPED
+from tidings.metadata.atomic import Meeting, Triggering
 from tidings.metadata.definition import holds
+from tidings.metadata.explaining_meetings import (
+    Pair,
+    alone,
+    called,
+    is_along,
+    said,
+    scalar,
+    sides,
+    values,
+    way,
+)
 from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
 from tidings.metadata.schema import Schema
 from tidings.model import Reason
-from tidings.values import Scalar, show
+from tidings.values import show
 
 MOST = 20
 """How many reasons a notification has at most."""
@@ -91,16 +100,6 @@ def why_not(tree: Tree, uri: str, world: World) -> list[Reason]:
 _CLASS = "is a "
 
 
-def _sides(meeting: Meeting) -> tuple[Side, Side]:
-    """What is registered, and what it meets."""
-    return (meeting.left, meeting.right) if meeting.registers_left else (meeting.right, meeting.left)
-
-
-def _is_along(meeting: Meeting) -> bool:
-    """Whether what is met is the resource itself, or one that it refers to."""
-    return meeting.compares is Compares.EQUAL and _sides(meeting)[1].property in (None, SUBJECT)
-
-
 def _other(tree: Tree, resource: Resource, world: World) -> str | None:
     """The resource that is met, or if none is, one that could be.
 
@@ -108,22 +107,14 @@ def _other(tree: Tree, resource: Resource, world: World) -> str | None:
     refer to, and so on along a path, would be to look at all ways through a graph.
     """
     assert isinstance(tree.asks, Meeting)
-    if not _is_along(tree.asks):
+    if not is_along(tree.asks):
         return world.meets(tree, resource.uri)
-    name = _sides(tree.asks)[0].property
+    name = sides(tree.asks)[0].property
     if name in (None, SUBJECT):
         return resource.uri
     named = [value.uri for value in resource.values.get(name, ()) if isinstance(value, Ref)]
     met = world.meets(tree, resource.uri) if len(named) > 1 else None
     return met or next(iter(named), None)
-
-
-def _way(meeting: Meeting, other: str, path: str) -> str:
-    """How the properties of what is met are called."""
-    name = _sides(meeting)[0].property
-    if not _is_along(meeting):
-        return f"<{other}>."
-    return path if name in (None, SUBJECT) else f"{path}{show_name(name)}."
 
 
 def _proof(tree: Tree, uri: str, path: str, world: World) -> list[Reason] | None:
@@ -137,8 +128,9 @@ def _proof(tree: Tree, uri: str, path: str, world: World) -> list[Reason] | None
     own, other = _proof(tree.kept, uri, path, world), _other(tree, resource, world)
     if own is None or other is None:
         return None
-    found = _proof(tree.other, other, _way(tree.asks, other, path), world)
-    return None if found is None else [*own, *_meeting(tree.asks, resource, other, path, world), *found]
+    between = Pair(tree.asks, resource, other, world.find(other), path).held()
+    found = _proof(tree.other, other, way(tree.asks, other, path), world)
+    return None if between is None or found is None else [*own, *between, *found]
 
 
 def _held(asks: Triggering, resource: Resource, path: str, schema: Schema) -> list[Reason] | None:
@@ -147,10 +139,10 @@ def _held(asks: Triggering, resource: Resource, path: str, schema: Schema) -> li
     constant = _constant(asks)
     if asks.compares is None or constant is None:
         return [Reason(f"{_CLASS}{show_name(asks.cls)}", None, resource.uri)]
-    for value in _values(asks.property, resource):
+    for value in values(asks.property, resource):
         if holds(value, asks.compares, constant):
-            predicate = f"{_called(asks.property, path)} {asks.compares.value} {_shown(constant)}"
-            return [Reason(predicate, _scalar(value), resource.uri)]
+            predicate = f"{called(asks.property, path)} {asks.compares.value} {_shown(constant)}"
+            return [Reason(predicate, scalar(value), resource.uri)]
     return None
 
 
@@ -165,75 +157,28 @@ def _lacking(tree: Tree, uri: str, path: str, world: World) -> list[Reason]:
     own = _lacking(tree.kept, uri, path, world)
     other = _other(tree, resource, world)
     if other is None:
-        return [*own, _alone(tree.asks, resource, path)]
-    return own + _lacking(tree.other, other, _way(tree.asks, other, path), world)
+        return [*own, alone(tree.asks, resource, path)]
+    between = Pair(tree.asks, resource, other, world.find(other), path).unheld()
+    return [*own, *between, *_lacking(tree.other, other, way(tree.asks, other, path), world)]
 
 
 def _unheld(asks: Triggering, resource: Resource, path: str, schema: Schema) -> Iterator[Reason]:
-    constant, called = _constant(asks), _called(asks.property, path)
-    values = _values(asks.property, resource)
+    constant, name = _constant(asks), called(asks.property, path)
+    found = values(asks.property, resource)
     if asks.cls not in schema.at_or_above(resource.cls):
         yield Reason(f"{path[:-1]} is no {show_name(asks.cls)}".lstrip(), None, resource.uri)
     elif asks.compares is None or constant is None:
         return
-    elif not values:
-        yield Reason(f"{called} is missing", None, resource.uri)
-    elif not any(holds(value, asks.compares, constant) for value in values):
-        is_not = "does not contain" if asks.compares is Compares.CONTAINS else f"is not {asks.compares.value}"
-        for value in values[:_VALUES]:
-            yield Reason(f"{called} {is_not} {_shown(constant)}", _scalar(value), resource.uri)
+    elif not found:
+        yield Reason(f"{name} is missing", None, resource.uri)
+    elif not any(holds(value, asks.compares, constant) for value in found):
+        predicate = f"{name} {said(asks.compares, is_so=False)} {_shown(constant)}"
+        for value in found[:_VALUES]:
+            yield Reason(predicate, scalar(value), resource.uri)
 
 
 _VALUES = 3
 """Of so many values of a property it is told that they do not satisfy a comparison."""
-
-
-def _meeting(meeting: Meeting, resource: Resource, other: str, path: str, world: World) -> list[Reason]:
-    """What two resources have to do with each other; of those along a reference the path tells that."""
-    if _is_along(meeting):
-        return []
-    (x, y), there = _sides(meeting), world.find(other)
-    theirs = _values(y.property, there) if there is not None else ()
-    pairs = ((own, value) for own in _values(x.property, resource) for value in theirs)
-    value = next((own for own, value in pairs if _meet(meeting, own, value)), None)
-    called = f"<{other}>" if y.property in (None, SUBJECT) else f"<{other}>.{show_name(y.property)}"
-    return [_compared(meeting, x, called, None if value is None else _scalar(value), path, resource.uri)]
-
-
-def _alone(meeting: Meeting, resource: Resource, path: str) -> Reason:
-    """Nothing is met."""
-    x, y = _sides(meeting)
-    if _is_along(meeting):
-        return Reason(f"{_called(x.property, path)} is missing", None, resource.uri)
-    own = next(iter(_values(x.property, resource)), None)
-    if own is None:
-        return Reason(f"{_called(x.property, path)} is missing", None, resource.uri)
-    name = "" if y.property in (None, SUBJECT) else f".{show_name(y.property)}"
-    called = f"that of no {show_name(y.cls)}{name}"
-    return _compared(meeting, x, called, _scalar(own), path, resource.uri)
-
-
-def _compared(meeting: Meeting, x: Side, other: str, value: Scalar | None, path: str, at: str) -> Reason:
-    """A comparison with what is registered on the left; `contains` has no opposite."""
-    own = _called(x.property, path)
-    if meeting.registers_left or meeting.compares in FLIPPED:
-        compares = meeting.compares if meeting.registers_left else FLIPPED[meeting.compares]
-        is_value = x.property not in (None, SUBJECT)
-        return Reason(f"{own} {compares.value} {other}", value if is_value else None, at)
-    return Reason(f"{other} contains {own}", None, at)
-
-
-def _meet(meeting: Meeting, own: Value, other: Value) -> bool:
-    left, right = (own, other) if meeting.registers_left else (other, own)
-    return holds(left, meeting.compares, right)
-
-
-def _values(name: str | None, resource: Resource) -> tuple[Value, ...]:
-    return (Ref(resource.uri),) if name in (None, SUBJECT) else resource.values.get(name, ())
-
-
-def _called(name: str | None, path: str) -> str:
-    return (path[:-1] or "it") if name in (None, SUBJECT) else f"{path}{show_name(name)}"
 
 
 def _constant(asks: Triggering) -> Value | None:
@@ -244,7 +189,3 @@ def _constant(asks: Triggering) -> Value | None:
 
 def _shown(value: Value) -> str:
     return f"<{value.uri}>" if isinstance(value, Ref) else show(value)
-
-
-def _scalar(value: Value) -> Scalar:
-    return value.uri if isinstance(value, Ref) else value

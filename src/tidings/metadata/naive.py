@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tidings.metadata.atomic import Atomic, Join, Side, Triggering
+from tidings.metadata.atomic import Atomic, Join, Predicate, Triggering
 from tidings.metadata.definition import holds
 from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
 from tidings.metadata.schema import Schema
@@ -41,14 +41,17 @@ def _joined(rule: Join, resources: Mapping[str, Resource], schema: Schema) -> se
         (left if meeting.registers_left else right).uri
         for left in lefts
         for right in rights
-        if any(
-            holds(one, meeting.compares, other)
-            for one in _values(left, meeting.left)
-            for other in _values(right, meeting.right)
-        )
+        if all(_meet(left, each, right) for each in meeting.predicates)
     }
 
 
-def _values(resource: Resource, side: Side) -> list[Value]:
-    name = SUBJECT if side.property is None else side.property
+def _meet(left: Resource, asked: Predicate, right: Resource) -> bool:
+    pairs = ((one, other) for one in _values(left, asked.left) for other in _values(right, asked.right))
+    if asked.turned:
+        return any(holds(other, asked.compares, one) for one, other in pairs)
+    return any(holds(one, asked.compares, other) for one, other in pairs)
+
+
+def _values(resource: Resource, property: str | None) -> list[Value]:
+    name = SUBJECT if property is None else property
     return [atom.value for atom in resource.atoms() if atom.property == name]

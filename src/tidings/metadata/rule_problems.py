@@ -54,12 +54,17 @@ def through_literal(step: Step, kind: Kind, following: Step, place: Place) -> Ch
     return CheckProblem(what, place=place, hint=f"leave .{following.property} out")
 
 
-def different_sorts(left: Sort, right: Sort, place: Place) -> CheckProblem:
+def different_sorts(left: Sort, right: Sort, is_written: bool, place: Place) -> CheckProblem:
+    """`is_written` says that the right one is a constant, whose quotes may be wrong."""
     what = f"{_SAID[left]} is compared with {_SAID[right]}: it can never hold"
-    quotes = "numbers stand without quotes" if (left, right) == (Kind.NUMBER, Kind.STRING) else None
-    if (left, right) == (Kind.STRING, Kind.NUMBER):
-        quotes = "strings stand in single quotes"
-    return CheckProblem(what, place=place, hint=quotes)
+    hint = _QUOTES.get((left, right)) if is_written else None
+    return CheckProblem(what, place=place, hint=hint)
+
+
+_QUOTES: dict[tuple[Sort, Sort], str] = {
+    (Kind.NUMBER, Kind.STRING): "numbers stand without quotes",
+    (Kind.STRING, Kind.NUMBER): "strings stand in single quotes",
+}
 
 
 def not_for(compares: Compares, sort: Sort, accepted: Iterable[Compares], place: Place) -> CheckProblem:
@@ -89,14 +94,9 @@ def not_connected(variable: str, register: str, several: bool, place: Place) -> 
     return CheckProblem(what, place=place, hint=hint)
 
 
-def one_resource(place: Place) -> CheckProblem:
-    hint = "compare a property with a constant, or with a property of another variable"
-    return CheckProblem("two properties of one resource cannot be compared", place=place, hint=hint)
-
-
 def in_a_circle(place: Place) -> CheckProblem:
-    what = "these variables are connected already: a second connection cannot be asked for"
-    hint = "each variable is reached in one way; a path is a variable, too"
+    what = "these variables are connected already, through others: a circle cannot be asked for"
+    hint = "two variables may be compared several times, but three not all with each other; a path is a variable, too"
     return CheckProblem(what, place=place, hint=hint)
 
 

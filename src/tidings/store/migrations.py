@@ -112,6 +112,11 @@ MIGRATIONS = (
     ),
     Migration(15, "backbone", (creates(backbone_tables.metadata_backbone),)),
     Migration(16, "repositories", (creates(*repository_tables.ALL), counts("repository"))),
+    Migration(
+        17,
+        "joins by several comparisons",
+        (adds(rule_tables.rule_groups.c.further), creates(rule_tables.rule_group_also)),
+    ),
 )
 
 

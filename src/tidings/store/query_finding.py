@@ -11,7 +11,8 @@ beside the way is asked for of the resources on the way only, and takes away tho
 
 Pairs are never made, unless both of a pair are shown: `c.a < d.b` holds for some d if it holds for the greatest b, and
 `c.a != d.b` if it holds for the least b or for the greatest. Only `contains` between two variables looks at each of the
-texts. Each set is made once, on both databases; nesting queries instead would end at the hundredth bracket in SQLite.
+texts; and where two variables are compared more than once, pairs are looked at, but not kept. Each set is made once, on
+both databases; nesting queries instead would end at the hundredth bracket in SQLite.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from itertools import pairwise
 
 from tidings.errors import TooLarge
 from tidings.languages.rules_tree import Compares
-from tidings.store.query_sql import Statement, starts
+from tidings.store.query_sql import Statement
 from tidings.store.query_tree import Edge, Node, Tree, spanned, way
 from tidings.store.rule_joins import POSITION
 
@@ -64,7 +65,7 @@ class Finding:
         """Those of a set for which there is something in all branches, but in those that lead to `besides`."""
         for edge in self.tree[variable].edges:
             if edge.other not in besides:
-                candidates = self.partners(edge.back(variable), self.tree[edge.other], those)
+                candidates = self.partners(edge.turned(variable), self.tree[edge.other], those)
                 partners = self.beside(edge.other, candidates, (variable,))
                 those = self.made.set(
                     f"SELECT x.uri FROM {those} x WHERE {self.made.meets('x.uri', edge, partners)}"
@@ -94,6 +95,7 @@ class Finding:
             candidates = self.partners(edge, self.tree[variable], sets[other])
             sets[variable] = self.beside(variable, candidates, beside)
             uris[variable] = self.joined(edge, uris[other], sets[variable], at, tables, conditions)
+            conditions += [self.made.between(uris[variable], each, uris[other]) for each in edge.also]
         if len(tables) > TABLES:
             accepted = f"at most {TABLES} tables between what is shown"
             raise TooLarge(
@@ -118,12 +120,7 @@ class Finding:
             return theirs
         if edge.operator == "=":
             tables.append(f"metadata_atoms {a}")
-            conditions += (
-                f"{a}.property = {self.made.parameter(edge.own.property)}",
-                f"{starts(f'{a}.value')} = {starts(theirs)}",
-                f"{a}.value = {theirs} AND {a}.kind = {int(edge.own.kind)}",
-                f"{a}.uri IN (SELECT uri FROM {those})",
-            )
+            conditions += (self.made.equal(edge.own, theirs, a), f"{a}.uri IN (SELECT uri FROM {those})")
             return f"{a}.uri"
         tables.append(f"{those} {x}")
         own = f"{x}.uri"
@@ -175,4 +172,9 @@ def fewest(node: Node, count: Count) -> Fewest:
 
 def start_of(tree: Tree, sizes: Mapping[str, Fewest], of: str) -> str:
     """The variable to begin with: that of which there are fewest, else one that something is asked of."""
-    return min(tree, key=lambda variable: (sizes[variable].size, not tree[variable].asked, variable != of))
+
+    def order(variable: str) -> tuple[float, bool, bool]:
+        asked = tree[variable].asked or tree[variable].itself
+        return sizes[variable].size, not asked, variable != of
+
+    return min(tree, key=order)

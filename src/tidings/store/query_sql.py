@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tidings.store.query_tree import Asked, Edge, Node, Side
-from tidings.store.rule_joins import POSITION, Operand, condition
+from tidings.languages.rules_tree import Compares
+from tidings.store.query_tree import Asked, Edge, Node, Side, Stands
+from tidings.store.rule_joins import POSITION, Operand, condition, operand, somehow
 from tidings.store.rule_tables import INDEXED
 
 LISTED = 20
@@ -56,7 +57,8 @@ class Statement:
         found = [f"{column} IN ({self.among(node.classes)})"]
         if node.rule is not None:
             found.append(f"{uri} IN ({self.results(node.rule)})")
-        return found + [self.constant(each, uri) for each in node.asked]
+        found += [self.constant(each, uri) for each in node.asked]
+        return found + [self.between(uri, each, uri) for each in node.itself]
 
     def results(self, rule: str) -> str:
         return self.members.format(rule=self.parameter(rule))
@@ -90,6 +92,16 @@ class Statement:
         found = f"{alias}.uri = {uri} AND {alias}.property = {self.parameter(property)}"
         return found if kind is None else f"{found} AND {alias}.kind = {int(kind)}"
 
+    def between(self, uri: str, stands: Stands, other: str) -> str:
+        """That two resources stand so to each other."""
+        own, others = self.operand("k", uri, stands.own), self.operand("l", other, stands.others)
+        if stands.operator == "within":
+            return somehow(others, Compares.CONTAINS, own, self.dialect)
+        return somehow(own, Compares(stands.operator), others, self.dialect)
+
+    def operand(self, alias: str, uri: str, side: Side) -> Operand:
+        return operand(alias, uri, None if side.property is None else self.parameter(side.property))
+
     def values(self, side: Side, those: str) -> str:
         """What is compared of the resources of a set: each value once."""
         if side.property is None:
@@ -99,19 +111,41 @@ class Statement:
 
     def led_to(self, edge: Edge, others: str) -> str:
         """The URIs of what has a value that one of a set has, too, for edges with `=`."""
+        if edge.also:
+            return self.led_to_by_pairs(edge, others)
         values = self.values(edge.others, others)
         if edge.own.property is None:
             return f"SELECT w.value AS uri FROM ({values}) w"
+        return f"SELECT a.uri FROM ({values}) w CROSS JOIN metadata_atoms a WHERE {self.equal(edge.own, 'w.value')}"
+
+    def led_to_by_pairs(self, edge: Edge, others: str) -> str:
+        """The same where more is asked of both: a value alone does not say whose it is."""
+        tables, conditions, uri = [f"{others} y"], list[str](), "y.uri"
+        if edge.others.property is not None:
+            tables.append("metadata_atoms b")
+            conditions.append(self.atom("b", "y.uri", edge.others.property, edge.others.kind))
+            uri = "b.value"
+        if edge.own.property is not None:
+            tables.append("metadata_atoms a")
+            conditions.append(self.equal(edge.own, uri))
+            uri = "a.uri"
+        conditions += [self.between(uri, each, "y.uri") for each in edge.also]
+        return f"SELECT {uri} AS uri FROM {' CROSS JOIN '.join(tables)} WHERE {' AND '.join(conditions)}"
+
+    def equal(self, side: Side, value: str, alias: str = "a") -> str:
+        """That an atom is one of the property with a value, found by the index."""
         return (
-            f"SELECT a.uri FROM ({values}) w CROSS JOIN metadata_atoms a"
-            f" WHERE a.property = {self.parameter(edge.own.property)}"
-            f" AND {starts('a.value')} = {starts('w.value')} AND a.value = w.value AND a.kind = {int(edge.own.kind)}"
+            f"{alias}.property = {self.parameter(side.property)} AND {starts(f'{alias}.value')} = {starts(value)}"
+            f" AND {alias}.value = {value} AND {alias}.kind = {int(side.kind)}"
         )
 
     def meets(self, uri: str, edge: Edge, others: str) -> str:
         """That a resource stands so to one of a set."""
         if edge.operator == "=":
             return f"{uri} IN ({self.led_to(edge, others)})"
+        if edge.also:
+            every = " AND ".join(self.between(uri, each, "y.uri") for each in (edge, *edge.also))
+            return f"EXISTS (SELECT 1 FROM {others} y WHERE {every})"
         if edge.own.property is None:
             return self.other_than(uri, edge, others)
         own = self.atom("a", uri, edge.own.property, edge.own.kind)

@@ -1,4 +1,4 @@
-"""A normal rule as a tree: a node for each variable with what is asked of it alone, an edge for each comparison of two.
+"""A normal rule as a tree: a node for each variable with what is asked of it alone, an edge for all that compares two.
 
 Checking made sure that it is a tree: each variable is reached in one way.
 """
@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tidings.languages.rules_tree import Compares, Constant, Path, Rule
-from tidings.metadata.connecting import joins, predicates
+from tidings.metadata.atomic import Predicate
+from tidings.metadata.connecting import neighbours, predicates
+from tidings.metadata.meeting import ranked
 from tidings.metadata.normal import class_of
 from tidings.metadata.resources import Ref
 from tidings.metadata.schema import Schema
@@ -45,16 +47,28 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """How a variable stands to another: `own` `operator` `others`."""
+class Stands:
+    """How a resource stands to another, or to itself: `own` `operator` `others`."""
 
     own: Side
     operator: str
     others: Side
-    other: str
 
-    def back(self, variable: str) -> Edge:
-        return Edge(self.others, FLIPPED[self.operator], self.own, variable)
+    def back(self) -> Stands:
+        return Stands(self.others, FLIPPED[self.operator], self.own)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge(Stands):
+    """How a variable stands to another, and how `also`. If there is a `=` among all that, it comes first."""
+
+    other: str
+    also: tuple[Stands, ...] = ()
+
+    def turned(self, variable: str) -> Edge:
+        """The same from the other variable."""
+        also = tuple(each.back() for each in self.also)
+        return Edge(self.others, FLIPPED[self.operator], self.own, variable, also)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,9 @@ class Node:
 
     classes: tuple[str, ...]
     asked: tuple[Asked, ...]
+    itself: tuple[Stands, ...]
+    """How it stands to itself: two of its properties are compared."""
+
     edges: tuple[Edge, ...]
 
 
@@ -73,31 +90,48 @@ Tree = Mapping[str, Node]
 
 def tree_of(normal: Rule, schema: Schema, types: Mapping[str, str]) -> Tree:
     classes = {each.variable: class_of(each.extension, schema, types) for each in normal.searched}
-    edges = list(_edges(normal, schema, classes))
+    compared = neighbours(normal)
     return {
         each.variable: Node(
             each.variable,
             None if each.extension in schema.classes else each.extension,
             tuple(sorted(schema.at_or_below(classes[each.variable]))),
             tuple(_asked(normal, each.variable, classes[each.variable], schema)),
-            tuple(edge for variable, edge in edges if variable == each.variable),
+            tuple(
+                _stands(asked, each.variable, each.variable, schema, classes)
+                for asked in compared[each.variable].get(each.variable, ())
+            ),
+            tuple(
+                _edge(asked, each.variable, other, schema, classes)
+                for other, asked in compared[each.variable].items()
+                if other != each.variable
+            ),
         )
         for each in normal.searched
     }
 
 
-def _edges(normal: Rule, schema: Schema, classes: Mapping[str, str]) -> Iterator[tuple[str, Edge]]:
-    for left, right, comparison in joins(normal):
-        own, others = (_side(path, schema, classes) for path in (left, right))
-        edge = Edge(own, comparison.compares.value, others, right.variable)
-        yield left.variable, edge
-        yield right.variable, edge.back(left.variable)
+def _edge(
+    asked: Iterable[Predicate], variable: str, other: str, schema: Schema, classes: Mapping[str, str]
+) -> Edge:
+    first, *also = (
+        _stands(each, variable, other, schema, classes) for each in ranked(asked, classes[variable], schema)
+    )
+    return Edge(first.own, first.operator, first.others, other, tuple(also))
 
 
-def _side(path: Path, schema: Schema, classes: Mapping[str, str]) -> Side:
-    if not path.steps:
+def _stands(
+    asked: Predicate, variable: str, other: str, schema: Schema, classes: Mapping[str, str]
+) -> Stands:
+    operator = FLIPPED[asked.compares.value] if asked.turned else asked.compares.value
+    own, others = _side(asked.left, classes[variable], schema), _side(asked.right, classes[other], schema)
+    return Stands(own, operator, others)
+
+
+def _side(property: str | None, cls: str, schema: Schema) -> Side:
+    if property is None:
         return Side(None, REF)
-    found = schema.property_of(classes[path.variable], path.steps[0].property)
+    found = schema.property_of(cls, property)
     assert found is not None, "queries are checked before"
     return Side(found.name, REF if found.kind is None else found.kind)
 

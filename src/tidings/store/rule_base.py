@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exist
 
 from tidings.errors import IdTaken
 from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Atomic, Join, Meeting, Side, Triggering
+from tidings.metadata.atomic import Atomic, Join, Meeting, Predicate, Side, Triggering
 from tidings.metadata.resources import SUBJECT, Ref, Value
 from tidings.metadata.schema import Schema
 from tidings.store import bulk, counters, names, planning
@@ -28,6 +28,7 @@ from tidings.store.rule_tables import (
     metadata_rules,
     rule_ends,
     rule_feeds,
+    rule_group_also,
     rule_groups,
     rule_results,
 )
@@ -84,7 +85,9 @@ class _Graph:
 
     def _join(self, rule: Join) -> Node:
         left, right = self.add(rule.left), self.add(rule.right)
-        key = _key((*_meeting_row(rule.meeting), left.key, right.key))
+        also = [_also_row(each) for each in rule.meeting.also]
+        # As it always was where there is nothing else: the keys of rules are stored.
+        key = _key((*_meeting_row(rule.meeting), *([also] if also else ()), left.key, right.key))
         return Node(key, 1 + max(left.level, right.level), rule, inputs=(left.key, right.key))
 
 
@@ -106,6 +109,10 @@ def _meeting_row(meeting: Meeting) -> tuple[object, ...]:
     left, right = meeting.left, meeting.right
     asked = (left.cls, left.property, meeting.compares.value, right.cls, right.property)
     return *asked, int(meeting.registers_left)
+
+
+def _also_row(asked: Predicate) -> tuple[object, ...]:
+    return asked.left, asked.compares.value, asked.right, int(asked.turned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,21 +212,44 @@ def _groups(connection: Connection, wanted: Iterable[Meeting]) -> dict[Meeting, 
     new = [meeting for meeting in wanted if meeting not in found]
     last = max(found.values(), default=0)
     made = {meeting: last + i for i, meeting in enumerate(new, start=1)}
-    rows = [(number, *_meeting_row(meeting)) for meeting, number in made.items()]
+    rows = [(number, *_meeting_row(each), len(each.also) or None) for each, number in made.items()]
     bulk.insert_rows(connection, rule_groups, rows)
+    also = [
+        (number, place, *_also_row(asked))
+        for each, number in made.items()
+        for place, asked in enumerate(each.also)
+    ]
+    bulk.insert_rows(connection, rule_group_also, also)
     return found | made
 
 
 def load_groups(connection: Connection, among: Sequence[int] | None = None) -> dict[int, Meeting]:
     """Groups by number, all or these. They stay when their last rule goes: there are as many as ways to ask."""
     wanted = select(*rule_groups.c).order_by(rule_groups.c.grp)
-    rows = connection.execute(wanted if among is None else wanted.where(rule_groups.c.grp.in_(among)))
+    rows = connection.execute(wanted if among is None else wanted.where(rule_groups.c.grp.in_(among))).all()
+    also = _load_also(connection, [row.grp for row in rows if row.further])
     return {
         grp: Meeting(
-            Side(left_class, left), Compares(compares), Side(right_class, right), bool(registers_left)
+            Side(left_class, left),
+            Compares(compares),
+            Side(right_class, right),
+            bool(kept),
+            also.get(grp, ()),
         )
-        for grp, left_class, left, compares, right_class, right, registers_left in rows
+        for grp, left_class, left, compares, right_class, right, kept, _ in rows
     }
+
+
+def _load_also(connection: Connection, groups: Sequence[int]) -> dict[int, tuple[Predicate, ...]]:
+    """The further comparisons of those groups that have some."""
+    found: dict[int, tuple[Predicate, ...]] = {}
+    if not groups:
+        return found
+    c = rule_group_also.c
+    rows = connection.execute(select(*c).where(c.grp.in_(groups)).order_by(c.grp, c.place))
+    for grp, _, left, compares, right, turned in rows:
+        found[grp] = (*found.get(grp, ()), Predicate(left, Compares(compares), right, bool(turned)))
+    return found
 
 
 def load_triggering(connection: Connection, after: int = 0) -> dict[int, Triggering]:

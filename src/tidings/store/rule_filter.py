@@ -153,13 +153,15 @@ _FEED = text(
     " FROM run_delta d CROSS JOIN rule_feeds f WHERE d.level = :level AND f.rule = d.rule"
 )
 
-# A resource that stays in a rule's results may meet others with another value.
+# A resource that stays in a rule's results may meet others with another value, of any property that is compared.
 _FEED_TOUCHED = text(
     "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
     " SELECT f.level, f.grp, f.is_left, r.rule, r.uri, 1, 1"
     " FROM run_touched t CROSS JOIN rule_results r CROSS JOIN rule_feeds f CROSS JOIN rule_groups g"
     " WHERE r.uri = t.uri AND f.rule = r.rule AND g.grp = f.grp"
-    " AND t.property = CASE f.is_left WHEN 1 THEN g.left_property ELSE g.right_property END"
+    " AND (t.property = CASE f.is_left WHEN 1 THEN g.left_property ELSE g.right_property END"
+    " OR g.further IS NOT NULL AND (SELECT 1 FROM rule_group_also o WHERE o.grp = g.grp AND t.property ="
+    " CASE f.is_left WHEN 1 THEN o.left_property ELSE o.right_property END LIMIT 1) IS NOT NULL)"
 )
 
 
@@ -179,8 +181,7 @@ def _evaluate(connection: Connection, level: int, first: int = 0) -> None:
     groups = connection.execute(_GROUPS, {"level": level}).scalars().all()
     meetings = rule_base.load_groups(connection, groups)
     for grp in groups:
-        p, q = rule_joins.properties(meetings[grp])
-        bound = {"level": level, "grp": grp, "first": first, "p": p, "q": q}
+        bound = {"level": level, "grp": grp, "first": first, **rule_joins.parameters(meetings[grp])}
         for statement in _statements(meetings[grp], connection.dialect.name):
             connection.execute(statement, bound)
     for statement in (_MATERIALISE, _FORGET):

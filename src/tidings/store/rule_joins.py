@@ -6,6 +6,8 @@ pair of rules to the join rule. The other way, from a rule to all join rules tha
 rows where 100,000 rules say `c.serverInformation.memory = INT`. For other comparisons nearly everything is a partner,
 and it is that way.
 
+Where a group asks for more than one comparison, its first one leads to partners, and the others are asked of each pair.
+
 SQLite takes the tables of a CROSS JOIN in the order in which they are written.
 """
 
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Meeting, Side
+from tidings.metadata.atomic import Meeting, Predicate, Side
 from tidings.metadata.resources import SUBJECT
 from tidings.store.atom_rows import REF
 from tidings.store.rule_tables import INDEXED
@@ -35,7 +37,7 @@ _STILL = "(SELECT 1 FROM rule_results n WHERE n.uri = m.uri AND n.rule = m.rule)
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """What finds the results of a group that came, and those that went. `:p` and `:q` are the properties of x and y."""
+    """What finds the results of a group that came, and those that went. Properties are its `parameters`."""
 
     came: tuple[str, ...]
     went: tuple[str, ...]
@@ -70,10 +72,13 @@ def _group(meeting: Meeting, dialect: str) -> _Group:
     return _Equal(meeting, dialect) if meeting.compares is Compares.EQUAL else _Other(meeting, dialect)
 
 
-def properties(meeting: Meeting) -> tuple[str | None, str | None]:
-    """The properties of x and of y; None is the resource itself."""
+def parameters(meeting: Meeting) -> dict[str, str | None]:
+    """The properties of x and of y, `p` and `q`, and those of further comparisons; None is the resource itself."""
     x, y = _sides(meeting)
-    return _property(x), _property(y)
+    found = {"p": _property(x), "q": _property(y)}
+    for at, each in enumerate(meeting.also):
+        found |= {f"left{at}": each.left, f"right{at}": each.right}
+    return found
 
 
 def _sides(meeting: Meeting) -> tuple[Side, Side]:
@@ -97,7 +102,7 @@ class _Group(ABC):
 
     def __init__(self, meeting: Meeting, dialect: str) -> None:
         self.meeting, self.dialect = meeting, dialect
-        self.p, self.q = properties(meeting)
+        self.p, self.q = map(_property, _sides(meeting))
         self.x_is_left = int(meeting.registers_left)
         names = ("left_rule", "right_rule")
         self.x_rule, self.y_rule = names if meeting.registers_left else names[::-1]
@@ -127,12 +132,18 @@ class _Group(ABC):
 
     def operand(self, alias: str, uri: str, property: str | None, parameter: str, table: str) -> Operand:
         """The value that is compared of the resource `uri`."""
-        if property is None:
-            return Operand((), (), uri, str(REF), "NULL")
-        conditions = (f"{alias}.uri = {uri}", f"{alias}.property = {parameter}")
-        return Operand(
-            (f"{table} {alias}",), conditions, f"{alias}.value", f"{alias}.kind", f"{alias}.number"
-        )
+        return operand(alias, uri, None if property is None else parameter, table)
+
+    def also(self, x: str, y: str) -> tuple[str, ...]:
+        """What else must hold between two resources. Each `?` is a choice of its own, so each is asked by itself."""
+        left, right = (x, y) if self.meeting.registers_left else (y, x)
+        return tuple(self._also(at, each, left, right) for at, each in enumerate(self.meeting.also))
+
+    def _also(self, at: int, asked: Predicate, left: str, right: str) -> str:
+        one = self.operand("k", left, asked.left, f":left{at}", "metadata_atoms")
+        other = self.operand("l", right, asked.right, f":right{at}", "metadata_atoms")
+        first, second = (other, one) if asked.turned else (one, other)
+        return somehow(first, asked.compares, second, self.dialect)
 
     @abstractmethod
     def came_by_x(self) -> str: ...
@@ -166,6 +177,7 @@ class _Equal(_Group):
                 "j.rule >= :first",
                 _STILL,
                 _NEW.format(uri="m.uri"),
+                *self.also("m.uri", y),
             ),
         )
 
@@ -182,6 +194,7 @@ class _Equal(_Group):
                 "j.rule >= :first",
                 _STILL,
                 _NEW.format(uri="i.uri"),
+                *self.also(x, "m.uri"),
             ),
         )
 
@@ -194,7 +207,10 @@ class _Equal(_Group):
         return f"j.{self.x_rule} = {x} + 0 * {y}", f"j.{self.y_rule} = {y} + 0 * {x}"
 
     def went_by_y(self) -> tuple[str, ...]:
-        """What is materialised of those that met y. Had x's own value changed, x would have been moved itself."""
+        """What is materialised of those that met y. Had x's own value changed, x would have been moved itself.
+
+        Where y has lost another value than that by which it is found, it is found by what it has.
+        """
         return tuple(
             self._went_by_y(table) for table in ("metadata_atoms", "run_gone")[: 1 + (self.q is not None)]
         )
@@ -211,12 +227,12 @@ class _Equal(_Group):
     def holds(self, x: str) -> str:
         tables, conditions, y = self.partner(x, True)
         inputs = (f"i.uri = {x}", f"i.rule = j.{self.x_rule}", f"o.uri = {y}", f"o.rule = j.{self.y_rule}")
-        chosen = _select("1", ("rule_results i", *tables, "rule_results o"), (*inputs, *conditions))
-        return f"({chosen} LIMIT 1)"
+        asked = (*inputs, *conditions, *self.also(x, y))
+        return f"({_select('1', ('rule_results i', *tables, 'rule_results o'), asked)} LIMIT 1)"
 
     def met(self, x: str) -> str:
         tables, conditions, y = self.partner(x, True)
-        found = (*conditions, f"o.uri = {y}", f"o.rule = j.{self.y_rule}")
+        found = (*conditions, f"o.uri = {y}", f"o.rule = j.{self.y_rule}", *self.also(x, "o.uri"))
         return _first(_select("o.uri", (*tables, "rule_results o"), found))
 
     def partner(
@@ -268,6 +284,7 @@ class _Other(_Group):
                 *(*y.conditions, *found, *x.conditions),
                 self.meets(x, y),
                 _NEW.format(uri="i.uri"),
+                *self.also("i.uri", "m.uri"),
             ),
         )
 
@@ -280,14 +297,14 @@ class _Other(_Group):
         own, other = self.operands(x, "o.uri")
         tables = ("rule_results i", *own.tables, "rule_results o", *other.tables)
         inputs = (f"i.uri = {x}", f"i.rule = j.{self.x_rule}", f"o.rule = j.{self.y_rule}")
-        chosen = _select("1", tables, (*inputs, *own.conditions, *other.conditions, self.meets(own, other)))
-        return f"({chosen} LIMIT 1)"
+        asked = (*inputs, *own.conditions, *other.conditions, self.meets(own, other), *self.also(x, "o.uri"))
+        return f"({_select('1', tables, asked)} LIMIT 1)"
 
     def met(self, x: str) -> str:
         own, other = self.operands(x, "o.uri")
         tables = (*own.tables, "rule_results o", *other.tables)
         found = (f"o.rule = j.{self.y_rule}", *own.conditions, *other.conditions, self.meets(own, other))
-        return _first(_select("o.uri", tables, found))
+        return _first(_select("o.uri", tables, (*found, *self.also(x, "o.uri"))))
 
     def operands(self, x: str, y: str) -> tuple[Operand, Operand]:
         return (
@@ -298,6 +315,23 @@ class _Other(_Group):
     def meets(self, x: Operand, y: Operand) -> str:
         left, right = (x, y) if self.meeting.registers_left else (y, x)
         return condition(left, self.meeting.compares, right, self.dialect)
+
+
+def operand(alias: str, uri: str, parameter: str | None, table: str = "metadata_atoms") -> Operand:
+    """The value of a property of the resource `uri`; without a property, the resource itself."""
+    if parameter is None:
+        return Operand((), (), uri, str(REF), "NULL")
+    conditions = (f"{alias}.uri = {uri}", f"{alias}.property = {parameter}")
+    return Operand((f"{table} {alias}",), conditions, f"{alias}.value", f"{alias}.kind", f"{alias}.number")
+
+
+def somehow(left: Operand, compares: Compares, right: Operand, dialect: str) -> str:
+    """That some value of one and some value of the other stand so to each other."""
+    holds = condition(left, compares, right, dialect)
+    tables = (*left.tables, *right.tables)
+    if not tables:
+        return holds
+    return f"({_select('1', tables, (*left.conditions, *right.conditions, holds))} LIMIT 1) IS NOT NULL"
 
 
 def condition(left: Operand, compares: Compares, right: Operand, dialect: str) -> str:

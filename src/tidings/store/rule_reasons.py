@@ -145,9 +145,9 @@ def _meet(connection: Connection, world: World, trees: Mapping[int, Tree]) -> No
             {(trees[rule].group, trees[rule].asks) for rule, _ in world.unmet}, key=_grp
         ):
             assert isinstance(meeting, Meeting)
-            p, q = rule_joins.properties(meeting)
+            bound = {"grp": grp, **rule_joins.parameters(meeting)}
             statement = text(rule_joins.met(meeting, connection.dialect.name))
-            for rule, uri, met in connection.execute(statement, {"grp": grp, "p": p, "q": q}):
+            for rule, uri, met in connection.execute(statement, bound):
                 world.met[rule, uri] = met
 
 

@@ -79,7 +79,8 @@ atomic_rules = Table(
     *_value(),
 )
 
-# What join rules ask, whatever their inputs: the paper's rule groups.
+# What join rules ask, whatever their inputs: the paper's rule groups. `further` is how many comparisons there are
+# beside the one that stands here, if there are any.
 rule_groups = Table(
     "rule_groups",
     metadata,
@@ -90,6 +91,20 @@ rule_groups = Table(
     Column("right_class", Name, nullable=False),
     Column("right_property", Name, nullable=True),
     Column("registers_left", SmallInteger, nullable=False),
+    Column("further", SmallInteger, nullable=True),
+)
+
+# What must hold between the same two resources, too. `turned` is for contains: the right one has the left one in it.
+rule_group_also = Table(
+    "rule_group_also",
+    metadata,
+    Column("grp", Whole, primary_key=True, autoincrement=False),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("left_property", Name, nullable=True),
+    Column("compares", Text, nullable=False),
+    Column("right_property", Name, nullable=True),
+    Column("turned", SmallInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 join_rules = Table(
@@ -156,6 +171,7 @@ ALL = (
     metadata_atoms,
     atomic_rules,
     rule_groups,
+    rule_group_also,
     join_rules,
     rule_feeds,
     rule_results,
