@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.backbone.nodes import PAGE, Node, everything, host, uri
+from tests.backbone.nodes import PAGE, Asked, Node, everything, host, uri
+from tidings.backbone.circles import Circle, refuse_own
 from tidings.backbone.following import Diverged, Follower
 from tidings.backbone.joining import log_for
 from tidings.backbone.peer import HOPS, Peer, Unreachable
@@ -111,6 +112,37 @@ def test_providers_that_follow_each_other_in_a_circle(one: Node, two: Node) -> N
     with one.runs(two.url) as first, two.runs(one.url):
         answer = first.load_schema()
         assert answer.status_code == 508 and "handed on too often" in answer.json()["message"]
+
+
+def test_whoever_closes_a_circle_finds_it(one: Node, two: Node, tmp_path: Path) -> None:
+    three = Node(tmp_path / "three")
+    with one.runs(two.url) as first, two.runs(three.url):
+        with three.runs(one.url) as third:
+            circle = said(third, "in a circle")
+            assert f"{one.url} -> {two.url} -> {three.url}" in circle and "tidings provider lead" in circle
+        with three.runs() as third:
+            assert third.load_schema().status_code == 200
+            first.reaches(1)
+            assert first.status()["problem"] is None
+
+
+def test_a_provider_does_not_follow_itself(one: Node) -> None:
+    with one.runs(one.url) as first:
+        assert one.url in said(first, "cannot follow itself")
+
+
+def test_an_own_address_that_makes_no_sense_is_nobodys() -> None:
+    with Peer("http://127.0.0.1:1") as peer:
+        refuse_own(peer, ["http://example.org:99999"])
+        with pytest.raises(Circle):
+            refuse_own(peer, ["http://example.org:99999", "http://localhost:1/"])
+
+
+def said(asked: Asked, what: str) -> str:
+    """What keeps a provider from following, as soon as it is this; before, the other one may not run yet."""
+    while what not in (problem := asked.status()["problem"] or ""):
+        pass
+    return str(problem)
 
 
 def test_many_register_at_once_with_both(one: Node, two: Node) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.backbone.nodes import free_port
 from tests.interfaces.calling import Tidings, start
 from tests.interfaces.providing import DOC, provided, register, with_schema
 from tidings.store import Store, open_store, sqlite_url
@@ -92,6 +93,23 @@ def test_the_status_of_one_that_is_away(tidings: Tidings, leader: httpx.Client) 
 def test_what_cannot_be_followed(tidings: Tidings, words: tuple[str, ...], told: str) -> None:
     done = tidings("provider", *words)
     assert done.exit_code == 2 and told in done.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--once",)])
+def test_nobody_follows_itself(tidings: Tidings, more: tuple[str, ...]) -> None:
+    tidings("provider", "status")
+    with open_store(sqlite_url(Path(".tidings/store.db"))) as store, provided(store) as here:
+        done = tidings("provider", "follow", url(here), *more)
+    assert done.exit_code == 2 and "cannot follow itself" in done.stderr
+    assert "tidings provider lead" in done.stderr
+
+
+@pytest.mark.parametrize("own", ["http://localhost:PORT/", "http://127.0.0.1:PORT", "http://example.org"])
+def test_what_is_served_here_is_not_followed(tidings: Tidings, own: str) -> None:
+    port = free_port()
+    words = ("--port", str(port), "--public-url", "http://example.org/")
+    done = tidings("serve", *words, "--follow", own.replace("PORT", str(port)))
+    assert done.exit_code == 2 and "cannot follow itself" in done.stderr
 
 
 def test_a_leader_that_does_not_answer(tidings: Tidings) -> None:

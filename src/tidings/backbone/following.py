@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidings.backbone.circles import refuse_circle
 from tidings.backbone.log import Log
 from tidings.backbone.peer import Unreachable
 from tidings.errors import Gone, InputError
@@ -102,6 +103,7 @@ class Follower:
         Equal positions mean equal metadata only if the logs are one. What leads to two: a provider that has
         registered something on its own, or one that was set up anew in the place of the other.
         """
+        refuse_circle(self._provider.id, self._log)
         here = self.position
         own = self._provider.log.read(here - 1, 1) if self._provider.log.first() <= here else []
         page = self._log.page(max(0, here - 1), 1, 0) if own else self._log.page(here, 1, 0)

@@ -50,9 +50,9 @@ class Peer(Closing):
         self._sockets: list[Any] = []
         self._ended, self._guard = Event(), Lock()
 
-    def status(self) -> dict[str, Any]:
-        """Where it stands."""
-        return self._json("GET", "/metadata/status")
+    def status(self, seconds: float = READ_SECONDS) -> dict[str, Any]:
+        """Where it stands; `seconds` is how long that may take."""
+        return self._json("GET", "/metadata/status", timeout=seconds)
 
     def page(self, after: int, limit: int, wait: float) -> Page:
         """A page of its log."""

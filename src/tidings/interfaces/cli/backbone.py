@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,8 +47,14 @@ Log = Annotated[
 
 
 @contextmanager
-def following(store: Stored, leader: str | None, shared: str | None) -> Iterator[FollowLoop | None]:
-    """Follow what is named, or what was followed before, while something else is done; nothing if there is nothing."""
+def following(
+    store: Stored, leader: str | None, shared: str | None, own: Collection[str] = ()
+) -> Iterator[FollowLoop | None]:
+    """Follow what is named, or what was followed before, while something else is done; nothing if there is nothing.
+
+    `own` are the addresses at which this provider will be served: they are not followed.
+    """
+    from tidings.backbone.circles import refuse_own
     from tidings.backbone.follow_loop import FollowLoop
     from tidings.backbone.joining import log_for
     from tidings.provider import Provider
@@ -58,6 +64,7 @@ def following(store: Stored, leader: str | None, shared: str | None) -> Iterator
     if log is None:
         yield None
         return
+    refuse_own(log, own)
     with FollowLoop(store, provider, log) as loop:
         yield loop
 
@@ -93,10 +100,21 @@ def follow(
         if once:
             _catch_up(tidings.store, url, log, as_json)
             return
+        _refuse_circle(tidings.store, url)
         with following(tidings.store, url, log) as loop:
             by = _until_signal(_whom(loop), as_json)
     if by == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+def _refuse_circle(store: Stored, url: str | None) -> None:
+    """At once, and not in a line about what cannot be followed now: by waiting nothing would change."""
+    from tidings.backbone.circles import refuse_circle
+    from tidings.backbone.peer import Peer, Unreachable
+
+    if url is not None:
+        with Peer(url) as peer, suppress(Unreachable):  # who is away for now is followed later
+            refuse_circle(store.metadata.identity(), peer)
 
 
 def _catch_up(store: Stored, url: str | None, shared: str | None, as_json: bool) -> None:

@@ -68,10 +68,9 @@ def serve(
     with (
         open_tidings(home, store) as tidings,
         listen(host, port) as listening,
-        following(tidings.store, follow, log) as loop,
+        following(tidings.store, follow, log, _own(host, listening, public_url)) as loop,
     ):
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}"
+        address = _address(host, listening)
         feeds = tidings.feeds_at(public_url or address)
         hub = Hub(feeds, Rules(inside=private_callbacks))
         server = server_for(app_for(tidings, hub, public_url, contact, loop))
@@ -82,6 +81,17 @@ def serve(
         by = _run(server, listening)
     if by == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+def _address(host: str, listening: socket) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listening.getsockname()[1]}"
+
+
+def _own(host: str, listening: socket, public_url: str | None) -> list[str]:
+    """Where this provider is reached. Who listens everywhere does so at this machine, too."""
+    here = _address("localhost" if host in EVERYWHERE else host, listening)
+    return [here, public_url] if public_url else [here]
 
 
 def _run(server: Server, listening: socket) -> int | None:

@@ -113,10 +113,11 @@ class Endpoints:
     def status(self) -> dict[str, Any]:
         """Where this provider is. The lag is what it has not applied yet of the log, as far as it knows."""
         found = self._store.backbone.status()
-        ahead, problem = found.head, None
-        if self._following is not None:
+        said, ahead, problem = asdict(found), found.head, None
+        if self._following is not None:  # whom it tries to follow: providers look for circles by that
+            said["leader"] = self._following.log.name
             ahead, problem = max(ahead, self._following.head or 0), self._following.problem
-        return {**asdict(found), "lag": ahead - found.position, "problem": problem and problem.message()}
+        return {**said, "lag": ahead - found.position, "problem": problem and problem.message()}
 
     def schema(self) -> Response:
         """The schema, as it was loaded."""
