@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from tidings.errors import Absent, InputError
 from tidings.languages.rules_refusals import near
+from tidings.metadata.dates import dated
 from tidings.metadata.picking import name_for, rule_for
 from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.schema import Reference, Schema
@@ -118,7 +119,8 @@ class Browser:
         links = tuple(_from(schema, each, cls) for each in referrers)
         last = links[-1] if len(seen.referrers) > limit else None
         more = f"{last.property} {last.uri}" if last else None
-        return ResourceSeen(seen.placed.resource, seen.placed.document, tuple(_to(schema, seen)), links, more)
+        shown = dated(seen.placed.resource, schema)
+        return ResourceSeen(shown, seen.placed.document, tuple(_to(schema, seen)), links, more)
 
     def is_class(self, what: str) -> bool:
         """Whether a word that may be either is the name of a class, or meant to be one."""

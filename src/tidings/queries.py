@@ -17,6 +17,7 @@ from tidings.languages.rules import parse, parse_query
 from tidings.languages.rules_tree import Query, Rule
 from tidings.metadata.answers import Answer
 from tidings.metadata.checking import check_query
+from tidings.metadata.dates import dated, dated_answer
 from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Schema
 from tidings.metadata.schema_reading import read_schema
@@ -67,11 +68,13 @@ class Queries:
         query, schema = parse_query(text), self.schema()
         types = self._types(query, schema)
         check_query(query, schema, types, text)
-        return self._queries.answer(query, schema, types)
+        return dated_answer(self._queries.answer(query, schema, types), query, schema, types)
 
     def referred(self, answer: Answer) -> dict[str, Resource]:
         """What the resources of an answer refer to strongly, by URI."""
-        return self._queries.referred(answer.resources, self.schema())
+        schema = self.schema()
+        found = self._queries.referred(answer.resources, schema)
+        return {uri: dated(each, schema) for uri, each in found.items()}
 
     def sparql(self, text: str, results: str | None = None, graph: str | None = None) -> Written:
         """The answer to a query in SPARQL, written as these media types."""

@@ -71,6 +71,37 @@ def test_yes_and_no_are_written_as_in_rules(tidings: Tidings, tmp_path: Path) ->
     assert tidings("provider", "results", "in").stdout == "http://example.org/b.ttl#b  Book  lent false\n"
 
 
+def test_dates_are_shown_as_dates(tidings: Tidings, tmp_path: Path) -> None:
+    (tmp_path / "s.ttl").write_text(
+        "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> ."
+        "@prefix xsd: <http://www.w3.org/2001/XMLSchema#> ."
+        "@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> ."
+        "@prefix : <http://example.org/s#> . @prefix md: <https://tidings.dev/metadata#> ."
+        ":Book a rdfs:Class . :Shelf a rdfs:Class ."
+        ":due a rdf:Property ; rdfs:domain :Book ; rdfs:range xsd:date ."
+        ":read a rdf:Property ; rdfs:domain :Book ; rdfs:range xsd:date ; md:several true ."
+        ":lent a rdf:Property ; rdfs:domain :Book ; rdfs:range xsd:dateTime ."
+        ":has a rdf:Property ; rdfs:domain :Shelf ; rdfs:range :Book ; md:reference md:strong ."
+    )
+    (tmp_path / "b.ttl").write_text(
+        "@prefix : <http://example.org/s#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> ."
+        '<#b> a :Book ; :due "2026-11-15"^^xsd:date ; :read "2026-01-02", "2026-01-03T04:05:06Z" ;'
+        ' :lent "2026-10-15" . <#s> a :Shelf ; :has <#b> .'
+    )
+    tidings("provider", "schema", str(tmp_path / "s.ttl"))
+    tidings("provider", "register", "http://example.org/b.ttl", str(tmp_path / "b.ttl"))
+    tidings("provider", "rule", "due", "search Book b register b where b.due > '2026-11-14'", "--as", "ana")
+    read, lent = ["2026-01-02", "2026-01-03T04:05:06.000000Z"], ["2026-10-15T00:00:00.000000Z"]
+    values = {"due": ["2026-11-15"], "read": read, "lent": lent}
+    assert lines(tidings("provider", "results", "due", "--json").stdout)[0]["values"] == values
+    asked = tidings("query", "--at-provider", "--json", "search Book b where b.due = '2026-11-15'")
+    assert lines(asked.stdout)[0]["values"] == values
+    select = "search Shelf s select s.has.due, s.has.read?, s.has.lent"
+    [row] = lines(tidings("query", "--at-provider", "--json", select).stdout)
+    assert list(row.values()) == ["2026-11-15", read, lent[0]]
+    assert "due  2026-11-15\n" in tidings("provider", "browse", "http://example.org/b.ttl#b").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

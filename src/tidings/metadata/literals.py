@@ -20,12 +20,13 @@ from tidings.values import INT64_MAX, INT64_MIN, Instant, Kind, Scalar
 _TEXTS = frozenset(
     {STRING, LANGUAGE_STRING, *(XSD + name for name in ("anyURI", "normalizedString", "token", "language"))}
 )
+DATE = XSD + "date"
 KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(sorted(_TEXTS), Kind.STRING),
     RDFS + "Literal": Kind.STRING,
     **dict.fromkeys([XSD + name for name in (*INTEGERS, "decimal", "double", "float")], Kind.NUMBER),
     XSD + "boolean": Kind.BOOLEAN,
-    **dict.fromkeys([XSD + "dateTime", XSD + "date"], Kind.INSTANT),
+    **dict.fromkeys([XSD + "dateTime", DATE], Kind.INSTANT),
 }
 """What the values of a property are whose range is one of these datatypes."""
 

@@ -42,7 +42,7 @@ class Property:
     """A property of the instances of a class, those of its subclasses included.
 
     `kind` says what its values are; of references it is None, and `leads_to` is the class they lead to. A property has
-    one value at most, unless it is `several` (the paper's set-valued).
+    one value at most, unless it is `several` (the paper's set-valued). `dates` are instants that are shown as days.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Property:
     leads_to: str | None = None
     reference: Reference | None = None
     several: bool = False
+    dates: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ paper's time; since 2004 RDFS reads them as all at once, and no rule could make 
 from __future__ import annotations
 
 from tidings.graphs import Graph
-from tidings.metadata.literals import KINDS
+from tidings.metadata.literals import DATE, KINDS
 from tidings.metadata.problems import MetadataSchemaError
 from tidings.metadata.schema import Class, Property, Reference, Schema
 from tidings.metadata.schema_checks import CHECKS
@@ -56,7 +56,9 @@ def _property_of(said: Statements, property: str, cls: str) -> Property:
     (range_,) = said.about(property, RANGE)
     name, several = said.names[property], any(map(truth, said.about(property, SEVERAL)))
     if range_.text in KINDS:
-        return Property(name, property, cls, kind=KINDS[range_.text], several=several)
+        return Property(
+            name, property, cls, kind=KINDS[range_.text], several=several, dates=range_.text == DATE
+        )
     stated = (CLOSENESS[each] for each in said.about(property, REFERENCE))
     reference = next(stated, Reference.WEAK)
     return Property(name, property, cls, None, said.names[range_.text], reference, several)

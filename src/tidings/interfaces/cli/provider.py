@@ -258,8 +258,10 @@ def results(name: Name, home: Home = DEFAULT_HOME, store: Store = None, as_json:
     [dim]Example[/]
       tidings provider results large
     """
+    from tidings.metadata.dates import dated
+
     with open_provider(home, store) as provider:
-        found = provider.results(name)
+        found = [dated(each, provider.schema) for each in provider.results(name)]
     for resource in found:
         show_resource(resource, as_json)
     if not found and not as_json:

@@ -257,10 +257,12 @@ def show(
     [dim]Example[/]
       tidings repository show http://example.org/doc.rdf#info
     """
+    from tidings.metadata.dates import dated
+
     with _opened(home, store) as opened:
-        why, found = opened.why(uri), opened.cache.resource(uri)
+        why, found, schema = opened.why(uri), opened.cache.resource(uri), opened.cache.schema()
     assert found is not None
-    show_resource(found, as_json)
+    show_resource(dated(found, schema), as_json)
     if as_json:
         output.json_line(_as_json(why))
         return
