@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -144,3 +147,15 @@ def test_a_schema_only_grows(provider):
 def test_without_a_schema(tmp_path):
     with open_store(sqlite_url(tmp_path / "s.db")) as store, pytest.raises(SetupError, match="no schema"):
         Provider(store).register(DOC, b"", TURTLE)
+
+
+def test_nothing_is_compiled_while_others_wait(tmp_path):
+    """What is compiled on a new machine takes a minute, and in a transaction nobody else could write meanwhile."""
+    program = Path(__file__).with_name("loading.py")
+    done = subprocess.run(
+        [sys.executable, program, tmp_path / "s.db"], capture_output=True, text=True, check=True
+    )
+    said = json.loads(done.stdout)
+    (began, before), (ended, after) = said["seen"][-2:]
+    assert (said["entered"], began, ended) == (4, "begin", "commit")
+    assert before == after > 0

@@ -11,6 +11,7 @@ and a triggering rule is a predicate on one of those.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 
 from tidings import operators
 from tidings.atoms import Event
@@ -111,6 +112,33 @@ class Triggers:
         if declared is not None and declared.kind is Kind.INSTANT and isinstance(rule.constant, str):
             return parse_instant(rule.constant) or rule.constant
         return rule.constant
+
+
+_EXAMPLES = (
+    'exists "a"',
+    '"a" = 1',
+    '"a" != 2',
+    '"a" > 0',
+    "\"b\" = 'x'",
+    "\"b\" != 'y'",
+    "\"b\" contains 'x'",
+    '"c" > 2004-05-31',
+)
+
+
+@cache
+def warm() -> None:
+    """Load the kernels that asking takes, once in a process.
+
+    On a new machine they are compiled then, for a minute or so. Whoever is about to change metadata does it before the
+    transaction: in it nobody else could write meanwhile.
+    """
+    index = Index.create()
+    asked = (Subscription(str(n), "", LANGUAGE, text) for n, text in enumerate(_EXAMPLES))
+    index.add(compile_many(asked))
+    event: Event = {"a": [1], "b": ["x"], "c": ["2026-11-15T00:00:00.000000Z"]}
+    for few in ([event], [event, event]):
+        index.match(few).pairs()
 
 
 def _path(cls: str, property: str) -> str:

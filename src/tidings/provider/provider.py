@@ -117,6 +117,7 @@ class Provider:
     def catch_up(self, most: int | None = None) -> list[Registered]:
         """Apply what stands in the log and is not applied yet, `most` entries in each transaction."""
         done = []
+        self._warm()
         while found := self._metadata.transact(partial(self._next, most=most or self.batch)):
             done.append(found)
         return done
@@ -126,6 +127,7 @@ class Provider:
 
         They follow the position without a gap. Those that were applied before are passed over.
         """
+        self._warm()
         return self._metadata.transact(lambda work: self._follow(work, entries))
 
     def snapshot(self) -> Iterator[dict[str, Any]]:
@@ -215,7 +217,15 @@ class Provider:
     def _add(self, drafts: Sequence[Draft]) -> Registered:
         self._refuse_following()
         documents = self.check(drafts)
+        self._warm()
         return self._metadata.transact(lambda work: self._append(work, drafts, documents))
+
+    def _warm(self) -> None:
+        """Load what rules are asked with, if there are some, before a transaction begins that keeps others waiting."""
+        if self._metadata.last_rule():
+            from tidings.metadata.triggers import warm  # noqa: PLC0415 - who has no rules needs no index
+
+            warm()
 
     def _append(
         self, work: Work, drafts: Sequence[Draft], documents: Sequence[Document | None]
