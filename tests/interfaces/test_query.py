@@ -16,6 +16,10 @@ from tests.interfaces.serving import served
 from tidings.interfaces.http.queries import router_for
 from tidings.interfaces.http.repository import Following, app_for
 from tidings.interfaces.http.trust import Trust
+from tidings.metadata.documents import Document
+from tidings.metadata.resources import Resource
+from tidings.metadata.triggers import Triggers
+from tidings.provider import Provider
 from tidings.queries import Queries
 from tidings.repository.direct_link import DirectLink
 from tidings.repository.repository import Repository
@@ -129,6 +133,19 @@ def test_queries_over_http(address: str) -> None:
     table = httpx.get(f"{address}/query", params={"query": rows}, headers={"Accept": "text/csv"})
     assert table.text.splitlines() == ["c,c.serverPort", f"{HOST},5874"]
     assert table.headers["content-type"].startswith("text/csv")
+
+
+def test_what_sparql_cannot_name_is_counted(query, address: str) -> None:
+    """No document has such URIs; they come from a provider that is none of ours."""
+    with open_store(sqlite_url(Path(".tidings") / "store.db")) as store:
+        schema = Provider(store).schema
+        odd = Document(
+            "http://x.org/a b", (Resource("http://x.org/a b", "ServerInformation", {"cpu": (1,)}),)
+        )
+        store.metadata.transact(lambda work: work.register(schema, [odd], Triggers(schema)))
+    found = httpx.get(f"{address}/sparql", params={"query": MEMORY})
+    assert (found.status_code, found.headers["tidings-left-out"]) == (200, "1")
+    assert "1 URI left out" in query("--sparql", "ASK {}").stderr
 
 
 def test_sparql_over_http(address: str) -> None:

@@ -57,6 +57,17 @@ def test_select() -> None:
     assert rows(f"SELECT ?c {{ ?c s:since ?d FILTER(?d = {instant}) }}") == [[f"{H}host"]]
 
 
+def test_what_is_no_iri_is_left_out() -> None:
+    """The others are asked all the same, and it is said how many are missing."""
+    wrong = Resource(f"{H}a b", "ServerInformation", {"memory": (4,)})
+    refers = Resource(f"{H}c", "CycleProvider", {"serverInformation": (Ref(wrong.uri),), "serverPort": (8,)})
+    found = Graph((*THERE, wrong, refers), SCHEMA).ask(
+        f"{P}SELECT ?c ?p {{ ?c ?x ?p FILTER isNumeric(?p) }}", CSV
+    )
+    assert sorted(found.body.decode().split("\r\n")[1:-1]) == [f"{H}c,8", f"{H}host,80", f"{H}info,2.5"]
+    assert found.left_out == 2 and GRAPH.ask("ASK {}").left_out == 0
+
+
 def test_other_forms() -> None:
     assert json.loads(GRAPH.ask(P + "ASK { ?c s:open true }").body) == {"head": {}, "boolean": True}
     made = GRAPH.ask(P + "CONSTRUCT { ?c s:x ?p } WHERE { ?c s:serverPort ?p }")

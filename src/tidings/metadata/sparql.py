@@ -27,10 +27,10 @@ import pyoxigraph as ox
 from tidings.errors import InputError, TidingsError, TooLarge
 from tidings.graphs import RDF, RDFS, XSD
 from tidings.limits import check_limits, limits_from
-from tidings.metadata.resources import Ref, Resource, Value
+from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.schema import Schema
 from tidings.metadata.sparql_text import check_text, not_read
-from tidings.values import Kind
+from tidings.values import Kind, Scalar
 
 _DATE_TIME = ox.NamedNode(XSD + "dateTime")
 PREFIXES = {"rdf": RDF, "rdfs": RDFS, "xsd": XSD}
@@ -77,14 +77,19 @@ class Written:
 
     media_type: str
     body: bytes
+    left_out: int = 0
 
 
 class Graph:
-    """Resources as RDF."""
+    """Resources as RDF. `left_out` are those that cannot be in it, and references to such: their URIs are no IRIs.
+
+    They are not written in another way: an answer would name resources that nothing else here knows by that name.
+    """
 
     def __init__(self, resources: Iterable[Resource], schema: Schema) -> None:
         self._store = ox.Store()
-        self._store.bulk_extend(quads(resources, schema))
+        self.left_out = 0
+        self._store.bulk_extend(self._quads(resources, schema))
         self._forking = Lock()
 
     def ask(
@@ -96,8 +101,32 @@ class Graph:
             child = self._started(text, results, graph, limits)
             body, said = child.finished(time.monotonic() + limits.seconds)
         if "media_type" in said:
-            return Written(said["media_type"], body)
+            return Written(said["media_type"], body, self.left_out)
         raise _problem(text, said, limits)
+
+    def _quads(self, resources: Iterable[Resource], schema: Schema) -> Iterator[ox.Quad]:
+        """What there is to say about resources, in the default graph."""
+        is_a = ox.NamedNode(RDF + "type")
+        said = {name: _Said.of(schema, name) for name in schema.classes}
+        for each in resources:
+            subject, of_class = self._node(each.uri), said[each.cls]
+            if subject is None:
+                continue
+            for cls in of_class.classes:
+                yield ox.Quad(subject, is_a, cls)
+            for name, values in each.values.items():
+                property, is_instant = of_class.properties[name]
+                for value in values:
+                    found = self._node(value.uri) if isinstance(value, Ref) else literal(value, is_instant)
+                    if found is not None:
+                        yield ox.Quad(subject, property, found)
+
+    def _node(self, uri: str) -> ox.NamedNode | None:
+        try:
+            return ox.NamedNode(uri)
+        except ValueError:  # documents have none such, but what another provider tells may
+            self.left_out += 1
+            return None
 
     def _started(self, text: str, results: str, graph: str, limits: Limits) -> _Child:
         """One at a time: a lock that another thread holds in Oxigraph would stay locked in the new process."""
@@ -109,20 +138,6 @@ class Graph:
         for end in (body[1], saying[1]):
             os.close(end)
         return _Child(number, body[0], saying[0])
-
-
-def quads(resources: Iterable[Resource], schema: Schema) -> Iterator[ox.Quad]:
-    """What there is to say about resources, in the default graph."""
-    is_a = ox.NamedNode(RDF + "type")
-    said = {name: _Said.of(schema, name) for name in schema.classes}
-    for each in resources:
-        subject, of_class = ox.NamedNode(each.uri), said[each.cls]
-        for cls in of_class.classes:
-            yield ox.Quad(subject, is_a, cls)
-        for name, values in each.values.items():
-            property, is_instant = of_class.properties[name]
-            for value in values:
-                yield ox.Quad(subject, property, term(value, is_instant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +157,7 @@ class _Said:
         return cls(tuple(ox.NamedNode(schema.classes[each].iri) for each in above), properties)
 
 
-def term(value: Value, is_instant: bool) -> ox.NamedNode | ox.Literal:
-    if isinstance(value, Ref):
-        return ox.NamedNode(value.uri)
+def literal(value: Scalar, is_instant: bool) -> ox.Literal:
     if is_instant:
         return ox.Literal(str(value), datatype=_DATE_TIME)
     return ox.Literal(value)

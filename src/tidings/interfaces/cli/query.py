@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings.counts import plural
 from tidings.errors import InputError, SetupError, SyntaxProblem
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, open_tidings
@@ -178,6 +179,10 @@ def _show_sparql(queries: Queries, text: str, as_json: bool, as_csv: bool) -> No
     from tidings.metadata.sparql import CSV, JSON, N_TRIPLES
 
     answer = queries.sparql(text, CSV if as_csv else JSON)
+    if answer.left_out:
+        output.note(
+            f"{plural(answer.left_out, 'URI')} left out with what is said of it: SPARQL knows IRIs only"
+        )
     if answer.media_type == N_TRIPLES or as_csv:
         sys.stdout.write(answer.body.decode())
         return

@@ -60,7 +60,7 @@ def router_for(queries: Queries, trust: Trust) -> APIRouter:
         if results is None and graph is None:
             raise _not_acceptable([*RESULTS, *GRAPHS])
         answer = await run_in_threadpool(queries.sparql, text, results, graph)
-        return _plain(answer.body, answer.media_type)
+        return _plain(answer.body, answer.media_type, answer.left_out)
 
     return router
 
@@ -68,8 +68,13 @@ def router_for(queries: Queries, trust: Trust) -> APIRouter:
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Vary": "Accept"}
 
 
-def _plain(body: bytes, media_type: str) -> Response:
-    return Response(body, headers=_HEADERS, media_type=media_type)
+LEFT_OUT = "Tidings-Left-Out"
+"""The header that says how many resources and references are not in the graph: their URIs are no IRIs."""
+
+
+def _plain(body: bytes, media_type: str, left_out: int = 0) -> Response:
+    more = {LEFT_OUT: str(left_out)} if left_out else {}
+    return Response(body, headers=_HEADERS | more, media_type=media_type)
 
 
 async def _asked(request: Request, raw: str) -> str:
