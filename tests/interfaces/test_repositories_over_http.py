@@ -13,6 +13,7 @@ from tests.interfaces.providing import DOC, HOST, LARGE, SMALL, provided, regist
 from tidings.metadata.change_sets import changes_from_json, state_from_json
 from tidings.provider import Provider
 from tidings.store import Store, open_store, sqlite_url
+from tidings.store.repositories import KEPT
 
 MINE = "/metadata/repositories/passau"
 
@@ -46,6 +47,22 @@ def test_changes_have_the_resources_they_are_about(client: httpx.Client, store: 
     register(client, file=SMALL)
     told = changes_from_json(client.get(f"{MINE}/changes", params={"after": 1}).json())
     assert [(m.kind, m.uri) for m in told.moves] == [("left", f"{DOC}#host")] and told.resources == ()
+
+
+def test_what_a_repository_has_applied_is_forgotten(client: httpx.Client, store: Store) -> None:
+    rules(client, all="search ServerInformation s register s")
+    many = " ".join(f"<#{n}> a <http://example.org/servers#ServerInformation> ." for n in range(KEPT + 1))
+    client.put(
+        "/metadata/documents", params={"uri": DOC}, content=many, headers={"Content-Type": "text/turtle"}
+    )
+    assert len(client.get(f"{MINE}/changes").json()["moves"]) == KEPT + 1
+    for after, kept in ((0, KEPT + 1), (KEPT, KEPT + 1), (KEPT + 1, 0)):
+        assert client.get(f"{MINE}/changes", params={"after": after}).status_code == 200
+        assert len(store.notifications.read("passau")) == kept
+    assert client.get(f"{MINE}/changes", params={"after": KEPT}).status_code == 410
+    register(client)
+    told = client.get(f"{MINE}/changes", params={"after": KEPT + 1}).json()
+    assert told["moves"][0]["sequence"] == KEPT + 2
 
 
 def test_the_state_is_everything_at_once(client: httpx.Client) -> None:

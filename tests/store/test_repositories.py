@@ -62,6 +62,40 @@ def test_numbers_that_are_not_there(store: Store, provider: Provider) -> None:
     assert store.repositories.changes("passau", 2).moves == ()
 
 
+def test_what_is_acknowledged_is_forgotten(store: Store, provider: Provider) -> None:
+    """What comes is told as before, and who asks for something older begins anew."""
+    for file in ("host.rdf", "host-with-32MB.rdf", "host.rdf"):
+        provider.register(DOC, body(file), RDF_XML)
+    before = store.repositories.changes("passau", 2)
+    last = before.sequence
+    assert store.repositories.acknowledge("passau", 2, keep=2) == 0
+    assert store.repositories.acknowledge("passau", 2, keep=1) == 2
+    assert store.repositories.changes("passau", 2) == before
+    with pytest.raises(Gone, match="kept no more"):
+        store.repositories.changes("passau", 1)
+    assert store.repositories.acknowledge("passau", last, keep=0) == last - 2
+    assert store.repositories.changes("passau", last).moves == ()
+    provider.remove(DOC)
+    assert {move.sequence for move in store.repositories.changes("passau", last).moves} == {
+        last + 1,
+        last + 2,
+    }
+
+
+def test_numbers_of_somebody_of_the_same_name_do_not_hide_a_gap(store: Store, provider: Provider) -> None:
+    provider.add_rules({"mine": ALL}, "passau")
+    for _ in range(2):
+        provider.register(DOC, body("host.rdf"), RDF_XML)
+        provider.remove(DOC)
+    last = store.repositories.standing("passau").sequence
+    store.repositories.acknowledge("passau", last, keep=0)
+    kept = [each.sequence for each in store.notifications.read("passau")]
+    assert len(kept) == 4 and store.repositories.changes("passau", last).moves == ()
+    for after in range(last):
+        with pytest.raises(Gone, match="kept no more"):
+            store.repositories.changes("passau", after)
+
+
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "ä", "x" * 101])
 def test_names_of_repositories(store: Store, name: str) -> None:
     with pytest.raises(InputError, match="no name of a repository"):

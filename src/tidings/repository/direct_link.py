@@ -46,6 +46,7 @@ class DirectLink:
             told = self._store.repositories.changes(self._repository, after, limit)
             left = until - monotonic()
             if told.sequence > after or left <= 0 or self._ended.wait(min(left, LOOK_SECONDS)):
+                self._store.repositories.acknowledge(self._repository, after)
                 return told
 
     def state(self) -> State:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select
+from sqlalchemy import ColumnElement, Connection, Row, delete, select
 
 from tidings.errors import Gone, InputError
 from tidings.metadata.change_sets import ChangeSet, Move, State
@@ -23,6 +23,8 @@ from tidings.store.strong_references import closure
 from tidings.store.tables import notifications, subscribers
 
 NAME = re.compile(r"[A-Za-z0-9._~-]{1,100}")
+KEPT = 100
+"""How many notifications a repository may have that it has applied."""
 _COLUMNS = tuple(
     notifications.c[name] for name in ("sequence", "subscription", "publication", "kind", "time")
 )
@@ -67,7 +69,7 @@ class Repositories:
         with self._database.moment() as connection:
             at = _standing(connection, repository)
             rows = _read(connection, repository, after, limit)
-            _refuse_gap(repository, at.sequence, after, rows)
+            _refuse_gap(repository, at.sequence, after, rows, limit)
             told = _whole(rows, limit)
             moves = tuple(_move(row, scope) for row in told if row.subscription.startswith(scope))
             resources = closure(connection, _needed(moves))
@@ -90,14 +92,37 @@ class Repositories:
         with self._database.read() as connection:
             return _rules(connection, repository, scope)
 
+    def acknowledge(self, repository: str, upto: int, keep: int = KEPT) -> int:
+        """Forget what a repository was told up to a number, since it has applied that: it asks for what comes after.
+
+        Nothing is written as long as there are `keep` of them at most, so that not each question is a transaction. Who
+        comes back with an older number, from a backup perhaps, is refused as after `forget`, and asks for the state.
+        """
+        if not self.has_old(repository, upto, keep):
+            return 0
+        return self._forget(*_told_to(repository), notifications.c.sequence <= upto)
+
+    def has_old(self, repository: str, upto: int, keep: int = KEPT) -> bool:
+        """Whether there is so much that a repository has applied that it is worth a transaction to forget it."""
+        c = notifications.c
+        old = select(c.sequence).where(*_told_to(repository), c.sequence <= upto - keep).limit(1)
+        with self._database.read() as connection:
+            return connection.execute(old).first() is not None
+
     def forget(self, repository: str) -> int:
         """Forget the notifications of a repository; how many there were. Its next one has the next number."""
-        scope = scope_of(repository)
-        c = notifications.c
-        of_it = c.subscriber == repository, c.subscription.startswith(scope, autoescape=True)
+        return self._forget(*_told_to(repository))
+
+    def _forget(self, *which: ColumnElement[bool]) -> int:
         return self._database.transact(
-            lambda connection: connection.execute(delete(notifications).where(*of_it)).rowcount
+            lambda connection: connection.execute(delete(notifications).where(*which)).rowcount
         )
+
+
+def _told_to(repository: str) -> tuple[ColumnElement[bool], ...]:
+    """The notifications of a repository, and not those of somebody of the same name."""
+    c = notifications.c
+    return c.subscriber == repository, c.subscription.startswith(scope_of(repository), autoescape=True)
 
 
 def _standing(connection: Connection, repository: str) -> Standing:
@@ -115,10 +140,14 @@ def _read(connection: Connection, repository: str, after: int, limit: int) -> li
     return list(connection.execute(wanted.order_by(c.sequence).limit(limit + 1)))
 
 
-def _refuse_gap(repository: str, last: int, after: int, rows: Sequence[Row[*tuple[Any, ...]]]) -> None:
-    first = rows[0].sequence if rows else last + 1
-    if first == after + 1:
+def _refuse_gap(
+    repository: str, last: int, after: int, rows: Sequence[Row[*tuple[Any, ...]]], limit: int
+) -> None:
+    """Numbers follow each other. They do not if some were forgotten between those of somebody of the same name."""
+    end = rows[-1].sequence if len(rows) > limit else last
+    if end == after + len(rows):
         return
+    first = rows[0].sequence if rows else last + 1
     what = (
         "the number is not among those that were told"
         if after > last

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from tidings.errors import Absent, InputError
@@ -72,6 +73,8 @@ class Endpoints:
         """What moved after a number; if nothing did, it is waited for."""
         look = lambda: self._repositories.changes(id, after, limit)  # noqa: E731
         found = await self._news.found(look, lambda told: told.sequence > after, wait)
+        if await run_in_threadpool(self._repositories.has_old, id, after):
+            await self._writers.run(lambda: self._repositories.acknowledge(id, after))
         return JSONResponse(changes_to_json(found))
 
     def state(self, id: str) -> Response:
