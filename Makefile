@@ -4,8 +4,10 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
+# With it, each of the many processes that tests start would compile all that it imports once more.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run test doctor lint types layers unit docs faults fuzz bench bench-full format constraints clean
+.PHONY: help setup run test doctor lint types layers unit docs faults fuzz long bench bench-full format constraints clean
 
 help: ## this list
 	@echo "make ..."
@@ -38,8 +40,11 @@ docs: setup ## the docs' links, examples and completeness
 faults: setup ## kill the stream with kill -9 again and again (FAULTS=20 times): nothing lost, nothing twice
 	@FAULTS=$(or $(FAULTS),20) $(PY) -m pytest -m faults --timeout=3600 $(ARGS)
 
-fuzz: setup ## the property tests, a hundred times longer than in `make test` (HYPOTHESIS_PROFILE=fuzz)
+fuzz: setup ## the property tests, more than a hundred times longer than in `make test` (HYPOTHESIS_PROFILE=fuzz)
 	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -m "not spark and not faults" --timeout=14400 $(ARGS)
+
+long: setup ## the tests that `make test` leaves out, because a shorter one shows the same: other masters, other plans
+	@$(PY) -m pytest -m long --timeout=3600 $(ARGS)
 
 bench: setup ## the benchmark tables, in ten minutes or so
 	@$(PY) -m benchmarks $(ARGS)

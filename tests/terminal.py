@@ -7,10 +7,20 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import NamedTuple
 
 from typer.testing import CliRunner
 
 from tidings.interfaces.cli.main import app
+
+
+class Called(NamedTuple):
+    """What a call came to; `output` is both, as a person sees them."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    output: str
 
 
 class Terminal:
@@ -19,14 +29,15 @@ class Terminal:
     def __init__(self) -> None:
         self._process = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
 
-    def output(self, folder: Path, words: Sequence[str]) -> str:
-        """What `tidings` prints with these words, typed in this folder."""
-        return self._process.submit(printed, folder, words).result()
+    def call(self, folder: Path, *words: str) -> Called:
+        """`tidings` with these words, typed in this folder."""
+        return self._process.submit(called, folder, words).result()
 
     def close(self) -> None:
         self._process.shutdown()
 
 
-def printed(folder: Path, words: Sequence[str]) -> str:
+def called(folder: Path, words: Sequence[str]) -> Called:
     os.chdir(folder)
-    return CliRunner().invoke(app, list(words), catch_exceptions=False).output
+    done = CliRunner().invoke(app, list(words), catch_exceptions=False)
+    return Called(done.exit_code, done.stdout, done.stderr, done.output)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from browsed import DATA, DOC, HOST, INFO, OTHER, PREFIXES, TURTLE, fill
+from effort import share
 from generated_metadata import document_graph, histories, schema_graph, schemas, state
 from tidings.browsing import Browser, Link, tree
 from tidings.errors import Absent, InputError, SetupError
@@ -147,7 +148,7 @@ def test_a_ladder_of_diamonds_is_no_long_list(tmp_path: Path) -> None:
         assert sum(1 for _ in tree(Browser(opened).classes())) == 1 + 40 * 4
 
 
-@settings(max_examples=10, deadline=None)
+@share(5)
 @given(st.data())
 def test_any_metadata_is_seen_as_it_is(data: st.DataObject) -> None:
     """Every reference is seen from both its ends, and every resource is picked by a rule that reads and checks."""

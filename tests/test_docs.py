@@ -91,7 +91,7 @@ class Page:
             return self._process(command)
         if not ON_SPARK.match(command):
             return CliRunner().invoke(app, words[1:], catch_exceptions=False).output
-        return self.terminal.output(self.folder, words[1:]) if self.terminal else self._process(command)
+        return self.terminal.call(self.folder, *words[1:]).output if self.terminal else self._process(command)
 
     def _process(self, command: str) -> str:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -9,9 +9,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import share
 from generated_metadata import Registered, Step, document_graph, histories, schema_graph, schemas, state
 from generated_rules import programs
 from tidings.errors import Absent, InputError, SetupError, SubscriptionError
@@ -48,7 +49,7 @@ def expected(history: list[Step], asked: dict[str, Rule], schema: Schema) -> set
     return {(name, uri) for name, rule in asked.items() for uri in results(rule, there, schema, asked)}
 
 
-@settings(max_examples=30, deadline=None)
+@share(2)
 @given(st.data())
 def test_results_are_what_rules_mean_after_any_history(data: st.DataObject) -> None:
     schema = data.draw(schemas())

@@ -7,9 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import share
 from tests.backbone.nodes import SCHEMA, everything, host, uri
 from tidings.backbone.following import Follower
 from tidings.backbone.shared_log import SharedLog
@@ -45,7 +46,7 @@ def forward(log: SharedLog, draft: Draft, there: set[str]) -> None:
     there.add(draft.uri) if draft.what is What.REGISTER else there.remove(draft.uri)
 
 
-@settings(max_examples=max(10, settings.default.max_examples // 5))
+@share(4)
 @given(st.lists(steps, max_size=8), st.tuples(st.integers(1, 3), st.integers(1, 3)), st.booleans())
 def test_two_providers_and_one_that_comes_later(history, pages: tuple[int, int], broken: bool) -> None:
     with TemporaryDirectory() as folder, ExitStack() as stack:

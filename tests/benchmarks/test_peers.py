@@ -107,6 +107,7 @@ def test_a_peer_in_this_process(peer: type[Engine], workload: Workload) -> None:
     check(peer(), workload)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark() -> None:
     check(Spark(), mixed())

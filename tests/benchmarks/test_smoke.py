@@ -161,6 +161,7 @@ def test_the_plain_loop_of_the_pipeline_finds_what_matching_columns_finds(tmp_pa
     }
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_relational_plan_finds_what_the_index_finds() -> None:
     """One of them: that all find the same is tested with them."""

@@ -184,7 +184,7 @@ def test_a_topic_without_its_format_or_in_another_is_none(told: Told, loop: HubL
             loop.hub.ask(form(told, site, topic=f"{PUBLIC}/feeds/{told.token}{ending}"))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(st.sampled_from(["mode", "topic", "callback", "secret", "lease_seconds"]), st.text()),
     st.text(alphabet="[]:/@?#%.x1é \x00\ud800"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import combinations, pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -55,7 +55,6 @@ def above_of(ways: tuple[tuple[str, ...], ...]) -> dict[str, list[str]]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
 @given(pictures())
 def test_nothing_stands_on_anything_else(picture: Picture) -> None:
     at = placed(picture.boxes, picture.edges)
@@ -76,7 +75,6 @@ def test_nothing_stands_on_anything_else(picture: Picture) -> None:
         assert (way[0], way[-1]) == (edge.source, edge.target)
 
 
-@settings(max_examples=60, deadline=None)
 @given(pictures())
 def test_crossings_are_counted_and_never_more_than_as_given(picture: Picture) -> None:
     at = placed(picture.boxes, picture.edges)
@@ -121,7 +119,6 @@ def test_words_fit_their_boxes() -> None:
     assert columns("数e\u0301") == 3
 
 
-@settings(max_examples=60, deadline=None)
 @given(pictures())
 def test_any_words_are_good_xml(picture: Picture) -> None:
     root = etree.fromstring(drawn(picture).encode())

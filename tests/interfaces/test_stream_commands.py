@@ -1,4 +1,4 @@
-"""The commands that need Spark, as processes of their own: run, match, demo, doctor."""
+"""The commands that need Spark: run as a process of its own, match, demo, doctor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import httpx
 import pyarrow.parquet as parquet
 import pytest
 
+from terminal import Terminal
 from tests.feeds.site import Response, a_site, rss
 from tests.interfaces.calling import EXAMPLES, Tidings, start
 
@@ -23,9 +23,11 @@ TABLE = '{"event_type":["antiques","furniture"],"price":180,"quantity":2,"period
 CHEAP = '{"event_type":"furniture","price":20,"quantity":1,"furniture_category":"bed"}'
 
 
-def call(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tidings", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def terminal() -> Iterator[Terminal]:
+    opened = Terminal()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
@@ -78,14 +80,14 @@ def _pages(furniture: Tidings) -> None:
     assert nothing.stdout == "" and "no subscriptions for that name" in nothing.stderr
 
 
-def test_a_feed_comes_in_and_a_feed_goes_out(tidings: Tidings, tmp_path: Path) -> None:
+def test_a_feed_comes_in_and_a_feed_goes_out(tidings: Tidings, terminal: Terminal, tmp_path: Path) -> None:
     """The tour's scene of feeds: a local site is read, the stream notifies, and a feed reader follows."""
     with a_site() as site:
         site.pages["/rss.xml"] = Response(200, rss("of cats", "of dogs"))
         query = "SELECT ?page WHERE (?page, rss:title, ?title) AND ?title contains 'cats'"
         assert tidings("subscribe", "--as", "cy", "--language", "gql", query).exit_code == 0
         assert "2 items: 2 new" in tidings("feed", "add", site.url()).stdout
-    assert call("run", "--once", "--master", "local[2]", cwd=tmp_path).returncode == 0
+    assert terminal.call(tmp_path, "run", "--once", "--master", "local[2]").exit_code == 0
     assert "?page = http://example.org/item/0" in tidings("notifications", "--as", "cy").stdout
     with start("serve", "--port", "0", cwd=tmp_path) as serving:
         assert serving.stdout
@@ -96,7 +98,7 @@ def test_a_feed_comes_in_and_a_feed_goes_out(tidings: Tidings, tmp_path: Path) -
     assert [(entry.title, entry.link) for entry in feed.entries] == [("of cats", "http://example.org/item/0")]
 
 
-def test_match_is_a_job_with_a_summary(tmp_path: Path) -> None:
+def test_match_is_a_job_with_a_summary(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     (tmp_path / "events/a.jsonl").write_text('{"id": "x", "price": 1}\n{"id": "y", "price": 9}\nnonsense\n')
     subscriptions = [
@@ -105,8 +107,8 @@ def test_match_is_a_job_with_a_summary(tmp_path: Path) -> None:
     ]
     (tmp_path / "subs.jsonl").write_text("\n".join(json.dumps(one) for one in subscriptions))
     words = ("match", "--subscriptions", "subs.jsonl", "--publications", "events", "--out", "out.parquet")
-    done = call(*words, "--rejects", "bad.jsonl", "--master", "local[2]", cwd=tmp_path)
-    assert done.returncode == 3, done.stderr
+    done = terminal.call(tmp_path, *words, "--rejects", "bad.jsonl", "--master", "local[2]")
+    assert done.exit_code == 3, done.stderr
     assert re.fullmatch(
         r"publications █+ 3   1 match   2 rejects \(1 subscription, 1 publication\)\n", done.stdout
     )
@@ -119,27 +121,28 @@ def test_match_is_a_job_with_a_summary(tmp_path: Path) -> None:
         ("subscription", "s2"),
         ("publication", "a.jsonl:3"),
     ]
-    again = call(*words, cwd=tmp_path)
-    assert again.returncode == 2 and "--force" in again.stderr
+    again = terminal.call(tmp_path, *words)
+    assert again.exit_code == 2 and "--force" in again.stderr
 
 
 def test_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path) -> None:
-    done = call("demo", "--events", "6", "--master", "local[2]", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert "did you mean 'price'?" in done.stdout
-    assert "refused: furniture_category is mandatory for furniture (rule R2)" in done.stdout
-    counts = re.search(r"^(\d+) notifications: (.*)$", done.stdout, re.MULTILINE)
+    with start("demo", "--events", "6", "--master", "local[2]", cwd=tmp_path) as demo:
+        printed, complained = demo.communicate()
+    assert demo.returncode == 0, complained
+    assert complained == ""
+    assert "did you mean 'price'?" in printed
+    assert "refused: furniture_category is mandatory for furniture (rule R2)" in printed
+    counts = re.search(r"^(\d+) notifications: (.*)$", printed, re.MULTILINE)
     assert counts and int(counts[1]) > 3
     assert "1 for ed, 1 for fy" in counts[2], "a lot of the catalogue, an item of the feed"
-    assert done.stdout.rstrip().endswith("docs/getting-started.md goes on from here")
+    assert printed.rstrip().endswith("docs/getting-started.md goes on from here")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_doctor_finds_this_machine_well(tmp_path: Path) -> None:
-    done = call("doctor", "--json", "--master", "local[1]", cwd=tmp_path)
+def test_doctor_finds_this_machine_well(terminal: Terminal, tmp_path: Path) -> None:
+    done = terminal.call(tmp_path, "doctor", "--json", "--master", "local[2]")
     findings = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 0, findings
+    assert done.exit_code == 0, findings
     assert [one["check"] for one in findings] == [
         "python",
         "home",
@@ -154,11 +157,12 @@ def test_doctor_finds_this_machine_well(tmp_path: Path) -> None:
 def test_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     (tmp_path / "file").write_text("")
-    done = call("doctor", "--home", "file/below", cwd=tmp_path)
-    assert done.returncode == 4
-    wrong = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("wrong")]
+    with start("doctor", "--home", "file/below", cwd=tmp_path) as doctor:
+        printed, _ = doctor.communicate()
+    assert doctor.returncode == 4
+    wrong = [line.split()[1] for line in printed.splitlines() if line.startswith("wrong")]
     assert wrong == ["home", "java", "classes", "spark"]
-    assert "choose another with --home" in done.stdout
+    assert "choose another with --home" in printed
 
 
 def test_examples_are_a_runnable_job() -> None:
@@ -168,13 +172,12 @@ def test_examples_are_a_runnable_job() -> None:
     assert all(json.loads(line)["event_type"] for line in (EXAMPLES / "auctions.jsonl").open())
 
 
-def test_a_rule_is_evaluated_on_spark(tidings: Tidings, tmp_path: Path) -> None:
+def test_a_rule_is_evaluated_on_spark(tidings: Tidings, terminal: Terminal, tmp_path: Path) -> None:
     metadata = EXAMPLES / "metadata"
     tidings("provider", "schema", str(metadata / "schema.ttl"))
     tidings("provider", "register", "http://example.org/doc.rdf", str(metadata / "host.rdf"))
     rule = "search CycleProvider c register c where c.serverInformation.memory > 64"
-    done = call(
-        "provider", "rule", "large", rule, "--as", "ana", "--spark", "--master", "local[1]", cwd=tmp_path
-    )
+    words = ("provider", "rule", "large", rule, "--as", "ana", "--spark", "--master", "local[2]")
+    done = terminal.call(tmp_path, *words)
     assert done.stdout == "large  entered  http://example.org/doc.rdf#host\nlarge  1 resource\n", done.stderr
     assert done.stderr == "on Spark: 2 new triggering rules over 2 resources\n"

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
+from effort import share
 from tests.matching.indexed import compiled_of, loosened
 from tests.matching.plans import events, plans
 from tidings.atoms import Event
@@ -129,9 +129,7 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
-TestChanges.settings = settings(
-    max_examples=max(10, settings.default.max_examples // 3), stateful_step_count=25
-)
+TestChanges.settings = share(3, stateful_step_count=25)
 
 
 def compiled(**texts: str) -> Compiled:

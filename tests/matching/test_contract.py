@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import share
 from tests import strategies as generated
 from tests.matching.indexed import Indexed, compiled_of
 from tests.matching.plans import a_test, events, plans
@@ -26,7 +27,7 @@ from tidings.schema.event_schema import EventSchema
 
 Make = Callable[[], Algorithm]
 
-FEWER = settings(max_examples=max(10, settings.default.max_examples // 3))
+FEWER = share(3)
 """Nine implementations share these tests; each is given a third of the usual examples."""
 
 EVERYTHING: dict[str, Make] = {**ALGORITHMS, "index": Indexed}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import share
 from tests.generated_graphs import patterns, taxonomies, typed_graphs
 from tidings.graphs import TYPE, XSD, Edge, Graph, Term, iri, literal
 from tidings.languages.gql import parse
@@ -28,7 +29,7 @@ History = list[tuple[str, Pattern | None]]
 
 EX = "http://example.org/"
 NO_TAXONOMY = Taxonomy()
-FEWER = settings(max_examples=max(10, settings.default.max_examples // 3))
+FEWER = share(3)
 """Several implementations share these tests; each is given a third of the usual examples."""
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import share
 from generated_documents import documents, element, expressions
 from tidings.atoms import Atoms
 from tidings.compiler import twig_words
@@ -68,7 +69,6 @@ many_documents = st.lists(documents(), min_size=1, max_size=12)
 many_expressions = st.lists(expressions().filter(is_taken), min_size=1, max_size=16)
 
 
-@settings(max_examples=60, deadline=None)
 @given(many_documents, many_expressions)
 def test_index_finds_what_the_definition_finds(given: list[Node], asked: list[Expression]) -> None:
     expected = {(d, s) for d, node in enumerate(given) for s, each in enumerate(asked) if matches(each, node)}
@@ -81,7 +81,7 @@ def padded(document: Node, elements: int) -> Node:
     return element("a", *front, document)
 
 
-@settings(max_examples=30, deadline=None)
+@share(2)
 @given(st.lists(documents(), min_size=1, max_size=3), many_expressions, st.data())
 def test_large_documents_are_no_different(
     small: list[Node], asked: list[Expression], data: st.DataObject
@@ -93,7 +93,7 @@ def test_large_documents_are_no_different(
     assert found(indexed([show(each) for each in asked]), given) == expected
 
 
-@settings(max_examples=40, deadline=None)
+@share(2)
 @given(many_documents, many_expressions)
 def test_hidden_paths_change_nothing(given: list[Node], asked: list[Expression]) -> None:
     """As if there were thousands of linear paths, of which only some are columns."""
@@ -102,7 +102,7 @@ def test_hidden_paths_change_nothing(given: list[Node], asked: list[Expression])
         assert found(indexed([show(each) for each in asked]), given) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@share(2)
 @given(many_documents, many_expressions, many_expressions, st.data())
 def test_additions_removals_and_merges(
     given: list[Node], first: list[Expression], more: list[Expression], data: st.DataObject
@@ -127,7 +127,6 @@ def test_additions_removals_and_merges(
     assert index.segments <= 1 and found(index, given) == expected
 
 
-@settings(max_examples=300, deadline=None)
 @given(expressions().filter(is_taken))
 def test_twigs_can_be_read_back(expression: Expression) -> None:
     writer = TwigWriter()

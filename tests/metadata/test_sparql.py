@@ -9,10 +9,11 @@ from socket import create_server
 import pyoxigraph
 import pytest
 import rdflib
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rdflib.namespace import RDF
 
+from effort import share
 from tests.generated_metadata import DOCUMENTS, document_graph, resources, schemas
 from tests.metadata.servers import SCHEMA
 from tidings.errors import InputError, NotSupported, SyntaxProblem, TooLarge
@@ -204,7 +205,7 @@ def patterns(draw: st.DrawFn, schema: Schema) -> str:
     return f"SELECT DISTINCT {' '.join(variables)} {{ {' '.join(parts)} }}"
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@share(2)
 @given(st.data())
 def test_answers_are_those_of_rdflib(data: st.DataObject) -> None:
     schema = data.draw(schemas())

@@ -152,17 +152,19 @@ PAIRS = {("one", "s1"), ("one", "s2"), ("two", "s1"), ("three", "s3"), ("four", 
 def test_edits_count_from_the_next_batch_on(session, tmp_path):
     store = TableStore.create(tmp_path / "tables", Layout(Plan.UNROLL, unroll=1))
     store.add(session, table({id: TEXTS[id] for id in ("s1", "s4")}))
-    assert found(session, store, BODIES) == {pair for pair in PAIRS if pair[1] in ("s1", "s4")}
     store.add(session, table({id: TEXTS[id] for id in ("s2", "s3")}))
     assert found(session, store, BODIES) == PAIRS
     store.remove(["s1", "s4"])
-    assert found(session, store, BODIES) == {pair for pair in PAIRS if pair[1] in ("s2", "s3")}
     store.add(session, table({"s1": TEXTS["s3"]}))
     assert found(session, store, BODIES) == {("one", "s2"), ("three", "s3"), ("three", "s1")}
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("layout", LAYOUTS[1:], ids=lambda layout: layout.plan.value)
+@pytest.mark.parametrize(
+    "layout",
+    [pytest.param(LAYOUTS[1], marks=pytest.mark.long), LAYOUTS[2]],
+    ids=lambda layout: layout.plan.value,
+)
 def test_garbage(session, tmp_path, layout):
     """What only the removed subscription used is gone; what it shared is still there; the answers are the same."""
     store = TableStore.create(tmp_path / "tables", layout)

@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
+from effort import share
 from generated_metadata import DOCUMENTS, document_graph, schema_graph
 from held_by_definition import SCHEMA, by_definition, made_by, without
 from tidings.languages.rules import parse
@@ -156,7 +157,7 @@ class World:
             raise AssertionError("it went back")
 
 
-@settings(max_examples=4, deadline=None, phases=SEEDED)
+@share(10, phases=SEEDED)
 @given(st.integers(0, 2**32))
 def test_it_is_what_a_full_recomputation_gives(seed: int) -> None:
     chance = Random(seed)
@@ -169,7 +170,7 @@ def test_it_is_what_a_full_recomputation_gives(seed: int) -> None:
         world.sync(world.leader)
 
 
-@settings(max_examples=3, deadline=None, phases=SEEDED)
+@share(10, phases=SEEDED)
 @given(st.integers(0, 2**32))
 def test_a_provider_that_was_restored_counts(seed: int) -> None:
     """The leader is put back to what it was; it may have got further since than the repository ever was."""

@@ -41,7 +41,9 @@ def registered(store: Store) -> Provider:
     return provider
 
 
-@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "connect"])
+@pytest.mark.parametrize(
+    "master", [pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.long), "connect"]
+)
 def test_batch_and_stream(tmp_path, master):
     wanted = workload.subscriptions(30)
     bodies = workload.events(100)

@@ -223,7 +223,7 @@ def test_sources_of_one_home_do_not_share_a_position(session, tmp_path, store, u
             f'{{"n": 1, "id": "{name}1"}}\n{{"n": 2, "id": "{name}2"}}\n'
         )
     home = tmp_path / "home"
-    for folder in (tmp_path / "one", None, tmp_path / "two", None, tmp_path / "one"):
+    for folder in (tmp_path / "one", None, tmp_path / "two", tmp_path / "one"):
         run(session, home, url, folder=folder, once=True)
     assert {row[1] for row in told(store, "ana")["ana"]} == {"p1", "one1", "one2", "two1", "two2"}
     publish(store, b'{"n": 2}')

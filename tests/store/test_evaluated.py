@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import share
 from generated_metadata import Registered, Step, document_graph, histories, schema_graph, schemas, state
 from generated_rules import programs
 from server_documents import ALL, DOC, HOST, LARGE, OTHER, RDF_XML, SCHEMA, body
@@ -50,7 +51,7 @@ def take(provider: Provider, step: Step, schema: Schema) -> None:
         provider.remove(step.uri)
 
 
-@settings(max_examples=10, deadline=None)
+@share(5)
 @given(st.data())
 def test_rules_have_what_they_mean_whatever_changes_meanwhile(data: st.DataObject) -> None:
     schema = data.draw(schemas())

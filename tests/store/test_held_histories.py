@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -21,6 +20,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import select
 
+from effort import share
 from tidings.model import Subscription, notification_id
 from tidings.store import Committed, Found, open_store, tables
 from tidings.store.held import SET_BACK, SOON
@@ -175,6 +175,4 @@ class History(RuleBasedStateMachine):
 
 
 def test_any_history(new_url: Callable[[], str]) -> None:
-    run_state_machine_as_test(
-        lambda: History(new_url()), settings=settings(max_examples=12, stateful_step_count=40)
-    )
+    run_state_machine_as_test(lambda: History(new_url()), settings=share(5, stateful_step_count=40))

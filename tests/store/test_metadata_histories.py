@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from effort import share
 from generated_metadata import Registered, Step, document_graph, histories, schema_graph, schemas, state
 from generated_rules import programs
 from tidings.languages.rules_shown import show
@@ -21,7 +22,7 @@ from tidings.model import Reason
 from tidings.provider import Provider
 from tidings.store import Store, open_store
 
-FEW = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = share(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Pairs = set[tuple[str, str]]
 
 

@@ -7,10 +7,11 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, insert
 
+from effort import share
 from tests.generated_queries import queries, wide_queries
 from tests.metadata.servers import SCHEMA
 from tests.metadata.test_definition import SERVERS, dense, some_schema, stored
@@ -27,7 +28,7 @@ from tidings.store.atom_rows import rows_of
 from tidings.store.metadata_queries import Limits, MetadataQueries
 from tidings.store.rule_tables import metadata_atoms, metadata_resources, rule_ends, rule_results
 
-FEWER = settings(max_examples=settings.default.max_examples // 4)
+FEWER = share(4)
 """Each asks several times, of two databases."""
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from effort import share
 from generated_metadata import DOCUMENTS, schema_graph
 from held_by_definition import SCHEMA, by_definition, made_by, without
 from tidings.metadata.change_sets import ChangeSet, Move, State
@@ -152,5 +152,5 @@ class Histories(RuleBasedStateMachine):
             assert others == by_definition(self.wanted, told, SCHEMA)
 
 
-Histories.TestCase.settings = settings(max_examples=12, stateful_step_count=12, deadline=None)
+Histories.TestCase.settings = share(4, stateful_step_count=12)
 TestHistories = Histories.TestCase

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -20,6 +19,7 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import func, select
 
+from effort import share
 from naive_filter import (
     SCHEMA,
     URIS,
@@ -186,5 +186,5 @@ def test_any_history(new_url: Callable[[], str]) -> None:
     few = url.startswith("postgresql")
     run_state_machine_as_test(
         lambda: History(new_url()),
-        settings=settings(max_examples=4 if few else 20, stateful_step_count=8 if few else 14),
+        settings=share(10 if few else 3, stateful_step_count=8 if few else 14),
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from effort import share
 from generated_metadata import schemas
 from generated_rules import programs
 from tests.metadata.servers import FIGURE_1, SCHEMA, rule
@@ -122,7 +123,7 @@ def test_nothing(store: Store) -> None:
     assert store.rule_graph.kinds().counts == {}
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@share(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_rules(new_url, data: st.DataObject) -> None:
     """What a rule needs is what it was taken apart into, alone and among others."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import share
 from tidings.errors import IdTaken, InputError, StoreError
 from tidings.model import Subscription
 from tidings.store import Changes, Store, open_store, sqlite_url
@@ -92,7 +93,7 @@ def test_many_at_once(store: Store) -> None:
     assert store.subscriptions.changes(1) == Changes(2, [], gone)
 
 
-@settings(max_examples=10)
+@share(5)
 @given(st.randoms(use_true_random=False))
 def test_a_follower_that_applies_changes_has_what_is_listed(
     tmp_path_factory: pytest.TempPathFactory, choose: random.Random

@@ -44,7 +44,7 @@ class Clusters(NamedTuple):
     equality              rows of EQUALITIES clusters: `width` times a column and a code
     narrow, narrow_base   rows of NARROW clusters: `width` times a column and a code in one number, 16 bits each; codes
                           count from the base of their column
-    row_test, item        rows of GENERAL and MET clusters: where each one's tests begin, and the tests, ITEM numbers each
+    row_test, item        rows of GENERAL and MET clusters: where each one's tests begin, and the tests, ITEM numbers
     set_start, set_code   the members of tests with MEMBER
     subscription          by row
     several               by subscription: a number for those that have more than one row, else -1; empty if none has
