@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 
 @pytest.mark.xdist_group("a group")
-@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="one process: all tests share everything")
 def test_a_group_is_known_to_whoever_hands_out_tests(request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("loadgroup", False):
+        pytest.skip("tests are not handed out by groups: `-n 2 --dist loadgroup`")
     assert request.node.nodeid.endswith("@a group")

@@ -37,9 +37,13 @@ def answering(log: bytes, snapshot: bytes = b"") -> Iterator[str]:
             """Nobody reads it."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def page(*entries: dict[str, Any], head: object = 10, first: object = 1) -> bytes:
