@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tidings.errors import InputError, SetupError, StoreError, TidingsError
     from tidings.matching.index import Index
     from tidings.model import Match, Notification, Publication, Reason, Reject, Subscription
+    from tidings.objects.marks import association, implicit, propagates, stored, subscriber
     from tidings.publications.event import decode
     from tidings.schema.event_schema import EventSchema
     from tidings.schema.files import load as load_schema
@@ -33,10 +34,15 @@ _PLACES = {
     "Subscription": "model",
     "Tidings": "service",
     "TidingsError": "errors",
+    "association": "objects.marks",
     "compile_many": "compiler.pipeline",
     "compile_text": "compiler.pipeline",
     "decode": "publications.event",
+    "implicit": "objects.marks",
     "load_schema": "schema.files:load",
+    "propagates": "objects.marks",
+    "stored": "objects.marks",
+    "subscriber": "objects.marks",
 }
 
 __all__ = [
@@ -53,10 +59,15 @@ __all__ = [
     "Subscription",
     "Tidings",
     "TidingsError",
+    "association",
     "compile_many",
     "compile_text",
     "decode",
+    "implicit",
     "load_schema",
+    "propagates",
+    "stored",
+    "subscriber",
 ]
 
 

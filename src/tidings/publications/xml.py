@@ -78,9 +78,14 @@ def decode(body: bytes, limits: Limits = DEFAULT) -> Node:
 
 def decode_utf8(text: bytes, limits: Limits = DEFAULT) -> Node:
     """The same for bytes that are UTF-8 by now, whatever their XML declaration says."""
+    return _node(checked_tree(text, limits), None)
+
+
+def checked_tree(text: bytes, limits: Limits = DEFAULT) -> Any:
+    """The document element as lxml has it, after everything that a document must not have was looked for."""
     refuse_declarations(text)
     _parsed(text, _parser(_Measured(limits)))
-    return _node(_parsed(text, _parser()), None)
+    return _parsed(text, _parser())
 
 
 def _parser(target: _Measured | None = None) -> etree.XMLParser:

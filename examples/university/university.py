@@ -1,0 +1,69 @@
+"""The university of "Semantic Notification" (figures 1 and 5) as declarative classes of SQLAlchemy."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, ForeignKey, Table
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+from tidings import association, implicit, propagates, subscriber
+
+
+class Base(DeclarativeBase):
+    """What all classes of the university have in common."""
+
+
+attends = Table(
+    "attends",
+    Base.metadata,
+    Column("student_id", ForeignKey("student.id"), primary_key=True),
+    Column("course_id", ForeignKey("course.id"), primary_key=True),
+)
+used_in = Table(
+    "used_in",
+    Base.metadata,
+    Column("learning_material_id", ForeignKey("learning_material.id"), primary_key=True),
+    Column("course_id", ForeignKey("course.id"), primary_key=True),
+)
+
+
+@subscriber
+class Student(Base):
+    """Is told about the courses that he attends."""
+
+    __tablename__ = "student"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    attends: Mapped[list[Course]] = relationship(
+        secondary=attends, back_populates="attendants", info=implicit()
+    )
+
+
+class Lecturer(Base):
+    """Gives courses."""
+
+    __tablename__ = "lecturer"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    phone: Mapped[str]
+    gives: Mapped[list[Course]] = relationship(back_populates="lecturer", info=association())
+
+
+class Course(Base):
+    """Has attendants, material, and one lecturer."""
+
+    __tablename__ = "course"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    title: Mapped[str]
+    room: Mapped[str]
+    lecturer_id: Mapped[int] = mapped_column(ForeignKey("lecturer.id"))
+    lecturer: Mapped[Lecturer] = relationship(back_populates="gives")
+    attendants: Mapped[list[Student]] = relationship(secondary=attends, back_populates="attends")
+
+
+class LearningMaterial(Base):
+    """Scripts and exercises: a change of one is a change of the courses that it is used in."""
+
+    __tablename__ = "learning_material"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    title: Mapped[str]
+    used_in: Mapped[list[Course]] = relationship(secondary=used_in, info=propagates(name="usedIn"))

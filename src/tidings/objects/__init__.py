@@ -1,0 +1,1 @@
+"""Objects: a data model whose designer marked whom a change of an object concerns (semantic notification)."""

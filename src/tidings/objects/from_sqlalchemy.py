@@ -1,0 +1,269 @@
+"""Models from SQLAlchemy's declarative classes, which say where everything lies, too.
+
+Columns are attributes, but for keys and for the foreign keys of relationships. A relationship is an association; two
+that are each other's `back_populates` are one. Its source is the class whose relationship is marked; without a mark the
+one that has the foreign key, and many to many the one whose name is first in the alphabet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Column, Table
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Mapper, RelationshipProperty, registry
+from sqlalchemy.orm.interfaces import RelationshipDirection
+
+from tidings.objects.checking import checked
+from tidings.objects.drafts import (
+    Draft,
+    DraftAssociation,
+    DraftAttribute,
+    DraftClass,
+    DraftEnd,
+    DraftMark,
+    Marks,
+    Said,
+)
+from tidings.objects.marks import PLACE
+from tidings.objects.model import ANY, Cardinality, End
+from tidings.objects.placing import ClassTable, Discriminator, ForeignKey, Link, LinkTable, Placed
+from tidings.objects.problems import Finding, ModelError
+from tidings.objects.types import type_name
+
+Relationship = RelationshipProperty[Any]
+
+
+def read_sqlalchemy(base: Any) -> Placed:
+    """The model of all classes below a declarative base (or of a `registry`), and where it lies."""
+    found = base if isinstance(base, registry) else getattr(base, "registry", None)
+    if not isinstance(found, registry):
+        accepted = "a declarative base of SQLAlchemy, or a registry"
+        raise ModelError([Finding("the model", "nothing that classes are mapped by", repr(base)[:80], accepted)])
+    try:
+        found.configure()
+    except SQLAlchemyError as error:
+        what = f"SQLAlchemy does not take it: {str(error).splitlines()[0]}"
+        raise ModelError([Finding("the model", what)]) from error
+    return _Reading(found).placed()
+
+
+class _Reading:
+    def __init__(self, found: registry) -> None:
+        self.mappers = sorted(found.mappers, key=lambda each: each.class_.__name__)
+        self.findings: list[Finding] = []
+        self.back = dict(_pairs(self.mappers))
+        self.chosen = list(self._choose())
+        self.columns = {column for each in self.chosen for column in _foreign_columns(each)}
+
+    def placed(self) -> Placed:
+        for mapper in self.mappers:
+            self._refuse_mapping(mapper)
+        if self.findings:
+            raise ModelError(self.findings)
+        links = {id(each): self._link(each) for each in self.chosen}
+        made = Draft(
+            tuple(map(self._class, self.mappers)),
+            tuple(_association(each, self.back.get(each)) for each in self.chosen),
+            tuple(self.findings),
+        )
+        model = checked(made)
+        tables = {_name(each): self._table(each) for each in self.mappers}
+        named = {(_name(each.parent), _called(each)): links[id(each)] for each in self.chosen}
+        return Placed(model, tables, {key: link for key, link in named.items() if link is not None})
+
+    def _refuse(
+        self, at: str, what: str, received: str | None = None, accepted: str | None = None, hint: str | None = None
+    ) -> None:
+        self.findings.append(Finding(at, what, received, accepted, hint))
+
+    def _refuse_mapping(self, mapper: Mapper[Any]) -> None:
+        table = mapper.local_table
+        if not isinstance(table, Table):
+            self._refuse(_name(mapper), "not mapped to a table", type(table).__name__, "a table")
+            return
+        if mapper.concrete:
+            accepted = "joined tables, or a single table with a discriminator"
+            self._refuse(_name(mapper), "a table that repeats its parent's columns", accepted=accepted)
+        keys = [column.name for column in table.primary_key]
+        if len(keys) != 1:
+            hint = "an association with attributes is a class with a key of its own and two associations"
+            self._refuse(
+                _name(mapper), "a primary key of several columns", ", ".join(keys), "one column", hint
+            )
+
+    def _choose(self) -> Iterator[Relationship]:
+        """Of relationships that are one association, the one that it is read from."""
+        seen: set[Relationship] = set()
+        for mapper in self.mappers:
+            for each in _own(mapper):
+                both = [each, *(self.back[each] for _ in range(each in self.back))]
+                if each in seen or (each.viewonly and not self._is_marked(each)):
+                    continue
+                if each.viewonly:
+                    self._refuse(_spot(each), "a mark on a relationship that is only looked at (viewonly)")
+                    continue
+                seen.update(both)
+                yield self._read_from(both)
+
+    def _is_marked(self, each: Relationship) -> bool:
+        return any(isinstance(key, tuple) and key[0] == PLACE for key in each.info)
+
+    def _read_from(self, both: list[Relationship]) -> Relationship:
+        marked = [each for each in both if self._is_marked(each)]
+        if len(marked) > 1:
+            what, accepted = "both directions of an association are marked", "marks on one of them"
+            self._refuse(_spot(marked[0]), what, _spot(marked[1]), accepted)
+        holding = [each for each in both if each.direction is RelationshipDirection.MANYTOONE]
+        return (marked or holding or sorted(both, key=lambda each: (_name(each.parent), each.key)))[0]
+
+    def _class(self, mapper: Mapper[Any]) -> DraftClass:
+        name = _name(mapper)
+        parents = (Said(_name(mapper.inherits), name),) if mapper.inherits is not None else ()
+        key = DraftMark("stored", name, {"key": Said(_key(mapper).name, name)})
+        return DraftClass(Said(name, name), tuple(self._attributes(mapper)), parents, _class_marks(mapper, key))
+
+    def _attributes(self, mapper: Mapper[Any]) -> Iterator[DraftAttribute]:
+        for key, column in self._own_columns(mapper):
+            said = Said(key, f"{_name(mapper)}.{key}")
+            yield DraftAttribute(said, type_name(type(column.type).__name__))
+
+    def _own_columns(self, mapper: Mapper[Any]) -> Iterator[tuple[str, Column[Any]]]:
+        """Attributes with their columns: no key, no foreign key of a relationship, no discriminator, nothing inherited."""
+        inherited = set(mapper.inherits.column_attrs.keys()) if mapper.inherits is not None else set()
+        for each in mapper.column_attrs:
+            column = each.columns[0]
+            is_plain = isinstance(column, Column) and not column.primary_key and column not in self.columns
+            if is_plain and each.key not in inherited and column is not mapper.polymorphic_on:
+                yield each.key, column
+
+    def _table(self, mapper: Mapper[Any]) -> ClassTable:
+        columns = {key: column.name for key, column in self._own_columns(mapper)}
+        above = mapper.inherits
+        is_joined = above is not None and above.local_table is not mapper.local_table
+        return ClassTable(
+            _table_name(mapper.local_table),
+            _key(mapper).name,
+            columns,
+            _key(above).name if above is not None and is_joined else None,
+            self._discriminator(mapper),
+        )
+
+    def _discriminator(self, mapper: Mapper[Any]) -> Discriminator | None:
+        """Only where a table has several classes: otherwise the tables say which class an object is of."""
+        shared = [each for each in self.mappers if each.local_table is mapper.local_table]
+        if len(shared) < 2 or mapper.polymorphic_on is None:
+            return None
+        return Discriminator(str(mapper.polymorphic_on.name), mapper.polymorphic_identity)
+
+    def _link(self, each: Relationship) -> Link | None:
+        if each.secondary is not None:
+            return self._link_table(each)
+        pairs = each.synchronize_pairs
+        if len(pairs) != 1 or not pairs[0][0].primary_key:
+            received = ", ".join(f"{a} = {b}" for a, b in pairs) or None
+            what, accepted = "not held by one foreign key", "one column with the key of the other object"
+            self._refuse(_spot(each), what, received, accepted)
+            return None
+        column = pairs[0][1]
+        owner = End.SOURCE if each.direction is RelationshipDirection.MANYTOONE else End.TARGET
+        return ForeignKey(_table_name(column.table), column.name, owner)
+
+    def _link_table(self, each: Relationship) -> Link | None:
+        near, far = each.synchronize_pairs, each.secondary_synchronize_pairs or []
+        if len(near) != 1 or len(far) != 1 or not isinstance(each.secondary, Table):
+            accepted = "a table with one column for each end"
+            self._refuse(_spot(each), "not held by a table of links", accepted=accepted)
+            return None
+        return LinkTable(_table_name(each.secondary), near[0][1].name, far[0][1].name)
+
+
+def _own(mapper: Mapper[Any]) -> list[Relationship]:
+    """Relationships that the class says itself, in the order of their names."""
+    inherited = set(mapper.inherits.relationships.keys()) if mapper.inherits is not None else set()
+    own = (each for each in mapper.relationships if each.key not in inherited)
+    return sorted(own, key=lambda each: each.key)
+
+
+def _pairs(mappers: list[Mapper[Any]]) -> Iterator[tuple[Relationship, Relationship]]:
+    """Relationships and their other directions, whichever of the two says it."""
+    for mapper in mappers:
+        for each in _own(mapper):
+            name = each.back_populates or _backref(each)
+            other = each.mapper.relationships.get(name) if name else None
+            if other is not None and not (each.viewonly or other.viewonly):
+                yield from ((each, other), (other, each))
+
+
+def _backref(each: Relationship) -> str | None:
+    said = each.backref
+    return said if said is None or isinstance(said, str) else said[0]
+
+
+def _name(mapper: Mapper[Any]) -> str:
+    return mapper.class_.__name__
+
+
+def _spot(each: Relationship) -> str:
+    return f"{_name(each.parent)}.{each.key}"
+
+
+def _called(each: Relationship) -> str:
+    return str(each.info.get((PLACE, "name"), each.key))
+
+
+def _key(mapper: Mapper[Any]) -> Column[Any]:
+    return next(iter(mapper.local_table.primary_key))  # type: ignore[attr-defined]  # only tables are left by now
+
+
+def _table_name(table: Any) -> str:
+    return str(table.fullname)
+
+
+def _foreign_columns(each: Relationship) -> list[Any]:
+    return [] if each.secondary is not None else [column for _, column in each.synchronize_pairs]
+
+
+def _class_marks(mapper: Mapper[Any], key: DraftMark) -> Marks:
+    name = _name(mapper)
+    said = vars(mapper.class_).get(PLACE, {})
+    marks = {"stored": key}
+    for mark, tags in said.items():
+        before = marks.get(mark)
+        more = {word: Said(str(value), name) for word, value in tags.items()}
+        marks[mark] = DraftMark(mark, name, {**(before.tags if before else {}), **more})
+    return tuple(marks.values())
+
+
+def _association(each: Relationship, back: Relationship | None) -> DraftAssociation:
+    at = _spot(each)
+    marks = tuple(
+        DraftMark(key[1], at, {word: Said(str(value), at) for word, value in tags.items()})
+        for key, tags in each.info.items()
+        if isinstance(key, tuple) and key[0] == PLACE and key[1] not in ("", "name")
+    )
+    source = DraftEnd(Said(_name(each.parent), at), _back_cardinality(each, back), back.key if back else None)
+    target = DraftEnd(Said(_name(each.mapper), at), _cardinality(each), each.key)
+    return DraftAssociation(_called(each), at, source, target, marks)
+
+
+def _cardinality(each: Relationship) -> Cardinality:
+    """How many the relationship leads to."""
+    if each.uselist:
+        return ANY
+    if each.direction is RelationshipDirection.MANYTOONE:
+        required = all(not column.nullable for _, column in each.synchronize_pairs)
+        return Cardinality(1 if required else 0, 1)
+    return Cardinality(0, 1)
+
+
+def _back_cardinality(each: Relationship, back: Relationship | None) -> Cardinality:
+    """How many lead here; without a relationship back the foreign key says it."""
+    if back is not None:
+        return _cardinality(back)
+    if each.direction is RelationshipDirection.ONETOMANY:
+        required = all(not column.nullable for _, column in each.synchronize_pairs)
+        return Cardinality(1 if required else 0, 1)
+    unique = each.secondary is None and all(column.unique for _, column in each.synchronize_pairs)
+    return Cardinality(0, 1) if unique else ANY

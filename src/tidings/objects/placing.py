@@ -1,0 +1,197 @@
+"""Where a model lies in a database: a table for each class, a column or a table for each association.
+
+SQLAlchemy's mappings bring it along (`from_sqlalchemy`). Diagrams say nothing about tables, so theirs is by convention:
+
+    class LearningMaterial        table learning_material, key id, a column for each attribute
+    a class below another         a table of its own, with the key of its parent's row as its key
+    many to many, `used in`       table used_in with learning_material_id and course_id
+    one at an end, `gives`        column gives_id in the table at the other end
+
+Tagged values say otherwise: table, key, column, source_column, target_column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tidings.objects.checks import KEY
+from tidings.objects.drafts import Draft, DraftAssociation, DraftClass, DraftEnd, Marks, tag
+from tidings.objects.model import Association, End, Model
+from tidings.objects.problems import Finding, ModelError, Spot
+from tidings.schema.names import safe
+
+
+@dataclass(frozen=True, slots=True)
+class Discriminator:
+    """Several classes in one table: rows of this class have the value in the column; None if it has no rows itself."""
+
+    column: str
+    value: str | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTable:
+    """The table of a class; `columns` has its own attributes, inherited ones are where the parent's are.
+
+    `parent_key` is the column of the parent's table that `key` refers to, if the two have tables of their own.
+    """
+
+    name: str
+    key: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    parent_key: str | None = None
+    discriminator: Discriminator | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTable:
+    """A table with a row for each link."""
+
+    name: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A column of the table of the class at the end `owner`, with the key of the object at the other end."""
+
+    table: str
+    column: str
+    owner: End
+
+
+Link = LinkTable | ForeignKey
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A model and where it lies: tables by class, links by source class and name of the association."""
+
+    model: Model
+    tables: Mapping[str, ClassTable]
+    links: Mapping[tuple[str, str], Link]
+
+    def link(self, association: Association) -> Link:
+        return self.links[association.source, association.name]
+
+    def column(self, cls: str, attribute: str) -> tuple[str, str]:
+        """Table and column of an attribute, which may be inherited."""
+        owner = next(
+            each.name
+            for each in self.model.lineage(cls)
+            if attribute in {own.name for own in each.attributes}
+        )
+        return self.tables[owner].name, self.tables[owner].columns[attribute]
+
+
+def by_convention(draft: Draft, model: Model) -> Placed:
+    """Where a checked draft lies; refused if two things would lie in one place."""
+    by_name = {each.name.text: each for each in draft.classes}
+    tables = {name: _class_table(model, by_name, name) for name in model.classes}
+    links = {
+        (said.source.cls.text, said.called): _link(said, each, tables)
+        for said, each in zip(draft.associations, model.associations, strict=True)
+    }
+    placed = Placed(model, tables, links)
+    findings = tuple(_collisions(draft, placed))
+    if findings:
+        raise ModelError(findings)
+    return placed
+
+
+def _class_table(model: Model, drafts: Mapping[str, DraftClass], name: str) -> ClassTable:
+    draft, cls = drafts[name], model.classes[name]
+    columns = {
+        each.name.text: _said(each.marks, "column") or each.name.text
+        for each in draft.attributes
+        if each.name.text in {own.name for own in cls.attributes}
+    }
+    parent_key = None if cls.parent is None else _key(model, drafts, cls.parent)
+    table = _said(draft.marks, "table") or snake_case(name)
+    return ClassTable(table, _key(model, drafts, name), columns, parent_key)
+
+
+def _key(model: Model, drafts: Mapping[str, DraftClass], name: str) -> str:
+    said = (_said(drafts[each.name].marks, "key") for each in model.lineage(name))
+    return next((each for each in said if each), KEY)
+
+
+def _link(said: DraftAssociation, association: Association, tables: Mapping[str, ClassTable]) -> Link:
+    owner = owning_end(association)
+    if owner is None:
+        return _link_table(said)
+    far = said.target if owner is End.SOURCE else said.source
+    column = _said(said.marks, "column") or f"{snake_case(far.role or said.called)}_id"
+    return ForeignKey(tables[association.at(owner)].name, column, owner)
+
+
+def owning_end(association: Association) -> End | None:
+    """Whose table has the other's key; None for many to many. One to one it is the source's."""
+    if association.target_cardinality.is_one:
+        return End.SOURCE
+    return End.TARGET if association.source_cardinality.is_one else None
+
+
+def _link_table(said: DraftAssociation) -> LinkTable:
+    table = _said(said.marks, "table") or snake_case(said.called)
+    is_loop = said.source.cls.text == said.target.cls.text
+    source = _said(said.marks, "source_column") or _link_column(said.source, is_loop, "source")
+    target = _said(said.marks, "target_column") or _link_column(said.target, is_loop, "target")
+    return LinkTable(table, source, target)
+
+
+def _link_column(end: DraftEnd, is_loop: bool, word: str) -> str:
+    """A class that is linked to itself cannot give both columns its name."""
+    return f"{snake_case((end.role or word) if is_loop else end.cls.text)}_id"
+
+
+def _said(marks: Marks, key: str) -> str | None:
+    found = tag(marks, key)
+    return None if found is None else found.text
+
+
+def snake_case(name: str) -> str:
+    """`LearningMaterial` is learning_material, `used in` is used_in, `HTTPServer` is http_server."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return re.sub(r"\W+", "_", parted).strip("_").lower() or "_"
+
+
+def _collisions(draft: Draft, placed: Placed) -> Iterator[Finding]:
+    """Databases take `Course` and `course` for one name, so these must differ, too."""
+    spots = {each.name.text: each.name.at for each in draft.classes}
+    taken = {table.name.lower(): name for name, table in reversed(list(placed.tables.items()))}
+    columns: dict[tuple[str, str], str] = {}
+    for name, table in placed.tables.items():
+        if taken[table.name.lower()] != name:
+            yield _same_table(spots[name], table.name, f"the class {taken[table.name.lower()]}")
+        columns[table.name.lower(), table.key.lower()] = "the key"
+        for attribute, column in table.columns.items():
+            yield from _column(columns, spots[name], table.name, column, f"the attribute {attribute}")
+    for said in draft.associations:
+        link = placed.links[said.source.cls.text, said.called]
+        if isinstance(link, ForeignKey):
+            yield from _column(columns, said.at, link.table, link.column, f"the association {said.called}")
+            continue
+        if link.name.lower() in taken:
+            yield _same_table(said.at, link.name, taken[link.name.lower()])
+        taken.setdefault(link.name.lower(), f"the association {said.called} of {said.source.cls.text}")
+        if link.source.lower() == link.target.lower():
+            what, accepted = "both ends would lie in one column", "source_column and target_column that differ"
+            yield Finding(said.at, what, safe(link.source), accepted)
+
+
+def _same_table(spot: Spot, table: str, other: str) -> Finding:
+    what = f"this would lie in the table of {safe(other)}"
+    return Finding(spot, what, safe(table), hint="say another one: <<stored {table = ...}>>")
+
+
+def _column(
+    columns: dict[tuple[str, str], str], spot: Spot, table: str, column: str, what: str
+) -> Iterator[Finding]:
+    before = columns.setdefault((table.lower(), column.lower()), what)
+    if before is not what:
+        said = f"{safe(what)} would lie in the column of {safe(before)}"
+        yield Finding(spot, said, safe(f"{table}.{column}"), hint="say another one: {column = ...}")

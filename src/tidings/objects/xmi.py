@@ -1,0 +1,203 @@
+"""Models from XMI 2.x, as UML tools export it, with the stereotypes of a profile.
+
+    <packagedElement xmi:type="uml:Association" xmi:id="a" name="attends" memberEnd="a1 a2">...
+    <Tidings:implicit xmi:id="i" base_Association="a"/>
+
+A stereotype counts by its name, whatever namespace a tool gives the profile. An association leads to the end that is
+navigable; if both or none are, from its first end to its last, which is how UML says that its name is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tidings.objects.cardinalities import ACCEPTED, read_cardinality
+from tidings.objects.checking import checked
+from tidings.objects.drafts import (
+    Draft,
+    DraftAssociation,
+    DraftAttribute,
+    DraftClass,
+    DraftEnd,
+    DraftMark,
+    Marks,
+    Said,
+    mark,
+)
+from tidings.objects.model import ANY, Cardinality
+from tidings.objects.placing import Placed, by_convention
+from tidings.objects.problems import Finding
+from tidings.objects.stereotypes import NAMES, nearly_ours, ours
+from tidings.objects.types import type_name
+from tidings.objects.xmi_document import read_document, references, spot, tagged, value, xmi
+from tidings.publications.xml_lines import Element
+from tidings.schema.names import listed, safe
+
+_FROM, _TO = "EAID_src", "EAID_dst"
+"""Enterprise Architect names the ends of an association so, and writes the target first."""
+
+
+def read_xmi(body: bytes) -> Placed:
+    """The model of a document, placed by convention."""
+    made = draft(body)
+    return by_convention(made, checked(made))
+
+
+def draft(body: bytes) -> Draft:
+    """What a document says, not yet checked."""
+    return _Reading(body).draft()
+
+
+class _Reading:
+    def __init__(self, body: bytes) -> None:
+        self.document = read_document(body)
+        self.findings: list[Finding] = []
+        self.ends = {end for each in self.document.associations for end in references(each, "memberEnd")}
+        self.marks: dict[str, list[DraftMark]] = {}
+
+    def draft(self) -> Draft:
+        for element, bases in self.document.applied:
+            self._apply(element, bases)
+        for each in self.document.refused:
+            hint = "a class between the two, with an association to each"
+            self._refuse(each, "an association that is a class, too", value(each, "name"), hint=hint)
+        classes = tuple(map(self._class, self.document.classes))
+        associations = tuple(made for each in self.document.associations for made in self._association(each))
+        return Draft(classes, associations, tuple(self.findings))
+
+    def _refuse(
+        self,
+        element: Element,
+        what: str,
+        received: str | None = None,
+        accepted: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        shown = None if received is None else safe(received)
+        self.findings.append(Finding(spot(element), what, shown, accepted, hint))
+
+    def _apply(self, element: Element, bases: tuple[str, ...]) -> None:
+        name = ours(element.name)
+        if name is None:
+            self._foreign(element)
+            return
+        tags = {key: Said(said, spot(element)) for key, said in tagged(element, bases)}
+        for id in (each for base in bases for each in references(element, base)):
+            if id not in self.document.by_id:
+                self._refuse(element, f"{name} is applied to what is not there", id)
+            self.marks.setdefault(id, []).append(DraftMark(name, spot(element), tags))
+
+    def _foreign(self, element: Element) -> None:
+        """Somebody else's stereotype is left alone, unless it looks like one of ours or is of our profile."""
+        meant = nearly_ours(element.name)
+        if meant or "tidings" in element.namespace.lower():
+            hint = f"did you mean '{meant}'?" if meant else None
+            self._refuse(element, "no mark of this name", element.name, listed(NAMES), hint)
+
+    def _marks(self, element: Element) -> Marks:
+        return tuple(self.marks.get(xmi(element, "id") or "", ()))
+
+    def _class(self, element: Element) -> DraftClass:
+        owned = [each for each in element.children if each.name in ("ownedAttribute", "attribute")]
+        plain = [each for each in owned if self._is_attribute(each)]
+        parents = tuple(self._parents(element))
+        key = next((each for each in plain if value(each, "isID") == "true"), None)
+        marks = self._marks(element)
+        marks = marks if key is None else _with_key(marks, Said(value(key, "name") or "", spot(key)))
+        name = Said(value(element, "name") or "", spot(element))
+        return DraftClass(name, tuple(map(self._attribute, plain)), parents, marks)
+
+    def _is_attribute(self, element: Element) -> bool:
+        is_end = references(element, "association") or xmi(element, "id") in self.ends
+        return not is_end and value(element, "isStatic") != "true"
+
+    def _attribute(self, element: Element) -> DraftAttribute:
+        said = Said(value(element, "name") or "", spot(element))
+        types = references(element, "type")
+        written = self._named(types[0]) if types else None
+        return DraftAttribute(said, type_name(written), self._marks(element))
+
+    def _named(self, id: str) -> str:
+        """The name of a type: of the document, or the end of the address of one in a library."""
+        found = self.document.by_id.get(id)
+        return (found and value(found, "name")) or id.rpartition("#")[2]
+
+    def _parents(self, element: Element) -> Iterator[Said]:
+        for each in element.children:
+            if each.name == "generalization":
+                yield from (self._type(id, each) for id in references(each, "general"))
+
+    def _type(self, id: str, element: Element) -> Said:
+        """The class of an id; if it is none, the word is refused later as the name of none."""
+        return Said(self._named(id), spot(element))
+
+    def _association(self, element: Element) -> Iterator[DraftAssociation]:
+        ends = self._ends(element)
+        if len(ends) != 2:
+            hint = "an association between three classes is a class with three associations"
+            received = f"{len(ends)} ends" if len(ends) != 1 else "1 end"
+            self._refuse(element, "an association has two ends", received, "2", hint)
+            return
+        untyped = [each for each in ends if not references(each, "type")]
+        for each in untyped:
+            self._refuse(each, "nothing says of which class the objects at this end are")
+        if not untyped:
+            source, target = self._in_order(element, ends)
+            name = value(element, "name") or None
+            yield DraftAssociation(
+                name, spot(element), self._end(source), self._end(target), self._marks(element)
+            )
+
+    def _ends(self, element: Element) -> list[Element]:
+        owned = [each for each in element.children if each.name == "ownedEnd"]
+        ids = list(dict.fromkeys(references(element, "memberEnd")))
+        if not ids:
+            return owned
+        for id in ids:
+            if id not in self.document.by_id:
+                self._refuse(element, "an end that is not there", id)
+        return [self.document.by_id[id] for id in ids if id in self.document.by_id]
+
+    def _in_order(self, element: Element, ends: Sequence[Element]) -> Sequence[Element]:
+        """Source and target."""
+        ids = [xmi(each, "id") or "" for each in ends]
+        if ids[0].startswith(_TO) and ids[1].startswith(_FROM):
+            return ends[::-1]
+        navigable = [self._is_navigable(element, each) for each in ends]
+        return ends[::-1] if navigable == [True, False] else ends
+
+    def _is_navigable(self, association: Element, end: Element) -> bool:
+        id = xmi(end, "id") or ""
+        owner = self.document.owner.get(id)
+        return id in references(association, "navigableOwnedEnd") or (
+            owner is not None and owner is not association
+        )
+
+    def _end(self, element: Element) -> DraftEnd:
+        cls = self._type(references(element, "type")[0], element)
+        return DraftEnd(cls, self._cardinality(element), value(element, "name") or None)
+
+    def _cardinality(self, element: Element) -> Cardinality:
+        """Without a word it is one: UML says so."""
+        lower, upper = _bound(element, "lower", "0"), _bound(element, "upper", "*")
+        found = read_cardinality(f"{lower}..{upper}")
+        if found is None:
+            self._refuse(element, "not a cardinality", f"{lower}..{upper}", ACCEPTED)
+        return found or ANY
+
+
+def _with_key(marks: Marks, key: Said) -> Marks:
+    """An attribute that is an id is the key, unless a tagged value says another one."""
+    if any("key" in each.tags for each in marks):
+        return marks
+    stored = mark(marks, "stored") or DraftMark("stored", key.at)
+    return (*(each for each in marks if each is not stored), replace(stored, tags={**stored.tags, "key": key}))
+
+
+def _bound(element: Element, which: str, empty: str) -> str:
+    """`<lowerValue value="0"/>`, `lower="0"`. A value that is the default of its kind is not written by all tools."""
+    if which in element.attributes:
+        return element.attributes[which]
+    found = next((each for each in element.children if each.name in (f"{which}Value", which)), None)
+    return "1" if found is None else found.attributes.get("value", found.text) or empty
