@@ -19,6 +19,7 @@ from tidings.interfaces.cli import (
     feed,
     feeds,
     match,
+    model,
     notifications,
     output,
     provider,
@@ -85,7 +86,7 @@ def tidings(
 
 app.callback(help=prose(tidings))(tidings)
 
-DAILY, METADATA = "Subscribe and publish", "Metadata that stays"
+DAILY, METADATA, OBJECTS = "Subscribe and publish", "Metadata that stays", "Objects of a data model"
 STREAM, SETTING_UP = "On Spark", "Set up and look around"
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
@@ -110,6 +111,7 @@ app.add_typer(feed.app, name="feed", rich_help_panel=DAILY)
 app.add_typer(provider.app, name="provider", rich_help_panel=METADATA)
 app.add_typer(rule_graph.app, name="rules", rich_help_panel=METADATA)
 app.add_typer(repository.app, name="repository", rich_help_panel=METADATA)
+app.add_typer(model.app, name="model", rich_help_panel=OBJECTS)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)

@@ -44,16 +44,24 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line from a box up to another; `label` is written at its middle."""
+    """A line from a box up to another; `label` is written at its middle.
+
+    `kind` is a name for the style sheet, `head` is the end with the arrow (`end` is up, `start` is down, or none), and
+    `beside_source` and `beside_target` are written at the ends.
+    """
 
     source: str
     target: str
     label: str = ""
+    kind: str = ""
+    head: str = "end"
+    beside_source: str = ""
+    beside_target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Boxes and lines, what the layers are called from the lowest up, and what the whole is."""
+    """Boxes and lines, what the layers are called from the lowest up, and what the whole is; `style` is more CSS."""
 
     title: str
     description: str
@@ -61,6 +69,7 @@ class Picture:
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
     notes: tuple[str, ...] = ()
+    style: str = ""
 
 
 def columns(text: str) -> int:

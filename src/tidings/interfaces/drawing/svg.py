@@ -33,6 +33,7 @@ class _Drawing:
         self.picture = picture
         self.boxes = {box.key: box for box in picture.boxes}
         self.at: Placed = placed(picture.boxes, picture.edges)
+        self.side = SIDE if picture.layers else 0.0
         self.top = MARGIN + LINE * (2.2 + len(picture.notes))
         groups = sorted({box.group for box in picture.boxes if box.group}, key=_natural)
         self.marks = {group: f"g{at % GROUPS}" for at, group in enumerate(groups)}
@@ -48,21 +49,21 @@ class _Drawing:
         parts = [start, f'<title id="title">{_text(self.picture.title)}</title>']
         parts.append(f'<desc id="desc">{_text(self.picture.description)}</desc>')
         parts += (
-            f"<style>\n{STYLE}</style>",
+            f"<style>\n{STYLE}{self.picture.style}</style>",
             f'<rect class="page" width="{_n(width)}" height="{_n(height)}"/>',
         )
         parts += (*self._words(), *self._lines(), *map(self._box, self.picture.boxes), "</svg>")
         return "\n".join(parts) + "\n"
 
     def _size(self) -> Point:
-        right = max((self.left(box) + box.width for box in self.picture.boxes), default=MARGIN + SIDE)
+        right = max((self.left(box) + box.width for box in self.picture.boxes), default=MARGIN + self.side)
         words = (self.picture.title, *self.picture.notes)
         right = max(right, *(MARGIN + columns(each) * CHARACTER for each in words))
         bottom = self.top + (self.at.tops[0] + self.at.heights[0] if self.at.tops else 0.0)
         return right + MARGIN, bottom + MARGIN
 
     def left(self, box: Box) -> float:
-        return MARGIN + SIDE + self.at.middles[box.key] - box.width / 2
+        return MARGIN + self.side + self.at.middles[box.key] - box.width / 2
 
     def upper(self, box: Box) -> float:
         """Boxes stand in the middle of their layer's height."""
@@ -114,11 +115,14 @@ class _Drawing:
     def _lines(self) -> Iterator[str]:
         for number, edge in enumerate(self.picture.edges):
             points = self._points(number, edge)
-            yield f'<path class="line" d="{_path(points)}"/>'
-            x, y = points[-1]
-            yield f'<path class="head" d="M{_n(x)} {_n(y)}l-4 {_n(ARROW)}h8z"/>'
+            kind = f" {edge.kind}" if edge.kind else ""
+            yield f'<path class="line{kind}" d="{_path(points)}"/>'
+            if edge.head:
+                (x, y), down = (points[-1], ARROW) if edge.head == "end" else (points[0], -ARROW)
+                yield f'<path class="head{kind}" d="M{_n(x)} {_n(y)}l-4 {_n(down)}h8z"/>'
             if edge.label:
-                yield _said("label", *self._free(points, edge.label), edge.label, "middle")
+                yield _said(f"label{kind}", *self._free(points, edge.label), edge.label, "middle")
+            yield from _beside(edge, points)
 
     def _free(self, points: Sequence[Point], label: str) -> Point:
         """A place on the first curve of a line where no other label stands: the middle, or away from it."""
@@ -135,7 +139,7 @@ class _Drawing:
 
     def _points(self, number: int, edge: Edge) -> list[Point]:
         """A line from below to above: through each layer that it passes it goes straight."""
-        way, shift = self.at.ways[number], MARGIN + SIDE
+        way, shift = self.at.ways[number], MARGIN + self.side
         source, target = self.boxes[edge.source], self.boxes[edge.target]
         points = [(shift + self.ports[number, True], self.upper(source))]
         for layer, place in enumerate(way[1:-1], source.layer + 1):
@@ -143,6 +147,15 @@ class _Drawing:
             points += ((x, top + self.at.heights[layer]), (x, top))
         points.append((shift + self.ports[number, False], self.upper(target) + target.height))
         return points
+
+
+def _beside(edge: Edge, points: Sequence[Point]) -> Iterator[str]:
+    """Words at both ends, right of the line."""
+    (x, y), (to_x, to_y) = points[0], points[-1]
+    if edge.beside_source:
+        yield _said("label", x + 7, y - 5, edge.beside_source)
+    if edge.beside_target:
+        yield _said("label", to_x + 7, to_y + LINE * 0.8, edge.beside_target)
 
 
 def _path(points: Sequence[Point]) -> str:
