@@ -29,7 +29,9 @@ def picture_of(model: Model, names: Collection[str] = ()) -> Picture:
     upwards = list(_upwards(lines))
     layers = _layers(classes, upwards)
     loops = [each for each in lines if each.start == each.end]
-    boxes = tuple(_box(each, layers[each.name], loops) for each in model.classes.values() if each.name in classes)
+    boxes = tuple(
+        _box(each, layers[each.name], loops) for each in model.classes.values() if each.name in classes
+    )
     edges = tuple(_edge(line, is_turned) for line, is_turned in upwards)
     hidden = len(model.classes) - len(classes)
     notes = (summary(model), *_legend(lines), *(f"{each} more are not drawn." for each in [hidden] if each))
@@ -54,7 +56,12 @@ def _drawn_classes(model: Model, names: Collection[str]) -> set[str]:
         if name not in model.classes:
             raise Absent("there is no such class", received=name, hint=did_you_mean(name, model.classes))
     if names:
-        near = {each for line in _lines(model) for each in (line.start, line.end) if {line.start, line.end} & set(names)}
+        near = {
+            each
+            for line in _lines(model)
+            for each in (line.start, line.end)
+            if {line.start, line.end} & set(names)
+        }
         chosen = set(names) | near
     elif len(model.classes) > MOST:
         marked = [each for each in model.associations if marks_of(each)]

@@ -50,7 +50,18 @@ _FORMS = {
     "relation": 'such as Student "*" -- "*" Course : attends <<implicit>>',
     "member": "such as name : String",
 }
-_WORDS = ("class", "abstract class", "entity", "interface", "enum", "package", "note", "skinparam", "hide", "title")
+_WORDS = (
+    "class",
+    "abstract class",
+    "entity",
+    "interface",
+    "enum",
+    "package",
+    "note",
+    "skinparam",
+    "hide",
+    "title",
+)
 
 
 def parse(text: str) -> Diagram:
@@ -76,7 +87,9 @@ class _Reader:
         waiting = lines(self.plain)
         for line in meaningful(waiting, class_names(self.plain)):
             if line.unended or len(line.text) > MAX_LINE:
-                what = "this is never ended" if line.unended else f"a line of more than {MAX_LINE:,} characters"
+                what = (
+                    "this is never ended" if line.unended else f"a line of more than {MAX_LINE:,} characters"
+                )
                 self._puzzle(line, what)
             elif _DECLARES.match(line.text):
                 self._declaration(line, waiting)
@@ -156,7 +169,7 @@ class _Reader:
 
     def _parsed(self, form: str, line: Line) -> Tree[Token] | None:
         try:
-            return cast("Tree[Token]", _parser().parse(line.text, start=form))
+            return _parser().parse(line.text, start=form)
         except UnexpectedInput as unexpected:
             self._not_understood(form, line, unexpected)
             return None
@@ -188,7 +201,11 @@ def _near(word: str) -> str | None:
 def _parser() -> Lark:
     grammar = files(__package__).joinpath("plantuml.lark").read_text(encoding="utf-8")
     return Lark(
-        grammar, parser="lalr", lexer="contextual", start=["declaration", "relation", "member"], maybe_placeholders=False
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=["declaration", "relation", "member"],
+        maybe_placeholders=False,
     )
 
 

@@ -69,7 +69,7 @@ class Puzzle:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """All of it, in the order of the text; `others` are names that are neither classes nor mistakes: notes, interfaces."""
+    """All of it, in the order of the text; `others` are names of what has no objects: notes, interfaces."""
 
     text: str
     declared: tuple[Declared, ...]

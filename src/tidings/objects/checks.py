@@ -141,7 +141,9 @@ def have_one_parent(view: View) -> Iterator[Finding]:
 def _known_class(view: View, said: Said) -> Iterator[Finding]:
     if said.text not in view.classes:
         hint = did_you_mean(said.text, view.classes)
-        yield Finding(said.at, "no class has this name", safe(said.text), some(view.classes, shown=safe), hint)
+        yield Finding(
+            said.at, "no class has this name", safe(said.text), some(view.classes, shown=safe), hint
+        )
 
 
 def run_in_no_circle(view: View) -> Iterator[Finding]:
@@ -170,7 +172,9 @@ def have_attributes_once(view: View) -> Iterator[Finding]:
             name = attribute.name.text
             if not is_name(name):
                 yield Finding(
-                    attribute.name.at, "an attribute needs a name", accepted="a text without control characters"
+                    attribute.name.at,
+                    "an attribute needs a name",
+                    accepted="a text without control characters",
                 )
             elif name in known:
                 what = f"{safe(known[name].name.text)} has an attribute of this name already"

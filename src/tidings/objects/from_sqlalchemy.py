@@ -40,7 +40,9 @@ def read_sqlalchemy(base: Any) -> Placed:
     found = base if isinstance(base, registry) else getattr(base, "registry", None)
     if not isinstance(found, registry):
         accepted = "a declarative base of SQLAlchemy, or a registry"
-        raise ModelError([Finding("the model", "nothing that classes are mapped by", repr(base)[:80], accepted)])
+        raise ModelError(
+            [Finding("the model", "nothing that classes are mapped by", repr(base)[:80], accepted)]
+        )
     try:
         found.configure()
     except SQLAlchemyError as error:
@@ -74,7 +76,12 @@ class _Reading:
         return Placed(model, tables, {key: link for key, link in named.items() if link is not None})
 
     def _refuse(
-        self, at: str, what: str, received: str | None = None, accepted: str | None = None, hint: str | None = None
+        self,
+        at: str,
+        what: str,
+        received: str | None = None,
+        accepted: str | None = None,
+        hint: str | None = None,
     ) -> None:
         self.findings.append(Finding(at, what, received, accepted, hint))
 
@@ -121,8 +128,10 @@ class _Reading:
     def _class(self, mapper: Mapper[Any]) -> DraftClass:
         name = _name(mapper)
         parents = (Said(_name(mapper.inherits), name),) if mapper.inherits is not None else ()
-        key = DraftMark("stored", name, {"key": Said(_key(mapper).name, name)})
-        return DraftClass(Said(name, name), tuple(self._attributes(mapper)), parents, _class_marks(mapper, key))
+        key = DraftMark("stored", name, {"key": Said(_key(mapper), name)})
+        return DraftClass(
+            Said(name, name), tuple(self._attributes(mapper)), parents, _class_marks(mapper, key)
+        )
 
     def _attributes(self, mapper: Mapper[Any]) -> Iterator[DraftAttribute]:
         for key, column in self._own_columns(mapper):
@@ -130,12 +139,13 @@ class _Reading:
             yield DraftAttribute(said, type_name(type(column.type).__name__))
 
     def _own_columns(self, mapper: Mapper[Any]) -> Iterator[tuple[str, Column[Any]]]:
-        """Attributes with their columns: no key, no foreign key of a relationship, no discriminator, nothing inherited."""
+        """Attributes with their columns: no keys, no foreign keys of relationships, no discriminator."""
         inherited = set(mapper.inherits.column_attrs.keys()) if mapper.inherits is not None else set()
         for each in mapper.column_attrs:
             column = each.columns[0]
-            is_plain = isinstance(column, Column) and not column.primary_key and column not in self.columns
-            if is_plain and each.key not in inherited and column is not mapper.polymorphic_on:
+            if not isinstance(column, Column) or column.primary_key or column in self.columns:
+                continue
+            if each.key not in inherited and column is not mapper.polymorphic_on:
                 yield each.key, column
 
     def _table(self, mapper: Mapper[Any]) -> ClassTable:
@@ -144,9 +154,9 @@ class _Reading:
         is_joined = above is not None and above.local_table is not mapper.local_table
         return ClassTable(
             _table_name(mapper.local_table),
-            _key(mapper).name,
+            _key(mapper),
             columns,
-            _key(above).name if above is not None and is_joined else None,
+            _key(above) if above is not None and is_joined else None,
             self._discriminator(mapper),
         )
 
@@ -213,8 +223,8 @@ def _called(each: Relationship) -> str:
     return str(each.info.get((PLACE, "name"), each.key))
 
 
-def _key(mapper: Mapper[Any]) -> Column[Any]:
-    return next(iter(mapper.local_table.primary_key))  # type: ignore[attr-defined]  # only tables are left by now
+def _key(mapper: Mapper[Any]) -> str:
+    return next(str(column.name) for column in mapper.local_table.primary_key)
 
 
 def _table_name(table: Any) -> str:

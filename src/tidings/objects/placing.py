@@ -179,7 +179,10 @@ def _collisions(draft: Draft, placed: Placed) -> Iterator[Finding]:
             yield _same_table(said.at, link.name, taken[link.name.lower()])
         taken.setdefault(link.name.lower(), f"the association {said.called} of {said.source.cls.text}")
         if link.source.lower() == link.target.lower():
-            what, accepted = "both ends would lie in one column", "source_column and target_column that differ"
+            what, accepted = (
+                "both ends would lie in one column",
+                "source_column and target_column that differ",
+            )
             yield Finding(said.at, what, safe(link.source), accepted)
 
 

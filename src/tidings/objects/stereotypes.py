@@ -24,6 +24,6 @@ def ours(name: str) -> str | None:
 
 
 def nearly_ours(name: str) -> str | None:
-    """The mark that a stereotype was probably meant to be. `entity` and `singleton` are somebody else's, `subscribr` is not."""
+    """The mark that a stereotype was meant to be: `subscribr` is near one, `entity` is somebody else's."""
     near = get_close_matches(name.lower(), NAMES, n=1, cutoff=0.75)
     return near[0] if near else None

@@ -192,7 +192,10 @@ def _with_key(marks: Marks, key: Said) -> Marks:
     if any("key" in each.tags for each in marks):
         return marks
     stored = mark(marks, "stored") or DraftMark("stored", key.at)
-    return (*(each for each in marks if each is not stored), replace(stored, tags={**stored.tags, "key": key}))
+    return (
+        *(each for each in marks if each is not stored),
+        replace(stored, tags={**stored.tags, "key": key}),
+    )
 
 
 def _bound(element: Element, which: str, empty: str) -> str:

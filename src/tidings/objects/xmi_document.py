@@ -1,4 +1,4 @@
-"""An XMI 2.x document by its ids. Tools differ in namespaces and in what is an attribute or an element; this hides it."""
+"""An XMI 2.x document by its ids. Tools differ in namespaces, and in what is an attribute and what an element."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def read_document(body: bytes) -> Document:
     root = read_elements(body)
     if "xmi.version" in root.attributes:
         received = f"XMI {safe(root.attributes['xmi.version'])}"
-        raise ModelError([Finding(spot(root), "not XMI 2.x", received, "2.0 or newer", "export it as XMI 2.1")])
+        raise ModelError(
+            [Finding(spot(root), "not XMI 2.x", received, "2.0 or newer", "export it as XMI 2.1")]
+        )
     document = Document()
     _take(document, root, None)
     return document

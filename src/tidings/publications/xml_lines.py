@@ -44,5 +44,5 @@ def _element(found: etree._Element) -> Element:
         {str(key): str(value) for key, value in found.attrib.items()},
         (found.text or "").strip(),
         tuple(_element(child) for child in found if isinstance(child.tag, str)),
-        int(found.sourceline or 0),
+        found.sourceline or 0,
     )

@@ -19,9 +19,7 @@ XMI = (".xmi", ".xml")
 EITHER = ".uml"
 """Eclipse calls XMI so, and some call PlantUML so."""
 
-ACCEPTED = (
-    "a class diagram as PlantUML (.puml) or XMI 2.x (.xmi, .uml), or MODULE:BASE for SQLAlchemy's declarative classes"
-)
+ACCEPTED = "a class diagram as PlantUML (.puml) or XMI 2.x (.xmi, .uml), or MODULE:BASE of SQLAlchemy's classes"
 
 
 def read_model(what: str) -> Placed:
@@ -108,5 +106,7 @@ def _named(module: ModuleType, name: str, what: str) -> Any:
         from tidings.schema.names import did_you_mean
 
         hint = did_you_mean(name, [each for each in vars(module) if not each.startswith("_")])
-        raise InputError(f"'{what}' has no such name", received=name, accepted="a declarative base", hint=hint)
+        raise InputError(
+            f"'{what}' has no such name", received=name, accepted="a declarative base", hint=hint
+        )
     return getattr(module, name)

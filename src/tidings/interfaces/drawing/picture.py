@@ -39,7 +39,7 @@ class Box:
 
     @property
     def height(self) -> float:
-        return (2 + len(self.lines)) * LINE + 1.2 * PAD
+        return (1 + len(self.lines) + bool(self.count)) * LINE + 1.2 * PAD
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,8 @@ class _Drawing:
         down += LINE
         if box.group:
             parts.append(_said("group", x + PAD, down, box.group))
-        parts.append(_said("count", x + box.width - PAD, down, box.count, "end"))
+        if box.count:
+            parts.append(_said("count", x + box.width - PAD, down, box.count, "end"))
         return "".join(parts) + "</g>"
 
     def _ports(self) -> dict[tuple[int, bool], float]:
