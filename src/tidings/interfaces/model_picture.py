@@ -9,14 +9,18 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidings.counts import plural
 from tidings.errors import Absent, InputError
 from tidings.interfaces.drawing.picture import Box, Edge, Picture
 from tidings.objects.model import Association, Class, Model
-from tidings.objects.summary import marks_of, meaning, summary
+from tidings.objects.summary import marks_of, meaning
 from tidings.schema.names import did_you_mean
 
 MOST = 60
 """So many classes are drawn at most: beyond, those that no mark touches are left out, then somebody has to choose."""
+
+ROOM = 1.6
+"""Lines have names here."""
 
 TITLE = "Whom a change concerns"
 STYLE = (Path(__file__).parent / "drawing" / "model.css").read_text()
@@ -30,13 +34,20 @@ def picture_of(model: Model, names: Collection[str] = ()) -> Picture:
     layers = _layers(classes, upwards)
     loops = [each for each in lines if each.start == each.end]
     boxes = tuple(
-        _box(each, layers[each.name], loops) for each in model.classes.values() if each.name in classes
+        _box(model, each, layers[each.name], loops) for each in model.classes.values() if each.name in classes
     )
     edges = tuple(_edge(line, is_turned) for line, is_turned in upwards)
     hidden = len(model.classes) - len(classes)
-    notes = (summary(model), *_legend(lines), *(f"{each} more are not drawn." for each in [hidden] if each))
+    notes = (_counts(model), *_legend(lines), *(f"{each} more are not drawn." for each in [hidden] if each))
     described = " ".join((*notes, *_sentences(model)))
-    return Picture(TITLE, described, (), boxes, edges, notes, STYLE)
+    return Picture(TITLE, described, (), boxes, edges, notes, STYLE, ROOM)
+
+
+def _counts(model: Model) -> str:
+    said = f"{plural(len(model.classes), 'class')}, {plural(len(model.associations), 'association')}"
+    implicit = sum(each.implicit is not None for each in model.associations)
+    propagating = sum(each.propagates is not None for each in model.associations)
+    return f"{said}: {implicit} implicit, {propagating} propagating. Changes go along the arrows."
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +141,12 @@ def _layers(classes: set[str], upwards: list[tuple[_Line, bool]]) -> dict[str, i
     return layers
 
 
-def _box(cls: Class, layer: int, loops: list[_Line]) -> Box:
-    """A line from a class to itself is a word in its box."""
+def _box(model: Model, cls: Class, layer: int, loops: list[_Line]) -> Box:
+    """A line from a class to itself is a word in its box; below a subscriber all are subscribers, and look so."""
     own = [f"↻ {each.label}" for each in loops if each.start == cls.name]
     text = " · ".join((*(each.name for each in cls.attributes), *own))
-    kind, below = ("subscriber", "«subscriber»") if cls.subscriber else ("class", "")
-    return Box(cls.name, layer, kind, cls.name, text, below)
+    kind = "subscriber" if model.is_subscriber(cls.name) else "class"
+    return Box(cls.name, layer, kind, cls.name, text, "«subscriber»" if cls.subscriber else "")
 
 
 def _edge(line: _Line, is_turned: bool) -> Edge:

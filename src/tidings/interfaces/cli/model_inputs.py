@@ -19,7 +19,9 @@ XMI = (".xmi", ".xml")
 EITHER = ".uml"
 """Eclipse calls XMI so, and some call PlantUML so."""
 
-ACCEPTED = "a class diagram as PlantUML (.puml) or XMI 2.x (.xmi, .uml), or MODULE:BASE of SQLAlchemy's classes"
+ACCEPTED = (
+    "a class diagram as PlantUML (.puml) or XMI 2.x (.xmi, .uml), or MODULE:BASE of SQLAlchemy's classes"
+)
 
 
 def read_model(what: str) -> Placed:

@@ -36,15 +36,15 @@ class Placed:
     order: tuple[tuple[str, ...], ...]
 
 
-def placed(boxes: Sequence[Box], edges: Sequence[Edge]) -> Placed:
-    """Places for boxes of which lines lead up only."""
+def placed(boxes: Sequence[Box], edges: Sequence[Edge], room: float = 1.0) -> Placed:
+    """Places for boxes of which lines lead up only; `room` is how many times the usual space is between them."""
     layer_of = {box.key: box.layer for box in boxes}
     ways = tuple(_way(edge, at, layer_of) for at, edge in enumerate(edges))
     below, above = _neighbours(ways)
     order = best_order(_first_order(boxes, ways), below, above)
     widths = {box.key: box.width for box in boxes}
-    middles = _middles(order, below, above, widths)
-    tops, heights = _rows(boxes, len(order))
+    middles = _middles(order, below, above, widths, room * GAP)
+    tops, heights = _rows(boxes, len(order), room * ROW_GAP)
     return Placed(middles, tops, heights, ways, tuple(map(tuple, order)))
 
 
@@ -157,15 +157,15 @@ def crossings(order: Sequence[Sequence[str]], above: Neighbours) -> int:
 
 
 def _middles(
-    order: Order, below: Neighbours, above: Neighbours, widths: Mapping[str, float]
+    order: Order, below: Neighbours, above: Neighbours, widths: Mapping[str, float], gap: float
 ) -> dict[str, float]:
     middles: dict[str, float] = {}
     for layer in order:
-        middles |= zip(layer, _apart(layer, [(0.0, 1.0)] * len(layer), widths), strict=True)
+        middles |= zip(layer, _apart(layer, [(0.0, 1.0)] * len(layer), widths, gap), strict=True)
     for sweep in range(MOVES):
         for layer in order if sweep % 2 == 0 else reversed(order):
             wanted = [_pulled(key, below, above, middles) for key in layer]
-            middles |= zip(layer, _apart(layer, wanted, widths), strict=True)
+            middles |= zip(layer, _apart(layer, wanted, widths, gap), strict=True)
     left = min((middles[key] - widths.get(key, THIN) / 2 for key in middles), default=0.0)
     return {key: round(middle - left, 1) for key, middle in middles.items()}
 
@@ -180,7 +180,9 @@ def _pulled(key: str, below: Neighbours, above: Neighbours, middles: Mapping[str
     return sum(middles[each] * weight for each, weight in zip(near, weights, strict=True)) / total, total
 
 
-def _apart(layer: Sequence[str], wanted: Sequence[Wish], widths: Mapping[str, float]) -> list[float]:
+def _apart(
+    layer: Sequence[str], wanted: Sequence[Wish], widths: Mapping[str, float], gap: float
+) -> list[float]:
     """The middles nearest to the wanted ones (least squares) that keep the order and the space between.
 
     Without the widths before it, each place only has to stand no further left than the one before. So those that would
@@ -190,7 +192,7 @@ def _apart(layer: Sequence[str], wanted: Sequence[Wish], widths: Mapping[str, fl
     offsets, at, before = list[float](), 0.0, None
     for key in layer:
         half = widths.get(key, THIN) / 2
-        at += 0.0 if before is None else before + GAP + half
+        at += 0.0 if before is None else before + gap + half
         offsets.append(at)
         before = half
     pools: list[tuple[float, float, int]] = []
@@ -205,12 +207,12 @@ def _apart(layer: Sequence[str], wanted: Sequence[Wish], widths: Mapping[str, fl
     return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
 
 
-def _rows(boxes: Sequence[Box], layers: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _rows(boxes: Sequence[Box], layers: int, gap: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Upper ends and heights of layers; the last layer is at the top."""
     heights = [max((box.height for box in boxes if box.layer == at), default=0.0) for at in range(layers)]
     tops: list[float] = [0.0] * layers
     y = 0.0
     for at in reversed(range(layers)):
         tops[at] = y
-        y += heights[at] + ROW_GAP
+        y += heights[at] + gap
     return tuple(tops), tuple(heights)

@@ -61,7 +61,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Boxes and lines, what the layers are called from the lowest up, and what the whole is; `style` is more CSS."""
+    """Boxes and lines, what the layers are called from the lowest up, and what the whole is; `style` is more CSS.
+
+    `room` is how many times the usual space is between boxes: labels need more.
+    """
 
     title: str
     description: str
@@ -70,6 +73,7 @@ class Picture:
     edges: tuple[Edge, ...]
     notes: tuple[str, ...] = ()
     style: str = ""
+    room: float = 1.0
 
 
 def columns(text: str) -> int:

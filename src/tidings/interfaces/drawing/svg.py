@@ -32,8 +32,8 @@ class _Drawing:
     def __init__(self, picture: Picture) -> None:
         self.picture = picture
         self.boxes = {box.key: box for box in picture.boxes}
-        self.at: Placed = placed(picture.boxes, picture.edges)
-        self.side = SIDE if picture.layers else 0.0
+        self.at: Placed = placed(picture.boxes, picture.edges, picture.room)
+        self.side = SIDE if picture.layers else MARGIN
         self.top = MARGIN + LINE * (2.2 + len(picture.notes))
         groups = sorted({box.group for box in picture.boxes if box.group}, key=_natural)
         self.marks = {group: f"g{at % GROUPS}" for at, group in enumerate(groups)}
@@ -117,7 +117,7 @@ class _Drawing:
         for number, edge in enumerate(self.picture.edges):
             points = self._points(number, edge)
             kind = f" {edge.kind}" if edge.kind else ""
-            yield f'<path class="line{kind}" d="{_path(points)}"/>'
+            yield f'<path class="line{kind}" d="{_path(points, ARROW if edge.head == "end" else 0.0)}"/>'
             if edge.head:
                 (x, y), down = (points[-1], ARROW) if edge.head == "end" else (points[0], -ARROW)
                 yield f'<path class="head{kind}" d="M{_n(x)} {_n(y)}l-4 {_n(down)}h8z"/>'
@@ -159,13 +159,13 @@ def _beside(edge: Edge, points: Sequence[Point]) -> Iterator[str]:
         yield _said("label", to_x + 7, to_y + LINE * 0.8, edge.beside_target)
 
 
-def _path(points: Sequence[Point]) -> str:
-    """Curves between layers; the last one ends upright, below the head of the arrow."""
+def _path(points: Sequence[Point], arrow: float) -> str:
+    """Curves between layers; the last one ends upright, below the head of the arrow, if it has one there."""
     (x, y), *rest = points
     said = f"M{_n(x)} {_n(y)}"
     last = len(rest) - 1
     for at, (to_x, to_y) in enumerate(rest):
-        end = to_y + ARROW if at == last else to_y
+        end = to_y + arrow if at == last else to_y
         bend = (y + end) / 2
         said += f"C{_n(x)} {_n(bend)} {_n(to_x)} {_n(bend)} {_n(to_x)} {_n(end)}"
         x, y = to_x, to_y
