@@ -53,12 +53,17 @@ def models(draw: st.DrawFn) -> Model:
 
 @st.composite
 def _classes(draw: st.DrawFn, made: _Made, number: int) -> Class:
-    names = [f"{draw(st.text(LETTERS, min_size=1, max_size=4))}{number}x{at}" for at in range(draw(st.integers(0, 3)))]
+    names = [
+        f"{draw(st.text(LETTERS, min_size=1, max_size=4))}{number}x{at}"
+        for at in range(draw(st.integers(0, 3)))
+    ]
     attributes = tuple(Attribute(name, draw(st.sampled_from(TYPES))) for name in names)
     above = [each.name for each in made.classes]
     parents = (draw(st.sampled_from(above)),) if above and draw(st.booleans()) else ()
     label = draw(st.sampled_from([None, *names]))
-    return Class(f"{draw(st.sampled_from('ABCÄ'))}class{number}", attributes, parents, draw(st.booleans()), label)
+    return Class(
+        f"{draw(st.sampled_from('ABCÄ'))}class{number}", attributes, parents, draw(st.booleans()), label
+    )
 
 
 @st.composite
@@ -138,7 +143,9 @@ HEAD = (
 
 def as_xmi(model: Model) -> bytes:
     rows, applied = [HEAD, "<uml:Model>"], list[str]()
-    for type in sorted({str(each.type) for cls in model.classes.values() for each in cls.attributes if each.type}):
+    for type in sorted(
+        {str(each.type) for cls in model.classes.values() for each in cls.attributes if each.type}
+    ):
         rows.append(_element("packagedElement", "DataType", f"type {type}", type) + "/>")
     for cls in model.classes.values():
         rows += _class(cls)
@@ -158,7 +165,9 @@ def _class(cls: Class) -> list[str]:
     rows += (f"<generalization general={quoteattr(each)}/>" for each in cls.parents)
     for each in cls.attributes:
         type = f' type="type_{each.type}"' if each.type else ""
-        rows.append(_element("ownedAttribute", "Property", f"{cls.name}.{each.name}", each.name) + f"{type}/>")
+        rows.append(
+            _element("ownedAttribute", "Property", f"{cls.name}.{each.name}", each.name) + f"{type}/>"
+        )
     return [*rows, "</packagedElement>"]
 
 

@@ -46,7 +46,10 @@ def test_the_paper_s_university_is_the_same_in_all_three_ways(way: str) -> None:
 
 
 def test_by_convention_it_lies_where_the_program_put_it() -> None:
-    diagram, program = read_model(f"{UNIVERSITY}/university.puml"), read_model(f"{UNIVERSITY}/university.py:Base")
+    diagram, program = (
+        read_model(f"{UNIVERSITY}/university.puml"),
+        read_model(f"{UNIVERSITY}/university.py:Base"),
+    )
     assert (diagram.tables, diagram.links) == (program.tables, program.links)
     assert diagram.tables == read_model(f"{UNIVERSITY}/university.xmi").tables
 
@@ -72,7 +75,9 @@ def broken(text: str, cut: int, length: int, put: str) -> str:
     return text[:cut] + put + text[cut + length :]
 
 
-PIECES = st.sampled_from(["", " ", "\n", '"', "{", "}", "<<", ">>", "--", "<|--", ":", "=", ",", "class ", "x", "/'", "'", "\0"])
+PIECES = st.sampled_from(
+    ["", " ", "\n", '"', "{", "}", "<<", ">>", "--", "<|--", ":", "=", ",", "class ", "x", "/'", "'", "\0"]
+)
 
 
 @given(models(), st.integers(0), st.integers(0, 8), PIECES | st.text(max_size=4))
@@ -81,7 +86,7 @@ def test_broken_plantuml_is_refused_or_read(model: Model, cut: int, length: int,
     said_well(read_plantuml, broken(as_plantuml(model), cut, length, put))
 
 
-@given(st.text(st.sampled_from('AB "*-.<>|o{}[]:=,#+\n\'/()classnote'), max_size=60))
+@given(st.text(st.sampled_from("AB \"*-.<>|o{}[]:=,#+\n'/()classnote"), max_size=60))
 @example("class A {\n")
 @example("class A\nA -- A : < <<implicit>> >")
 @example('class A\nA "" -- "" A')
@@ -100,7 +105,10 @@ def test_broken_xmi_is_refused_or_read(model: Model, cut: int, length: int, put:
 def test_xmi_without_some_attributes_is_refused_or_read(model: Model, random) -> None:  # type: ignore[no-untyped-def]
     """Well-formed, but ids, types and names are missing."""
     text = as_xmi(model).decode()
-    said_well(read_xmi, re.sub(r' [\w:]+="[^"]*"', lambda found: found[0] if random.random() < 0.8 else "", text).encode())
+    said_well(
+        read_xmi,
+        re.sub(r' [\w:]+="[^"]*"', lambda found: found[0] if random.random() < 0.8 else "", text).encode(),
+    )
 
 
 def said_well(read: Callable[[Any], Placed], given: str | bytes) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -40,6 +41,7 @@ _DECLARES = re.compile(
     r"(?:abstract\s+class|static\s+class|abstract|class|dataclass|entity|enum|exception|interface|record|struct)(?=[\s\"])"
 )
 _MEMBER_LINE = re.compile(r'("[^"]*"|[^\W\d]\w*(?:(?:\.|::)\w+)*)\s*:(?!:)\s*(.*)', re.DOTALL)
+_PACKAGE = re.compile(r"(?:package|namespace)\b", re.IGNORECASE)
 _SEPARATOR = re.compile(r"--|\.\.|==|__")
 _METHOD = re.compile(r"[^:]*\([^()]*\)\s*(?::.*|\{.*|<<.*)?$|.*\{method\}", re.DOTALL)
 _STATIC = re.compile(r"\{(?:static|classifier)\}")
@@ -130,7 +132,7 @@ class _Reader:
             if line.text.endswith("{"):
                 list(_body(waiting, line))  # its lines are members, and no more mistakes
             return
-        made = _declared(tree, line.start)
+        made = replace(_declared(tree, line.start), within=self._within())
         body = next((each for each in tree.children if isinstance(each, Token) and each.type == "BODY"), None)
         rows = list(_rows(body, line, waiting)) if body is not None else []
         if rows and rows[-1].unended:
@@ -142,6 +144,10 @@ class _Reader:
         self.declared.append(made)
         for row in rows:
             self._member(row, made.name)
+
+    def _within(self) -> tuple[str, ...]:
+        """The packages around: two classes of one name may be in two of them."""
+        return tuple(each.text for each in self.groups if _PACKAGE.match(each.text))
 
     def _member(self, line: Line, owner: Word) -> None:
         text = line.text
@@ -180,7 +186,7 @@ class _Reader:
         found = re.compile(r"\w+|\S|$").search(line.text, at)
         start, end = found.span() if found else (at, at)
         first = re.match(r"\w*", line.text)
-        known = form == "relation" and first is not None and re.search(r"-|\.\.", line.text) is None
+        known = form == "relation" and first is not None and re.search(r"-|\.\.|==", line.text) is None
         hint = _near(first[0]) if known and first else None
         if known:
             start, end = 0, len(line.text)

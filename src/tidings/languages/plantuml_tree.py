@@ -24,13 +24,14 @@ class Stereotype:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """`class Student <<subscriber>> extends Person`."""
+    """`class Student <<subscriber>> extends Person`, in packages."""
 
     kind: str
     name: Word
     stereotypes: tuple[Stereotype, ...] = ()
     extends: tuple[Word, ...] = ()
     implements: tuple[Word, ...] = ()
+    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidings.objects.checks import CHECKS, View, near_end, pointed_end
+from tidings.objects.checks import CHECKS, View, at, limiting_names, parted, pointed_end
 from tidings.objects.drafts import Draft, DraftAssociation, DraftClass, DraftMark, mark, tag
 from tidings.objects.model import Association, Attribute, Class, End, Implicit, Kind, Mark, Model, Propagates
 from tidings.objects.problems import Finding, ModelError
@@ -23,10 +23,11 @@ def checked(draft: Draft) -> Model:
 
 def _once(findings: list[Finding]) -> Iterator[Finding]:
     """Two checks may come upon the same thing: the first one's words are told."""
-    told: set[tuple[object, str]] = set()
+    told: set[tuple[object, ...]] = set()
     for each in findings:
-        if (each.at, each.what) not in told:
-            told.add((each.at, each.what))
+        key = each.at, each.what, each.received
+        if key not in told:
+            told.add(key)
             yield each
 
 
@@ -50,20 +51,17 @@ def _association(view: View, said: DraftAssociation) -> Association:
         said.target.cls.text,
         said.source.cardinality,
         said.target.cardinality,
-        None if implicit is None else Implicit(_end(view, said, implicit), _limits(implicit)),
-        None if propagates is None else Propagates(_end(view, said, propagates), _limits(propagates)),
+        None if implicit is None else Implicit(*_end_and_limits(view, said, implicit)),
+        None if propagates is None else Propagates(*_end_and_limits(view, said, propagates)),
     )
 
 
-def _end(view: View, said: DraftAssociation, marked: DraftMark) -> End:
+def _end_and_limits(view: View, said: DraftAssociation, marked: DraftMark) -> tuple[End, Mark]:
     end = pointed_end(view, said, marked)
-    assert end is not None and near_end(view, said, marked) is end.other
-    return end
-
-
-def _limits(marked: DraftMark) -> Mark:
+    assert end is not None, "checked before"
+    known = limiting_names(view, at(said, end.other).cls.text)
     attributes, kinds = marked.tags.get("attributes"), marked.tags.get("kinds")
-    return Mark(
-        None if attributes is None else frozenset(attributes.text.split()),
+    return end, Mark(
+        None if attributes is None else frozenset(parted(attributes.text, known)),
         None if kinds is None else frozenset(map(Kind, kinds.text.split())),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 
 from tidings.objects import stereotypes
@@ -107,7 +107,7 @@ def _names(said: DraftAssociation, end: End) -> list[str]:
 
 def has_classes(view: View) -> Iterator[Finding]:
     if not view.draft.classes and not view.draft.findings:
-        yield Finding("the model", "there is no class in it", accepted="at least one class")
+        yield Finding("all of it", "there is no class in it", accepted="at least one class")
 
 
 def are_named_once(view: View) -> Iterator[Finding]:
@@ -261,7 +261,7 @@ def tell_subscribers(view: View) -> Iterator[Finding]:
             yield _unsaid(view, said, marked)
         elif end is not None and not view.is_subscriber(at(said, end).cls.text):
             what = f"{safe(said.called)} would tell {safe(at(said, end).cls.text)}, which is no subscriber"
-            yield _no_subscriber(what, word.at if word else marked.at, said)
+            yield _no_subscriber(what, word.at if word else marked.at, at(said, end).cls.text)
 
 
 def _unsaid(view: View, said: DraftAssociation, marked: DraftMark) -> Finding:
@@ -270,11 +270,11 @@ def _unsaid(view: View, said: DraftAssociation, marked: DraftMark) -> Finding:
         what = f"{source} and {target} are both subscribers: which of them is told?"
         return Finding(marked.at, what, accepted="told = source or told = target")
     what = f"{safe(said.called)} is implicit, and neither {source} nor {target} is a subscriber"
-    return _no_subscriber(what, marked.at, said)
+    return _no_subscriber(what, marked.at, f"{source} or {target}")
 
 
-def _no_subscriber(what: str, spot: Spot, said: DraftAssociation) -> Finding:
-    hint = f"mark {safe(said.source.cls.text)} or {safe(said.target.cls.text)} as subscriber"
+def _no_subscriber(what: str, spot: Spot, whom: str) -> Finding:
+    hint = f"mark {safe(whom)} as subscriber"
     return Finding(spot, what, accepted="an end whose class or a class above it is a subscriber", hint=hint)
 
 
@@ -288,11 +288,27 @@ def are_limited_to_what_there_is(view: View) -> Iterator[Finding]:
 
 
 def _attributes(view: View, cls: str, said: Said | None) -> Iterator[Finding]:
-    known = [*view.attributes(cls), *view.references(cls)]
-    for name in said.text.split() if said else ():
+    known = limiting_names(view, cls)
+    for name in parted(said.text, known) if said else ():
         if said and name not in known:
             hint = did_you_mean(name, known)
             yield Finding(said.at, f"{safe(cls)} has no such attribute", safe(name), _all(known), hint)
+
+
+def limiting_names(view: View, cls: str) -> list[str]:
+    """What a mark about changes of a class may be limited to."""
+    return [*view.attributes(cls), *view.references(cls)]
+
+
+def parted(text: str, known: Collection[str]) -> list[str]:
+    """The names in a text, parted by blanks; names may have blanks themselves: the longest that is known counts."""
+    words, names = text.split(), list[str]()
+    while words:
+        sizes = (size for size in range(len(words), 1, -1) if " ".join(words[:size]) in known)
+        size = next(sizes, 1)
+        names.append(" ".join(words[:size]))
+        del words[:size]
+    return names
 
 
 def _all(known: list[str]) -> str | None:
@@ -308,7 +324,7 @@ def _kinds(marked: DraftMark) -> Iterator[Finding]:
                 said.at, "no kind of change", safe(each), listed(known, "or"), did_you_mean(each, known)
             )
     attributes = marked.tags.get("attributes")
-    if attributes and kinds and "update" not in kinds:
+    if attributes and kinds and "update" not in kinds and set(kinds) <= set(known):
         what = "only updates change attributes, and the kinds are without update"
         yield Finding(attributes.at, what, safe(attributes.text), "update among the kinds, or no attributes")
 

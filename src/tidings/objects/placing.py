@@ -162,11 +162,11 @@ def snake_case(name: str) -> str:
 def _collisions(draft: Draft, placed: Placed) -> Iterator[Finding]:
     """Databases take `Course` and `course` for one name, so these must differ, too."""
     spots = {each.name.text: each.name.at for each in draft.classes}
-    taken = {table.name.lower(): name for name, table in reversed(list(placed.tables.items()))}
+    taken = {table.name.lower(): f"the class {name}" for name, table in reversed(list(placed.tables.items()))}
     columns: dict[tuple[str, str], str] = {}
     for name, table in placed.tables.items():
-        if taken[table.name.lower()] != name:
-            yield _same_table(spots[name], table.name, f"the class {taken[table.name.lower()]}")
+        if taken[table.name.lower()] != f"the class {name}":
+            yield _same_table(spots[name], table.name, taken[table.name.lower()])
         columns[table.name.lower(), table.key.lower()] = "the key"
         for attribute, column in table.columns.items():
             yield from _column(columns, spots[name], table.name, column, f"the attribute {attribute}")

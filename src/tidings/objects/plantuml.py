@@ -87,6 +87,7 @@ class _Reading:
             for each in diagram.puzzles
         ]
         self.classes: dict[str, DraftClass] = {}
+        self.packages: dict[str, tuple[str, ...]] = {}
 
     def draft(self) -> Draft:
         for declared in self.diagram.declared:
@@ -106,6 +107,9 @@ class _Reading:
     def _declare(self, declared: Declared) -> None:
         """A class may be declared in several pieces, as PlantUML has it."""
         said = self._said(declared.name)
+        if self.packages.setdefault(said.text, declared.within) != declared.within:
+            what, hint = "there is a class of this name already", "classes are known by their names alone"
+            self.findings.append(Finding(said.at, f"{what}, in another package", safe(said.text), hint=hint))
         before = self.classes.get(said.text, DraftClass(said))
         parents = [self._said(each) for each in declared.extends if not self._is_other(each)]
         marks = (*before.marks, *self._marks(declared.stereotypes))

@@ -1,0 +1,113 @@
+"""The model graph as a value: what is inherited, what a mark admits, where things lie."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidings.objects.cardinalities import read_cardinality
+from tidings.objects.model import Association, Attribute, Cardinality, Class, End, Kind, Mark, Model
+from tidings.objects.placing import owning_end, snake_case
+from tidings.objects.types import type_name
+
+A = Class("A", (Attribute("name"), Attribute("x")), subscriber=True)
+B = Class("B", (Attribute("y"),), ("A",))
+C = Class("C", (Attribute("title"),), ("B",), label="y")
+AB = Association("ab", "A", "B")
+BC = Association("bc", "B", "C")
+MODEL = Model({"A": A, "B": B, "C": C, "D": Class("D")}, (AB, BC))
+
+
+def test_what_is_inherited() -> None:
+    assert MODEL.subclasses_of("A") == ("B", "C") and MODEL.subclasses_of("C") == ()
+    assert [each.name for each in MODEL.attributes_of("C")] == ["name", "x", "y", "title"]
+    assert MODEL.associations_of("A") == (AB,) and MODEL.associations_of("C") == (AB, BC)
+    assert [MODEL.is_subscriber(name) for name in "ABCD"] == [True, True, True, False]
+    assert MODEL.is_a("C", "A") and not MODEL.is_a("A", "C")
+
+
+def test_what_objects_are_known_by() -> None:
+    """A name, else a title, else the key; what is said counts, and is inherited."""
+    assert [MODEL.label_of(name) for name in "ABCD"] == ["name", "name", "y", None]
+    titled = Model({"C": Class("C", (Attribute("title"),))})
+    assert titled.label_of("C") == "title"
+
+
+def test_equality_heeds_no_order() -> None:
+    turned = Class("A", A.attributes[::-1], subscriber=True)
+    other = Model({"D": Class("D"), "C": C, "B": B, "A": turned}, (BC, AB))
+    assert other == MODEL and hash(MODEL) == hash(other)
+    assert Model(MODEL.classes, (AB,)) != MODEL and Model({"A": A}) != MODEL
+
+
+def test_limits() -> None:
+    nothing, some = Mark(), frozenset(("x",))
+    assert all(nothing.admits(kind) for kind in Kind)
+    attributes = Mark(attributes=some)
+    assert attributes.admits(Kind.UPDATE, frozenset(("x", "y"))) and attributes.admits(Kind.DELETE)
+    assert not attributes.admits(Kind.UPDATE, frozenset(("y",))) and not attributes.admits(Kind.UPDATE)
+    kinds = Mark(kinds=frozenset((Kind.LINK,)))
+    assert kinds.admits(Kind.LINK) and not kinds.admits(Kind.UPDATE, some)
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("1", 1, 1),
+        ("*", 0, None),
+        ("n", 0, None),
+        ("many", 0, None),
+        ("0..1", 0, 1),
+        ("0 .. *", 0, None),
+        ("1..*", 1, None),
+        ("1..n", 1, None),
+        ("2..5", 2, 5),
+        ("0..-1", 0, None),
+    ],
+)
+def test_cardinalities(text: str, least: int, most: int | None) -> None:
+    assert read_cardinality(text) == Cardinality(least, most)
+    assert read_cardinality(str(Cardinality(least, most))) == Cardinality(least, most)
+
+
+@pytest.mark.parametrize("text", ["", "x", "5..2", "0", "0..0", "-2", "1.5", "1..", "9" * 20])
+def test_what_is_no_cardinality(text: str) -> None:
+    assert read_cardinality(text) is None
+
+
+def test_the_many_have_the_key_of_the_one() -> None:
+    one, many = Cardinality(1, 1), Cardinality()
+    ends = [owning_end(Association("x", "A", "B", *each)) for each in ((one, one), (one, many), (many, one))]
+    assert ends == [End.SOURCE, End.TARGET, End.SOURCE]
+    assert owning_end(Association("x", "A", "B", many, Cardinality(2, 5))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("LearningMaterial", "learning_material"),
+        ("used in", "used_in"),
+        ("usedIn", "used_in"),
+        ("HTTPServer", "http_server"),
+        ("a-b", "a_b"),
+        ("Größe2Maß", "größe2_maß"),
+        ("?", "_"),
+    ],
+)
+def test_names_of_tables(name: str, expected: str) -> None:
+    assert snake_case(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("String", "string"),
+        ("varchar(40)", "string"),
+        ("EAJava_int", "integer"),
+        ("java.util.Date", "date"),
+        ("Colour", "Colour"),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_types(written: str | None, expected: str | None) -> None:
+    assert type_name(written) == expected
