@@ -1,4 +1,4 @@
-"""The university of "Semantic Notification" (figures 1 and 5) as declarative classes of SQLAlchemy."""
+"""The university of the paper on semantic notification (figures 1 and 5) as declarative classes of SQLAlchemy."""
 
 from __future__ import annotations
 

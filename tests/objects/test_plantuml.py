@@ -11,6 +11,7 @@ from tidings.errors import SyntaxProblem, TidingsError
 from tidings.languages.plantuml import MAX_LENGTH
 from tidings.objects.model import Model
 from tidings.objects.plantuml import read_plantuml
+from tidings.objects.problems import ModelError
 from tidings.objects.summary import association_lines, class_lines
 
 PAIRS = read_pairs(Path(__file__).with_name("plantuml.txt"))
@@ -51,6 +52,12 @@ def test_too_long_texts_and_lines() -> None:
         read_plantuml(" " * (MAX_LENGTH + 1))
     with pytest.raises(TidingsError, match="a line of more than 2,000 characters"):
         read_plantuml("class A\n" + "A -- A : " + "x" * 2_000)
+
+
+def test_of_a_text_that_is_no_diagram_some_lines_are_told() -> None:
+    with pytest.raises(ModelError, match="100 problems") as caught:
+        read_plantuml("lorem ipsum\n" * 10_000)
+    assert "and 80 more" in caught.value.message()
 
 
 def test_arrows_of_any_length_take_no_time() -> None:

@@ -15,13 +15,13 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import cast
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from tidings.languages.plantuml_lines import (
     GROUP,
+    MAX_LINE,
     Line,
     class_names,
     lines,
@@ -29,10 +29,12 @@ from tidings.languages.plantuml_lines import (
     note_names,
     without_comments,
 )
-from tidings.languages.plantuml_tree import Declared, Diagram, Member, Puzzle, Related, Stereotype, Word
+from tidings.languages.plantuml_made import declared_of, plain, related_of, stereotypes_of, word_of
+from tidings.languages.plantuml_tree import Declared, Diagram, Member, Puzzle, Related, Word
 from tidings.languages.readable import refuse_unreadable
 
-MAX_LENGTH, MAX_LINE = 1_000_000, 2_000
+MAX_LENGTH, MOST_PUZZLES = 300_000, 100
+"""Of a text in which nothing is understood, so many lines are enough to be told."""
 
 CLASSES = frozenset(("abstract", "class", "dataclass", "entity", "exception", "record", "struct"))
 """Kinds of declarations that have objects. Interfaces have none, and enumerations are types of attributes."""
@@ -97,6 +99,8 @@ class _Reader:
                 self._declaration(line, waiting)
             else:
                 self._line(line)
+            if len(self.puzzles) >= MOST_PUZZLES:
+                break
         for group in self.groups:
             self._puzzle(group, "this is never closed", "a line } behind what is in it")
         return Diagram(
@@ -121,7 +125,7 @@ class _Reader:
         elif line.text.startswith("!"):
             self._puzzle(line, "the preprocessor is not run, and nothing is included", "the diagram itself")
         elif member:
-            owner = _plain(member[1], line.start)
+            owner = plain(member[1], line.start)
             self._member(Line(member[2].strip(), line.start + member.start(2)), owner)
         else:
             self._relation(line)
@@ -132,7 +136,7 @@ class _Reader:
             if line.text.endswith("{"):
                 list(_body(waiting, line))  # its lines are members, and no more mistakes
             return
-        made = replace(_declared(tree, line.start), within=self._within())
+        made = replace(declared_of(tree, line.start), within=self._within())
         body = next((each for each in tree.children if isinstance(each, Token) and each.type == "BODY"), None)
         rows = list(_rows(body, line, waiting)) if body is not None else []
         if rows and rows[-1].unended:
@@ -161,17 +165,17 @@ class _Reader:
         tokens = [each for each in tree.children if isinstance(each, Token)]
         typed = [each for each in tokens if each.type == "TYPED"]
         behind = next((str(each) for each in tokens if each.type == "TYPE"), None)
-        name = _word(typed[-1], line.start)
+        name = word_of(typed[-1], line.start)
         if not _IDENTIFIER.fullmatch(name.text) and not typed[-1].startswith('"'):
             self.puzzles.append(Puzzle(name, "not a name of an attribute", _FORMS["member"]))
             return
         before = " ".join(typed[:-1])
-        self.members.append(Member(owner, name, behind or before or None, _stereotypes(tree, line.start)))
+        self.members.append(Member(owner, name, behind or before or None, stereotypes_of(tree, line.start)))
 
     def _relation(self, line: Line) -> None:
         tree = self._parsed("relation", line)
         if tree is not None:
-            self.related.append(_related(tree, line.start))
+            self.related.append(related_of(tree, line.start))
 
     def _parsed(self, form: str, line: Line) -> Tree[Token] | None:
         try:
@@ -238,85 +242,3 @@ def _body(waiting: Iterator[Line], line: Line) -> Iterator[Line]:
             return
         yield each
     yield Line("", line.start, unended=True)
-
-
-def _plain(text: str, start: int) -> Word:
-    """A name without its quotes."""
-    bare = text[1:-1] if text.startswith('"') else text
-    return Word(bare, start, start + len(text))
-
-
-def _word(token: Token, start: int) -> Word:
-    return _plain(str(token), start + (token.start_pos or 0))
-
-
-def _declared(tree: Tree[Token], start: int) -> Declared:
-    children = tree.children
-    kind = str(children[0]).split()[0].replace("static", "class")
-    names = cast("Tree[Token]", children[1])
-    named = [each for each in names.children if isinstance(each, Token)]
-    name = next((each for each in named if each.type == "NAME"), named[0])
-    above = {"extends": list[Word](), "implements": list[Word]()}
-    for each in tree.find_data("lineage"):
-        tokens = [child for child in each.children if isinstance(child, Token) and child.type != "GENERIC"]
-        above[str(tokens[0])] += (_word(token, start) for token in tokens[1:])
-    return Declared(
-        kind,
-        _word(name, start),
-        _stereotypes(tree, start),
-        tuple(above["extends"]),
-        tuple(above["implements"]),
-    )
-
-
-def _related(tree: Tree[Token], start: int) -> Related:
-    tokens = [each for each in tree.children if isinstance(each, Token) and each.type not in ("COLOR", "TAG")]
-    at = next(place for place, each in enumerate(tokens) if each.type == "ARROW")
-    before, after = tokens[:at], tokens[at + 1 :]
-    label = next(iter(tree.find_data("label")), None)
-    words = next(iter(tree.find_data("words")), None)
-    signs = {each.type: str(each) for each in (label.children if label else ()) if isinstance(each, Token)}
-    return Related(
-        _word(before[0], start),
-        _word(after[-1], start),
-        _word(tokens[at], start),
-        _word(before[1], start) if len(before) > 1 else None,
-        _word(after[0], start) if len(after) > 1 else None,
-        _word(cast(Token, words.children[0]), start) if words else None,
-        signs.get("READ_LEFT") or signs.get("READ_RIGHT") or "",
-        _stereotypes(label, start) if label else (),
-    )
-
-
-def _stereotypes(tree: Tree[Token], start: int) -> tuple[Stereotype, ...]:
-    """Stereotypes in the order of the text; tagged values in braces belong to the one before them."""
-    made: list[Stereotype] = []
-    for each in tree.children:
-        if not isinstance(each, Tree):
-            continue
-        if each.data in ("stereotype", "head_stereotype"):
-            made += _in_brackets(each, start)
-        elif each.data == "tags":
-            last = made.pop() if made else Stereotype(Word("", start, start))
-            made.append(Stereotype(last.name, (*last.tags, *_tags(each, start))))
-    return tuple(made)
-
-
-def _in_brackets(tree: Tree[Token], start: int) -> Iterator[Stereotype]:
-    """`<<implicit, propagates {kinds = update}>>` is two of them."""
-    words = next((t for t in tree.children if isinstance(t, Token) and t.type == "STEREO_WORDS"), None)
-    tags = next((_tags(each, start) for each in tree.children if isinstance(each, Tree)), ())
-    if words is None:
-        return
-    first = start + (words.start_pos or 0)
-    names = [
-        Word(part[0].strip(), first + part.start(), first + part.end())
-        for part in re.finditer(r"[^,\s][^,]*", words)
-    ]
-    yield from (Stereotype(name) for name in names[:-1])
-    yield from (Stereotype(name, tags) for name in names[-1:])
-
-
-def _tags(tree: Tree[Token], start: int) -> tuple[tuple[Word, Word], ...]:
-    pairs = (cast("list[Token]", each.children) for each in tree.find_data("tag"))
-    return tuple((_word(key, start), _word(value, start)) for key, value in pairs)

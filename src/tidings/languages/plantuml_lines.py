@@ -9,6 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+MAX_LINE = 2_000
+"""Longer lines are refused before a pattern goes back and forth over them."""
+
 _COMMENT = re.compile(r"/'.*?(?:'/|\Z)|^[ \t]*'[^\n]*", re.DOTALL | re.MULTILINE)
 
 PRESENTATION = re.compile(
@@ -73,12 +76,17 @@ def lines(text: str) -> Iterator[Line]:
 
 def note_names(text: str) -> frozenset[str]:
     """Notes that have a name can be joined to classes by lines, which say nothing."""
-    return frozenset(found[1] for line in lines(text) if (found := _NOTE_NAME.match(line.text)))
+    return _found(text, _NOTE_NAME)
 
 
 def class_names(text: str) -> frozenset[str]:
     """The names behind `class`."""
-    return frozenset(found[1] for line in lines(text) if (found := _CLASS_NAME.match(line.text)))
+    return _found(text, _CLASS_NAME)
+
+
+def _found(text: str, pattern: re.Pattern[str]) -> frozenset[str]:
+    short = (line.text for line in lines(text) if len(line.text) <= MAX_LINE)
+    return frozenset(found[1] for each in short if (found := pattern.match(each)))
 
 
 def meaningful(waiting: Iterator[Line], classes: frozenset[str]) -> Iterator[Line]:
@@ -87,7 +95,7 @@ def meaningful(waiting: Iterator[Line], classes: frozenset[str]) -> Iterator[Lin
     Members of classes are taken from `waiting` by whoever sees the class begin: `title : String` is a member there.
     """
     for line in waiting:
-        if _FIRST.match(line.text)[0] in classes:  # type: ignore[index]  # it matches everything
+        if len(line.text) > MAX_LINE or _FIRST.match(line.text)[0] in classes:  # type: ignore[index]  # it matches everything
             yield line
             continue
         end = next((end for begin, end in BLOCKS if begin.match(line.text)), None)

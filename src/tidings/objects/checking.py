@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidings.objects.checks import CHECKS, View, at, limiting_names, parted, pointed_end
+from tidings.objects.checks import CHECKS
 from tidings.objects.drafts import Draft, DraftAssociation, DraftClass, DraftMark, mark, tag
 from tidings.objects.model import Association, Attribute, Class, End, Implicit, Kind, Mark, Model, Propagates
 from tidings.objects.problems import Finding, ModelError
+from tidings.objects.view import View, at, limiting_names, parted, pointed_end
 
 
 def checked(draft: Draft) -> Model:
@@ -59,8 +60,8 @@ def _association(view: View, said: DraftAssociation) -> Association:
 def _end_and_limits(view: View, said: DraftAssociation, marked: DraftMark) -> tuple[End, Mark]:
     end = pointed_end(view, said, marked)
     assert end is not None, "checked before"
-    known = limiting_names(view, at(said, end.other).cls.text)
     attributes, kinds = marked.tags.get("attributes"), marked.tags.get("kinds")
+    known = limiting_names(view, at(said, end.other).cls.text) if attributes else ()
     return end, Mark(
         None if attributes is None else frozenset(parted(attributes.text, known)),
         None if kinds is None else frozenset(map(Kind, kinds.text.split())),

@@ -1,6 +1,6 @@
 """The model graph: classes, associations between them, and the marks that say whom a change concerns.
 
-After definitions 1, 5, 7 and 8 of "Semantic Notification": classes are vertices, associations are edges with
+After definitions 1, 5, 7 and 8 of the paper on semantic notification: classes are vertices, associations are edges with
 cardinalities; some classes are *subscribers*, some associations are *implicit* subscriptions, some *propagate* changes.
 """
 

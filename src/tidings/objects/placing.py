@@ -16,10 +16,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tidings.objects.checks import KEY
 from tidings.objects.drafts import Draft, DraftAssociation, DraftClass, DraftEnd, Marks, tag
 from tidings.objects.model import Association, End, Model
 from tidings.objects.problems import Finding, ModelError, Spot
+from tidings.objects.view import KEY
 from tidings.schema.names import safe
 
 
