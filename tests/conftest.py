@@ -20,8 +20,12 @@ settings.register_profile("fuzz", max_examples=5_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With two workers (`-n 2`), tests that share a Spark session stay together; those that start their own, too."""
+    """With several workers, tests that share a Spark session stay together; those that start their own, too.
+
+    Before pytest-xdist looks at groups: it would not see them, and each worker had a session of its own.
+    """
     for item in items:
         if item.get_closest_marker("spark"):
             own = item.fspath.basename in ("test_masters.py", "test_stream_commands.py")

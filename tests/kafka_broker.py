@@ -102,7 +102,9 @@ class Broker:
         assert producer.flush(STARTS_WITHIN) == 0
         if transaction:
             producer.commit_transaction()
-            while self.head(topic) < before + 2:  # its end is written later; the broker is asked again and again
+            while (
+                self.head(topic) < before + 2
+            ):  # its end is written later; the broker is asked again and again
                 pass
 
     def head(self, topic: str) -> int:

@@ -20,18 +20,25 @@ from tidings.provider import Provider
 
 DEEP = b"[" * 100_000
 HUGE = 10**30
+STATUS = b'{"provider": "m-1"}'
+
+
+def beginning(value: bytes | str) -> str:
+    """What a case is called: some are megabytes."""
+    return (value.decode() if isinstance(value, bytes) else value)[:40]
 
 
 @contextmanager
-def answering(log: bytes, snapshot: bytes = b"") -> Iterator[str]:
+def answering(log: bytes, snapshot: bytes = b"", status: bytes = STATUS) -> Iterator[str]:
     """A server that always answers the same; a log of nothing is one that was trimmed."""
+    answers = {"/metadata/log": log or b"{}", "/metadata/snapshot": snapshot, "/metadata/status": status}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            is_log = self.path.startswith("/metadata/log")
-            self.send_response(410 if is_log and not log else 200)
+            path = self.path.partition("?")[0]
+            self.send_response(410 if path == "/metadata/log" and not log else 200)
             self.end_headers()
-            self.wfile.write((log or b"{}") if is_log else snapshot)
+            self.wfile.write(answers[path])
 
         def log_message(self, *_: object) -> None:
             """Nobody reads it."""
@@ -90,6 +97,7 @@ def followed(node: Node, url: str) -> str:
         (page(entry(1)), "the log has a gap"),
         (page(entry(1), entry(3)), "entries of the log are missing"),
     ],
+    ids=beginning,
 )
 def test_logs(two: Node, log: bytes, told: str) -> None:
     with answering(log) as url:
@@ -108,10 +116,28 @@ def test_logs(two: Node, log: bytes, told: str) -> None:
         (snapshot(described(serverPort=[1, 2])), "not what serverPort of CycleProvider may be"),
         (snapshot(described(serverPort=[])), "not what serverPort of CycleProvider may be"),
     ],
+    ids=beginning,
 )
 def test_snapshots(two: Node, given: bytes, told: str) -> None:
     with answering(b"", given) as url:
         assert told in followed(two, url)
+
+
+@pytest.mark.parametrize("status", [DEEP, b"", b"[]", b'"m-1"', b"{"], ids=beginning)
+def test_where_it_stands(two: Node, status: bytes) -> None:
+    with answering(page(entry(1), head=1), status=status) as url:
+        assert "not the answer of a provider" in followed(two, url)
+
+
+@pytest.mark.parametrize(
+    "leader", [b"7", b'"file:///etc/passwd"', b'"http://127.0.0.1:1"', b"{}"], ids=beginning
+)
+def test_whom_it_follows(two: Node, leader: bytes) -> None:
+    """Whoever it is, the log counts."""
+    status = b'{"provider": "m-1", "leader": ' + leader + b"}"
+    with answering(page(entry(1), head=1), status=status) as url, two.store() as store, Peer(url) as peer:
+        Follower(store, Provider(store), peer).catch_up()
+        assert Provider(store).position == 1
 
 
 def test_lines_that_come_in_pieces(two: Node) -> None:
