@@ -3,7 +3,7 @@
 A fenced block marked `console` is run, and one marked `python` if it has prompts. In a console, lines with `$ ` are
 commands and the lines below are what they print; ids may differ, but the same id must be the same everywhere on the
 page, and `...` stands for anything. A page's commands run in order, in one empty folder with `examples/` beside it.
-Those that start Spark are processes in the README, as people have them; in the other pages they share one.
+Those that start Spark share a process; `make long` runs those of the README as processes, as people have them.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def prompts(page: Path) -> str:
 
 
 README = ROOT / "README.md"
-RUNNABLE = [page for page in PAGES if page != README and any(True for _ in examples(page))]
+RUNNABLE = [page for page in PAGES if any(True for _ in examples(page))]
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,8 @@ def test_examples(page: Path, terminal: Terminal, tmp_path: Path, monkeypatch: p
     run_all(page, Page(tmp_path, terminal), monkeypatch)
 
 
-def test_examples_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.long
+def test_examples_of_the_readme_as_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_all(README, Page(tmp_path, None), monkeypatch)
 
 
