@@ -143,6 +143,21 @@ def test_an_association_is_read_from_its_first_end_or_to_the_navigable_one() -> 
     assert [(each.source, each.target) for each in read_xmi(plain).model.associations] == [("A", "B")]
     navigable = plain.replace(b'memberEnd="', b'navigableOwnedEnd="ab.0" memberEnd="')
     assert [(each.source, each.target) for each in read_xmi(navigable).model.associations] == [("B", "A")]
+    navigable = plain.replace(b'xmi:id="ab.0"', b'xmi:id="ab.0" isNavigable="true"')
+    assert [(each.source, each.target) for each in read_xmi(navigable).model.associations] == [("B", "A")]
+
+
+def test_papyrus_writes_the_target_first() -> None:
+    note = b'<eAnnotations source="org.eclipse.papyrus"/></packagedElement></uml:Model>'
+    body = document(cls("B"), cls("A"), association("ab", "B", "A")).replace(
+        b"</packagedElement>\n</uml:Model>", note
+    )
+    assert [(each.source, each.target) for each in read_xmi(body).model.associations] == [("A", "B")]
+
+
+def test_a_generalization_beside_its_class() -> None:
+    said = '<packagedElement xmi:type="uml:Generalization" xmi:id="g" specific="B" general="A"/>'
+    assert read_xmi(document(cls("A"), cls("B"), said)).model.classes["B"].parents == ("A",)
 
 
 def test_types_by_name() -> None:

@@ -43,11 +43,13 @@ _DECLARES = re.compile(
     r"(?:abstract\s+class|static\s+class|abstract|class|dataclass|entity|enum|exception|interface|record|struct)(?=[\s\"])"
 )
 _MEMBER_LINE = re.compile(r'("[^"]*"|[^\W\d]\w*(?:(?:\.|::)\w+)*)\s*:(?!:)\s*(.*)', re.DOTALL)
+_ASSOCIATION_CLASS = re.compile(r"\([^(),]*,[^(),]*\)\s*[-.=<]|[^:]*[-.=>]\s*\([^():,]*,[^():,]*\)\s*(?::|$)")
 _PACKAGE = re.compile(r"(?:package|namespace)\b", re.IGNORECASE)
 _SEPARATOR = re.compile(r"--|\.\.|==|__")
 _METHOD = re.compile(r"[^:]*\([^()]*\)\s*(?::.*|\{.*|<<.*)?$|.*\{method\}", re.DOTALL)
 _STATIC = re.compile(r"\{(?:static|classifier)\}")
-_IDENTIFIER = re.compile(r"\w+")
+_ARRAY = re.compile(r"\[[^\]]*\]$")
+_NAME = re.compile(r"\w+(?: \w+)*")
 
 _FORMS = {
     "declaration": "such as class Student <<subscriber>> {",
@@ -124,6 +126,9 @@ class _Reader:
                 self._puzzle(line, "this } closes nothing")
         elif line.text.startswith("!"):
             self._puzzle(line, "the preprocessor is not run, and nothing is included", "the diagram itself")
+        elif _ASSOCIATION_CLASS.match(line.text):
+            hint = "a class between the two, with an association to each"
+            self._puzzle(line, "an association that is a class, too", hint=hint)
         elif member:
             owner = plain(member[1], line.start)
             self._member(Line(member[2].strip(), line.start + member.start(2)), owner)
@@ -162,15 +167,21 @@ class _Reader:
             self._attribute(tree, line, owner)
 
     def _attribute(self, tree: Tree[Token], line: Line, owner: Word) -> None:
+        """`String name`, `name : String`, `odd name : String`: without a colon the last word is the name."""
         tokens = [each for each in tree.children if isinstance(each, Token)]
-        typed = [each for each in tokens if each.type == "TYPED"]
+        words = [each for each in tokens if each.type == "TYPED"]
+        typed = [word_of(each, line.start) for each in words]
         behind = next((str(each) for each in tokens if each.type == "TYPE"), None)
-        name = word_of(typed[-1], line.start)
-        if not _IDENTIFIER.fullmatch(name.text) and not typed[-1].startswith('"'):
-            self.puzzles.append(Puzzle(name, "not a name of an attribute", _FORMS["member"]))
+        named = typed if behind else typed[-1:]
+        text = _ARRAY.sub("", " ".join(each.text for each in named))
+        name = Word(text, named[0].start, named[-1].end)
+        if not _NAME.fullmatch(text) and not words[-1].startswith('"'):
+            self.puzzles.append(
+                Puzzle(replace(name, text=line.text), "not a name of an attribute", _FORMS["member"])
+            )
             return
-        before = " ".join(typed[:-1])
-        self.members.append(Member(owner, name, behind or before or None, stereotypes_of(tree, line.start)))
+        type = behind or " ".join(each.text for each in typed[:-1]) or None
+        self.members.append(Member(owner, name, type, stereotypes_of(tree, line.start)))
 
     def _relation(self, line: Line) -> None:
         tree = self._parsed("relation", line)
@@ -197,9 +208,9 @@ class _Reader:
         word = Word(line.text[start:end], line.start + start, line.start + max(end, start + 1))
         self.puzzles.append(Puzzle(word, "this is not understood", _FORMS[form], hint))
 
-    def _puzzle(self, line: Line, what: str, accepted: str | None = None) -> None:
+    def _puzzle(self, line: Line, what: str, accepted: str | None = None, hint: str | None = None) -> None:
         word = Word(line.text, line.start, line.start + min(len(line.text), MAX_LINE))
-        self.puzzles.append(Puzzle(word, what, accepted))
+        self.puzzles.append(Puzzle(word, what, accepted, hint))
 
 
 def _near(word: str) -> str | None:

@@ -4,7 +4,8 @@
     <Tidings:implicit xmi:id="i" base_Association="a"/>
 
 A stereotype counts by its name, whatever namespace a tool gives the profile. An association leads to the end that is
-navigable; if both or none are, from its first end to its last, which is how UML says that its name is read.
+navigable; if both or none are, from its first end to its last, which is how UML says that its name is read, unless a
+tool is known to write it otherwise.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ from tidings.publications.xml_lines import Element
 from tidings.schema.names import listed, safe
 
 _FROM, _TO = "EAID_src", "EAID_dst"
-"""Enterprise Architect names the ends of an association so, and writes the target first."""
+"""Enterprise Architect names the ends of an association so, whichever it writes first."""
+
+_PAPYRUS = "org.eclipse.papyrus"
+"""Papyrus annotates its associations, and writes the end of the target first, against the order that UML has."""
 
 
 def read_xmi(body: bytes) -> Placed:
@@ -127,6 +131,9 @@ class _Reading:
         for each in element.children:
             if each.name == "generalization":
                 yield from (self._type(id, each) for id in references(each, "general"))
+        for each in self.document.generalizations:
+            if (xmi(element, "id") or "") in references(each, "specific"):
+                yield from (self._type(id, each) for id in references(each, "general"))
 
     def _type(self, id: str, element: Element) -> Said:
         """The class of an id; if it is none, the word is refused later as the name of none."""
@@ -161,8 +168,10 @@ class _Reading:
 
     def _in_order(self, element: Element, ends: Sequence[Element]) -> Sequence[Element]:
         """Source and target."""
-        ids = [xmi(each, "id") or "" for each in ends]
-        if ids[0].startswith(_TO) and ids[1].startswith(_FROM):
+        first, last = (xmi(each, "id") or "" for each in ends)
+        if {first[: len(_FROM)], last[: len(_TO)]} == {_FROM, _TO}:
+            return ends if first.startswith(_FROM) else ends[::-1]
+        if any(each.attributes.get("source") == _PAPYRUS for each in element.children):
             return ends[::-1]
         navigable = [self._is_navigable(element, each) for each in ends]
         return ends[::-1] if navigable == [True, False] else ends
@@ -170,9 +179,9 @@ class _Reading:
     def _is_navigable(self, association: Element, end: Element) -> bool:
         id = xmi(end, "id") or ""
         owner = self.document.owner.get(id)
-        return id in references(association, "navigableOwnedEnd") or (
-            owner is not None and owner is not association
-        )
+        is_owned = owner is None or owner is association
+        said = id in references(association, "navigableOwnedEnd") or value(end, "isNavigable") == "true"
+        return said or not is_owned
 
     def _end(self, element: Element) -> DraftEnd:
         cls = self._type(references(element, "type")[0], element)

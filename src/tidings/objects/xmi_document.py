@@ -20,6 +20,7 @@ class Document:
     owner: dict[str, Element] = field(default_factory=dict)
     classes: list[Element] = field(default_factory=list)
     associations: list[Element] = field(default_factory=list)
+    generalizations: list[Element] = field(default_factory=list)
     refused: list[Element] = field(default_factory=list)
     applied: list[tuple[Element, tuple[str, ...]]] = field(default_factory=list)
 
@@ -64,6 +65,8 @@ def _sort(document: Document, element: Element, kind: str | None) -> None:
         document.classes.append(element)
     elif kind == "Association":
         document.associations.append(element)
+    elif kind == "Generalization" and element.name != "generalization":
+        document.generalizations.append(element)
     elif kind == "AssociationClass":
         document.refused.append(element)
 
