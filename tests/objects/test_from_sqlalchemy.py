@@ -180,6 +180,28 @@ def test_one_to_one() -> None:
     assert only(read_sqlalchemy(Base))[0] == Association("b", "A", "B", MAYBE, ONE)
 
 
+def test_whose_column_it_is_the_mapping_says() -> None:
+    """One to one, marked from the side without the key: the other side has the reference among its attributes."""
+    Base = base()
+
+    @subscriber
+    class A(Base):
+        __tablename__ = "a"
+        id = key()
+        b = relationship("B", back_populates="a", uselist=False, info=implicit(attributes="b"))
+
+    class B(Base):
+        __tablename__ = "b"
+        id, a_id = key(), mapped_column(ForeignKey("a.id"), nullable=False)
+        a = relationship("A", back_populates="b")
+
+    placed = read_sqlalchemy(Base)
+    limits = Mark(frozenset("b"))
+    made = Association("b", "A", "B", ONE, MAYBE, Implicit(End.SOURCE, limits))
+    assert only(placed) == (made, Held("b", "a_id", End.TARGET))
+    assert placed.references_of("B") == (made,) and placed.references_of("A") == ()
+
+
 def test_many_to_many_with_two_marks_and_limits() -> None:
     Base = base()
 

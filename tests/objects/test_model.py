@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.objects.cardinalities import read_cardinality
+from tidings.objects.cardinalities import owning_end, read_cardinality
 from tidings.objects.model import Association, Attribute, Cardinality, Class, End, Kind, Mark, Model
-from tidings.objects.placing import owning_end, snake_case
+from tidings.objects.placing import snake_case
 from tidings.objects.types import type_name
 
 A = Class("A", (Attribute("name"), Attribute("x")), subscriber=True)
@@ -76,9 +76,9 @@ def test_what_is_no_cardinality(text: str) -> None:
 
 def test_the_many_have_the_key_of_the_one() -> None:
     one, many = Cardinality(1, 1), Cardinality()
-    ends = [owning_end(Association("x", "A", "B", *each)) for each in ((one, one), (one, many), (many, one))]
+    ends = [owning_end(*each) for each in ((one, one), (one, many), (many, one))]
     assert ends == [End.SOURCE, End.TARGET, End.SOURCE]
-    assert owning_end(Association("x", "A", "B", many, Cardinality(2, 5))) is None
+    assert owning_end(many, Cardinality(2, 5)) is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tidings.objects.model import ANY, Cardinality
+from tidings.objects.model import ANY, Cardinality, End
 
 ACCEPTED = "such as 1, 0..1, *, 1..*, 2..5"
 _MANY = frozenset(("*", "n", "m", "many", "-1"))
@@ -41,3 +41,10 @@ _CROWS_FEET = {
 def drawn_cardinality(head: str) -> Cardinality:
     """What the head of a line says beside it: crow's feet, and that a part belongs to one whole at most."""
     return _CROWS_FEET.get(head, ANY)
+
+
+def owning_end(source: Cardinality, target: Cardinality) -> End | None:
+    """Whose table has the other's key; None for many to many. One to one it is the source's."""
+    if target.is_one:
+        return End.SOURCE
+    return End.TARGET if source.is_one else None

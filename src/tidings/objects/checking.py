@@ -8,7 +8,7 @@ from tidings.objects.checks import CHECKS
 from tidings.objects.drafts import Draft, DraftAssociation, DraftClass, DraftMark, mark, tag
 from tidings.objects.model import Association, Attribute, Class, End, Implicit, Kind, Mark, Model, Propagates
 from tidings.objects.problems import Finding, ModelError
-from tidings.objects.view import View, at, limiting_names, parted, pointed_end
+from tidings.objects.view import View, limiting_names, parted, pointed_end
 
 
 def checked(draft: Draft) -> Model:
@@ -61,7 +61,7 @@ def _end_and_limits(view: View, said: DraftAssociation, marked: DraftMark) -> tu
     end = pointed_end(view, said, marked)
     assert end is not None, "checked before"
     attributes, kinds = marked.tags.get("attributes"), marked.tags.get("kinds")
-    known = limiting_names(view, at(said, end.other).cls.text) if attributes else ()
+    known = limiting_names(view, said.end(end.other).cls.text) if attributes else ()
     return end, Mark(
         None if attributes is None else frozenset(parted(attributes.text, known)),
         None if kinds is None else frozenset(map(Kind, kinds.text.split())),

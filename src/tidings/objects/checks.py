@@ -15,7 +15,7 @@ from tidings.objects.mark_checks import (
 )
 from tidings.objects.model import End
 from tidings.objects.problems import Finding
-from tidings.objects.view import View, at
+from tidings.objects.view import View
 from tidings.schema.names import did_you_mean, is_name, listed, safe, some
 
 
@@ -99,27 +99,30 @@ def have_attributes_once(view: View) -> Iterator[Finding]:
 def lead_to_classes(view: View) -> Iterator[Finding]:
     for each in view.draft.associations:
         for end in End:
-            yield from _known_class(view, at(each, end).cls)
+            yield from _known_class(view, each.end(end).cls)
 
 
 def are_called_once(view: View) -> Iterator[Finding]:
-    """Two associations of one name must not meet in a class, and none may be called as an attribute there is."""
-    seen: dict[str, list[str]] = {}
+    """A name means one thing in a class: an attribute, an association from it, or one that it has a column of."""
+    taken: dict[str, list[tuple[str, str]]] = {}
+    for cls in view.classes.values():
+        for attribute in view.own_attributes(cls):
+            taken.setdefault(attribute.name.text, []).append((cls.name.text, "attribute"))
     for each in view.draft.associations:
-        name, source = each.called, each.source.cls.text
-        if not is_name(name):
-            yield Finding(each.at, "an association needs a name", safe(name))
-        for other in seen.setdefault(name, []):
-            if _below(view, source, other) or _below(view, other, source):
-                what, hint = (
-                    f"{safe(other)} has an association of this name already",
-                    "give one of them another name",
-                )
-                yield Finding(each.at, what, safe(name), hint=hint)
-                break
-        if name in view.attributes(source):
-            yield Finding(each.at, f"{safe(source)} has an attribute of this name already", safe(name))
-        seen[name].append(source)
+        if not is_name(each.called):
+            yield Finding(each.at, "an association needs a name", safe(each.called))
+        places = dict.fromkeys(each.end(end).cls.text for end in (End.SOURCE, each.holder) if end)
+        before = taken.setdefault(each.called, [])
+        met = (one for one in before if any(_are_related(view, one[0], place) for place in places))
+        for other, kind in list(met)[:1]:
+            what, hint = f"{safe(other)} has an {kind} of this name already", "give one of them another name"
+            yield Finding(each.at, what, safe(each.called), hint=hint)
+        before += ((place, "association") for place in places)
+
+
+def _are_related(view: View, one: str, other: str) -> bool:
+    """Whether an object may be of both classes."""
+    return _below(view, one, other) or _below(view, other, one)
 
 
 def _below(view: View, name: str, above: str) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidings.objects.model import ANY, Cardinality
+from tidings.objects.cardinalities import owning_end
+from tidings.objects.model import ANY, Cardinality, End
 from tidings.objects.problems import Finding, Spot
 
 
@@ -63,19 +64,35 @@ class DraftEnd:
 
 @dataclass(frozen=True, slots=True)
 class DraftAssociation:
-    """`name` is None if nobody said one."""
+    """`name` is None if nobody said one. `owner` and `has_table` are how it is held, if the reader knows."""
 
     name: str | None
     at: Spot
     source: DraftEnd
     target: DraftEnd
     marks: Marks = ()
+    owner: End | None = None
+    has_table: bool = False
 
     @property
     def called(self) -> str:
-        """Without a name: the role of the target, or its class with a small letter, as a program would call it."""
-        plain = self.target.cls.text
-        return self.name or self.target.role or plain[:1].lower() + plain[1:]
+        """Without a name: the role or class of the one that is referred to. `Order "1" -- "*" Item` is `order`.
+
+        Of links it is the target's. Always the target's would call that one `item`, and the one of a product, too.
+        """
+        far = self.end(End.TARGET if self.holder is None else self.holder.other)
+        plain = far.cls.text
+        return self.name or far.role or plain[:1].lower() + plain[1:]
+
+    @property
+    def holder(self) -> End | None:
+        """The end whose table has the other's key; None if links have a table, as many need one, or as it is said."""
+        if self.has_table or tag(self.marks, "table") is not None:
+            return None
+        return self.owner or owning_end(self.source.cardinality, self.target.cardinality)
+
+    def end(self, which: End) -> DraftEnd:
+        return self.source if which is End.SOURCE else self.target
 
 
 @dataclass(frozen=True, slots=True)

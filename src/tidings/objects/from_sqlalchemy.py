@@ -67,7 +67,7 @@ class _Reading:
         links = {id(each): self._link(each) for each in self.chosen}
         made = Draft(
             tuple(map(self._class, self.mappers)),
-            tuple(_association(each, self.back.get(each)) for each in self.chosen),
+            tuple(_association(each, self.back.get(each), links[id(each)]) for each in self.chosen),
             tuple(self.findings),
         )
         model = checked(made)
@@ -246,7 +246,7 @@ def _class_marks(mapper: Mapper[Any], key: DraftMark) -> Marks:
     return tuple(marks.values())
 
 
-def _association(each: Relationship, back: Relationship | None) -> DraftAssociation:
+def _association(each: Relationship, back: Relationship | None, link: Link | None) -> DraftAssociation:
     at = _spot(each)
     marks = tuple(
         DraftMark(key[1], at, {word: Said(str(value), at) for word, value in tags.items()})
@@ -255,7 +255,8 @@ def _association(each: Relationship, back: Relationship | None) -> DraftAssociat
     )
     source = DraftEnd(Said(_name(each.parent), at), _back_cardinality(each, back), back.key if back else None)
     target = DraftEnd(Said(_name(each.mapper), at), _cardinality(each), each.key)
-    return DraftAssociation(_called(each), at, source, target, marks)
+    owner = link.owner if isinstance(link, ForeignKey) else None
+    return DraftAssociation(_called(each), at, source, target, marks, owner, has_table=owner is None)
 
 
 def _cardinality(each: Relationship) -> Cardinality:

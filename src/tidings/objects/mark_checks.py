@@ -9,7 +9,7 @@ from tidings.objects import stereotypes
 from tidings.objects.drafts import DraftAssociation, DraftMark, Marks, Said, mark, tag
 from tidings.objects.model import End, Kind
 from tidings.objects.problems import Finding, Spot
-from tidings.objects.view import View, at, end_names, limiting_names, near_end, parted, pointed_end
+from tidings.objects.view import View, end_names, limiting_names, near_end, parted, pointed_end
 from tidings.schema.names import did_you_mean, listed, safe, some
 
 
@@ -60,9 +60,9 @@ def tell_subscribers(view: View) -> Iterator[Finding]:
         end, word = pointed_end(view, said, marked), marked.tags.get("told")
         if end is None and word is None:
             yield _unsaid(view, said, marked)
-        elif end is not None and not view.is_subscriber(at(said, end).cls.text):
-            what = f"{safe(said.called)} would tell {safe(at(said, end).cls.text)}, which is no subscriber"
-            yield _no_subscriber(what, word.at if word else marked.at, at(said, end).cls.text)
+        elif end is not None and not view.is_subscriber(said.end(end).cls.text):
+            what = f"{safe(said.called)} would tell {safe(said.end(end).cls.text)}, which is no subscriber"
+            yield _no_subscriber(what, word.at if word else marked.at, said.end(end).cls.text)
 
 
 def _unsaid(view: View, said: DraftAssociation, marked: DraftMark) -> Finding:
@@ -83,8 +83,8 @@ def are_limited_to_what_there_is(view: View) -> Iterator[Finding]:
     for said in view.draft.associations:
         for marked in said.marks:
             end = near_end(view, said, marked)
-            if end is not None and at(said, end).cls.text in view.classes:
-                yield from _attributes(view, at(said, end).cls.text, marked.tags.get("attributes"))
+            if end is not None and said.end(end).cls.text in view.classes:
+                yield from _attributes(view, said.end(end).cls.text, marked.tags.get("attributes"))
             yield from _kinds(marked)
 
 

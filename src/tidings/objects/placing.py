@@ -5,7 +5,7 @@ SQLAlchemy's mappings bring it along (`from_sqlalchemy`). Diagrams say nothing a
     class LearningMaterial        table learning_material, key id, a column for each attribute
     a class below another         a table of its own, with the key of its parent's row as its key
     many to many, `used in`       table used_in with learning_material_id and course_id
-    one at an end, `gives`        column gives_id in the table at the other end
+    one at an end, `gives`        column gives_id in the table at the other end, or lecturer_id if that end has a role
 
 Tagged values say otherwise: table, key, column, source_column, target_column.
 """
@@ -77,6 +77,17 @@ class Placed:
     def link(self, association: Association) -> Link:
         return self.links[association.source, association.name]
 
+    def references_of(self, cls: str) -> tuple[Association, ...]:
+        """Associations that count as attributes of a class: its table has a column of them; they do not propagate."""
+        names = {each.name for each in self.model.lineage(cls)}
+        return tuple(
+            each
+            for each in self.model.associations
+            if each.propagates is None
+            and isinstance(link := self.link(each), ForeignKey)
+            and each.at(link.owner) in names
+        )
+
     def column(self, cls: str, attribute: str) -> tuple[str, str]:
         """Table and column of an attribute, which may be inherited."""
         owner = next(
@@ -96,7 +107,7 @@ def by_convention(draft: Draft, model: Model) -> Placed:
         for said, each in zip(draft.associations, model.associations, strict=True)
     }
     placed = Placed(model, tables, links)
-    findings = tuple(_collisions(draft, placed))
+    findings = (*_collisions(draft, placed), *_misplaced(draft))
     if findings:
         raise ModelError(findings)
     return placed
@@ -120,7 +131,7 @@ def _key(model: Model, drafts: Mapping[str, DraftClass], name: str) -> str:
 
 
 def _link(said: DraftAssociation, association: Association, tables: Mapping[str, ClassTable]) -> Link:
-    owner = owning_end(association)
+    owner = said.holder
     if owner is None:
         return _link_table(said)
     far = said.target if owner is End.SOURCE else said.source
@@ -128,19 +139,19 @@ def _link(said: DraftAssociation, association: Association, tables: Mapping[str,
     return ForeignKey(tables[association.at(owner)].name, column, owner)
 
 
-def owning_end(association: Association) -> End | None:
-    """Whose table has the other's key; None for many to many. One to one it is the source's."""
-    if association.target_cardinality.is_one:
-        return End.SOURCE
-    return End.TARGET if association.source_cardinality.is_one else None
-
-
 def _link_table(said: DraftAssociation) -> LinkTable:
-    table = _said(said.marks, "table") or snake_case(said.called)
+    table = _said(said.marks, "table") or _links_name(said)
     is_loop = said.source.cls.text == said.target.cls.text
     source = _said(said.marks, "source_column") or _link_column(said.source, is_loop, "source")
     target = _said(said.marks, "target_column") or _link_column(said.target, is_loop, "target")
     return LinkTable(table, source, target)
+
+
+def _links_name(said: DraftAssociation) -> str:
+    """Without a word of its own it cannot be called as its target, whose table has that name."""
+    if said.name or said.target.role:
+        return snake_case(said.called)
+    return f"{snake_case(said.source.cls.text)}_{snake_case(said.target.cls.text)}"
 
 
 def _link_column(end: DraftEnd, is_loop: bool, word: str) -> str:
@@ -184,6 +195,17 @@ def _collisions(draft: Draft, placed: Placed) -> Iterator[Finding]:
                 "source_column and target_column that differ",
             )
             yield Finding(said.at, what, safe(link.source), accepted)
+
+
+def _misplaced(draft: Draft) -> Iterator[Finding]:
+    """Columns are said of a table that there is."""
+    for each in draft.associations:
+        for key in ("column",) if each.holder is None else ("source_column", "target_column"):
+            said = tag(each.marks, key)
+            if said is not None:
+                held = "a table of links" if each.holder is None else "one column"
+                accepted = "source_column and target_column" if each.holder is None else "column"
+                yield Finding(said.at, f"{safe(each.called)} lies in {held}", key, accepted)
 
 
 def _same_table(spot: Spot, table: str, other: str) -> Finding:

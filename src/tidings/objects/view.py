@@ -10,7 +10,6 @@ from tidings.objects.drafts import (
     DraftAssociation,
     DraftAttribute,
     DraftClass,
-    DraftEnd,
     DraftMark,
     mark,
     tag,
@@ -57,14 +56,14 @@ class View:
         return [each.name.text for cls in self.lineage(name) for each in self.own_attributes(cls)]
 
     def references(self, name: str) -> list[str]:
-        """Associations that count as attributes: where one object at most is at the other end, its key is a column."""
+        """Associations that count as attributes: those of which the table of the class has a column."""
         above = {each.name.text for each in self.lineage(name)}
         return [
             each.called
             for each in self.draft.associations
-            if mark(each.marks, "propagates") is None
-            for near, far in ((each.source, each.target), (each.target, each.source))
-            if near.cls.text in above and far.cardinality.is_one
+            if each.holder is not None
+            and each.end(each.holder).cls.text in above
+            and mark(each.marks, "propagates") is None
         ]
 
     def is_subscriber(self, name: str) -> bool:
@@ -78,7 +77,7 @@ def pointed_end(view: View, said: DraftAssociation, marked: DraftMark) -> End | 
         return next((end for end in End if word.text in end_names(said, end)), None)
     if marked.name == "propagates":
         return End.TARGET
-    can = [end for end in End if view.is_subscriber(at(said, end).cls.text)]
+    can = [end for end in End if view.is_subscriber(said.end(end).cls.text)]
     return can[0] if len(can) == 1 else None
 
 
@@ -88,13 +87,9 @@ def near_end(view: View, said: DraftAssociation, marked: DraftMark) -> End | Non
     return None if end is None else end.other
 
 
-def at(said: DraftAssociation, end: End) -> DraftEnd:
-    return said.source if end is End.SOURCE else said.target
-
-
 def end_names(said: DraftAssociation, end: End) -> list[str]:
     """An end may be called by its class or role, unless the other end is called the same."""
-    here, there = at(said, end), at(said, end.other)
+    here, there = said.end(end), said.end(end.other)
     own = {here.cls.text, here.role} - {there.cls.text, there.role, None}
     return [end.value, *(each for each in own if each and each not in (e.value for e in End))]
 
