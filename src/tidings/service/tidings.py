@@ -1,54 +1,38 @@
-"""Subscribe, publish, read notifications: plain calls that the interfaces share.
-
-    with Tidings(Path(".tidings")) as tidings:
-        tidings.subscribe("ana", "price < 200")
-        tidings.publish(b'{"price": 180}')
-        tidings.notifications("ana")
-
-Everything is checked before it is stored: what the stream finds later in the journal and among the
-subscriptions was good when it came. Matching is the stream's work, not this module's.
-"""
+"""The service: a home folder with its store, and what can be asked of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from tidings import durations
 from tidings.closing import Closing
 from tidings.compiler.context import Context
-from tidings.compiler.pipeline import LANGUAGES, compile_many
-from tidings.errors import InputError, PublicationError, SchemaError, SetupError, TidingsError
+from tidings.compiler.pipeline import LANGUAGES
+from tidings.errors import SetupError
 from tidings.feeds.personal import PersonalFeeds
 from tidings.feeds.places import places_at
 from tidings.feeds.tokens import Addresses, feed_key
-from tidings.graphs import Graph
 from tidings.languages.other_languages import hint_to_name
 from tidings.matching.access import reached_through
-from tidings.model import Notification, Publication, Reject, Subscription
-from tidings.publications.event import publication_id
-from tidings.publications.media_types import JSON, MEDIA_TYPES, Decode
-from tidings.publications.rdf_media_types import SYNTAXES
-from tidings.publications.rdf_parts import N_TRIPLES, n_triples, parts_of, resolved
-from tidings.publications.reference_tables import read_file
-from tidings.publications.references import Reference, declare
-from tidings.publications.taxonomy_files import taxonomy_in
+from tidings.model import Notification, Reject, Subscription
+from tidings.publications.media_types import JSON
+from tidings.publications.rdf_parts import N_TRIPLES, parts_of
+from tidings.publications.references import Reference
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
-from tidings.store import Appended, DeadLetter, Held, Store, TaxonomyFile, open_store, sqlite_url
-from tidings.taxonomies import Taxonomy, merged
+from tidings.service import knowing, publishing
+from tidings.service.choosing import choose, given
+from tidings.service.knowing import Declared, LoadedTaxonomy
+from tidings.store import Appended, DeadLetter, Held, Store, open_store, sqlite_url
 
 if TYPE_CHECKING:
     from tidings.provider.subscribing import RuleSubscriptions
-
-T = TypeVar("T")
-CHUNK = 10_000
-"""How many publications of many are made durable at a time."""
 
 RULES = "rules"
 """The language of metadata. Its subscriptions are a provider's, not the stream's: what they find has its own life."""
@@ -67,27 +51,6 @@ class Subscribed:
     predicates: int
     reached_through: str
     within: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A reference table that was declared, how many rows it has and the fields in them: None for a table of Spark's,
-    which only the stream reads.
-    """
-
-    reference: Reference
-    rows: int | None
-    adds: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedTaxonomy:
-    """A taxonomy that is loaded, and how many classes, instances and properties it speaks of."""
-
-    name: str
-    classes: int
-    instances: int
-    properties: int
 
 
 class Tidings(Closing):
@@ -136,11 +99,11 @@ class Tidings(Closing):
         """
         delay = None if within is None else durations.parse(within)
         if language == RULES:
-            return self._subscribe_by_rule(subscriber, text, _given(id), delay)
+            return self._subscribe_by_rule(subscriber, text, given(id), delay)
         hint = hint_to_name(language, (*LANGUAGES, RULES))
-        front = _choose("a subscription language", language, LANGUAGES, hint, also=RULES)
+        front = choose("a subscription language", language, LANGUAGES, hint, also=RULES)
         plan = front.compile(Context(text, self._checked_against()))
-        id = self.store.subscriptions.add(Subscription(_given(id), subscriber, language, text, delay))
+        id = self.store.subscriptions.add(Subscription(given(id), subscriber, language, text, delay))
         tests = {test for clause in plan.clauses for test in clause}
         return Subscribed(id, subscriber, language, text, len(tests), reached_through(plan), delay)
 
@@ -177,14 +140,7 @@ class Tidings(Closing):
         The same id with the same body again is the same publication. `base` is what relative IRIs of a graph are
         relative to; with one, it is kept as N-Triples.
         """
-        data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
-        if base is not None:
-            data, media_type = _resolved(data, media_type, base), N_TRIPLES
-        _choose("a media type", media_type, MEDIA_TYPES)(data, self._checked_against())
-        [outcome] = self.store.journal.offer([Publication(_given(id), media_type, data)])
-        if isinstance(outcome, InputError):
-            raise outcome
-        return outcome
+        return publishing.publish(self.store, body, id, media_type, base, self._checked_against())
 
     def publish_parts(
         self, body: bytes, media_type: str, id: str | None = None, base: str | None = None
@@ -202,21 +158,7 @@ class Tidings(Closing):
         Outcomes come in chunks; what has come out is durable. With `id_field` a publication's id is the value
         there.
         """
-        decoder = _choose("a media type", media_type, MEDIA_TYPES)
-        schema, number, chunk = self._checked_against(), 0, []
-        for number, body in enumerate(bodies, start=1):
-            chunk.append(_checked(number, body, id_field, media_type, decoder, schema))
-            if len(chunk) == CHUNK:
-                yield from self._append(chunk, number)
-                chunk, schema = [], self._checked_against()
-        yield from self._append(chunk, number)
-
-    def _append(self, chunk: Sequence[Publication | Reject], last: int) -> Iterator[Appended | Reject]:
-        good = [one for one in chunk if isinstance(one, Publication)]
-        outcomes = iter(self.store.journal.offer(good)) if good else iter(())
-        for number, one in enumerate(chunk, start=last - len(chunk) + 1):
-            outcome = one if isinstance(one, Reject) else next(outcomes)
-            yield _reject(number, outcome) if isinstance(outcome, InputError) else outcome
+        return publishing.publish_many(self.store, bodies, id_field, media_type, self._checked_against)
 
     def notifications(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
         """A subscriber's notifications after a sequence number, in order."""
@@ -243,12 +185,7 @@ class Tidings(Closing):
 
         A name that is taken gets the new declaration in place of the old one.
         """
-        reference = declare(name, file, key, on, fields)
-        rows = None if reference.spark_table else read_file(reference)
-        kept = self.store.references.add(reference)
-        if rows is None:
-            return Declared(kept, None, None)
-        return Declared(kept, len(rows), tuple(dict.fromkeys(field for row in rows for field in row.added)))
+        return knowing.add_reference(self.store, name, file, key, on, fields)
 
     def remove_reference(self, name: str) -> bool:
         """Withdraw a reference table, and say whether there was one of this name."""
@@ -266,13 +203,7 @@ class Tidings(Closing):
         It stands beside those loaded before, in the place of one with the same name. Classes or properties that would
         stand above themselves, in it or together with the others, are refused.
         """
-        if not name:
-            raise InputError("a taxonomy needs a name", hint="name it with --name")
-        said = taxonomy_in(body, media_type, base)
-        lines = n_triples(Graph(tuple(sorted(said.statements))))
-        file = TaxonomyFile(name, N_TRIPLES, lines)
-        self.store.taxonomies.add(file, lambda files: merged(*map(_taxonomy, files)))
-        return _loaded(name, said)
+        return knowing.load_taxonomy(self.store, name, body, media_type, base)
 
     def remove_taxonomy(self, name: str) -> bool:
         """Forget a taxonomy, and say whether there was one of this name."""
@@ -280,7 +211,7 @@ class Tidings(Closing):
 
     def taxonomies(self) -> list[LoadedTaxonomy]:
         """The taxonomies that are loaded."""
-        return [_loaded(file.name, _taxonomy(file)) for file in self.store.taxonomies.load()]
+        return knowing.taxonomies(self.store)
 
     def schema(self) -> EventSchema:
         """The event schema; empty when there is none."""
@@ -304,19 +235,8 @@ class Tidings(Closing):
         """What `extend_schema` would make of a text, or the same refusal; nothing is kept."""
         extended = extend(self.schema(), parts_of_text(text))
         if extended.changes:
-            self._refuse_orphans(extended.schema)
+            knowing.refuse_orphans(self.store, extended.schema)
         return extended
-
-    def _refuse_orphans(self, schema: EventSchema) -> None:
-        """Refuse a schema with which subscriptions that are there now could not be understood."""
-        orphans = compile_many(self.store.subscriptions.list(), schema).rejects
-        if orphans:
-            named = "; ".join(f"{one.id}: {one.reason.splitlines()[0]}" for one in orphans[:3])
-            raise SchemaError(
-                f"with this schema {len(orphans):,} of the subscriptions could not be understood any more",
-                received=named + (" ..." if len(orphans) > 3 else ""),
-                hint="unsubscribe them first, or describe what they ask about",
-            )
 
     def _checked_against(self) -> EventSchema | None:
         schema = self.schema()
@@ -326,14 +246,6 @@ class Tidings(Closing):
         if "store" in self.__dict__:
             self.store.close()
             del self.store
-
-
-def _taxonomy(file: TaxonomyFile) -> Taxonomy:
-    return taxonomy_in(file.body, file.media_type)
-
-
-def _loaded(name: str, said: Taxonomy) -> LoadedTaxonomy:
-    return LoadedTaxonomy(name, len(said.classes), len(said.types), len(said.properties))
 
 
 def make_folder(folder: Path) -> Path:
@@ -347,46 +259,3 @@ def make_folder(folder: Path) -> Path:
             hint="choose another one with --home, or correct its permissions",
         ) from error
     return folder
-
-
-def _given(id: str | None) -> str:
-    """An id of somebody's own; none asks the store for one, and an empty one is a mistake."""
-    if id == "":
-        raise InputError("an id cannot be empty", hint="leave it out, and one is made")
-    return id or ""
-
-
-def _resolved(body: bytes, media_type: str, base: str) -> bytes:
-    if media_type not in SYNTAXES:
-        accepted = ", ".join(SYNTAXES)
-        raise InputError("only graphs have a base", received=media_type, accepted=accepted)
-    return resolved(body, media_type, base)
-
-
-def _choose(
-    what: str, name: str, known: Mapping[str, T], hint: str | None = None, also: str | None = None
-) -> T:
-    if name not in known:
-        accepted = ", ".join([*known, *filter(None, [also])])
-        raise InputError(f"{what} that is not known", received=repr(name), accepted=accepted, hint=hint)
-    return known[name]
-
-
-def _checked(
-    number: int,
-    body: bytes,
-    id_field: str | None,
-    media_type: str,
-    decoder: Decode,
-    schema: EventSchema | None,
-) -> Publication | Reject:
-    try:
-        decoder(body, schema)
-        id = publication_id(body, id_field) if id_field else None
-    except PublicationError as error:
-        return _reject(number, error)
-    return Publication(id or "", media_type, body)
-
-
-def _reject(number: int, error: TidingsError) -> Reject:
-    return Reject("publication", f"line {number}", str(error), error.facts())

@@ -1,0 +1,83 @@
+"""What matching knows besides subscriptions: reference tables, taxonomies, the event schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidings.compiler.pipeline import compile_many
+from tidings.errors import InputError, SchemaError
+from tidings.graphs import Graph
+from tidings.publications.rdf_parts import N_TRIPLES, n_triples
+from tidings.publications.reference_tables import read_file
+from tidings.publications.references import Reference, declare
+from tidings.publications.taxonomy_files import taxonomy_in
+from tidings.schema.event_schema import EventSchema
+from tidings.store import Store, TaxonomyFile
+from tidings.taxonomies import Taxonomy, merged
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A reference table that was declared, how many rows it has and the fields in them: None for a table of Spark's,
+    which only the stream reads.
+    """
+
+    reference: Reference
+    rows: int | None
+    adds: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTaxonomy:
+    """A taxonomy that is loaded, and how many classes, instances and properties it speaks of."""
+
+    name: str
+    classes: int
+    instances: int
+    properties: int
+
+
+def add_reference(store: Store, name: str, file: str, key: str, on: str, fields: Iterable[str]) -> Declared:
+    """Declare a reference table whose file can be read."""
+    reference = declare(name, file, key, on, fields)
+    rows = None if reference.spark_table else read_file(reference)
+    kept = store.references.add(reference)
+    if rows is None:
+        return Declared(kept, None, None)
+    return Declared(kept, len(rows), tuple(dict.fromkeys(field for row in rows for field in row.added)))
+
+
+def load_taxonomy(store: Store, name: str, body: bytes, media_type: str, base: str | None) -> LoadedTaxonomy:
+    """Load an RDFS file that fits those that are there."""
+    if not name:
+        raise InputError("a taxonomy needs a name", hint="name it with --name")
+    said = taxonomy_in(body, media_type, base)
+    lines = n_triples(Graph(tuple(sorted(said.statements))))
+    file = TaxonomyFile(name, N_TRIPLES, lines)
+    store.taxonomies.add(file, lambda files: merged(*map(_taxonomy, files)))
+    return _loaded(name, said)
+
+
+def taxonomies(store: Store) -> list[LoadedTaxonomy]:
+    return [_loaded(file.name, _taxonomy(file)) for file in store.taxonomies.load()]
+
+
+def refuse_orphans(store: Store, schema: EventSchema) -> None:
+    """Refuse a schema with which subscriptions that are there now could not be understood."""
+    orphans = compile_many(store.subscriptions.list(), schema).rejects
+    if orphans:
+        named = "; ".join(f"{one.id}: {one.reason.splitlines()[0]}" for one in orphans[:3])
+        raise SchemaError(
+            f"with this schema {len(orphans):,} of the subscriptions could not be understood any more",
+            received=named + (" ..." if len(orphans) > 3 else ""),
+            hint="unsubscribe them first, or describe what they ask about",
+        )
+
+
+def _taxonomy(file: TaxonomyFile) -> Taxonomy:
+    return taxonomy_in(file.body, file.media_type)
+
+
+def _loaded(name: str, said: Taxonomy) -> LoadedTaxonomy:
+    return LoadedTaxonomy(name, len(said.classes), len(said.types), len(said.properties))

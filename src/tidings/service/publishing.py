@@ -1,0 +1,89 @@
+"""Publications on their way into the journal: checked one by one, durable in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tidings.errors import InputError, PublicationError, TidingsError
+from tidings.model import Publication, Reject
+from tidings.publications.event import publication_id
+from tidings.publications.media_types import MEDIA_TYPES, Decode
+from tidings.publications.rdf_media_types import SYNTAXES
+from tidings.publications.rdf_parts import N_TRIPLES, resolved
+from tidings.schema.event_schema import EventSchema
+from tidings.service.choosing import choose, given
+from tidings.store import Appended, Store
+
+CHUNK = 10_000
+"""How many publications of many are made durable at a time."""
+
+
+def publish(
+    store: Store,
+    body: bytes | str,
+    id: str | None,
+    media_type: str,
+    base: str | None,
+    schema: EventSchema | None,
+) -> Appended:
+    data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    if base is not None:
+        data, media_type = _resolved(data, media_type, base), N_TRIPLES
+    choose("a media type", media_type, MEDIA_TYPES)(data, schema)
+    [outcome] = store.journal.offer([Publication(given(id), media_type, data)])
+    if isinstance(outcome, InputError):
+        raise outcome
+    return outcome
+
+
+def publish_many(
+    store: Store,
+    bodies: Iterable[bytes],
+    id_field: str | None,
+    media_type: str,
+    schema_now: Callable[[], EventSchema | None],
+) -> Iterator[Appended | Reject]:
+    """Each chunk is checked against the schema of that moment."""
+    decoder = choose("a media type", media_type, MEDIA_TYPES)
+    schema, number, chunk = schema_now(), 0, []
+    for number, body in enumerate(bodies, start=1):
+        chunk.append(_checked(number, body, id_field, media_type, decoder, schema))
+        if len(chunk) == CHUNK:
+            yield from _append(store, chunk, number)
+            chunk, schema = [], schema_now()
+    yield from _append(store, chunk, number)
+
+
+def _append(store: Store, chunk: Sequence[Publication | Reject], last: int) -> Iterator[Appended | Reject]:
+    good = [one for one in chunk if isinstance(one, Publication)]
+    outcomes = iter(store.journal.offer(good)) if good else iter(())
+    for number, one in enumerate(chunk, start=last - len(chunk) + 1):
+        outcome = one if isinstance(one, Reject) else next(outcomes)
+        yield _reject(number, outcome) if isinstance(outcome, InputError) else outcome
+
+
+def _resolved(body: bytes, media_type: str, base: str) -> bytes:
+    if media_type not in SYNTAXES:
+        accepted = ", ".join(SYNTAXES)
+        raise InputError("only graphs have a base", received=media_type, accepted=accepted)
+    return resolved(body, media_type, base)
+
+
+def _checked(
+    number: int,
+    body: bytes,
+    id_field: str | None,
+    media_type: str,
+    decoder: Decode,
+    schema: EventSchema | None,
+) -> Publication | Reject:
+    try:
+        decoder(body, schema)
+        id = publication_id(body, id_field) if id_field else None
+    except PublicationError as error:
+        return _reject(number, error)
+    return Publication(id or "", media_type, body)
+
+
+def _reject(number: int, error: TidingsError) -> Reject:
+    return Reject("publication", f"line {number}", str(error), error.facts())
