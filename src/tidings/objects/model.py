@@ -155,6 +155,10 @@ class Model:
             yield self.classes[at]
             at = self.classes[at].parent
 
+    def family(self, name: str) -> str:
+        """The topmost class above a class: among its objects a key stands for one."""
+        return [each.name for each in self.lineage(name)][-1]
+
     def is_a(self, name: str, above: str) -> bool:
         return any(each.name == above for each in self.lineage(name))
 

@@ -1,0 +1,133 @@
+"""Who is told about a change, by definition: the paper's university, limits, circles, classes above."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidings.interfaces.cli.model_inputs import read_model
+from tidings.objects.definition import Change, Graph, Link, Watch, is_change_of, told
+from tidings.objects.model import (
+    Association,
+    Attribute,
+    Class,
+    End,
+    Implicit,
+    Kind,
+    Mark,
+    Model,
+    Propagates,
+)
+from tidings.objects.reasons import Object, reasons
+
+MODEL = read_model(f"{Path(__file__).parents[2]}/examples/university/university.puml").model
+BY_NAME = {each.name: each for each in MODEL.associations}
+
+
+def named(family: str, *keys: str) -> list[Object]:
+    return [Object(family, key) for key in keys]
+
+
+S1, S2, S3 = named("Student", "S1", "S2", "S3")
+BASICS, STRUCTURES = named("Course", "ProgrammingBasics", "DataStructures")
+SCRIPT1, SCRIPT2 = named("LearningMaterial", "Script1", "Script2")
+
+GRAPH = Graph(
+    MODEL,
+    {each: each.family for each in (S1, S2, S3, BASICS, STRUCTURES, SCRIPT1, SCRIPT2)},
+    frozenset(
+        (
+            Link(BY_NAME["attends"], S2, BASICS),
+            Link(BY_NAME["attends"], S3, STRUCTURES),
+            Link(BY_NAME["usedIn"], SCRIPT1, BASICS),
+            Link(BY_NAME["usedIn"], SCRIPT2, BASICS),
+            Link(BY_NAME["usedIn"], SCRIPT2, STRUCTURES),
+        )
+    ),
+)
+"""Figure 2 is a picture; this is what the text of section 3.4 says about it."""
+WATCHES = frozenset((Watch(S1, "Course", "ProgrammingBasics"), Watch(S2, "Course")))
+
+
+def because(
+    change: Change, graph: Graph = GRAPH, watches: frozenset[Watch] = WATCHES
+) -> dict[str, list[str]]:
+    found = told(graph, watches, change)
+    why = reasons(change.object, found.steps, found.hits)
+    return {str(who.key): [each.shown(lambda one: str(one.key)) for each in all] for who, all in why.items()}
+
+
+def test_the_script_about_data_structures_changes() -> None:
+    """Section 3.4: both courses count as changed, and all three students are told."""
+    change = Change(Kind.UPDATE, SCRIPT2, frozenset(("title",)))
+    assert told(GRAPH, WATCHES, change).reached == {SCRIPT2, BASICS, STRUCTURES}
+    assert because(change) == {
+        "S1": ["Script2 -usedIn-> ProgrammingBasics (S1 watches it)"],
+        "S2": [
+            "Script2 -usedIn-> DataStructures (S2 watches Course)",
+            "Script2 -usedIn-> ProgrammingBasics (S2 watches Course)",
+            "Script2 -usedIn-> ProgrammingBasics <-attends- S2",
+        ],
+        "S3": ["Script2 -usedIn-> DataStructures <-attends- S3"],
+    }
+
+
+def test_what_goes_along_no_propagating_association_stays_where_it_is() -> None:
+    assert because(Change(Kind.UPDATE, S3, frozenset(("name",)))) == {}
+    assert because(Change(Kind.UPDATE, STRUCTURES, frozenset(("room",)))) == {
+        "S2": ["DataStructures (S2 watches Course)"],
+        "S3": ["DataStructures <-attends- S3"],
+    }
+
+
+A = Class("A", (Attribute("x"), Attribute("y")), subscriber=True)
+MODEL_OF_A = Model({"A": A, "B": Class("B", (), ("A",))})
+A1, A2, A3 = named("A", "1", "2", "3")
+
+
+def chain(limits: Mark, *more: Link) -> Graph:
+    """1 -> 2 -> 3, along an association of a class to itself."""
+    next_one = Association("next", "A", "A", propagates=Propagates(End.TARGET, limits))
+    links = frozenset((Link(next_one, A1, A2), Link(next_one, A2, A3), *more))
+    return Graph(MODEL_OF_A, {A1: "A", A2: "B", A3: "A"}, links)
+
+
+def test_limits_to_attributes_count_for_the_object_that_was_updated() -> None:
+    """What is changed by reference has no attribute that is another."""
+    graph = chain(Mark(attributes=frozenset(("x",))))
+    assert told(graph, frozenset(), Change(Kind.UPDATE, A1, frozenset(("x",)))).reached == {A1, A2, A3}
+    assert told(graph, frozenset(), Change(Kind.UPDATE, A1, frozenset(("y",)))).reached == {A1}
+    assert told(graph, frozenset(), Change(Kind.DELETE, A1)).reached == {A1, A2, A3}
+
+
+def test_limits_to_kinds_count_at_each_step() -> None:
+    inserts = Propagates(End.TARGET, Mark(kinds=frozenset((Kind.INSERT,))))
+    graph = chain(Mark(), Link(Association("late", "A", "A", propagates=inserts), A3, Object("A", "4")))
+    assert told(graph, frozenset(), Change(Kind.UPDATE, A1)).reached == {A1, A2, A3}
+    assert told(graph, frozenset(), Change(Kind.INSERT, A1)).reached == {A1, A2, A3, Object("A", "4")}
+
+
+def test_circles_end_and_do_not_lift_the_limits_of_where_they_began() -> None:
+    back = Association("back", "A", "A", propagates=Propagates(End.SOURCE))
+    told_x = Association("of", "A", "A", implicit=Implicit(End.SOURCE, Mark(attributes=frozenset(("x",)))))
+    graph = chain(Mark(), Link(back, A1, A3), Link(told_x, A3, A1))
+    found = told(graph, frozenset(), Change(Kind.UPDATE, A1, frozenset(("y",))))
+    assert found.reached == {A1, A2, A3} and not found.hits
+    assert because(Change(Kind.UPDATE, A2, frozenset(("y",))), graph, frozenset()) == {
+        "3": ["2 -next-> 3 <-back- 1 <-of- 3"]
+    }
+
+
+def test_who_watches_a_class_watches_those_below() -> None:
+    watches = frozenset((Watch(A1, "A"), Watch(A3, "B"), Watch(A1, "B", "2")))
+    change = Change(Kind.UPDATE, A2, frozenset(("x",)))
+    found = because(change, Graph(MODEL_OF_A, {A1: "A", A2: "B", A3: "A"}), watches)
+    assert found == {"1": ["2 (1 watches A)", "2 (1 watches it)"], "3": ["2 (3 watches B)"]}
+    assert because(Change(Kind.INSERT, A3), chain(Mark()), watches) == {"1": ["3 (1 watches A)"]}
+
+
+def test_links_are_changes_where_the_marks_admit_them() -> None:
+    assert is_change_of(BY_NAME["usedIn"], Kind.LINK) is End.TARGET
+    assert is_change_of(BY_NAME["attends"], Kind.LINK) is None
+    updates = Propagates(End.SOURCE, Mark(kinds=frozenset((Kind.UPDATE,))))
+    assert is_change_of(Association("a", "A", "A", propagates=updates), Kind.UNLINK) is None
+    assert because(Change(Kind.LINK, STRUCTURES)) == because(Change(Kind.INSERT, STRUCTURES))
