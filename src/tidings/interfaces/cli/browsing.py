@@ -13,6 +13,7 @@ from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
+from tidings.interfaces.cli.provider_rules import rule
 
 if TYPE_CHECKING:
     from tidings.browsing import Browser, ClassSeen, Instances, Link, ResourceSeen
@@ -71,8 +72,6 @@ def pick(
       tidings provider pick http://example.org/doc.rdf#host
       tidings provider pick CycleProvider --as ana --name providers
     """
-    from tidings.interfaces.cli.provider import rule
-
     if name is not None and subscriber is None:
         raise InputError(
             "a name is for a rule that is added", where="--name", hint="say for whom with --as NAME"

@@ -15,8 +15,9 @@ from tidings.counts import plural
 from tidings.errors import InputError, SetupError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import AsJson, prose
-from tidings.interfaces.cli.provider import File, Uri, read_document, show_resource
+from tidings.interfaces.cli.provider import File, Uri, read_document
 from tidings.interfaces.cli.repository_news import Teller
+from tidings.interfaces.cli.resources import show_resource
 from tidings.interfaces.cli.run import stopped_by_signals
 
 if TYPE_CHECKING:
