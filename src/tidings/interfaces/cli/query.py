@@ -16,8 +16,8 @@ from tidings.counts import plural
 from tidings.errors import InputError, SetupError, SyntaxProblem
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, open_tidings
-from tidings.interfaces.cli.repository import DEFAULT_HOME as REPOSITORY_HOME
-from tidings.interfaces.cli.repository import MAKES_ONE
+from tidings.interfaces.cli.repository_options import DEFAULT_HOME as REPOSITORY_HOME
+from tidings.interfaces.cli.repository_options import MAKES_ONE
 
 if TYPE_CHECKING:
     from tidings.metadata.answers import Answer, Cell
