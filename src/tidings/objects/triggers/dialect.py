@@ -1,0 +1,83 @@
+"""What SQLite and PostgreSQL say differently; everything else is written once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from tidings.objects.triggers.places import Places, Way
+
+
+class What(Enum):
+    """What is installed, in the order in which it can be."""
+
+    TABLE = "table"
+    FUNCTION = "function"
+    INDEX = "index"
+    TRIGGER = "trigger"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One thing to install: its name, the table that it is on if it is on one, and the statement that makes it."""
+
+    what: What
+    name: str
+    sql: str
+    on: str | None = None
+    body: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """`AFTER UPDATE OF "title" ON "course"`, when something is so, does some statements. `why` is its comment."""
+
+    name: str
+    moment: str
+    table: str
+    statements: tuple[str, ...]
+    why: str
+    when: str | None = None
+
+
+class Dialect(Protocol):
+    """How a database says it."""
+
+    name: str
+    title: str
+
+    def tables(self) -> Sequence[Piece]:
+        """The outbox: what changed, what was reached, by which steps, who is told; and who watches what."""
+
+    def helpers(self, places: Places) -> Sequence[Piece]:
+        """What the rest needs beside the tables."""
+
+    def trigger(self, trigger: Trigger) -> Sequence[Piece]: ...
+
+    def kept(self, value: str) -> str:
+        """A key as the outbox keeps it."""
+
+    def typed(self, family: str) -> str:
+        """The key of the reached object `r` as tables of its family have it."""
+
+    def differs(self, old: str, new: str) -> str: ...
+
+    def value(self, value: str) -> str:
+        """A value of any type, fit for JSON."""
+
+    def names(self, name: str) -> str:
+        """All names of a group as a JSON array."""
+
+    def object(self, name: str, value: str) -> str:
+        """All values of a group by name, as a JSON object."""
+
+    def touches(self, attributes: Collection[str]) -> str:
+        """Whether the change NEW has one of these attributes."""
+
+    def closure(self, ways: Sequence[tuple[Way, str]]) -> str:
+        """A query for the family and key of all that is reached from NEW; each way has its condition."""
+
+    def refuse(self, condition: str, message: str) -> str:
+        """A statement that ends the user's one if something is so."""

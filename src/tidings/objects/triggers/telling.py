@@ -1,0 +1,147 @@
+"""The trigger on the outbox: what else counts as changed, and who is told. The paper's algorithm, once for all tables.
+
+A trigger for each table with all of it in its body, as in the paper, would be the same text many times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidings.objects.model import Kind, Mark
+from tidings.objects.triggers.dialect import Dialect, Piece, Trigger, What
+from tidings.objects.triggers.places import Places, Way
+from tidings.objects.triggers.words import ours, quoted, text, texts
+
+IS_ORIGIN = "(r.family = NEW.family AND r.key = NEW.key)"
+REACHED = "tidings_reached AS r"
+
+
+def telling(places: Places, dialect: Dialect) -> Iterator[Trigger]:
+    why = "What counts as changed with it, by which steps, and who is told."
+    statements = (_reached(places, dialect), *_steps(places, dialect), _hits(places, dialect))
+    yield Trigger(
+        ours("changes", "told"), "AFTER INSERT ON tidings_changes", "tidings_changes", statements, why
+    )
+    yield _watched(places, dialect)
+
+
+def _reached(places: Places, dialect: Dialect) -> str:
+    closure = dialect.closure([(way, _condition(dialect, way)) for way in places.propagating()])
+    return (
+        "-- Changed are the object itself and all that is reached along propagating associations.\n"
+        f"INSERT INTO tidings_reached (change, family, key)\nSELECT NEW.id, family, key FROM (\n{closure}\n) AS found;"
+    )
+
+
+def _steps(places: Places, dialect: Dialect) -> Iterator[str]:
+    arms = [
+        f"SELECT NEW.id, r.family, r.key, {text(way.name)}, {int(way.forwards)}, {_far(dialect, way)}\n"
+        f"FROM {REACHED} CROSS JOIN {quoted(way.relation.table)} AS l\n"
+        f"WHERE r.change = NEW.id AND {_condition(dialect, way)}"
+        for way in places.propagating()
+    ]
+    if arms:
+        yield (
+            "-- The steps between them: whoever tells somebody why finds the shortest way among these.\n"
+            "INSERT INTO tidings_steps (change, family, key, association, forwards, to_family, to_key)\n"
+            + "\nUNION\n".join(arms)
+            + ";"
+        )
+
+
+def _hits(places: Places, dialect: Dialect) -> str:
+    arms = [_watchers(places), *_class_watchers(places, dialect), *_implicit(places, dialect)]
+    return (
+        "-- Told are those who watch one of them or its class, and those at the far end of implicit associations.\n"
+        "INSERT INTO tidings_hits (change, subscriber_family, subscriber_key, family, key, how, by, forwards)\n"
+        + "\nUNION\n".join(arms)
+        + ";"
+    )
+
+
+def _watchers(places: Places) -> str:
+    return (
+        f"SELECT NEW.id, {family_of(places, 'w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
+        " 'watched', '', 0\n"
+        f"FROM {REACHED} CROSS JOIN tidings_watches AS w\n"
+        f"WHERE r.change = NEW.id AND w.key = r.key AND {family_of(places, 'w.class')} = r.family"
+    )
+
+
+def _class_watchers(places: Places, dialect: Dialect) -> Iterator[str]:
+    for name in places.model.classes:
+        family = places.model.family(name)
+        is_a = places.is_a(name, dialect.typed(family))
+        yield (
+            f"SELECT NEW.id, {family_of(places, 'w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
+            f" 'class', {text(name)}, 0\n"
+            f"FROM {REACHED} CROSS JOIN tidings_watches AS w\n"
+            f"WHERE r.change = NEW.id AND r.family = {text(family)} AND w.class = {text(name)} AND w.key IS NULL"
+        ) + (f"\n    AND {is_a}" if is_a else "")
+
+
+def _implicit(places: Places, dialect: Dialect) -> Iterator[str]:
+    for way in places.implicit():
+        yield (
+            f"SELECT NEW.id, {_far(dialect, way)}, r.family, r.key, 'implicit', {text(way.name)}, {int(way.forwards)}\n"
+            f"FROM {REACHED} CROSS JOIN {quoted(way.relation.table)} AS l\n"
+            f"WHERE r.change = NEW.id AND {_condition(dialect, way)}"
+        )
+
+
+def family_of(places: Places, name: str) -> str:
+    """The family of a class that somebody watches: a seminar is watched as the course that it is."""
+    below = [each for each in places.model.classes if each != places.model.family(each)]
+    if not below:
+        return name
+    cases = "".join(f" WHEN {text(each)} THEN {text(places.model.family(each))}" for each in below)
+    return f"CASE {name}{cases} ELSE {name} END"
+
+
+def _far(dialect: Dialect, way: Way) -> str:
+    return f"{text(way.far_family)}, {dialect.kept(f'l.{quoted(way.far)}')}"
+
+
+def _condition(dialect: Dialect, way: Way) -> str:
+    """Whether a link leads on from the reached object `r`."""
+    joined = f"r.family = {text(way.near_family)} AND l.{quoted(way.near)} = {dialect.typed(way.near_family)}"
+    return " AND ".join((joined, f"l.{quoted(way.far)} IS NOT NULL", *_limits(dialect, way.limits)))
+
+
+def _limits(dialect: Dialect, limits: Mark) -> Iterator[str]:
+    """Kinds count at each step; attributes where the change began, since what is changed by reference has none."""
+    if limits.kinds is not None:
+        yield f"NEW.kind IN ({texts(each.value for each in Kind if each in limits.kinds)})"
+    if limits.attributes is not None:
+        yield f"(NEW.kind <> 'update' OR NOT {IS_ORIGIN} OR {dialect.touches(sorted(limits.attributes))})"
+
+
+def _watched(places: Places, dialect: Dialect) -> Trigger:
+    """A slip in the name of a class would be a watch that never hears anything."""
+    model = places.model
+    tellable = [name for name in model.classes if model.is_subscriber(name)]
+    told = texts(tellable) or "NULL"
+    statements = (
+        dialect.refuse(
+            f"NEW.class NOT IN ({texts(model.classes)})",
+            f"tidings_watches.class: the model has {', '.join(model.classes)}",
+        ),
+        dialect.refuse(
+            f"NEW.subscriber_class NOT IN ({told})" if tellable else "1 = 1",
+            f"tidings_watches.subscriber_class: subscribers are {', '.join(tellable) or 'not in the model'}",
+        ),
+    )
+    moment, why = "BEFORE INSERT ON tidings_watches", "Only classes of the model can be watched or told."
+    return Trigger(ours("watches", "checked"), moment, "tidings_watches", statements, why)
+
+
+def indexes(places: Places) -> Iterator[Piece]:
+    """From an object to its links without looking at all of them: what a change costs follows whom it concerns."""
+    seen: set[tuple[str, str]] = set()
+    for way in (*places.propagating(), *places.implicit()):
+        table, column, reference = way.relation.table, way.near, way.relation.reference
+        if (table, column) not in seen and reference in (None, column):
+            seen.add((table, column))
+            name = ours(table, "by", column)
+            sql = f"CREATE INDEX {name} ON {quoted(table)} ({quoted(column)});"
+            yield Piece(What.INDEX, name, sql, table)

@@ -1,0 +1,306 @@
+"""Random changes of objects in a database, and what each of them should lead to by definition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from hypothesis import strategies as st
+
+from tidings.objects.definition import Change, Graph, Link, Told, Watch, is_change_of, told
+from tidings.objects.model import Association, End, Kind
+from tidings.objects.placing import ForeignKey, LinkTable, Placed
+from tidings.objects.reasons import Hit, How, Object, Step
+from tidings.objects.triggers.words import quoted, text
+
+
+class Connection(Protocol):
+    """What a database must do for a test."""
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]: ...
+
+
+def create_tables(placed: Placed, key_type: str) -> Iterator[str]:
+    """The tables of a model by convention; what belongs to an object goes with it."""
+    for name, table in placed.tables.items():
+        columns = [f"{quoted(table.key)} {key_type} PRIMARY KEY{_parent(placed, name)}"]
+        columns += [f"{quoted(column)} TEXT" for column in table.columns.values()]
+        for each in placed.model.associations:
+            link = placed.link(each)
+            if isinstance(link, ForeignKey) and each.at(link.owner) == name:
+                columns.append(f"{quoted(link.column)} {key_type}")
+        yield f"CREATE TABLE {quoted(table.name)} ({', '.join(columns)})"
+    for each in placed.model.associations:
+        link = placed.link(each)
+        if isinstance(link, LinkTable):
+            source, target = (
+                f"{quoted(column)} {key_type} {_refers(placed, each.at(end))}"
+                for column, end in ((link.source, End.SOURCE), (link.target, End.TARGET))
+            )
+            yield f"CREATE TABLE {quoted(link.name)} ({source}, {target})"
+
+
+def _parent(placed: Placed, name: str) -> str:
+    above = placed.model.classes[name].parent
+    return "" if above is None else f" {_refers(placed, above)}"
+
+
+def _refers(placed: Placed, cls: str) -> str:
+    table = placed.tables[cls]
+    return f"REFERENCES {quoted(table.name)} ({quoted(table.key)}) ON DELETE CASCADE"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A change, the class of its object, and what follows from it."""
+
+    change: Change
+    cls: str
+    told: Told
+
+
+@dataclass
+class History:
+    """Objects as the definition has them, beside those in a database."""
+
+    placed: Placed
+    database: Connection
+    keys: list[Any]
+    graph: Graph = field(init=False)
+    watches: frozenset[Watch] = frozenset()
+    values: dict[tuple[Object, str], str | None] = field(default_factory=dict)
+    expected: list[Expected] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.graph = Graph(self.placed.model)
+
+    def step(self, draw: st.DrawFn) -> None:
+        """One statement, or a few for an object with several rows."""
+        self.expected = []
+        if len(self.graph.classes) < FEW:
+            return self.insert(draw)
+        does = (
+            self.update,
+            self.link,
+            self.watch,
+            self.insert,
+            self.update,
+            self.link,
+            self.unlink,
+            self.delete,
+        )
+        draw(st.sampled_from(does))(draw)
+
+    def happens(self, change: Change, graph: Graph) -> None:
+        found = told(graph, self.watches, change)
+        self.expected.append(Expected(change, graph.classes[change.object], found))
+
+    def some(self, draw: st.DrawFn, cls: str) -> Object | None:
+        found = [each for each in self.graph.classes if self.graph.is_a(each, cls)]
+        return draw(st.sampled_from(found)) if found else None
+
+    def references(self, cls: str) -> list[tuple[Association, ForeignKey]]:
+        """Associations whose column is in the table of a class."""
+        links = ((each, self.placed.link(each)) for each in self.placed.model.associations)
+        return [
+            (each, link)
+            for each, link in links
+            if isinstance(link, ForeignKey) and each.at(link.owner) == cls
+        ]
+
+    def insert(self, draw: st.DrawFn) -> None:
+        model = self.placed.model
+        cls = draw(st.sampled_from(list(model.classes)))
+        one = Object(model.family(cls), self.keys.pop())
+        links = set(self.graph.links)
+        for each in reversed(list(model.lineage(cls))):
+            row = {self.placed.tables[each.name].key: one.key}
+            for attribute in each.attributes:
+                value = self.values[one, attribute.name] = draw(VALUES)
+                row[self.placed.tables[each.name].columns[attribute.name]] = value
+            for association, link in self.references(each.name):
+                other = self.some(draw, association.at(link.owner.other)) if draw(st.booleans()) else None
+                row[link.column] = other and other.key
+                links |= {joined(association, link.owner, one, other)} if other else set()
+            columns, values = ", ".join(map(quoted, row)), ", ".join(map(text, row.values()))
+            self.database.run(
+                f"INSERT INTO {quoted(self.placed.tables[each.name].name)} ({columns}) VALUES ({values})"
+            )
+        self.graph = Graph(model, {**self.graph.classes, one: cls}, frozenset(links))
+        self.happens(Change(Kind.INSERT, one), self.graph)
+
+    def update(self, draw: st.DrawFn) -> None:
+        """Some columns of one row, some of them to what they were."""
+        if not self.graph.classes:
+            return
+        one = draw(st.sampled_from(list(self.graph.classes)))
+        cls = draw(st.sampled_from(list(self.placed.model.lineage(self.graph.classes[one]))))
+        table, row, changed = self.placed.tables[cls.name], dict[str, Any](), set[str]()
+        before, links, gone, new = self.graph, set(self.graph.links), list[Link](), list[Link]()
+        for attribute in cls.attributes:
+            if draw(st.booleans()):
+                value = row[table.columns[attribute.name]] = draw(VALUES)
+                changed |= {attribute.name} if self.values[one, attribute.name] != value else set()
+                self.values[one, attribute.name] = value
+        for association, link in self.references(cls.name):
+            if not draw(st.booleans()):
+                continue
+            other = self.some(draw, association.at(link.owner.other)) if draw(st.booleans()) else None
+            row[link.column] = other and other.key
+            old = {each for each in links if each.association == association and each.at(link.owner) == one}
+            now = {joined(association, link.owner, one, other)} if other else set()
+            links = (links - old) | now
+            if association.propagates is None:
+                changed |= {association.name} if old != now else set()
+            else:
+                gone, new = gone + list(old - now), new + list(now - old)
+        if not row:
+            return
+        sets = ", ".join(f"{quoted(column)} = {text(value)}" for column, value in row.items())
+        self.database.run(
+            f"UPDATE {quoted(table.name)} SET {sets} WHERE {quoted(table.key)} = {text(one.key)}"
+        )
+        self.graph = replace(self.graph, links=frozenset(links))
+        if changed:
+            self.happens(Change(Kind.UPDATE, one, frozenset(changed)), self.graph)
+        self.linked(gone, before, Kind.UNLINK)
+        self.linked(new, self.graph, Kind.LINK)
+
+    def linked(self, links: list[Link], graph: Graph, kind: Kind) -> None:
+        for link in links:
+            end = is_change_of(link.association, kind)
+            if end is not None:
+                self.happens(Change(kind, link.at(end)), graph)
+
+    def delete(self, draw: st.DrawFn) -> None:
+        """An object that no column refers to, from its topmost row or from its lowest one on."""
+        referring = {
+            each.at(link.owner.other)
+            for each in self.graph.links
+            if isinstance(link := self.placed.link(each.association), ForeignKey)
+        }
+        free = [each for each in self.graph.classes if each not in referring]
+        if not free:
+            return
+        one = draw(st.sampled_from(free))
+        self.happens(Change(Kind.DELETE, one), self.graph)
+        rows = [self.placed.tables[each.name] for each in self.placed.model.lineage(self.graph.classes[one])]
+        for table in rows if draw(st.booleans()) else rows[-1:]:
+            self.database.run(f"DELETE FROM {quoted(table.name)} WHERE {quoted(table.key)} = {text(one.key)}")
+        left = {each: cls for each, cls in self.graph.classes.items() if each != one}
+        links = frozenset(each for each in self.graph.links if one not in (each.source, each.target))
+        self.graph = Graph(self.placed.model, left, links)
+
+    def link(self, draw: st.DrawFn) -> None:
+        """Two objects in a table of links."""
+        tables = [
+            each for each in self.placed.model.associations if isinstance(self.placed.link(each), LinkTable)
+        ]
+        if not tables:
+            return
+        association = draw(st.sampled_from(tables))
+        source, target = self.some(draw, association.source), self.some(draw, association.target)
+        if source is None or target is None or Link(association, source, target) in self.graph.links:
+            return
+        where = self.placed.link(association)
+        assert isinstance(where, LinkTable)
+        new, before = Link(association, source, target), self.graph
+        there = sorted(
+            (each for each in self.graph.links if each.association == association),
+            key=lambda each: (str(each.source), str(each.target)),
+        )
+        old = draw(st.none() | st.sampled_from(there)) if there else None
+        columns = (where.source, where.target)
+        if old is None:
+            row = ", ".join(map(quoted, columns))
+            self.database.run(
+                f"INSERT INTO {quoted(where.name)} ({row}) VALUES ({text(source.key)}, {text(target.key)})"
+            )
+        else:
+            sets = f"{quoted(where.source)} = {text(source.key)}, {quoted(where.target)} = {text(target.key)}"
+            self.database.run(f"UPDATE {quoted(where.name)} SET {sets} WHERE {of(where, old)}")
+        self.graph = replace(before, links=before.links - {old} | {new})
+        self.linked([old] if old else [], before, Kind.UNLINK)
+        self.linked([new], self.graph, Kind.LINK)
+
+    def unlink(self, draw: st.DrawFn) -> None:
+        there = [
+            each for each in self.graph.links if isinstance(self.placed.link(each.association), LinkTable)
+        ]
+        if not there:
+            return
+        there.sort(key=lambda each: (each.association.name, str(each.source), str(each.target)))
+        old, before = draw(st.sampled_from(there)), self.graph
+        where = self.placed.link(old.association)
+        assert isinstance(where, LinkTable)
+        self.database.run(f"DELETE FROM {quoted(where.name)} WHERE {of(where, old)}")
+        self.graph = replace(before, links=before.links - {old})
+        self.linked([old], before, Kind.UNLINK)
+
+    def watch(self, draw: st.DrawFn) -> None:
+        """An object or a class; the object may be called by any class of its family."""
+        model = self.placed.model
+        subscribers = [each for each, cls in self.graph.classes.items() if model.is_subscriber(cls)]
+        if not subscribers:
+            return
+        who = draw(st.sampled_from(subscribers))
+        cls = draw(st.sampled_from(list(model.classes)))
+        one = self.some(draw, cls) if draw(st.booleans()) else None
+        self.watches |= {Watch(who, cls, one and one.key)}
+        row = (self.graph.classes[who], who.key, cls, one and one.key)
+        self.database.run(f"INSERT INTO tidings_watches VALUES ({', '.join(map(text, row))})")
+
+
+VALUES = st.sampled_from([None, "0", "1"])
+FEW = 5
+"""Histories begin with some objects: between one or two, nothing happens."""
+
+
+def of(where: LinkTable, link: Link) -> str:
+    return f"{quoted(where.source)} = {text(link.source.key)} AND {quoted(where.target)} = {text(link.target.key)}"
+
+
+def joined(association: Association, owner: End, one: Object, other: Object) -> Link:
+    return Link(association, one, other) if owner is End.SOURCE else Link(association, other, one)
+
+
+def outbox(database: Connection, key: type) -> list[Expected]:
+    """What the triggers wrote, as the definition says it; the outbox is empty then."""
+    found = [_change(database, row, key) for row in database.run(CHANGES)]
+    database.run("DELETE FROM tidings_changes")
+    for table in ("reached", "steps", "hits"):
+        assert database.run(f"SELECT count(*) FROM tidings_{table}") == [(0,)], (
+            "with a change goes what followed"
+        )
+    return found
+
+
+CHANGES = "SELECT id, kind, class, family, key, attributes FROM tidings_changes ORDER BY id"
+
+
+def _change(database: Connection, row: tuple[Any, ...], key: type) -> Expected:
+    id, kind, cls, family, its_key, attributes = row
+    names = json.loads(attributes) if isinstance(attributes, str) else attributes
+    change = Change(Kind(kind), Object(family, key(its_key)), frozenset(names or ()))
+    reached = database.run(f"SELECT family, key FROM tidings_reached WHERE change = {id}")
+    steps = database.run(
+        f"SELECT family, key, association, forwards, to_family, to_key FROM tidings_steps WHERE change = {id}"
+    )
+    hits = database.run(
+        "SELECT subscriber_family, subscriber_key, family, key, how, by, forwards FROM tidings_hits "
+        f"WHERE change = {id}"
+    )
+    assert len(set(steps)) == len(steps) and len(set(hits)) == len(hits)
+    found = Told(
+        frozenset(Object(family, key(at)) for family, at in reached),
+        frozenset(
+            Step(Object(a, key(b)), name, bool(to), Object(c, key(d))) for a, b, name, to, c, d in steps
+        ),
+        frozenset(
+            Hit(Object(a, key(b)), Object(c, key(d)), How(how), by, bool(to))
+            for a, b, c, d, how, by, to in hits
+        ),
+    )
+    return Expected(change, cls, found)

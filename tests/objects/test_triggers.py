@@ -1,0 +1,236 @@
+"""Triggers generated from random models tell whom the definition tells, whatever happens to the objects."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.generated_models import as_plantuml, models
+from tests.objects.histories import Expected, History, create_tables, outbox
+from tidings.interfaces.cli.model_inputs import read_model
+from tidings.objects.model import Attribute, Class, Model
+from tidings.objects.placing import ClassTable, Discriminator, Placed
+from tidings.objects.plantuml import read_plantuml
+from tidings.objects.reasons import reasons
+from tidings.objects.triggers.generated import generated, script
+from tidings.objects.triggers.sqlite import Sqlite
+
+PUML = f"{Path(__file__).parents[2]}/examples/university/university.puml"
+MODELS = models().filter(lambda model: any(each.implicit or each.propagates for each in model.associations))
+
+
+class Memory:
+    """SQLite in memory."""
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.execute("PRAGMA foreign_keys = ON")
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql).fetchall()
+
+
+def as_said(all: list[Expected]) -> list[tuple[str, str, str, str, str]]:
+    """Changes in no order: of one statement that does several things at once, nobody promises any."""
+    return sorted(
+        (
+            each.change.kind.value,
+            each.cls,
+            str(each.change.object),
+            str(sorted(each.change.attributes)),
+            str(sorted((str(one), [why.shown() for why in whys]) for one, whys in told_by(each).items())),
+        )
+        for each in all
+    )
+
+
+def told_by(each: Expected) -> Any:
+    return reasons(each.change.object, each.told.steps, each.told.hits)
+
+
+@given(MODELS, st.booleans(), st.data())
+def test_sqlite_tells_whom_the_definition_tells(model: Model, numbered: bool, data: st.DataObject) -> None:
+    placed, database = read_plantuml(as_plantuml(model)), Memory()
+    keys: list[Any] = list(range(1, 100)) if numbered else [f"k'{number}" for number in range(1, 100)]
+    for sql in create_tables(placed, "INTEGER" if numbered else "TEXT"):
+        database.run(sql)
+    for piece in generated(placed, Sqlite()):
+        database.run(piece.sql)
+    history = History(placed, database, keys)
+    for _ in range(data.draw(st.integers(8, 24))):
+        history.step(data.draw)
+        found = outbox(database, int if numbered else str)
+        assert as_said(found) == as_said(history.expected)
+        by_change = {(each.change, each.cls): each.told for each in history.expected}
+        assert all(each.told == by_change[each.change, each.cls] for each in found)
+
+
+UNIVERSITY = """
+INSERT INTO student VALUES (1, 'S1'), (2, 'S2'), (3, 'S3');
+INSERT INTO course VALUES (1, 'ProgrammingBasics', 'A1', NULL), (2, 'DataStructures', 'A2', NULL);
+INSERT INTO learning_material VALUES (1, 'Script1'), (2, 'Script2');
+INSERT INTO attends VALUES (2, 1), (3, 2);
+INSERT INTO used_in VALUES (1, 1), (2, 1), (2, 2);
+INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', 1), ('Student', 2, 'Course', NULL);
+DELETE FROM tidings_changes;
+"""
+"""Figure 2 of the paper, as its text tells it."""
+LABELS = {
+    "Student": {1: "S1", 2: "S2", 3: "S3"},
+    "Course": {1: "ProgrammingBasics", 2: "DataStructures"},
+    "LearningMaterial": {1: "Script1", 2: "Script2"},
+}
+
+
+@pytest.fixture
+def university() -> Memory:
+    database, placed = Memory(), read_model(PUML)
+    for sql in create_tables(placed, "INTEGER"):
+        database.run(sql)
+    database.connection.executescript(script(placed, Sqlite(), "university.puml"))
+    database.connection.executescript(UNIVERSITY)
+    return database
+
+
+def why(database: Memory) -> dict[str, list[str]]:
+    """For each subscriber why, over all that happened since it was asked last."""
+    found: dict[str, list[str]] = {}
+    for each in outbox(database, int):
+        for who, whys in told_by(each).items():
+            found.setdefault(LABELS[who.family][who.key], []).extend(
+                reason.shown(lambda one: LABELS[one.family].get(one.key, str(one))) for reason in whys
+            )
+    return found
+
+
+def test_the_paper_s_university(university: Memory) -> None:
+    university.run("UPDATE learning_material SET title = 'Script2, second edition' WHERE id = 2")
+    assert university.run("SELECT attributes, before, after FROM tidings_changes") == [
+        ('["title"]', '{"title":"Script2"}', '{"title":"Script2, second edition"}')
+    ]
+    assert why(university) == {
+        "S1": ["Script2 -usedIn-> ProgrammingBasics (S1 watches it)"],
+        "S2": [
+            "Script2 -usedIn-> ProgrammingBasics (S2 watches Course)",
+            "Script2 -usedIn-> ProgrammingBasics <-attends- S2",
+            "Script2 -usedIn-> DataStructures (S2 watches Course)",
+        ],
+        "S3": ["Script2 -usedIn-> DataStructures <-attends- S3"],
+    }
+
+
+def test_who_sets_a_value_to_what_it_is_changes_nothing(university: Memory) -> None:
+    university.run("UPDATE learning_material SET title = title")
+    university.run("UPDATE course SET lecturer_id = NULL, room = room")
+    assert why(university) == {}
+
+
+def test_what_is_rolled_back_tells_nobody(university: Memory) -> None:
+    university.run("BEGIN")
+    university.run("UPDATE learning_material SET title = 'never'")
+    assert university.run("SELECT count(*) FROM tidings_changes") == [(2,)]
+    university.run("ROLLBACK")
+    assert why(university) == {}
+
+
+def test_a_course_has_another_script(university: Memory) -> None:
+    university.run("INSERT INTO used_in VALUES (1, 2)")
+    row = "SELECT kind, class, key, association, other_family, other_key FROM tidings_changes"
+    assert university.run(row) == [("link", "Course", 2, "usedIn", "LearningMaterial", 1)]
+    assert why(university)["S3"] == ["DataStructures <-attends- S3"]
+    university.run("DELETE FROM used_in WHERE learning_material_id = 2 AND course_id = 2")
+    assert why(university)["S3"] == ["DataStructures <-attends- S3"]
+
+
+def test_a_script_goes_while_it_is_still_known_where_it_was_used(university: Memory) -> None:
+    """Its links go with it, which is no second reason."""
+    university.run("DELETE FROM learning_material WHERE id = 2")
+    kinds = university.run("SELECT kind, before FROM tidings_changes")
+    assert kinds == [("delete", '{"title":"Script2"}')]
+    assert why(university)["S3"] == ["Script2 -usedIn-> DataStructures <-attends- S3"]
+
+
+def test_bytes_do_not_stop_an_update(university: Memory) -> None:
+    university.run("UPDATE course SET room = x'00ff' WHERE id = 1")
+    assert university.run("SELECT after FROM tidings_changes") == [('{"room":"00FF"}',)]
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("'Student', 1, 'Cuorse', 1", "the model has Student, Lecturer, Course, LearningMaterial"),
+        ("'Course', 1, 'Course', 1", "subscribers are Student"),
+    ],
+)
+def test_watches_of_what_there_is_not_are_refused(university: Memory, row: str, problem: str) -> None:
+    with pytest.raises(sqlite3.IntegrityError, match=problem):
+        university.run(f"INSERT INTO tidings_watches VALUES ({row})")
+
+
+def test_several_classes_in_one_table() -> None:
+    """A seminar is a course that says so in a column; who watches seminars hears of no lecture."""
+    course = Class("Course", (Attribute("title"),), subscriber=True)
+    model = Model({"Course": course, "Seminar": Class("Seminar", (Attribute("topic"),), ("Course",))})
+    tables = {
+        "Course": ClassTable("course", "id", {"title": "title"}, None, Discriminator("type", "c")),
+        "Seminar": ClassTable("course", "id", {"topic": "topic"}, None, Discriminator("type", "s")),
+    }
+    database = Memory()
+    database.run("CREATE TABLE course (id INTEGER PRIMARY KEY, type TEXT, title TEXT, topic TEXT)")
+    for piece in generated(Placed(model, tables, {}), Sqlite()):
+        database.run(piece.sql)
+    database.run(
+        "INSERT INTO tidings_watches VALUES ('Course', 9, 'Seminar', NULL), ('Course', 8, 'Course', NULL)"
+    )
+    database.run("INSERT INTO course VALUES (1, 'c', 'Logic', NULL), (2, 's', 'Sets', 'infinity')")
+    database.run("UPDATE course SET topic = 'choice' WHERE id = 2")
+    assert database.run("SELECT kind, class, key FROM tidings_changes") == [
+        ("insert", "Course", 1),
+        ("insert", "Seminar", 2),
+        ("update", "Seminar", 2),
+    ]
+    hits = "SELECT key, subscriber_key, by FROM tidings_hits ORDER BY change, subscriber_key"
+    expected = [(1, 8, "Course"), (2, 8, "Course"), (2, 9, "Seminar"), (2, 8, "Course"), (2, 9, "Seminar")]
+    assert database.run(hits) == expected
+
+
+LIMITED = """
+class A <<subscriber>> {
+  x
+  y
+}
+A "*" -- "*" A : next <<propagates {attributes = x}>> >
+A "*" -- "*" A : of <<implicit {told = source, attributes = y}>> >
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "reached", "told"),
+    [
+        ("UPDATE a SET x = 1 WHERE id = 1", [1, 2, 3], [2, 3]),
+        ("UPDATE a SET y = 1 WHERE id = 1", [1], [1]),
+        ("UPDATE a SET x = 1, y = 1 WHERE id = 1", [1, 2, 3], [1, 2, 3]),
+        ("DELETE FROM a WHERE id = 1", [1, 2, 3], [1, 2, 3]),
+    ],
+)
+def test_attributes_limit_where_a_change_begins_also_in_a_circle(
+    change: str, reached: list[int], told: list[int]
+) -> None:
+    """1, 2 and 3 lead to each other, and each is told about itself."""
+    database, placed = Memory(), read_plantuml(LIMITED)
+    for sql in create_tables(placed, "INTEGER"):
+        database.run(sql)
+    for piece in generated(placed, Sqlite()):
+        database.run(piece.sql)
+    database.run("INSERT INTO a (id) VALUES (1), (2), (3)")
+    database.run("INSERT INTO next VALUES (1, 2), (2, 3), (3, 1)")
+    database.run('INSERT INTO "of" VALUES (1, 1), (2, 2), (3, 3)')
+    database.run("DELETE FROM tidings_changes")
+    database.run(change)
+    assert database.run("SELECT key FROM tidings_reached ORDER BY key") == [(key,) for key in reached]
+    assert database.run("SELECT key FROM tidings_hits ORDER BY key") == [(key,) for key in told]
