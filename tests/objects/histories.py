@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.objects.databases import Database
 from tidings.objects.definition import Change, Graph, Link, Told, Watch, is_change_of, told
 from tidings.objects.model import Association, End, Kind
 from tidings.objects.placing import ForeignKey, LinkTable, Placed
 from tidings.objects.reasons import Hit, How, Object, Step
 from tidings.objects.triggers.words import quoted, text
-
-
-class Connection(Protocol):
-    """What a database must do for a test."""
-
-    def run(self, sql: str) -> list[tuple[Any, ...]]: ...
 
 
 def create_tables(placed: Placed, key_type: str) -> Iterator[str]:
@@ -66,7 +61,7 @@ class History:
     """Objects as the definition has them, beside those in a database."""
 
     placed: Placed
-    database: Connection
+    database: Database
     keys: list[Any]
     graph: Graph = field(init=False)
     watches: frozenset[Watch] = frozenset()
@@ -266,7 +261,7 @@ def joined(association: Association, owner: End, one: Object, other: Object) -> 
     return Link(association, one, other) if owner is End.SOURCE else Link(association, other, one)
 
 
-def outbox(database: Connection, key: type) -> list[Expected]:
+def outbox(database: Database, key: type) -> list[Expected]:
     """What the triggers wrote, as the definition says it; the outbox is empty then."""
     found = [_change(database, row, key) for row in database.run(CHANGES)]
     database.run("DELETE FROM tidings_changes")
@@ -280,7 +275,7 @@ def outbox(database: Connection, key: type) -> list[Expected]:
 CHANGES = "SELECT id, kind, class, family, key, attributes FROM tidings_changes ORDER BY id"
 
 
-def _change(database: Connection, row: tuple[Any, ...], key: type) -> Expected:
+def _change(database: Database, row: tuple[Any, ...], key: type) -> Expected:
     id, kind, cls, family, its_key, attributes = row
     names = json.loads(attributes) if isinstance(attributes, str) else attributes
     change = Change(Kind(kind), Object(family, key(its_key)), frozenset(names or ()))

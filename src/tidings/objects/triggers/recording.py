@@ -39,14 +39,14 @@ def _updated(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
     key = f"NEW.{quoted(rows.key)}"
     differences = [(name, f"OLD.{quoted(column)}", f"NEW.{quoted(column)}") for name, column in rows.columns]
     changed = "\n    UNION ALL ".join(
-        f"SELECT {text(name)} AS name, {dialect.value(old)} AS old, {dialect.value(new)} AS new"
+        f"SELECT {text(name)} AS name, {dialect.value(old)} AS was, {dialect.value(new)} AS became"
         f" WHERE {dialect.differs(old, new)}"
         for name, old, new in differences
     )
     said = (
         "INSERT INTO tidings_changes (kind, class, family, key, attributes, before, after)\n"
         f"SELECT 'update', {_which(places, dialect, rows, key)}, {dialect.names('name')},\n"
-        f"    {dialect.object('name', 'old')}, {dialect.object('name', 'new')}\n"
+        f"    {dialect.object('name', 'was')}, {dialect.object('name', 'became')}\n"
         f"FROM (\n    {changed}\n) AS changed;"
     )
     columns = ", ".join(quoted(column) for column in dict.fromkeys(column for _, column in rows.columns))

@@ -1,0 +1,161 @@
+"""Triggers as PostgreSQL has them: each calls a function, and a recursive query has one recursive part."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tidings.objects.placing import snake_case
+from tidings.objects.triggers.dialect import Piece, Trigger, What
+from tidings.objects.triggers.places import Places, Way
+from tidings.objects.triggers.words import indented, ours, quoted, text, texts
+
+# Keys are kept as texts, whatever they are in the user's tables; helpers turn them back (see `helpers`).
+_TABLES = {
+    "tidings_watches": """(
+    subscriber_class text NOT NULL,
+    subscriber_key text NOT NULL,
+    class text NOT NULL,
+    key text -- NULL: all objects of the class
+)""",
+    "tidings_changes": """(
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    kind text NOT NULL, -- insert, update, delete, link, unlink
+    class text NOT NULL, -- of which the object is made
+    family text NOT NULL, -- the topmost class above it: with the key it says which object it is
+    key text NOT NULL,
+    attributes jsonb, -- of an update: what is another, as an array
+    before jsonb, -- their values, as an object
+    after jsonb,
+    association text, -- of a link: with what
+    other_family text,
+    other_key text
+)""",
+    "tidings_reached": """(
+    change bigint NOT NULL REFERENCES tidings_changes ON DELETE CASCADE,
+    family text NOT NULL,
+    key text NOT NULL,
+    PRIMARY KEY (change, family, key)
+)""",
+    "tidings_steps": """(
+    change bigint NOT NULL REFERENCES tidings_changes ON DELETE CASCADE,
+    family text NOT NULL,
+    key text NOT NULL,
+    association text NOT NULL,
+    forwards integer NOT NULL, -- 1: from source to target
+    to_family text NOT NULL,
+    to_key text NOT NULL
+)""",
+    "tidings_hits": """(
+    change bigint NOT NULL REFERENCES tidings_changes ON DELETE CASCADE,
+    subscriber_family text NOT NULL,
+    subscriber_key text NOT NULL,
+    family text NOT NULL, -- the changed object that concerns the subscriber
+    key text NOT NULL,
+    how text NOT NULL, -- watched, class, implicit
+    by text NOT NULL, -- the class that is watched, or the association
+    forwards integer NOT NULL
+)""",
+}
+_INDEXES = {
+    "tidings_watches_by_key": "tidings_watches (key)",
+    "tidings_watches_by_class": "tidings_watches (class, key)",
+    "tidings_changes_by_object": "tidings_changes (family, key)",
+    "tidings_steps_by_change": "tidings_steps (change)",
+    "tidings_hits_by_change": "tidings_hits (change)",
+}
+
+
+@dataclass(frozen=True)
+class Postgresql:
+    """What is said so in PostgreSQL only."""
+
+    name: str = "postgresql"
+    title: str = "PostgreSQL"
+
+    def tables(self) -> Sequence[Piece]:
+        tables = [
+            Piece(What.TABLE, name, f"CREATE TABLE {name} {columns};") for name, columns in _TABLES.items()
+        ]
+        indexes = [
+            Piece(What.INDEX, name, f"CREATE INDEX {name} ON {on};", on.split()[0])
+            for name, on in _INDEXES.items()
+        ]
+        return [*tables, *indexes]
+
+    def helpers(self, places: Places) -> Sequence[Piece]:
+        """From a text to a key of the type that the table has, so that its index is used.
+
+        Comparing the column as a text would read the whole table, and the model does not know the type.
+        """
+        found = []
+        for family in places.families():
+            table = places.placed.tables[family]
+            name, body = _key_of(family), " BEGIN RETURN key; END "
+            returns = f"{quoted(table.name)}.{quoted(table.key)}%TYPE"
+            head = f"CREATE FUNCTION {name}(key text) RETURNS {returns} LANGUAGE plpgsql IMMUTABLE STRICT"
+            found.append(Piece(What.FUNCTION, name, f"{head} AS $tidings${body}$tidings$;", body=body))
+        return found
+
+    def trigger(self, trigger: Trigger) -> Sequence[Piece]:
+        """A function finds the outbox where it was installed, whatever search_path whoever changes a row has."""
+        row = "OLD" if trigger.moment.startswith("BEFORE DELETE") else "NEW"
+        lines = indented("\n".join((f"-- {trigger.why}", *trigger.statements, f"RETURN {row};")))
+        body, tag = f"\nBEGIN\n{lines}\nEND\n", "$tidings$"
+        while tag in body:  # names are the user's
+            tag = f"{tag[:-1]}_$"
+        head = (
+            f"CREATE FUNCTION {trigger.name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT"
+        )
+        function = Piece(What.FUNCTION, trigger.name, f"{head} AS {tag}{body}{tag};", body=body)
+        when = f"\nWHEN ({trigger.when})" if trigger.when else ""
+        sql = f"CREATE TRIGGER {trigger.name} {trigger.moment} FOR EACH ROW{when}\nEXECUTE FUNCTION {trigger.name}();"
+        return [function, Piece(What.TRIGGER, trigger.name, sql, trigger.table)]
+
+    def kept(self, value: str) -> str:
+        return f"{value}::text"
+
+    def typed(self, family: str) -> str:
+        """CASE, because PostgreSQL may look at conditions in any order: the key of another family may be no number."""
+        return f"CASE WHEN r.family = {text(family)} THEN {_key_of(family)}(r.key) END"
+
+    def differs(self, old: str, new: str) -> str:
+        """As texts: not every type can be compared (json)."""
+        return f"{old}::text IS DISTINCT FROM {new}::text"
+
+    def value(self, value: str) -> str:
+        return f"to_jsonb({value})"
+
+    def names(self, name: str) -> str:
+        return f"jsonb_agg({name})"
+
+    def object(self, name: str, value: str) -> str:
+        return f"jsonb_object_agg({name}, {value})"
+
+    def touches(self, attributes: Collection[str]) -> str:
+        return f"NEW.attributes ?| ARRAY[{texts(attributes)}]"
+
+    def closure(self, ways: Sequence[tuple[Way, str]]) -> str:
+        arms = [
+            f"SELECT {text(way.far_family)} AS family, l.{quoted(way.far)}::text AS key\n"
+            f"FROM {quoted(way.relation.table)} AS l\nWHERE {condition}"
+            for way, condition in ways
+        ]
+        start = "SELECT NEW.family AS family, NEW.key AS key"
+        if not arms:
+            return indented(start)
+        lateral = indented("\nUNION ALL\n".join(arms))
+        on = f"SELECT n.family, n.key FROM reached AS r CROSS JOIN LATERAL (\n{lateral}\n) AS n"
+        union = indented(f"{start}\nUNION\n{on}")
+        return indented(
+            f"WITH RECURSIVE reached (family, key) AS (\n{union}\n)\nSELECT family, key FROM reached"
+        )
+
+    def refuse(self, condition: str, message: str) -> str:
+        raised = f"RAISE EXCEPTION USING MESSAGE = {text(message)}, ERRCODE = 'check_violation'"
+        return f"IF {condition} THEN\n    {raised};\nEND IF;"
+
+
+def _key_of(family: str) -> str:
+    return ours(snake_case(family), "key")

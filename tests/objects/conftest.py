@@ -1,0 +1,35 @@
+"""The databases that triggers are tried on: SQLite in memory, and a PostgreSQL server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from postgres import Server, find_binaries, running_server
+from tests.objects.databases import Database, Memory, Postgres
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL here: neither initdb on the PATH nor /usr/lib/postgresql/*/bin")
+    with running_server(binaries) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_server: Server) -> Iterator[Postgres]:
+    with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
+        yield Postgres(connection)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """An empty one."""
+    if request.param == "sqlite":
+        return Memory()
+    found: Postgres = request.getfixturevalue("postgres")
+    return found.emptied()

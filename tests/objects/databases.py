@@ -1,0 +1,69 @@
+"""Databases as tests of triggers use them: a statement in, rows out."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+import psycopg
+
+from tidings.objects.placing import Placed
+from tidings.objects.triggers.dialect import Dialect
+from tidings.objects.triggers.generated import generated
+from tidings.objects.triggers.postgresql import Postgresql
+from tidings.objects.triggers.sqlite import Sqlite
+
+
+class Database:
+    """One that is empty at first."""
+
+    dialect: Dialect
+    problem: type[Exception]
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def install(self, placed: Placed) -> None:
+        for piece in generated(placed, self.dialect):
+            self.run(piece.sql)
+
+
+class Memory(Database):
+    """SQLite in memory."""
+
+    dialect = Sqlite()
+    problem = sqlite3.IntegrityError
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.execute("PRAGMA foreign_keys = ON")
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql).fetchall()
+
+
+class Postgres(Database):
+    """A schema of its own, again and again, over one connection."""
+
+    dialect = Postgresql()
+    problem = psycopg.errors.CheckViolation
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+
+    def emptied(self) -> Postgres:
+        self.run("DROP SCHEMA IF EXISTS tried CASCADE")
+        self.run("CREATE SCHEMA tried")
+        self.run("SET search_path = tried")
+        return self
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """JSON as the text that SQLite has for it."""
+        done = self.connection.execute(sql.encode())
+        rows = done.fetchall() if done.description else []
+        return [tuple(map(_plain, row)) for row in rows]
+
+
+def _plain(value: object) -> object:
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, dict | list) else value
