@@ -46,6 +46,8 @@ class Triggers:
         self._paths: dict[tuple[str, str], tuple[str, ...]] = {}
         self.last = last
         """The greatest number of a rule that was added: numbers are given in order."""
+        self.known = 0
+        """All rules up to this number were looked at. Join rules have numbers, too, so it may be greater."""
 
     @property
     def nbytes(self) -> int:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from tidings.metadata.changes import Changes, compare
 from tidings.metadata.documents import Document
 from tidings.metadata.resources import Resource
-from tidings.store import atom_rows, bulk, names, rule_base
+from tidings.store import atom_rows, bulk, counters, names, rule_base
 from tidings.store.atom_rows import Placed
 from tidings.store.rule_tables import atomic_rules
 
@@ -55,7 +55,7 @@ def satisfied(
     connection: Connection, triggers: Triggers, resources: Collection[Resource]
 ) -> list[tuple[str, int]]:
     """Which triggering rules resources satisfy. Others may have added and removed rules since the index was asked."""
-    triggers.add(rule_base.load_triggering(connection, triggers.last))
+    _catch_up(connection, triggers)
     found = list(triggers.satisfied(resources))
     named = {number for _, number in found}
     there = bulk.select_numbered(connection, _THERE, atomic_rules.c.rule, sorted(named))
@@ -64,6 +64,14 @@ def satisfied(
         return found
     triggers.remove(gone)
     return [(uri, number) for uri, number in found if number not in gone]
+
+
+def _catch_up(connection: Connection, triggers: Triggers) -> None:
+    """Add the rules that came. Mostly none has, and of all rules that would cost a look at each."""
+    upto = counters.current(connection, rule_base.COUNTER)
+    if upto > triggers.known:
+        triggers.add(rule_base.load_triggering(connection, triggers.last))
+        triggers.known = upto
 
 
 _THERE = select(atomic_rules.c.rule)
