@@ -1,4 +1,4 @@
-"""`model check`, `model show` and `model diagram`: data models that say whom a change concerns."""
+"""`model check`, `show`, `diagram` and `triggers`: data models that say whom a change concerns."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.model_inputs import read_model
+from tidings.interfaces.cli.model_triggers import triggers
 from tidings.interfaces.cli.options import AsJson, prose
 
 app = typer.Typer(
@@ -115,5 +116,5 @@ def diagram(
     output.note(f"{out}: {picture.notes[0]}")
 
 
-for command in (check, show, diagram):
+for command in (check, show, diagram, triggers):
     app.command(help=prose(command))(command)

@@ -21,13 +21,17 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One thing to install: its name, the table that it is on if it is on one, and the statement that makes it."""
+    """One thing to install: its name, the table that it is on if it is on one, and the statements that make it.
+
+    `mark` is what a database that has it tells about it; None where it is enough that it is there. A table is: what
+    people have in it cannot be made anew.
+    """
 
     what: What
     name: str
     sql: str
     on: str | None = None
-    body: str | None = None
+    mark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from tidings.objects.placing import snake_case
 from tidings.objects.triggers.dialect import Piece, Trigger, What
@@ -95,11 +96,14 @@ class Postgresql:
             name, body = _key_of(family), " BEGIN RETURN key; END "
             returns = f"{quoted(table.name)}.{quoted(table.key)}%TYPE"
             head = f"CREATE FUNCTION {name}(key text) RETURNS {returns} LANGUAGE plpgsql IMMUTABLE STRICT"
-            found.append(Piece(What.FUNCTION, name, f"{head} AS $tidings${body}$tidings$;", body=body))
+            found.append(Piece(What.FUNCTION, name, f"{head} AS $tidings${body}$tidings$;", mark=body))
         return found
 
     def trigger(self, trigger: Trigger) -> Sequence[Piece]:
-        """A function finds the outbox where it was installed, whatever search_path whoever changes a row has."""
+        """A function finds the outbox where it was installed, whatever search_path whoever changes a row has.
+
+        PostgreSQL does not keep the text of a trigger, so a comment on it says what it was made from.
+        """
         row = "OLD" if trigger.moment.startswith("BEFORE DELETE") else "NEW"
         lines = indented("\n".join((f"-- {trigger.why}", *trigger.statements, f"RETURN {row};")))
         body, tag = f"\nBEGIN\n{lines}\nEND\n", "$tidings$"
@@ -108,10 +112,12 @@ class Postgresql:
         head = (
             f"CREATE FUNCTION {trigger.name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT"
         )
-        function = Piece(What.FUNCTION, trigger.name, f"{head} AS {tag}{body}{tag};", body=body)
+        function = Piece(What.FUNCTION, trigger.name, f"{head} AS {tag}{body}{tag};", mark=body)
         when = f"\nWHEN ({trigger.when})" if trigger.when else ""
         sql = f"CREATE TRIGGER {trigger.name} {trigger.moment} FOR EACH ROW{when}\nEXECUTE FUNCTION {trigger.name}();"
-        return [function, Piece(What.TRIGGER, trigger.name, sql, trigger.table)]
+        mark = f"Tidings {sha256(sql.encode()).hexdigest()[:16]}"
+        said = f"COMMENT ON TRIGGER {trigger.name} ON {quoted(trigger.table)} IS {text(mark)};"
+        return [function, Piece(What.TRIGGER, trigger.name, f"{sql}\n{said}", trigger.table, mark)]
 
     def kept(self, value: str) -> str:
         return f"{value}::text"

@@ -101,7 +101,7 @@ class Sqlite:
         when = f"\nWHEN {trigger.when}" if trigger.when else ""
         body = indented("\n".join((f"-- {trigger.why}", *trigger.statements)))
         sql = f"CREATE TRIGGER {trigger.name} {trigger.moment}{when}\nBEGIN\n{body}\nEND;"
-        return [Piece(What.TRIGGER, trigger.name, sql, trigger.table)]
+        return [Piece(What.TRIGGER, trigger.name, sql, trigger.table, sql.rstrip(";"))]
 
     def kept(self, value: str) -> str:
         return value

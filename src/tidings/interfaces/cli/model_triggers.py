@@ -1,0 +1,213 @@
+"""`model triggers`: what a model says, as triggers of a database: written, installed, compared, removed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from tidings.counts import plural
+from tidings.errors import InputError
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.model_inputs import read_model
+from tidings.interfaces.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tidings.objects.placing import Placed
+    from tidings.objects.triggers.installing import Difference
+    from tidings.objects.triggers.sites import Site
+
+DATABASE = "sqlite:///path/to/database.db or postgresql://user@host/database"
+
+
+class DialectName(StrEnum):
+    """Databases that have triggers as they are generated."""
+
+    SQLITE = "sqlite"
+    POSTGRESQL = "postgresql"
+
+
+SCHEMES = {
+    "sqlite": DialectName.SQLITE,
+    "postgresql": DialectName.POSTGRESQL,
+    "postgres": DialectName.POSTGRESQL,
+}
+
+
+def _address(flag: str, help: str) -> object:
+    return typer.Option(flag, metavar="URL", help=help, show_default=False)
+
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE|MODULE:BASE", help="A model, as in [cyan]tidings model check[/].", show_default=False
+    ),
+]
+
+
+def triggers(
+    model: Model,
+    dialect: Annotated[
+        DialectName | None,
+        typer.Option(help="For which database to write them; an address says it itself.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where to write them; otherwise standard output.", show_default=False
+        ),
+    ] = None,
+    into: Annotated[
+        str | None,
+        _address("--install", "Install them there: make what is missing or differs, drop the rest."),
+    ] = None,
+    diff: Annotated[
+        str | None,
+        _address("--diff", "Only say what installing would do there; the exit code is 3 if something."),
+    ] = None,
+    remove: Annotated[
+        str | None, _address("--remove", "Take everything away there that was installed, watches included.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write or install triggers with which a database finds out itself whom a change concerns.
+
+    They write what changed, and who is told and why, into tables of the same database, in the transaction of the
+    change. Everything is called [cyan]tidings_...[/]; nothing else is touched.
+
+    [dim]Examples[/]
+      tidings model triggers university.puml --dialect postgresql --out triggers.sql
+      tidings model triggers university.puml --install sqlite:///university.db
+      tidings model triggers university.puml --diff postgresql://localhost/university
+    """
+    said = [url for url in (into, diff, remove) if url is not None]
+    if len(said) > 1 or (said and out is not None):
+        accepted = "one of --out, --install, --diff and --remove"
+        raise InputError("these exclude each other", where="model triggers", accepted=accepted)
+    placed = read_model(model)
+    if not said:
+        _write(placed, model, dialect, out)
+        return
+    with _opened(said[0], dialect) as site:
+        if into is not None:
+            _install(site, placed, as_json)
+        elif diff is not None:
+            _diff(site, placed, as_json)
+        else:
+            _remove(site, as_json)
+
+
+def _write(placed: Placed, source: str, dialect: DialectName | None, out: Path | None) -> None:
+    from tidings.objects.triggers.generated import script
+    from tidings.objects.triggers.postgresql import Postgresql
+    from tidings.objects.triggers.sqlite import Sqlite
+
+    if dialect is None:
+        accepted = "--dialect sqlite or --dialect postgresql, or --install URL"
+        raise InputError("for which database?", where="--dialect", accepted=accepted)
+    written = script(placed, Sqlite() if dialect is DialectName.SQLITE else Postgresql(), Path(source).name)
+    if out is None:
+        typer.echo(written, nl=False)
+        return
+    try:
+        out.write_text(written, encoding="utf-8")
+    except OSError as error:
+        raise InputError("the triggers cannot be written", where=str(out), received=error.strerror) from error
+    output.note(f"{out}: {_counted(placed, dialect)}")
+
+
+def _counted(placed: Placed, dialect: str) -> str:
+    from tidings.objects.triggers.generated import count_triggers, generated
+    from tidings.objects.triggers.postgresql import Postgresql
+    from tidings.objects.triggers.sqlite import Sqlite
+
+    pieces = generated(placed, Sqlite() if dialect == "sqlite" else Postgresql())
+    return plural(count_triggers(pieces), "trigger")
+
+
+@contextmanager
+def _opened(url: str, dialect: DialectName | None) -> Iterator[Site]:
+    from tidings.objects.triggers.sites import open_sqlite, without_password
+
+    there = SCHEMES.get(urlsplit(url).scheme.partition("+")[0])
+    if there is None:
+        shown = without_password(url)
+        raise InputError("no database can be at this address", received=shown, accepted=DATABASE)
+    if dialect not in (None, there):
+        raise InputError("the address is of another database", where="--dialect", received=dialect)
+    if there is DialectName.SQLITE:
+        with open_sqlite(url) as site:
+            yield site
+        return
+    try:
+        from tidings.objects.triggers.postgresql_site import open_postgresql
+    except ModuleNotFoundError as error:
+        hint = "pip install 'tidings[postgresql]'"
+        raise InputError("the driver for PostgreSQL is not installed", hint=hint) from error
+    with open_postgresql(url) as other:
+        yield other
+
+
+def _install(site: Site, placed: Placed, as_json: bool) -> None:
+    from tidings.objects.summary import summary
+    from tidings.objects.triggers.installing import install
+
+    found = install(site, placed)
+    if as_json:
+        _rows(found)
+        return
+    output.line(summary(placed.model), f"{_counted(placed, site.dialect.name)} {_done(found)}")
+
+
+def _done(found: tuple[Difference, ...]) -> str:
+    """Of triggers, which is what people count; their functions and indexes come and go with them."""
+    from tidings.objects.triggers.dialect import What
+    from tidings.objects.triggers.installing import State
+
+    if not found:
+        return "were there already"
+    if all(each.state is State.MISSING for each in found) and any(each.what is What.TABLE for each in found):
+        return "installed"
+    counted = Counter(each.state for each in {(each.name): each for each in found}.values())
+    words = {State.MISSING: "new", State.DIFFERENT: "replaced", State.LEFT_OVER: "removed"}
+    said = ", ".join(f"{counted[state]} {word}" for state, word in words.items() if counted[state])
+    return f"installed: {said}"
+
+
+def _diff(site: Site, placed: Placed, as_json: bool) -> None:
+    from tidings.objects.triggers.installing import differences
+
+    found = differences(site, placed)
+    if as_json:
+        _rows(found)
+    elif not found:
+        output.line(f"{_counted(placed, site.dialect.name)}, as the model says")
+    else:
+        rows = [(each.state.value, each.what.value, each.name, each.on or "–") for each in found]
+        output.table(("state", "what", "name", "on"), rows)
+    if found:
+        raise typer.Exit(output.WITH_REJECTS)
+
+
+def _rows(found: tuple[Difference, ...]) -> None:
+    for each in found:
+        output.json_line(
+            {"state": each.state.value, "what": each.what.value, "name": each.name, "on": each.on}
+        )
+
+
+def _remove(site: Site, as_json: bool) -> None:
+    from tidings.objects.triggers.installing import remove
+
+    count, watches = remove(site)
+    if as_json:
+        output.json_line({"triggers": count, "watches": watches})
+        return
+    output.line(f"{plural(count, 'trigger')} removed, the outbox and {plural(watches, 'watch')} with them")

@@ -1,0 +1,132 @@
+"""Installing triggers is a migration: what is missing is made, what differs is made anew, what is left over goes.
+
+Nothing is touched whose name does not begin with tidings_, and no table is ever made anew: watches are in them, and
+changes that nobody has read yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from tidings.counts import plural
+from tidings.errors import InputError
+from tidings.objects.placing import ForeignKey, LinkTable, Placed
+from tidings.objects.triggers.dialect import Piece, What
+from tidings.objects.triggers.generated import generated
+from tidings.objects.triggers.sites import Site
+from tidings.objects.triggers.words import quoted
+from tidings.schema.names import safe, some
+
+
+class State(Enum):
+    """How something that is installed differs from what the model says."""
+
+    MISSING = "missing"
+    DIFFERENT = "different"
+    LEFT_OVER = "left over"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that installing would change; `piece` is None if it is left over."""
+
+    state: State
+    what: What
+    name: str
+    on: str | None
+    piece: Piece | None = None
+
+
+def differences(site: Site, placed: Placed) -> tuple[Difference, ...]:
+    pieces = generated(placed, site.dialect)
+    found, wanted = site.found(), {(piece.what, piece.name) for piece in pieces}
+    tables = set(site.tables([piece.name for piece in pieces if piece.what is What.TABLE]))
+    differing = []
+    for piece in pieces:
+        key = piece.what, piece.name
+        if piece.name not in tables if piece.what is What.TABLE else key not in found:
+            differing.append(Difference(State.MISSING, piece.what, piece.name, piece.on, piece))
+        elif piece.mark is not None and found[key][1] != piece.mark:
+            differing.append(Difference(State.DIFFERENT, piece.what, piece.name, piece.on, piece))
+    left = [Difference(State.LEFT_OVER, *key, found[key][0]) for key in found if key not in wanted]
+    return (*differing, *sorted(left, key=lambda each: (each.what.value, each.name)))
+
+
+def install(site: Site, placed: Placed) -> tuple[Difference, ...]:
+    """What was changed, all in one transaction."""
+    _check(site, placed)
+    found = differences(site, placed)
+    gone = [each for each in found if each.state is not State.MISSING and not _is_replaced(each)]
+    made = [_make(each) for each in found if each.piece is not None]
+    if found:
+        site.run([*_drops(site, gone), *made])
+    return found
+
+
+def _is_replaced(each: Difference) -> bool:
+    """A function of PostgreSQL that a trigger calls cannot be dropped, but it can be replaced."""
+    return each.what is What.FUNCTION and each.state is State.DIFFERENT
+
+
+def _make(each: Difference) -> str:
+    assert each.piece is not None, "what is left over is not made"
+    sql = each.piece.sql
+    return sql.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1) if _is_replaced(each) else sql
+
+
+def remove(site: Site) -> tuple[int, int]:
+    """Take everything of ours away, the outbox with it; gives the number of triggers and of watches that went."""
+    found = site.found()
+    everything = [Difference(State.LEFT_OVER, *key, found[key][0]) for key in found]
+    names = [piece.name for piece in site.dialect.tables() if piece.what is What.TABLE]
+    tables = site.tables(names)
+    watches = site.count("tidings_watches") if "tidings_watches" in tables else 0
+    # Tables that refer to others were made after them, and go before them.
+    site.run([*_drops(site, everything), *(f"DROP TABLE {name}" for name in reversed(tables))])
+    return sum(each.what is What.TRIGGER for each in everything), watches
+
+
+ORDER = (What.TRIGGER, What.FUNCTION, What.INDEX)
+
+
+def _drops(site: Site, gone: Sequence[Difference]) -> Iterator[str]:
+    for each in sorted(gone, key=lambda one: ORDER.index(one.what)):
+        on = (
+            f" ON {quoted(str(each.on))}"
+            if each.what is What.TRIGGER and site.dialect.name == "postgresql"
+            else ""
+        )
+        yield f"DROP {each.what.name} {quoted(each.name)}{on}"
+
+
+def _check(site: Site, placed: Placed) -> None:
+    """A trigger that names a column that is not there would only fail later, and with it whoever changes a row."""
+    missing = [
+        f"{safe(table)}.{safe(column)}"
+        for table, columns in _needed(placed).items()
+        for there in [{each.lower() for each in site.columns(table)}]
+        for column in columns
+        if column.lower() not in there
+    ]
+    if missing:
+        raise InputError(
+            f"the database lacks {plural(len(missing), 'column')} of the model",
+            received=some(missing),
+            accepted="tables as `tidings model show` tells them",
+            hint="tagged values say where things lie: <<stored {table = ..., key = ...}>>",
+        )
+
+
+def _needed(placed: Placed) -> dict[str, list[str]]:
+    needed: dict[str, list[str]] = {}
+    for table in placed.tables.values():
+        kept = [table.discriminator.column] if table.discriminator else []
+        needed.setdefault(table.name, []).extend((table.key, *table.columns.values(), *kept))
+    for link in placed.links.values():
+        if isinstance(link, LinkTable):
+            needed.setdefault(link.name, []).extend((link.source, link.target))
+        elif isinstance(link, ForeignKey):
+            needed.setdefault(link.table, []).append(link.column)
+    return needed

@@ -1,0 +1,104 @@
+"""A database that triggers are installed in: what of ours is there, which columns tables have, and one transaction.
+
+Opened with the drivers themselves and not as a store is: that one would change the settings of somebody's database.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+from tidings.errors import InputError
+from tidings.objects.triggers.dialect import Dialect, What
+from tidings.objects.triggers.sqlite import Sqlite
+from tidings.objects.triggers.words import quoted
+
+ACCEPTED = "sqlite:///path/to/database.db or postgresql://user@host/database"
+WAITS_SECONDS = 10
+Name = tuple[What, str]
+Found = Mapping[Name, tuple[str | None, str | None]]
+"""What is there: of each the table that it is on, and its mark."""
+
+
+class Site(Protocol):
+    """An open database."""
+
+    dialect: Dialect
+
+    def found(self) -> Found:
+        """Everything whose name begins with tidings_, but of tables any: they may be somebody else's."""
+
+    def tables(self, names: Sequence[str]) -> list[str]:
+        """Which of these tables are there."""
+
+    def columns(self, table: str) -> list[str]:
+        """Those of a table; none if there is no such table."""
+
+    def count(self, table: str) -> int: ...
+
+    def run(self, statements: Sequence[str]) -> None:
+        """All of them or none."""
+
+
+def without_password(url: str) -> str:
+    """What may be shown of an address: nothing of it before an @."""
+    return url.rpartition("@")[2]
+
+
+@contextmanager
+def open_sqlite(url: str) -> Iterator[Site]:
+    """A file that is there: SQLite would make a new one, and nothing would ever be changed in it."""
+    path = Path(url.partition(":///")[2])
+    try:
+        address = f"file:{quote(str(path.absolute()))}?mode=rw"
+        connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=WAITS_SECONDS)
+    except sqlite3.Error as error:
+        raise InputError(
+            "the database cannot be opened", where=str(path), received=str(error), accepted=ACCEPTED
+        ) from error
+    try:
+        yield SqliteSite(connection)
+    except sqlite3.Error as error:
+        raise InputError("the database refuses it", where=str(path), received=str(error)) from error
+    finally:
+        connection.close()
+
+
+class SqliteSite:
+    """SQLite keeps the text of a trigger as it was written."""
+
+    dialect: Dialect = Sqlite()
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def found(self) -> Found:
+        ours = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name LIKE 'tidings\\_%' ESCAPE '\\'"
+        rows = self._connection.execute(f"{ours} AND type IN ('index', 'trigger')").fetchall()
+        return {(What(what), name): (on, sql) for what, name, on, sql in rows}
+
+    def tables(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if self.columns(name)]
+
+    def columns(self, table: str) -> list[str]:
+        schema, _, name = table.rpartition(".")
+        within = f"{quoted(schema)}." if schema else ""
+        rows = self._connection.execute(f"PRAGMA {within}table_info({quoted(name)})").fetchall()
+        return [str(row[1]) for row in rows]
+
+    def count(self, table: str) -> int:
+        return int(self._connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0])
+
+    def run(self, statements: Sequence[str]) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in statements:
+                self._connection.execute(statement)
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")

@@ -1,0 +1,137 @@
+"""Installing is a migration: what differs is told, exactly that is changed, and what others made stays."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from postgres import Server
+from tests.objects.histories import create_tables
+from tidings.errors import InputError
+from tidings.objects.placing import Placed
+from tidings.objects.plantuml import read_plantuml
+from tidings.objects.triggers.dialect import What
+from tidings.objects.triggers.installing import State, differences, install, remove
+from tidings.objects.triggers.postgresql_site import open_postgresql
+from tidings.objects.triggers.sites import Site, open_sqlite
+
+MODEL = """
+class Student <<subscriber>> {
+  name
+}
+class Course {
+  title
+}
+Student "*" -- "*" Course : attends <<implicit>> >
+Course "*" -- "*" Course : needs <<propagates>> >
+"""
+PLACED = read_plantuml(MODEL)
+UPDATES_ONLY = read_plantuml(MODEL.replace("<<propagates>>", "<<propagates {kinds = update}>>"))
+BY_HAND = {
+    "sqlite": ["CREATE TRIGGER by_hand AFTER DELETE ON course BEGIN SELECT 1; END"],
+    "postgresql": [
+        "CREATE FUNCTION by_hand() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+        "CREATE TRIGGER by_hand AFTER DELETE ON course FOR EACH ROW EXECUTE FUNCTION by_hand()",
+    ],
+}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    """A database with the tables of the model, and a trigger that somebody made."""
+    if request.param == "sqlite":
+        path = tmp_path / "a ?.db"
+        sqlite3.connect(path).close()
+        path.touch()
+        opening = open_sqlite(f"sqlite:///{path}")
+    else:
+        server: Server = request.getfixturevalue("postgres_server")
+        opening = open_postgresql(server.empty())
+    with opening as opened:
+        opened.run([*create_tables(PLACED, "INTEGER"), *BY_HAND[request.param]])
+        yield opened
+
+
+def said(site: Site, placed: Placed, *states: State) -> set[str]:
+    """Which triggers differ."""
+    found = (each for each in differences(site, placed) if each.what is What.TRIGGER)
+    return {each.name for each in found if not states or each.state in states}
+
+
+def test_what_is_installed_differs_no_more(site: Site) -> None:
+    assert {each.state for each in differences(site, PLACED)} == {State.MISSING}
+    made = install(site, PLACED)
+    assert {each.what for each in made} >= {What.TABLE, What.INDEX, What.TRIGGER}
+    assert differences(site, PLACED) == () and install(site, PLACED) == ()
+    site.run(["INSERT INTO course (id) VALUES (1)"])
+    assert site.count("tidings_changes") == 1
+
+
+def test_another_model_changes_what_it_says_otherwise_and_back(site: Site) -> None:
+    """Watches and what nobody has read yet stay."""
+    install(site, PLACED)
+    site.run(
+        [
+            "INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', NULL)",
+            "INSERT INTO course (id) VALUES (1)",
+        ]
+    )
+    links = {f"tidings_needs_{each}" for each in ("linked", "unlinked", "moved_to", "moved_from")}
+    assert said(site, UPDATES_ONLY, State.LEFT_OVER) == links
+    told = [each.name for each in differences(site, UPDATES_ONLY) if each.state is State.DIFFERENT]
+    assert told == ["tidings_changes_told"]
+    install(site, UPDATES_ONLY)
+    assert differences(site, UPDATES_ONLY) == ()
+    assert said(site, PLACED, State.MISSING) == links
+    install(site, PLACED)
+    assert differences(site, PLACED) == ()
+    assert (site.count("tidings_watches"), site.count("tidings_hits")) == (1, 1)
+
+
+def test_what_somebody_changed_is_put_right(site: Site) -> None:
+    install(site, PLACED)
+    on = "" if site.dialect.name == "sqlite" else " ON course"
+    site.run([f"DROP TRIGGER tidings_course_updated{on}"])
+    assert said(site, PLACED) == {"tidings_course_updated"}
+    install(site, PLACED)
+    assert said(site, PLACED) == set()
+
+
+def test_of_what_is_removed_nothing_is_left_and_of_others_everything(site: Site) -> None:
+    install(site, PLACED)
+    site.run(["INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', NULL)"])
+    count = sum(each[0] is What.TRIGGER for each in site.found())
+    assert remove(site) == (count, 1)
+    assert site.found() == {} and site.tables(["tidings_watches", "tidings_changes", "course"]) == ["course"]
+    assert remove(site) == (0, 0)
+    on = "" if site.dialect.name == "sqlite" else " ON course"
+    site.run([f"DROP TRIGGER by_hand{on}"])  # fails if it is not there
+
+
+def test_nothing_is_installed_where_a_column_is_missing(site: Site) -> None:
+    """SQLite would take the trigger, and refuse each update from then on."""
+    site.run(["ALTER TABLE course DROP COLUMN title"])
+    with pytest.raises(InputError, match=r"lacks 1 column of the model; received course\.title"):
+        install(site, PLACED)
+    assert site.found() == {}
+
+
+def test_all_or_nothing(site: Site) -> None:
+    with pytest.raises(Exception, match="nowhere"):
+        site.run(["CREATE TABLE tidings_watches (a INTEGER)", "INSERT INTO nowhere VALUES (1)"])
+    assert site.tables(["tidings_watches"]) == []
+
+
+def test_addresses_that_lead_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be opened"), open_sqlite(f"sqlite:///{tmp_path}/none.db"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    with (
+        pytest.raises(InputError, match="cannot be used") as refused,
+        open_postgresql("postgresql://ana:secret@127.0.0.1:1/none"),
+    ):
+        pass
+    assert "secret" not in str(refused.value)
