@@ -20,6 +20,7 @@ from tidings.interfaces.cli.options import AsJson
 
 if TYPE_CHECKING:
     from tidings.objects.placing import Placed
+    from tidings.objects.triggers.dialect import Dialect
     from tidings.objects.triggers.installing import Difference
     from tidings.objects.triggers.sites import Site
 
@@ -106,30 +107,33 @@ def triggers(
 
 def _write(placed: Placed, source: str, dialect: DialectName | None, out: Path | None) -> None:
     from tidings.objects.triggers.generated import script
-    from tidings.objects.triggers.postgresql import Postgresql
-    from tidings.objects.triggers.sqlite import Sqlite
 
     if dialect is None:
         accepted = "--dialect sqlite or --dialect postgresql, or --install URL"
         raise InputError("for which database?", where="--dialect", accepted=accepted)
-    written = script(placed, Sqlite() if dialect is DialectName.SQLITE else Postgresql(), Path(source).name)
+    written = script(placed, _dialect(dialect), Path(source).name)
     if out is None:
         typer.echo(written, nl=False)
         return
     try:
         out.write_text(written, encoding="utf-8")
     except OSError as error:
-        raise InputError("the triggers cannot be written", where=str(out), received=error.strerror) from error
-    output.note(f"{out}: {_counted(placed, dialect)}")
+        what = "the triggers cannot be written"
+        raise InputError(what, where=str(out), received=error.strerror) from error
+    output.note(f"{out}: {_counted(placed, _dialect(dialect))}")
 
 
-def _counted(placed: Placed, dialect: str) -> str:
-    from tidings.objects.triggers.generated import count_triggers, generated
+def _dialect(name: DialectName) -> Dialect:
     from tidings.objects.triggers.postgresql import Postgresql
     from tidings.objects.triggers.sqlite import Sqlite
 
-    pieces = generated(placed, Sqlite() if dialect == "sqlite" else Postgresql())
-    return plural(count_triggers(pieces), "trigger")
+    return Sqlite() if name is DialectName.SQLITE else Postgresql()
+
+
+def _counted(placed: Placed, dialect: Dialect) -> str:
+    from tidings.objects.triggers.generated import count_triggers, generated
+
+    return plural(count_triggers(generated(placed, dialect)), "trigger")
 
 
 @contextmanager
@@ -163,11 +167,11 @@ def _install(site: Site, placed: Placed, as_json: bool) -> None:
     if as_json:
         _rows(found)
         return
-    output.line(summary(placed.model), f"{_counted(placed, site.dialect.name)} {_done(found)}")
+    output.line(summary(placed.model), f"{_counted(placed, site.dialect)} {_done(found)}")
 
 
 def _done(found: tuple[Difference, ...]) -> str:
-    """Of triggers, which is what people count; their functions and indexes come and go with them."""
+    """Names are counted: a trigger of PostgreSQL and its function are one thing for people."""
     from tidings.objects.triggers.dialect import What
     from tidings.objects.triggers.installing import State
 
@@ -175,7 +179,7 @@ def _done(found: tuple[Difference, ...]) -> str:
         return "were there already"
     if all(each.state is State.MISSING for each in found) and any(each.what is What.TABLE for each in found):
         return "installed"
-    counted = Counter(each.state for each in {(each.name): each for each in found}.values())
+    counted = Counter({each.name: each.state for each in found}.values())
     words = {State.MISSING: "new", State.DIFFERENT: "replaced", State.LEFT_OVER: "removed"}
     said = ", ".join(f"{counted[state]} {word}" for state, word in words.items() if counted[state])
     return f"installed: {said}"
@@ -188,7 +192,7 @@ def _diff(site: Site, placed: Placed, as_json: bool) -> None:
     if as_json:
         _rows(found)
     elif not found:
-        output.line(f"{_counted(placed, site.dialect.name)}, as the model says")
+        output.line(f"{_counted(placed, site.dialect)}, as the model says")
     else:
         rows = [(each.state.value, each.what.value, each.name, each.on or "–") for each in found]
         output.table(("state", "what", "name", "on"), rows)

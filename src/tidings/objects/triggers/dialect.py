@@ -49,8 +49,11 @@ class Trigger:
 class Dialect(Protocol):
     """How a database says it."""
 
-    name: str
-    title: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
 
     def tables(self) -> Sequence[Piece]:
         """The outbox: what changed, what was reached, by which steps, who is told; and who watches what."""
