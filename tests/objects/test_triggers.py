@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,15 @@ from hypothesis import strategies as st
 from tests.generated_models import as_plantuml, models
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.histories import Expected, History, create_tables, outbox
+from tidings.errors import InputError
 from tidings.interfaces.cli.model_inputs import read_model
 from tidings.objects.model import Attribute, Class, Model
 from tidings.objects.placing import ClassTable, Discriminator, Placed
 from tidings.objects.plantuml import read_plantuml
 from tidings.objects.reasons import reasons
+from tidings.objects.triggers.generated import generated, script
+from tidings.objects.triggers.postgresql import Postgresql
+from tidings.objects.triggers.sqlite import Sqlite
 
 PUML = f"{Path(__file__).parents[2]}/examples/university/university.puml"
 MODELS = models().filter(lambda model: any(each.implicit or each.propagates for each in model.associations))
@@ -237,3 +242,32 @@ def test_attributes_limit_where_a_change_begins_also_in_a_circle(
     assert database.run("SELECT CAST(key AS INTEGER) FROM tidings_hits ORDER BY key") == [
         (key,) for key in told
     ]
+
+
+def test_names_cannot_end_a_comment() -> None:
+    """A table of an XMI file may be called anything."""
+    model = Model({"A": Class("A")})
+    evil = ClassTable("a\nDROP TABLE b;--", "id")
+    for dialect in (Sqlite(), Postgresql()):
+        sql = script(Placed(model, {"A": evil}, {}), dialect, "a\nDROP TABLE b;--")
+        assert r"-- A row of a\nDROP TABLE b;--" in sql and r"-- Generated from a\nDROP TABLE b;--" in sql
+        outside = re.sub(r'"[^"]*"', "", sql)
+        assert not any(line.startswith("DROP") for line in outside.split("\n"))
+
+
+def test_two_things_of_one_name_are_refused() -> None:
+    """Links in a table a_c_id, and links in the column c_id of a."""
+    placed = read_plantuml(
+        """
+class A {
+}
+class B {
+}
+A "*" -- "*" B : links <<propagates {table = a_c_id}>> >
+A "*" -- "1" B : c <<propagates>> >
+"""
+    )
+    with pytest.raises(
+        InputError, match="2 of the model would need one trigger; received tidings_a_c_id_linked"
+    ):
+        generated(placed, Sqlite())

@@ -102,13 +102,17 @@ def _drops(site: Site, gone: Sequence[Difference]) -> Iterator[str]:
 
 
 def _check(site: Site, placed: Placed) -> None:
-    """A trigger that names a column that is not there would only fail later, and with it whoever changes a row."""
+    """A trigger that names a column that is not there would only fail later, and with it whoever changes a row.
+
+    Names are quoted where they are used: for SQLite large letters make no difference then, for PostgreSQL they do.
+    """
+    folded = str.lower if site.dialect.name == "sqlite" else str
     missing = [
         f"{safe(table)}.{safe(column)}"
         for table, columns in _needed(placed).items()
-        for there in [{each.lower() for each in site.columns(table)}]
+        for there in [{folded(each) for each in site.columns(table)}]
         for column in columns
-        if column.lower() not in there
+        if folded(column) not in there
     ]
     if missing:
         raise InputError(

@@ -9,7 +9,7 @@ from hashlib import sha256
 from tidings.objects.placing import snake_case
 from tidings.objects.triggers.dialect import Piece, Trigger, What
 from tidings.objects.triggers.places import Places, Way
-from tidings.objects.triggers.words import indented, ours, quoted, text, texts
+from tidings.objects.triggers.words import comment, indented, ours, quoted, text, texts
 
 # Keys are kept as texts, whatever they are in the user's tables; helpers turn them back (see `helpers`).
 _TABLES = {
@@ -105,7 +105,7 @@ class Postgresql:
         PostgreSQL does not keep the text of a trigger, so a comment on it says what it was made from.
         """
         row = "OLD" if trigger.moment.startswith("BEFORE DELETE") else "NEW"
-        lines = indented("\n".join((f"-- {trigger.why}", *trigger.statements, f"RETURN {row};")))
+        lines = indented("\n".join((comment(trigger.why), *trigger.statements, f"RETURN {row};")))
         body, tag = f"\nBEGIN\n{lines}\nEND\n", "$tidings$"
         while tag in body:  # names are the user's
             tag = f"{tag[:-1]}_$"

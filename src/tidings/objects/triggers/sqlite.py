@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidings.objects.triggers.dialect import Piece, Trigger, What
 from tidings.objects.triggers.places import Places, Way
-from tidings.objects.triggers.words import indented, quoted, text, texts
+from tidings.objects.triggers.words import comment, indented, quoted, text, texts
 
 # Columns of keys have no type: what is put into them stays what it was, and is compared without being converted.
 _TABLES = {
@@ -99,7 +99,7 @@ class Sqlite:
     def trigger(self, trigger: Trigger) -> Sequence[Piece]:
         """Comments stand inside: what is before CREATE, SQLite does not keep."""
         when = f"\nWHEN {trigger.when}" if trigger.when else ""
-        body = indented("\n".join((f"-- {trigger.why}", *trigger.statements)))
+        body = indented("\n".join((comment(trigger.why), *trigger.statements)))
         sql = f"CREATE TRIGGER {trigger.name} {trigger.moment}{when}\nBEGIN\n{body}\nEND;"
         return [Piece(What.TRIGGER, trigger.name, sql, trigger.table, sql.rstrip(";"))]
 

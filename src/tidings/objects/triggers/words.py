@@ -6,11 +6,15 @@ import re
 from collections.abc import Iterable
 from hashlib import sha256
 
+from tidings.schema.names import safe
+
 PREFIX = "tidings_"
 """Everything that is installed begins with it, and nothing else is ever touched."""
 
 LONGEST = 60
 """PostgreSQL cuts names after 63 bytes without a word; two that differ behind that would be one."""
+
+LONGEST_COMMENT = 300
 
 
 def quoted(name: str) -> str:
@@ -43,3 +47,8 @@ def ours(*parts: str) -> str:
 
 def indented(sql: str, by: int = 4) -> str:
     return "\n".join(" " * by + line if line else line for line in sql.split("\n"))
+
+
+def comment(words: str) -> str:
+    """One line, whatever names are in it: what is behind a line break would be a statement."""
+    return f"-- {safe(words, LONGEST_COMMENT)}"
