@@ -17,8 +17,8 @@ from university import Base, Course, LearningMaterial, Lecturer, Student
 
 TOLD = """
 SELECT s.name, c.title, h.how, h.by FROM tidings_hits h
-JOIN student s ON h.subscriber_family = 'Student' AND CAST(s.id AS TEXT) = CAST(h.subscriber_key AS TEXT)
-JOIN course c ON h.family = 'Course' AND CAST(c.id AS TEXT) = CAST(h.key AS TEXT)
+JOIN student s ON h.subscriber_family = 'Student' AND CAST(s.id AS TEXT) = h.subscriber_key
+JOIN course c ON h.family = 'Course' AND CAST(c.id AS TEXT) = h.key
 WHERE h.change = (SELECT max(id) FROM tidings_changes)
 ORDER BY s.name, c.title, h.how
 """
@@ -51,7 +51,7 @@ def change(session: Session) -> None:
 
 
 def say_who_is_told(connection: Connection) -> None:
-    last = text("SELECT kind, class, attributes FROM tidings_changes ORDER BY id DESC LIMIT 1")
+    last = text("SELECT kind, class, CAST(attributes AS TEXT) FROM tidings_changes ORDER BY id DESC LIMIT 1")
     say(*connection.execute(last).one())
     for who, course, how, by in connection.execute(text(TOLD)):
         say(f"  {who} is told about {course}: {how} {by}".rstrip())

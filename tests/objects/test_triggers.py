@@ -83,7 +83,8 @@ INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', 1), ('Student', 2, '
 DELETE FROM tidings_changes;
 """
 """Figure 2 of the paper, as its text tells it."""
-LABELS = {
+LABELS: dict[str, dict[object, str]] = {
+    "Lecturer": {},
     "Student": {1: "S1", 2: "S2", 3: "S3"},
     "Course": {1: "ProgrammingBasics", 2: "DataStructures"},
     "LearningMaterial": {1: "Script1", 2: "Script2"},
@@ -92,6 +93,10 @@ LABELS = {
 
 @pytest.fixture
 def university(database: Database) -> Database:
+    return filled(database)
+
+
+def filled(database: Database) -> Database:
     placed = read_model(PUML)
     for sql in create_tables(placed, "INTEGER"):
         database.run(sql)
@@ -159,11 +164,19 @@ def test_a_script_goes_while_it_is_still_known_where_it_was_used(university: Dat
     assert why(university)["S3"] == ["Script2 -usedIn-> DataStructures <-attends- S3"]
 
 
-def test_bytes_do_not_stop_an_update_in_sqlite(university: Database) -> None:
-    if isinstance(university, Postgres):
-        pytest.skip("a column of PostgreSQL has a type: a text is no bytes")
-    university.run("UPDATE course SET room = x'00ff' WHERE id = 1")
-    assert university.run("SELECT after FROM tidings_changes") == [('{"room":"00FF"}',)]
+def test_bytes_do_not_stop_an_update_in_sqlite() -> None:
+    """Its columns take them, whatever their type."""
+    database = filled(Memory())
+    database.run("UPDATE course SET room = x'00ff' WHERE id = 1")
+    assert database.run("SELECT after FROM tidings_changes") == [('{"room":"00FF"}',)]
+
+
+def test_watches_take_keys_as_numbers_and_as_texts(university: Database) -> None:
+    university.run(
+        "INSERT INTO tidings_watches VALUES ('Student', '3', 'Lecturer', '7'), ('Student', 2, 'Lecturer', 7)"
+    )
+    university.run("INSERT INTO lecturer VALUES (7, 'Ada', '4711')")
+    assert why(university) == {"S2": ["Lecturer:7 (S2 watches it)"], "S3": ["Lecturer:7 (S3 watches it)"]}
 
 
 @pytest.mark.parametrize(

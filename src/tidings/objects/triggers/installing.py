@@ -101,18 +101,21 @@ def _drops(site: Site, gone: Sequence[Difference]) -> Iterator[str]:
         yield f"DROP {each.what.name} {quoted(each.name)}{on}"
 
 
+def _folded(site: Site, name: str) -> str:
+    return name.lower() if site.dialect.name == "sqlite" else name
+
+
 def _check(site: Site, placed: Placed) -> None:
     """A trigger that names a column that is not there would only fail later, and with it whoever changes a row.
 
     Names are quoted where they are used: for SQLite large letters make no difference then, for PostgreSQL they do.
     """
-    folded = str.lower if site.dialect.name == "sqlite" else str
     missing = [
         f"{safe(table)}.{safe(column)}"
         for table, columns in _needed(placed).items()
-        for there in [{folded(each) for each in site.columns(table)}]
+        for there in [{_folded(site, each) for each in site.columns(table)}]
         for column in columns
-        if folded(column) not in there
+        if _folded(site, column) not in there
     ]
     if missing:
         raise InputError(

@@ -34,13 +34,13 @@ _TABLES = {
     other_key text
 )""",
     "tidings_reached": """(
-    change bigint NOT NULL REFERENCES tidings_changes ON DELETE CASCADE,
+    change bigint NOT NULL,
     family text NOT NULL,
     key text NOT NULL,
     PRIMARY KEY (change, family, key)
 )""",
     "tidings_steps": """(
-    change bigint NOT NULL REFERENCES tidings_changes ON DELETE CASCADE,
+    change bigint NOT NULL,
     family text NOT NULL,
     key text NOT NULL,
     association text NOT NULL,
@@ -49,7 +49,7 @@ _TABLES = {
     to_key text NOT NULL
 )""",
     "tidings_hits": """(
-    change bigint NOT NULL REFERENCES tidings_changes ON DELETE CASCADE,
+    change bigint NOT NULL,
     subscriber_family text NOT NULL,
     subscriber_key text NOT NULL,
     family text NOT NULL, -- the changed object that concerns the subscriber

@@ -9,13 +9,14 @@ from tidings.objects.triggers.dialect import Piece, Trigger, What
 from tidings.objects.triggers.places import Places, Way
 from tidings.objects.triggers.words import comment, indented, quoted, text, texts
 
-# Columns of keys have no type: what is put into them stays what it was, and is compared without being converted.
+# Keys are texts, whatever they are in tables: without a type, somebody who watches '1' would never hear of 1.
+# Compared with a column of numbers, SQLite takes a text for the number that it says, and uses the column's index.
 _TABLES = {
     "tidings_watches": """(
     subscriber_class TEXT NOT NULL,
-    subscriber_key NOT NULL,
+    subscriber_key TEXT NOT NULL,
     class TEXT NOT NULL,
-    key -- NULL: all objects of the class
+    key TEXT -- NULL: all objects of the class
 )""",
     "tidings_changes": """(
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -23,35 +24,35 @@ _TABLES = {
     kind TEXT NOT NULL, -- insert, update, delete, link, unlink
     class TEXT NOT NULL, -- of which the object is made
     family TEXT NOT NULL, -- the topmost class above it: with the key it says which object it is
-    key NOT NULL,
+    key TEXT NOT NULL,
     attributes TEXT, -- of an update: what is another, as a JSON array
     before TEXT, -- their values, as a JSON object
     after TEXT,
     association TEXT, -- of a link: with what
     other_family TEXT,
-    other_key
+    other_key TEXT
 )""",
     "tidings_reached": """(
     change INTEGER NOT NULL,
     family TEXT NOT NULL,
-    key NOT NULL,
+    key TEXT NOT NULL,
     PRIMARY KEY (change, family, key)
 ) WITHOUT ROWID""",
     "tidings_steps": """(
     change INTEGER NOT NULL,
     family TEXT NOT NULL,
-    key NOT NULL,
+    key TEXT NOT NULL,
     association TEXT NOT NULL,
     forwards INTEGER NOT NULL, -- 1: from source to target
     to_family TEXT NOT NULL,
-    to_key NOT NULL
+    to_key TEXT NOT NULL
 )""",
     "tidings_hits": """(
     change INTEGER NOT NULL,
     subscriber_family TEXT NOT NULL,
-    subscriber_key NOT NULL,
+    subscriber_key TEXT NOT NULL,
     family TEXT NOT NULL, -- the changed object that concerns the subscriber
-    key NOT NULL,
+    key TEXT NOT NULL,
     how TEXT NOT NULL, -- watched, class, implicit
     by TEXT NOT NULL, -- the class that is watched, or the association
     forwards INTEGER NOT NULL
@@ -64,16 +65,6 @@ _INDEXES = {
     "tidings_steps_by_change": "tidings_steps (change)",
     "tidings_hits_by_change": "tidings_hits (change)",
 }
-_FORGET = Trigger(
-    "tidings_changes_forgotten",
-    "AFTER DELETE ON tidings_changes",
-    "tidings_changes",
-    tuple(
-        f"DELETE FROM {table} WHERE change = OLD.id;"
-        for table in ("tidings_reached", "tidings_steps", "tidings_hits")
-    ),
-    "With a change goes all that followed from it.",
-)
 
 
 @dataclass(frozen=True)
@@ -94,7 +85,7 @@ class Sqlite:
         return [*tables, *indexes]
 
     def helpers(self, places: Places) -> Sequence[Piece]:
-        return self.trigger(_FORGET)
+        return ()
 
     def trigger(self, trigger: Trigger) -> Sequence[Piece]:
         """Comments stand inside: what is before CREATE, SQLite does not keep."""
@@ -104,7 +95,7 @@ class Sqlite:
         return [Piece(What.TRIGGER, trigger.name, sql, trigger.table, sql.rstrip(";"))]
 
     def kept(self, value: str) -> str:
-        return value
+        return f"CAST({value} AS TEXT)"
 
     def typed(self, family: str) -> str:
         return "r.key"
@@ -127,7 +118,7 @@ class Sqlite:
 
     def closure(self, ways: Sequence[tuple[Way, str]]) -> str:
         arms = [
-            f"SELECT {text(way.far_family)}, l.{quoted(way.far)}\n"
+            f"SELECT {text(way.far_family)}, {self.kept(f'l.{quoted(way.far)}')}\n"
             f"FROM reached AS r CROSS JOIN {quoted(way.relation.table)} AS l\nWHERE {condition}"
             for way, condition in ways
         ]

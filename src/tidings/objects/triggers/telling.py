@@ -22,7 +22,18 @@ def telling(places: Places, dialect: Dialect) -> Iterator[Trigger]:
     yield Trigger(
         ours("changes", "told"), "AFTER INSERT ON tidings_changes", "tidings_changes", statements, why
     )
+    yield FORGOTTEN
     yield _watched(places, dialect)
+
+
+FORGOTTEN = Trigger(
+    ours("changes", "forgotten"),
+    "AFTER DELETE ON tidings_changes",
+    "tidings_changes",
+    tuple(f"DELETE FROM tidings_{table} WHERE change = OLD.id;" for table in ("reached", "steps", "hits")),
+    "With a change goes all that followed from it.",
+)
+"""No foreign keys: SQLite heeds them only where it is told to, and PostgreSQL would check each row that is told."""
 
 
 def _reached(places: Places, dialect: Dialect) -> str:
