@@ -284,3 +284,60 @@ A "*" -- "1" B : c <<propagates>> >
         InputError, match="2 of the model would need one trigger; received tidings_a_c_id_linked"
     ):
         generated(placed, Sqlite())
+
+
+PARTS = """
+class Student <<subscriber>> {
+}
+class Lecturer {
+}
+class Course {
+  room
+}
+class Chapter {
+}
+Student "*" -- "*" Course : attends <<implicit {attributes = gives}>> >
+Lecturer "0..1 lecturer" -- "*" Course : gives >
+Chapter "*" -- "0..1 course" Course : belongsTo <<propagates>> >
+"""
+
+
+@pytest.fixture
+def parts(database: Database) -> Database:
+    """A course with a lecturer and a chapter, both in columns, beside one without; a student attends both."""
+    placed = read_plantuml(PARTS)
+    for sql in create_tables(placed, "INTEGER"):
+        database.run(sql)
+    database.install(placed)
+    database.run("INSERT INTO student VALUES (1)")
+    database.run("INSERT INTO lecturer VALUES (1), (2)")
+    database.run("INSERT INTO course (id, lecturer_id) VALUES (1, 1), (2, NULL)")
+    database.run("INSERT INTO chapter VALUES (1, 1)")
+    database.run("INSERT INTO attends VALUES (1, 1), (1, 2)")
+    database.run("DELETE FROM tidings_changes")
+    return database
+
+
+def test_another_lecturer_is_an_update_that_a_mark_may_be_limited_to(parts: Database) -> None:
+    parts.run("UPDATE course SET room = 'A1' WHERE id = 1")
+    assert parts.run("SELECT attributes FROM tidings_changes") == [('["room"]',)]
+    assert parts.run("SELECT * FROM tidings_hits") == []
+    parts.run("UPDATE course SET lecturer_id = 2 WHERE id = 1")
+    assert parts.run(
+        "SELECT before, after FROM tidings_changes WHERE id = (SELECT max(change) FROM tidings_hits)"
+    ) == [('{"gives":1}', '{"gives":2}')]
+
+
+def test_a_chapter_that_moves_changes_both_courses(parts: Database) -> None:
+    """The one that it leaves and the one that it comes to; the chapter is what it was."""
+    parts.run("UPDATE chapter SET course_id = 2")
+    rows = "SELECT kind, class, CAST(key AS INTEGER), other_family FROM tidings_changes ORDER BY id"
+    assert parts.run(rows) == [("unlink", "Course", 1, "Chapter"), ("link", "Course", 2, "Chapter")]
+    hits = "SELECT CAST(key AS INTEGER), how FROM tidings_hits ORDER BY key"
+    assert parts.run(hits) == [(1, "implicit"), (2, "implicit")]
+
+
+def test_a_new_chapter_is_inserted_and_not_linked_besides(parts: Database) -> None:
+    parts.run("INSERT INTO chapter VALUES (2, 2)")
+    assert parts.run("SELECT kind, class FROM tidings_changes") == [("insert", "Chapter")]
+    assert parts.run("SELECT association, to_family FROM tidings_steps") == [("belongsTo", "Course")]
