@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from terminal import Terminal
 
 # The first example of a test may compile a kernel or start Spark: how long one takes says nothing.
 _COMMON = {
@@ -20,6 +23,10 @@ settings.register_profile("fuzz", max_examples=5_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 
 
+OWN = {"test_masters.py": "masters", "test_stream_commands.py": "terminal"}
+"""Tests that do not use the session: which group they are in instead."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With several workers, tests that share a Spark session stay together; those that start their own, too.
@@ -28,8 +35,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if item.get_closest_marker("spark"):
-            own = item.fspath.basename in ("test_masters.py", "test_stream_commands.py")
-            item.add_marker(pytest.mark.xdist_group("processes" if own else "session"))
+            item.add_marker(pytest.mark.xdist_group(OWN.get(item.fspath.basename, "session")))
+
+
+@pytest.fixture(scope="session")
+def terminal() -> Iterator[Terminal]:
+    """Commands that start Spark share its process; tests that use it are of the group of this name."""
+    opened = Terminal()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(autouse=True)

@@ -142,14 +142,7 @@ README = ROOT / "README.md"
 RUNNABLE = [page for page in PAGES if any(True for _ in examples(page))]
 
 
-@pytest.fixture(scope="module")
-def terminal() -> Iterator[Terminal]:
-    opened = Terminal()
-    yield opened
-    opened.close()
-
-
-@pytest.mark.xdist_group("pages")
+@pytest.mark.xdist_group("terminal")
 @pytest.mark.parametrize("page", RUNNABLE, ids=name)
 def test_examples(page: Path, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_all(page, Page(tmp_path, terminal), monkeypatch)

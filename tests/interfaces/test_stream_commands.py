@@ -23,13 +23,6 @@ TABLE = '{"event_type":["antiques","furniture"],"price":180,"quantity":2,"period
 CHEAP = '{"event_type":"furniture","price":20,"quantity":1,"furniture_category":"bed"}'
 
 
-@pytest.fixture(scope="module")
-def terminal() -> Iterator[Terminal]:
-    opened = Terminal()
-    yield opened
-    opened.close()
-
-
 @pytest.fixture
 def stream(furniture: Tidings, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """`tidings run` in a second terminal, from the moment it says that it reads."""
