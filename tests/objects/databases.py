@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from abc import ABC, abstractmethod
 from typing import Any
 
 import psycopg
@@ -15,14 +16,14 @@ from tidings.objects.triggers.postgresql import Postgresql
 from tidings.objects.triggers.sqlite import Sqlite
 
 
-class Database:
+class Database(ABC):
     """One that is empty at first."""
 
     dialect: Dialect
     problem: type[Exception]
 
-    def run(self, sql: str) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
+    @abstractmethod
+    def run(self, sql: str) -> list[tuple[Any, ...]]: ...
 
     def install(self, placed: Placed) -> None:
         for piece in generated(placed, self.dialect):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.model_inputs import read_model
 from tidings.interfaces.cli.model_triggers import triggers
 from tidings.interfaces.cli.options import AsJson, prose
+from tidings.interfaces.cli.pictures import Out, refuse_other_formats, write_picture
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -76,12 +75,7 @@ def show(model: What, as_json: AsJson = False) -> None:
 
 def diagram(
     model: What,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Where to write it; otherwise standard output.", show_default=False
-        ),
-    ] = None,
+    out: Out = None,
     classes: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,23 +91,11 @@ def diagram(
       tidings model diagram university.puml --out university.svg
       tidings model diagram university.py:Base --class Course > course.svg
     """
-    from tidings.interfaces.drawing.svg import drawn
     from tidings.interfaces.model_picture import picture_of
 
-    if out is not None and out.suffix.lower() not in ("", ".svg"):
-        raise InputError(
-            "the picture is an SVG", where="--out", received=str(out), accepted="a name with .svg at its end"
-        )
+    refuse_other_formats(out)
     picture = picture_of(read_model(model).model, classes or ())
-    svg = drawn(picture)
-    if out is None:
-        typer.echo(svg, nl=False)
-        return
-    try:
-        out.write_text(svg, encoding="utf-8")
-    except OSError as error:
-        raise InputError("the picture cannot be written", where=str(out), received=error.strerror) from error
-    output.note(f"{out}: {picture.notes[0]}")
+    write_picture(picture, out)
 
 
 for command in (check, show, diagram, triggers):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tidings.errors import InputError
-from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, Home, Store, open_tidings, prose
+from tidings.interfaces.cli.pictures import Out, refuse_other_formats, write_picture
 
 app = typer.Typer(no_args_is_help=True, help="What the rules over metadata are made of.")
 
@@ -23,12 +21,7 @@ def graph(
             help="Only this rule and what it needs; several times for several rules.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Where to write it; otherwise standard output.", show_default=False
-        ),
-    ] = None,
+    out: Out = None,
     home: Home = DEFAULT_HOME,
     store: Store = None,
 ) -> None:
@@ -41,24 +34,12 @@ def graph(
       tidings rules graph --out rules.svg
       tidings rules graph --rule large --rule all > rules.svg
     """
-    from tidings.interfaces.drawing.svg import drawn
     from tidings.interfaces.rule_picture import picture_of
 
-    if out is not None and out.suffix.lower() not in ("", ".svg"):
-        raise InputError(
-            "the picture is an SVG", where="--out", received=str(out), accepted="a name with .svg at its end"
-        )
+    refuse_other_formats(out)
     with open_tidings(home, store) as tidings:
         picture = picture_of(tidings.store, rules or ())
-    svg = drawn(picture)
-    if out is None:
-        typer.echo(svg, nl=False)
-        return
-    try:
-        out.write_text(svg, encoding="utf-8")
-    except OSError as error:
-        raise InputError("the picture cannot be written", where=str(out), received=error.strerror) from error
-    output.note(f"{out}: {picture.notes[0]}")
+    write_picture(picture, out)
 
 
 @app.callback()

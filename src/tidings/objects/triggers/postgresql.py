@@ -8,64 +8,19 @@ from hashlib import sha256
 
 from tidings.objects.placing import snake_case
 from tidings.objects.triggers.dialect import Piece, Trigger, What
+from tidings.objects.triggers.outbox import Types, outbox
 from tidings.objects.triggers.places import Places, Way
 from tidings.objects.triggers.words import comment, indented, ours, quoted, text, texts
 
-# Keys are kept as texts, whatever they are in the user's tables; helpers turn them back (see `helpers`).
-_TABLES = {
-    "tidings_watches": """(
-    subscriber_class text NOT NULL,
-    subscriber_key text NOT NULL,
-    class text NOT NULL,
-    key text -- NULL: all objects of the class
-)""",
-    "tidings_changes": """(
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    kind text NOT NULL, -- insert, update, delete, link, unlink
-    class text NOT NULL, -- of which the object is made
-    family text NOT NULL, -- the topmost class above it: with the key it says which object it is
-    key text NOT NULL,
-    attributes jsonb, -- of an update: what is another, as an array
-    before jsonb, -- their values, as an object
-    after jsonb,
-    association text, -- of a link: with what
-    other_family text,
-    other_key text
-)""",
-    "tidings_reached": """(
-    change bigint NOT NULL,
-    family text NOT NULL,
-    key text NOT NULL,
-    PRIMARY KEY (change, family, key)
-)""",
-    "tidings_steps": """(
-    change bigint NOT NULL,
-    family text NOT NULL,
-    key text NOT NULL,
-    association text NOT NULL,
-    forwards integer NOT NULL, -- 1: from source to target
-    to_family text NOT NULL,
-    to_key text NOT NULL
-)""",
-    "tidings_hits": """(
-    change bigint NOT NULL,
-    subscriber_family text NOT NULL,
-    subscriber_key text NOT NULL,
-    family text NOT NULL, -- the changed object that concerns the subscriber
-    key text NOT NULL,
-    how text NOT NULL, -- watched, class, implicit
-    by text NOT NULL, -- the class that is watched, or the association
-    forwards integer NOT NULL
-)""",
-}
-_INDEXES = {
-    "tidings_watches_by_key": "tidings_watches (key)",
-    "tidings_watches_by_class": "tidings_watches (class, key)",
-    "tidings_changes_by_object": "tidings_changes (family, key)",
-    "tidings_steps_by_change": "tidings_steps (change)",
-    "tidings_hits_by_change": "tidings_hits (change)",
-}
+TYPES = Types(
+    text="text",
+    number="bigint",
+    flag="integer",
+    json="jsonb",
+    identity="bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    moment="timestamptz NOT NULL DEFAULT clock_timestamp()",
+)
+"""Keys are turned back from texts by helpers: see `helpers`."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +31,7 @@ class Postgresql:
     title: str = "PostgreSQL"
 
     def tables(self) -> Sequence[Piece]:
-        tables = [
-            Piece(What.TABLE, name, f"CREATE TABLE {name} {columns};") for name, columns in _TABLES.items()
-        ]
-        indexes = [
-            Piece(What.INDEX, name, f"CREATE INDEX {name} ON {on};", on.split()[0])
-            for name, on in _INDEXES.items()
-        ]
-        return [*tables, *indexes]
+        return tuple(outbox(TYPES))
 
     def helpers(self, places: Places) -> Sequence[Piece]:
         """From a text to a key of the type that the table has, so that its index is used.

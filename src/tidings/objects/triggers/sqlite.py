@@ -6,65 +6,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tidings.objects.triggers.dialect import Piece, Trigger, What
+from tidings.objects.triggers.outbox import Types, outbox
 from tidings.objects.triggers.places import Places, Way
 from tidings.objects.triggers.words import comment, indented, quoted, text, texts
 
-# Keys are texts, whatever they are in tables: without a type, somebody who watches '1' would never hear of 1.
-# Compared with a column of numbers, SQLite takes a text for the number that it says, and uses the column's index.
-_TABLES = {
-    "tidings_watches": """(
-    subscriber_class TEXT NOT NULL,
-    subscriber_key TEXT NOT NULL,
-    class TEXT NOT NULL,
-    key TEXT -- NULL: all objects of the class
-)""",
-    "tidings_changes": """(
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
-    kind TEXT NOT NULL, -- insert, update, delete, link, unlink
-    class TEXT NOT NULL, -- of which the object is made
-    family TEXT NOT NULL, -- the topmost class above it: with the key it says which object it is
-    key TEXT NOT NULL,
-    attributes TEXT, -- of an update: what is another, as a JSON array
-    before TEXT, -- their values, as a JSON object
-    after TEXT,
-    association TEXT, -- of a link: with what
-    other_family TEXT,
-    other_key TEXT
-)""",
-    "tidings_reached": """(
-    change INTEGER NOT NULL,
-    family TEXT NOT NULL,
-    key TEXT NOT NULL,
-    PRIMARY KEY (change, family, key)
-) WITHOUT ROWID""",
-    "tidings_steps": """(
-    change INTEGER NOT NULL,
-    family TEXT NOT NULL,
-    key TEXT NOT NULL,
-    association TEXT NOT NULL,
-    forwards INTEGER NOT NULL, -- 1: from source to target
-    to_family TEXT NOT NULL,
-    to_key TEXT NOT NULL
-)""",
-    "tidings_hits": """(
-    change INTEGER NOT NULL,
-    subscriber_family TEXT NOT NULL,
-    subscriber_key TEXT NOT NULL,
-    family TEXT NOT NULL, -- the changed object that concerns the subscriber
-    key TEXT NOT NULL,
-    how TEXT NOT NULL, -- watched, class, implicit
-    by TEXT NOT NULL, -- the class that is watched, or the association
-    forwards INTEGER NOT NULL
-)""",
-}
-_INDEXES = {
-    "tidings_watches_by_key": "tidings_watches (key)",
-    "tidings_watches_by_class": "tidings_watches (class, key)",
-    "tidings_changes_by_object": "tidings_changes (family, key)",
-    "tidings_steps_by_change": "tidings_steps (change)",
-    "tidings_hits_by_change": "tidings_hits (change)",
-}
+TYPES = Types(
+    text="TEXT",
+    number="INTEGER",
+    flag="INTEGER",
+    json="TEXT",
+    identity="INTEGER PRIMARY KEY AUTOINCREMENT",
+    moment="TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
+    by_key=" WITHOUT ROWID",
+)
+"""A text that is compared with a column of numbers is taken for the number that it says, and its index is used."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +30,7 @@ class Sqlite:
     title: str = "SQLite"
 
     def tables(self) -> Sequence[Piece]:
-        tables = [
-            Piece(What.TABLE, name, f"CREATE TABLE {name} {columns};") for name, columns in _TABLES.items()
-        ]
-        indexes = [
-            Piece(What.INDEX, name, f"CREATE INDEX {name} ON {on};", on.split()[0])
-            for name, on in _INDEXES.items()
-        ]
-        return [*tables, *indexes]
+        return tuple(outbox(TYPES))
 
     def helpers(self, places: Places) -> Sequence[Piece]:
         return ()
