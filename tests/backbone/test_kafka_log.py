@@ -302,6 +302,11 @@ def test_what_is_no_address(text: str) -> None:
         parse(text)
 
 
+def test_an_address_is_shown_as_it_was_written() -> None:
+    with pytest.raises(InputError, match="received kafka://h;"):
+        parse("kafka://h")
+
+
 def test_a_password_is_not_shown() -> None:
     with pytest.raises(InputError, match="has no name and no password") as refused:
         parse("kafka://ana:secret@h/t")
