@@ -47,7 +47,9 @@ def parse(url: str) -> Address:
     hosts, _, topic = place.partition("/")
     found = [_HOST.fullmatch(host) for host in hosts.split(",")]
     if not all(found) or not _TOPIC.fullmatch(topic):
-        raise InputError("this is no address of a Kafka topic", received=f"{SCHEME}{place[:200]}", accepted=ACCEPTED)
+        raise InputError(
+            "this is no address of a Kafka topic", received=f"{SCHEME}{place[:200]}", accepted=ACCEPTED
+        )
     named = tuple(f"{each[1]}:{each[2] or PORT}" for each in found if each)
     return Address(named, topic, tuple(map(_setting, settings.split("&") if settings else ())))
 
