@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidings.interfaces.cli.model_inputs import read_model
-from tidings.objects.definition import Change, Graph, Link, Watch, is_change_of, told
+from tidings.objects.definition import Change, Cut, Graph, Limits, Link, Watch, is_change_of, told
 from tidings.objects.model import (
     Association,
     Attribute,
@@ -131,3 +131,32 @@ def test_links_are_changes_where_the_marks_admit_them() -> None:
     updates = Propagates(End.SOURCE, Mark(kinds=frozenset((Kind.UPDATE,))))
     assert is_change_of(Association("a", "A", "A", propagates=updates), Kind.UNLINK) is None
     assert because(Change(Kind.LINK, STRUCTURES)) == because(Change(Kind.INSERT, STRUCTURES))
+
+
+RING = [Object("Node", f"n{number}") for number in range(4)]
+NEXT = Association("next", "Node", "Node", propagates=Propagates(End.TARGET))
+WATCHERS = [Object("Reader", key) for key in ("10", "9", "a", "B")]
+AROUND = Graph(
+    Model({"Node": Class("Node"), "Reader": Class("Reader", subscriber=True)}, (NEXT,)),
+    {**dict.fromkeys(RING, "Node"), **dict.fromkeys(WATCHERS, "Reader")},
+    frozenset(Link(NEXT, one, RING[(at + 1) % 4]) for at, one in enumerate(RING)),
+)
+ALL_WATCH = frozenset(Watch(who, "Node") for who in WATCHERS)
+NEWS = Change(Kind.INSERT, RING[0])
+
+
+def test_a_limit_of_steps_says_how_many_led_on() -> None:
+    """A circle has no end of its own, but the limit that is as long as it leaves nothing out."""
+    near = told(AROUND, ALL_WATCH, NEWS, Limits(steps=2))
+    assert near.reached == set(RING[:3]) and {step.to for step in near.steps} == set(RING[1:3])
+    assert near.cuts == {Cut("steps", 2, 1)}
+    assert told(AROUND, ALL_WATCH, NEWS, Limits(steps=3)) == told(AROUND, ALL_WATCH, NEWS)
+    alone = told(AROUND, ALL_WATCH, NEWS, Limits(steps=0))
+    assert alone.reached == {RING[0]} and alone.cuts == {Cut("steps", 0, 1)}
+
+
+def test_a_limit_of_those_who_are_told_takes_the_first_by_name() -> None:
+    some = told(AROUND, ALL_WATCH, NEWS, Limits(told=3))
+    assert {hit.subscriber.key for hit in some.hits} == {"10", "9", "B"}
+    assert some.cuts == {Cut("told", 3, 4)}
+    assert told(AROUND, ALL_WATCH, NEWS, Limits(told=4)) == told(AROUND, ALL_WATCH, NEWS)

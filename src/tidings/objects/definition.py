@@ -2,12 +2,12 @@
 
 Written to be read, not to be fast: every implementation is tested against it. A change makes an object *changed*, and
 so is all that is reached from it along associations that propagate. Told are those who watch a changed object, those
-who watch its class or one above it, and those at the far end of its implicit associations.
+who watch its class or one above it, and those at the far end of its implicit associations. `Limits` may end it earlier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidings.objects.model import Association, End, Kind, Mark, Model
@@ -61,12 +61,33 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a change is followed, and how many are told of it; None is no limit."""
+
+    steps: int | None = None
+    told: int | None = None
+
+
+UNLIMITED = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A limit was reached: `found` steps led farther than `most` of them, or so many would have been told."""
+
+    what: str
+    most: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
-    """All that follows from a change: what is changed with it, by which steps, and who is told."""
+    """All that follows from a change: what is changed with it, by which steps, who is told, and where that ended."""
 
     reached: frozenset[Object]
     steps: frozenset[Step]
     hits: frozenset[Hit]
+    cuts: frozenset[Cut] = frozenset()
 
 
 def is_change_of(association: Association, kind: Kind) -> End | None:
@@ -75,20 +96,42 @@ def is_change_of(association: Association, kind: Kind) -> End | None:
     return mark.towards if mark is not None and mark.limits.admits(kind) else None
 
 
-def told(graph: Graph, watches: frozenset[Watch], change: Change) -> Told:
+def told(graph: Graph, watches: frozenset[Watch], change: Change, limits: Limits = UNLIMITED) -> Told:
     """Over the graph after the change, or for DELETE and UNLINK the one before it."""
-    reached = _reached(graph, change)
-    steps = frozenset(step for one in reached for step in _steps(graph, change, one))
-    hits = frozenset(hit for one in reached for hit in _hits(graph, watches, change, one))
-    return Told(reached, steps, hits)
+    reached = _reached(graph, change, limits.steps)
+    leaving = frozenset(step for one in reached for step in _steps(graph, change, one))
+    steps = frozenset(step for step in leaving if step.to in reached)
+    found = frozenset(hit for one in reached for hit in _hits(graph, watches, change, one))
+    hits = frozenset(_first(found, limits.told))
+    cuts = (
+        _cut("steps", limits.steps, len(leaving - steps)),
+        _cut("told", limits.told, len(subscribers(found)) if found > hits else 0),
+    )
+    return Told(reached, steps, hits, frozenset(cut for cut in cuts if cut is not None))
 
 
-def _reached(graph: Graph, change: Change) -> frozenset[Object]:
+def subscribers(hits: Iterable[Hit]) -> list[Object]:
+    """In an order that is the same everywhere: by family, then by key as a text."""
+    return sorted({hit.subscriber for hit in hits}, key=lambda one: (one.family, str(one.key)))
+
+
+def _first(hits: frozenset[Hit], most: int | None) -> Iterator[Hit]:
+    stay = set(subscribers(hits)[:most])
+    return (hit for hit in hits if hit.subscriber in stay)
+
+
+def _cut(what: str, most: int | None, found: int) -> Cut | None:
+    return Cut(what, most, found) if most is not None and found else None
+
+
+def _reached(graph: Graph, change: Change, most: int | None) -> frozenset[Object]:
     """Circles end, because nothing is reached twice."""
-    found = [change.object]
-    for one in found:  # grows while it is gone through
-        found += {step.to for step in _steps(graph, change, one)} - set(found)
-    return frozenset(found)
+    found = newest = frozenset((change.object,))
+    taken = 0
+    while newest and taken != most:
+        newest = frozenset(step.to for one in newest for step in _steps(graph, change, one)) - found
+        found, taken = found | newest, taken + 1
+    return found
 
 
 def _steps(graph: Graph, change: Change, one: Object) -> Iterator[Step]:

@@ -61,15 +61,18 @@ class Reason:
     path: tuple[Step, ...]
     hit: Hit
 
-    def shown(self, label: Callable[[Object], str] = str) -> str:
-        """`Script2 -usedIn-> DataStructures <-attends- S3`, `Script2 -usedIn-> DataStructures (S2 watches Course)`."""
+    def shown(self, label: Callable[[Object], str] = str, to_them: bool = False) -> str:
+        """`Script2 -usedIn-> DataStructures <-attends- S3`, `Script2 -usedIn-> DataStructures (S2 watches Course)`.
+
+        Said to the subscriber, it ends with `<-attends- you` or `(you watch Course)`.
+        """
         start = self.path[0].origin if self.path else self.hit.object
         way = "".join(_arrow(each.association, each.forwards, label(each.to)) for each in self.path)
-        who = label(self.hit.subscriber)
+        who = "you" if to_them else label(self.hit.subscriber)
         if self.hit.how is How.IMPLICIT:
             return f"{label(start)}{way}{_arrow(self.hit.by, self.hit.forwards, who)}"
         what = "it" if self.hit.how is How.WATCHED else self.hit.by
-        return f"{label(start)}{way} ({who} watches {what})"
+        return f"{label(start)}{way} ({who} {'watch' if to_them else 'watches'} {what})"
 
 
 def _arrow(association: str, forwards: bool, to: str) -> str:

@@ -1,0 +1,87 @@
+"""What each subscriber is told about a change: once, with all reasons, and not who made it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.objects.test_definition import GRAPH, MODEL, S1, S2, S3, SCRIPT2, STRUCTURES, WATCHES
+from tidings.objects.definition import Change, Limits, Watch, told
+from tidings.objects.model import Kind
+from tidings.objects.noticed import Noticed
+from tidings.objects.notices import Notice, notices
+from tidings.objects.reasons import Object
+
+TITLE = Change(Kind.UPDATE, SCRIPT2, frozenset(("title",)))
+NEW_TITLE = Noticed(
+    "1",
+    "2026-11-16T12:00:00Z",
+    "LearningMaterial",
+    TITLE,
+    told(GRAPH, WATCHES, TITLE),
+    {"title": "Script2"},
+    {"title": "Second edition"},
+)
+LABELS = {S3: "Sam", STRUCTURES: "Data structures"}
+
+
+def all_of(noticed: Noticed, tell_author: bool = False) -> list[Notice]:
+    return list(notices("university", MODEL, noticed, LABELS, tell_author))
+
+
+def test_several_reasons_are_one_notice() -> None:
+    one, two, three = all_of(NEW_TITLE)
+    assert [each.subscriber for each in (one, two, three)] == ["Student:S1", "Student:S2", "Student:S3"]
+    assert one.because == (
+        ("Second edition -usedIn-> Course:ProgrammingBasics (you watch it)", "Course:ProgrammingBasics"),
+    )
+    assert [text for text, _ in two.because] == [
+        "Second edition -usedIn-> Data structures (you watch Course)",
+        "Second edition -usedIn-> Course:ProgrammingBasics (you watch Course)",
+        "Second edition -usedIn-> Course:ProgrammingBasics <-attends- you",
+    ]
+    assert three.kind == "updated" and three.object == "LearningMaterial:Script2"
+    assert three.changed["before"] == {"title": "Script2"} and three.changed["after"] == {
+        "title": "Second edition"
+    }
+
+
+def test_ids_are_the_same_again_and_different_for_others() -> None:
+    once = [each.id for each in all_of(NEW_TITLE)]
+    assert once == [each.id for each in all_of(NEW_TITLE)]
+    another = [each.id for each in all_of(replace(NEW_TITLE, id="2"))]
+    elsewhere = [each.id for each in notices("library", MODEL, NEW_TITLE, LABELS)]
+    assert len({*once, *another, *elsewhere}) == 9
+
+
+def test_who_made_the_change_is_left_out_unless_they_want_it() -> None:
+    made = replace(NEW_TITLE, author=S3)
+    assert [each.subscriber for each in all_of(made)] == ["Student:S1", "Student:S2"]
+    told_all = all_of(made, tell_author=True)
+    assert len(told_all) == 3 and told_all[0].changed["author_label"] == "Sam"
+
+
+def test_what_is_gone_is_called_as_it_was() -> None:
+    change = Change(Kind.DELETE, STRUCTURES)
+    gone = Noticed("3", "", "Course", change, told(GRAPH, WATCHES, change), {"title": "Trees", "room": "A2"})
+    [watching, attending] = notices("university", MODEL, gone, {})
+    assert watching.because[0][0] == "Trees (you watch Course)"
+    assert attending.because[0][0] == "Trees <-attends- you"
+
+
+def test_a_link_says_with_what() -> None:
+    change = Change(Kind.LINK, STRUCTURES)
+    linked = Noticed(
+        "4", "", "Course", change, told(GRAPH, WATCHES, change), association="usedIn", other=SCRIPT2
+    )
+    said = all_of(linked)[0].changed
+    assert (said["association"], said["other"]) == ("usedIn", "LearningMaterial:Script2")
+    assert linked.objects() == {STRUCTURES, S2, S3, SCRIPT2}
+
+
+def test_a_limit_that_was_reached_is_said() -> None:
+    short = told(GRAPH, WATCHES | {Watch(S1, "LearningMaterial")}, TITLE, Limits(steps=0))
+    [only] = all_of(replace(NEW_TITLE, told=short))
+    assert only.subscriber == str(Object("Student", "S1"))
+    assert only.changed["limits"] == ["followed for 0 steps only: 2 more lead on"]
+    few = told(GRAPH, WATCHES, TITLE, Limits(told=1))
+    assert all_of(replace(NEW_TITLE, told=few))[0].changed["limits"] == ["told to the first 1 of 3 only"]
