@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.objects.test_definition import MODEL, S3
+from tests.objects.test_notices import LABELS, NEW_TITLE
 from tidings.errors import (
     CheckProblem,
     ConsistencyProblem,
@@ -25,7 +28,7 @@ from tidings.errors import (
 from tidings.model import Reject, Subscription
 from tidings.provider import Provider
 from tidings.service import Tidings
-from tidings.store import Appended, Found, open_store
+from tidings.store import Appended, Found, Telling, open_store
 
 METADATA = Path(__file__).parent.parent / "examples" / "metadata"
 FURNITURE = """
@@ -279,3 +282,12 @@ def test_starting_is_cheap() -> None:
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=os.environ
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_whom_a_change_of_an_object_concerns_is_told(tidings: Tidings) -> None:
+    made = replace(NEW_TITLE, author=S3)
+    assert tidings.tell("university", MODEL, [made], LABELS) == Telling(2, 0)
+    assert tidings.notifications("Student:S3") == []
+    assert tidings.tell("university", MODEL, [made], LABELS, tell_author=True) == Telling(1, 2)
+    [told] = tidings.notifications("Student:S3")
+    assert told.because[0].predicate == "Second edition -usedIn-> Data structures <-attends- you"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,10 @@ from tidings.feeds.tokens import Addresses, feed_key
 from tidings.languages.other_languages import hint_to_name
 from tidings.matching.access import reached_through
 from tidings.model import Notification, Reject, Subscription
+from tidings.objects.model import Model
+from tidings.objects.noticed import Noticed
+from tidings.objects.notices import notices
+from tidings.objects.reasons import Object
 from tidings.publications.media_types import JSON
 from tidings.publications.rdf_parts import N_TRIPLES, parts_of
 from tidings.publications.references import Reference
@@ -29,7 +33,7 @@ from tidings.schema.files import parts_of_text
 from tidings.service import knowing, publishing
 from tidings.service.choosing import choose, given
 from tidings.service.knowing import Declared, LoadedTaxonomy
-from tidings.store import Appended, DeadLetter, Held, Store, open_store, sqlite_url
+from tidings.store import Appended, DeadLetter, Held, Store, Telling, open_store, sqlite_url
 
 if TYPE_CHECKING:
     from tidings.provider.subscribing import RuleSubscriptions
@@ -159,6 +163,21 @@ class Tidings(Closing):
         there.
         """
         return publishing.publish_many(self.store, bodies, id_field, media_type, self._checked_against)
+
+    def tell(
+        self,
+        source: str,
+        model: Model,
+        noticed: Iterable[Noticed],
+        labels: Mapping[Object, str],
+        tell_author: bool = False,
+    ) -> Telling:
+        """Tell whom changes of objects concern, in the order of the changes; all of it is durable on return.
+
+        Nobody is told twice of a change that comes again. Whoever made one is left out, unless `tell_author`.
+        """
+        told = (each for one in noticed for each in notices(source, model, one, labels, tell_author))
+        return self.store.object_notifications.tell(source, told)
 
     def notifications(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
         """A subscriber's notifications after a sequence number, in order."""

@@ -10,6 +10,7 @@ from tidings.store.held import Held
 from tidings.store.hub import Delivery, HubSubscription, Intent
 from tidings.store.journal import Appended
 from tidings.store.notifications import Committed
+from tidings.store.object_notifications import Telling
 from tidings.store.personal_feeds import FeedAddress, FeedEntry
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
@@ -34,6 +35,7 @@ __all__ = [
     "Taken",
     "Taking",
     "TaxonomyFile",
+    "Telling",
     "instant",
     "open_store",
     "sqlite_url",

@@ -15,6 +15,7 @@ from tidings.store.metadata import Metadata
 from tidings.store.metadata_browsing import MetadataBrowsing
 from tidings.store.migrations import migrate
 from tidings.store.notifications import Notifications
+from tidings.store.object_notifications import ObjectNotifications
 from tidings.store.personal_feeds import PersonalFeeds
 from tidings.store.references import References
 from tidings.store.repositories import Repositories
@@ -33,6 +34,7 @@ class Store(Closing):
         self.journal = Journal(database)
         self.subscriptions = Subscriptions(database)
         self.notifications = Notifications(database, clock)
+        self.object_notifications = ObjectNotifications(database, clock)
         self.dead_letters = DeadLetters(database)
         self.schemas = Schemas(database)
         self.references = References(database)
