@@ -9,12 +9,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.objects.applying import Applying, References
 from tests.objects.databases import Database
 from tidings.objects.definition import Change, Graph, Link, Told, Watch, is_change_of, told
 from tidings.objects.model import Association, End, Kind
 from tidings.objects.placing import ForeignKey, LinkTable, Placed
 from tidings.objects.reasons import Hit, How, Object, Step
-from tidings.objects.triggers.words import quoted, text
+from tidings.objects.triggers.words import quoted
 
 
 def create_tables(placed: Placed, key_type: str) -> Iterator[str]:
@@ -58,10 +59,10 @@ class Expected:
 
 @dataclass
 class History:
-    """Objects as the definition has them, beside those in a database."""
+    """Objects as the definition has them; what happens to them is applied to others by `applying`."""
 
     placed: Placed
-    database: Database
+    applying: Applying
     keys: list[Any]
     graph: Graph = field(init=False)
     watches: frozenset[Watch] = frozenset()
@@ -72,7 +73,7 @@ class History:
         self.graph = Graph(self.placed.model)
 
     def step(self, draw: st.DrawFn) -> None:
-        """One statement, or a few for an object with several rows."""
+        """One change, or a few for a reference that leads elsewhere."""
         self.expected = []
         if len(self.graph.classes) < FEW:
             return self.insert(draw)
@@ -109,41 +110,36 @@ class History:
         model = self.placed.model
         cls = draw(st.sampled_from(list(model.classes)))
         one = Object(model.family(cls), self.keys.pop())
-        links = set(self.graph.links)
+        links, values, references = set(self.graph.links), dict[str, str | None](), References()
         for each in reversed(list(model.lineage(cls))):
-            row = {self.placed.tables[each.name].key: one.key}
             for attribute in each.attributes:
-                value = self.values[one, attribute.name] = draw(VALUES)
-                row[self.placed.tables[each.name].columns[attribute.name]] = value
+                values[attribute.name] = self.values[one, attribute.name] = draw(VALUES)
             for association, link in self.references(each.name):
                 other = self.some(draw, association.at(link.owner.other)) if draw(st.booleans()) else None
-                row[link.column] = other and other.key
+                references[association] = other
                 links |= {joined(association, link.owner, one, other)} if other else set()
-            columns, values = ", ".join(map(quoted, row)), ", ".join(map(text, row.values()))
-            self.database.run(
-                f"INSERT INTO {quoted(self.placed.tables[each.name].name)} ({columns}) VALUES ({values})"
-            )
+        self.applying.insert(cls, one, values, references)
         self.graph = Graph(model, {**self.graph.classes, one: cls}, frozenset(links))
         self.happens(Change(Kind.INSERT, one), self.graph)
 
     def update(self, draw: st.DrawFn) -> None:
-        """Some columns of one row, some of them to what they were."""
+        """Some values of one row, some of them to what they were."""
         if not self.graph.classes:
             return
         one = draw(st.sampled_from(list(self.graph.classes)))
         cls = draw(st.sampled_from(list(self.placed.model.lineage(self.graph.classes[one]))))
-        table, row, changed = self.placed.tables[cls.name], dict[str, Any](), set[str]()
+        values, references, changed = dict[str, str | None](), References(), set[str]()
         before, links, gone, new = self.graph, set(self.graph.links), list[Link](), list[Link]()
         for attribute in cls.attributes:
             if draw(st.booleans()):
-                value = row[table.columns[attribute.name]] = draw(VALUES)
+                value = values[attribute.name] = draw(VALUES)
                 changed |= {attribute.name} if self.values[one, attribute.name] != value else set()
                 self.values[one, attribute.name] = value
         for association, link in self.references(cls.name):
             if not draw(st.booleans()):
                 continue
             other = self.some(draw, association.at(link.owner.other)) if draw(st.booleans()) else None
-            row[link.column] = other and other.key
+            references[association] = other
             old = {each for each in links if each.association == association and each.at(link.owner) == one}
             now = {joined(association, link.owner, one, other)} if other else set()
             links = (links - old) | now
@@ -151,12 +147,9 @@ class History:
                 changed |= {association.name} if old != now else set()
             else:
                 gone, new = gone + list(old - now), new + list(now - old)
-        if not row:
+        if not values and not references:
             return
-        sets = ", ".join(f"{quoted(column)} = {text(value)}" for column, value in row.items())
-        self.database.run(
-            f"UPDATE {quoted(table.name)} SET {sets} WHERE {quoted(table.key)} = {text(one.key)}"
-        )
+        self.applying.update(cls.name, one, values, references)
         self.graph = replace(self.graph, links=frozenset(links))
         if changed:
             self.happens(Change(Kind.UPDATE, one, frozenset(changed)), self.graph)
@@ -181,9 +174,7 @@ class History:
             return
         one = draw(st.sampled_from(free))
         self.happens(Change(Kind.DELETE, one), self.graph)
-        rows = [self.placed.tables[each.name] for each in self.placed.model.lineage(self.graph.classes[one])]
-        for table in rows if draw(st.booleans()) else rows[-1:]:
-            self.database.run(f"DELETE FROM {quoted(table.name)} WHERE {quoted(table.key)} = {text(one.key)}")
+        self.applying.delete(self.graph.classes[one], one, draw(st.booleans()))
         left = {each: cls for each, cls in self.graph.classes.items() if each != one}
         links = frozenset(each for each in self.graph.links if one not in (each.source, each.target))
         self.graph = Graph(self.placed.model, left, links)
@@ -199,23 +190,13 @@ class History:
         source, target = self.some(draw, association.source), self.some(draw, association.target)
         if source is None or target is None or Link(association, source, target) in self.graph.links:
             return
-        where = self.placed.link(association)
-        assert isinstance(where, LinkTable)
         new, before = Link(association, source, target), self.graph
         there = sorted(
             (each for each in self.graph.links if each.association == association),
             key=lambda each: (str(each.source), str(each.target)),
         )
         old = draw(st.none() | st.sampled_from(there)) if there else None
-        columns = (where.source, where.target)
-        if old is None:
-            row = ", ".join(map(quoted, columns))
-            self.database.run(
-                f"INSERT INTO {quoted(where.name)} ({row}) VALUES ({text(source.key)}, {text(target.key)})"
-            )
-        else:
-            sets = f"{quoted(where.source)} = {text(source.key)}, {quoted(where.target)} = {text(target.key)}"
-            self.database.run(f"UPDATE {quoted(where.name)} SET {sets} WHERE {of(where, old)}")
+        self.applying.link(new, old)
         self.graph = replace(before, links=before.links - {old} | {new})
         self.linked([old] if old else [], before, Kind.UNLINK)
         self.linked([new], self.graph, Kind.LINK)
@@ -228,9 +209,7 @@ class History:
             return
         there.sort(key=lambda each: (each.association.name, str(each.source), str(each.target)))
         old, before = draw(st.sampled_from(there)), self.graph
-        where = self.placed.link(old.association)
-        assert isinstance(where, LinkTable)
-        self.database.run(f"DELETE FROM {quoted(where.name)} WHERE {of(where, old)}")
+        self.applying.unlink(old)
         self.graph = replace(before, links=before.links - {old})
         self.linked([old], before, Kind.UNLINK)
 
@@ -243,18 +222,14 @@ class History:
         who = draw(st.sampled_from(subscribers))
         cls = draw(st.sampled_from(list(model.classes)))
         one = self.some(draw, cls) if draw(st.booleans()) else None
-        self.watches |= {Watch(who, cls, one and one.key)}
-        row = (self.graph.classes[who], who.key, cls, one and one.key)
-        self.database.run(f"INSERT INTO tidings_watches VALUES ({', '.join(map(text, row))})")
+        watch = Watch(who, cls, one and one.key)
+        self.watches |= {watch}
+        self.applying.watch(watch, self.graph.classes[who])
 
 
 VALUES = st.sampled_from([None, "0", "1"])
 FEW = 5
 """Histories begin with some objects: between one or two, nothing happens."""
-
-
-def of(where: LinkTable, link: Link) -> str:
-    return f"{quoted(where.source)} = {text(link.source.key)} AND {quoted(where.target)} = {text(link.target.key)}"
 
 
 def joined(association: Association, owner: End, one: Object, other: Object) -> Link:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.generated_models import as_plantuml, models
+from tests.objects.applying import Statements
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.histories import Expected, History, create_tables, outbox
 from tidings.errors import InputError
@@ -64,7 +65,7 @@ def agrees(database: Database, model: Model, numbered: bool, data: st.DataObject
     for sql in create_tables(placed, "INTEGER" if numbered else "TEXT"):
         database.run(sql)
     database.install(placed)
-    history = History(placed, database, keys)
+    history = History(placed, Statements(placed, database), keys)
     for _ in range(data.draw(st.integers(8, 24))):
         history.step(data.draw)
         found = outbox(database, int if numbered else str)

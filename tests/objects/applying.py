@@ -1,0 +1,105 @@
+"""How the changes of a random history are made: by statements that triggers see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tests.objects.databases import Database
+from tidings.objects.definition import Link, Watch
+from tidings.objects.model import Association
+from tidings.objects.placing import ForeignKey, LinkTable, Placed
+from tidings.objects.reasons import Object
+from tidings.objects.triggers.words import quoted, text
+
+Values = Mapping[str, str | None]
+References = dict[Association, Object | None]
+"""For associations that are a column, the object that it leads to."""
+
+
+class Applying(Protocol):
+    """How a change is made: by statements, or in a program."""
+
+    def insert(self, cls: str, one: Object, values: Values, references: References) -> None: ...
+
+    def update(self, cls: str, one: Object, values: Values, references: References) -> None:
+        """`cls` is the class that has these attributes itself: the object may be of one below it."""
+
+    def delete(self, cls: str, one: Object, from_the_lowest: bool) -> None: ...
+
+    def link(self, new: Link, instead_of: Link | None) -> None: ...
+
+    def unlink(self, old: Link) -> None: ...
+
+    def watch(self, watch: Watch, cls: str) -> None:
+        """`cls` is that of the subscriber."""
+
+
+@dataclass(frozen=True)
+class Statements:
+    """One statement, or a few for an object with several rows."""
+
+    placed: Placed
+    database: Database
+
+    def insert(self, cls: str, one: Object, values: Values, references: References) -> None:
+        for each in reversed(list(self.placed.model.lineage(cls))):
+            table = self.placed.tables[each.name]
+            row = {table.key: one.key} | self._row(each.name, values, references)
+            columns, said = ", ".join(map(quoted, row)), ", ".join(map(text, row.values()))
+            self.database.run(f"INSERT INTO {quoted(table.name)} ({columns}) VALUES ({said})")
+
+    def _row(self, cls: str, values: Values, references: References) -> dict[str, Any]:
+        """What the table of a class itself has of all this."""
+        columns = self.placed.tables[cls].columns
+        row: dict[str, Any] = {columns[name]: value for name, value in values.items() if name in columns}
+        for association, other in references.items():
+            link = self.placed.link(association)
+            assert isinstance(link, ForeignKey)
+            if association.at(link.owner) == cls:
+                row[link.column] = other and other.key
+        return row
+
+    def update(self, cls: str, one: Object, values: Values, references: References) -> None:
+        table, row = self.placed.tables[cls], self._row(cls, values, references)
+        sets = ", ".join(f"{quoted(column)} = {text(value)}" for column, value in row.items())
+        self.database.run(f"UPDATE {quoted(table.name)} SET {sets} WHERE {_is(table.key, one)}")
+
+    def delete(self, cls: str, one: Object, from_the_lowest: bool) -> None:
+        rows = [self.placed.tables[each.name] for each in self.placed.model.lineage(cls)]
+        for table in rows if from_the_lowest else rows[-1:]:
+            self.database.run(f"DELETE FROM {quoted(table.name)} WHERE {_is(table.key, one)}")
+
+    def link(self, new: Link, instead_of: Link | None) -> None:
+        where = self._table(new)
+        if instead_of is None:
+            columns, row = (where.source, where.target), (new.source.key, new.target.key)
+            self.database.run(
+                f"INSERT INTO {quoted(where.name)} ({', '.join(map(quoted, columns))}) "
+                f"VALUES ({', '.join(map(text, row))})"
+            )
+        else:
+            sets = f"{_is(where.source, new.source)}, {_is(where.target, new.target)}"
+            self.database.run(f"UPDATE {quoted(where.name)} SET {sets} WHERE {_are(where, instead_of)}")
+
+    def unlink(self, old: Link) -> None:
+        where = self._table(old)
+        self.database.run(f"DELETE FROM {quoted(where.name)} WHERE {_are(where, old)}")
+
+    def _table(self, link: Link) -> LinkTable:
+        where = self.placed.link(link.association)
+        assert isinstance(where, LinkTable)
+        return where
+
+    def watch(self, watch: Watch, cls: str) -> None:
+        row = (cls, watch.subscriber.key, watch.cls, watch.key)
+        self.database.run(f"INSERT INTO tidings_watches VALUES ({', '.join(map(text, row))})")
+
+
+def _is(column: str, one: Object) -> str:
+    return f"{quoted(column)} = {text(one.key)}"
+
+
+def _are(where: LinkTable, link: Link) -> str:
+    return f"{_is(where.source, link.source)} AND {_is(where.target, link.target)}"
