@@ -9,6 +9,7 @@ import pytest
 
 from postgres import Server, find_binaries, running_server
 from tests.objects.databases import Database, Memory, Postgres
+from tests.objects.university import filled
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +34,9 @@ def database(request: pytest.FixtureRequest) -> Database:
         return Memory()
     found: Postgres = request.getfixturevalue("postgres")
     return found.emptied()
+
+
+@pytest.fixture
+def university(database: Database) -> Database:
+    """The paper's, watched by two students; nothing has changed yet."""
+    return filled(database)

@@ -13,6 +13,8 @@ from tidings.objects.placing import Placed
 from tidings.objects.triggers.dialect import Dialect
 from tidings.objects.triggers.generated import generated
 from tidings.objects.triggers.postgresql import Postgresql
+from tidings.objects.triggers.postgresql_site import PostgresqlSite
+from tidings.objects.triggers.sites import Site, SqliteSite
 from tidings.objects.triggers.sqlite import Sqlite
 
 
@@ -24,6 +26,10 @@ class Database(ABC):
 
     @abstractmethod
     def run(self, sql: str) -> list[tuple[Any, ...]]: ...
+
+    @property
+    @abstractmethod
+    def site(self) -> Site: ...
 
     def install(self, placed: Placed) -> None:
         for piece in generated(placed, self.dialect):
@@ -42,6 +48,10 @@ class Memory(Database):
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql).fetchall()
+
+    @property
+    def site(self) -> Site:
+        return SqliteSite(self.connection)
 
 
 class Postgres(Database):
@@ -64,6 +74,10 @@ class Postgres(Database):
         done = self.connection.execute(sql.encode())
         rows = done.fetchall() if done.description else []
         return [tuple(map(_plain, row)) for row in rows]
+
+    @property
+    def site(self) -> Site:
+        return PostgresqlSite(self.connection)
 
 
 def _plain(value: object) -> object:

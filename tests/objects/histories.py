@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +13,7 @@ from tests.objects.databases import Database
 from tidings.objects.definition import Change, Graph, Link, Told, Watch, is_change_of, told
 from tidings.objects.model import Association, End, Kind
 from tidings.objects.placing import ForeignKey, LinkTable, Placed
-from tidings.objects.reasons import Hit, How, Object, Step
+from tidings.objects.reasons import Object
 from tidings.objects.triggers.words import quoted
 
 
@@ -213,6 +212,14 @@ class History:
         self.graph = replace(before, links=before.links - {old})
         self.linked([old], before, Kind.UNLINK)
 
+    def labels(self) -> dict[Object, str]:
+        """By which value people know each object; its key if that is nothing. Keys are texts."""
+        labels = ((one, self.placed.model.label_of(cls)) for one, cls in self.graph.classes.items())
+        return {
+            Object(one.family, str(one.key)): (label and self.values[one, label]) or str(one.key)
+            for one, label in labels
+        }
+
     def watch(self, draw: st.DrawFn) -> None:
         """An object or a class; the object may be called by any class of its family."""
         model = self.placed.model
@@ -238,39 +245,36 @@ def joined(association: Association, owner: End, one: Object, other: Object) -> 
 
 def outbox(database: Database, key: type) -> list[Expected]:
     """What the triggers wrote, as the definition says it; the outbox is empty then."""
-    found = [_change(database, row, key) for row in database.run(CHANGES)]
-    database.run("DELETE FROM tidings_changes")
-    for table in ("reached", "steps", "hits"):
+    found = database.site.changes(most=100)
+    for table in ("reached", "steps", "hits"):  # as sets, rows that are there twice would not be seen
+        rows = sum(len(getattr(each.told, table)) for each in found)
+        assert database.run(f"SELECT count(*) FROM tidings_{table}") == [(rows,)]
+    assert database.site.forget(each.id for each in found) == len(found)
+    for table in ("changes", "reached", "steps", "hits"):
         assert database.run(f"SELECT count(*) FROM tidings_{table}") == [(0,)], (
             "with a change goes what followed"
         )
-    return found
+    return [Expected(_change(each.change, key), each.cls, _told(each.told, key)) for each in found]
 
 
-CHANGES = "SELECT id, kind, class, family, key, attributes FROM tidings_changes ORDER BY id"
+def _change(change: Change, key: type) -> Change:
+    return replace(change, object=_typed(change.object, key))
 
 
-def _change(database: Database, row: tuple[Any, ...], key: type) -> Expected:
-    id, kind, cls, family, its_key, attributes = row
-    names = json.loads(attributes) if isinstance(attributes, str) else attributes
-    change = Change(Kind(kind), Object(family, key(its_key)), frozenset(names or ()))
-    reached = database.run(f"SELECT family, key FROM tidings_reached WHERE change = {id}")
-    steps = database.run(
-        f"SELECT family, key, association, forwards, to_family, to_key FROM tidings_steps WHERE change = {id}"
-    )
-    hits = database.run(
-        "SELECT subscriber_family, subscriber_key, family, key, how, by, forwards FROM tidings_hits "
-        f"WHERE change = {id}"
-    )
-    assert len(set(steps)) == len(steps) and len(set(hits)) == len(hits)
-    found = Told(
-        frozenset(Object(family, key(at)) for family, at in reached),
-        frozenset(
-            Step(Object(a, key(b)), name, bool(to), Object(c, key(d))) for a, b, name, to, c, d in steps
+def _told(told: Told, key: type) -> Told:
+    """Keys are texts in the outbox."""
+    return replace(
+        told,
+        reached=frozenset(_typed(each, key) for each in told.reached),
+        steps=frozenset(
+            replace(each, origin=_typed(each.origin, key), to=_typed(each.to, key)) for each in told.steps
         ),
-        frozenset(
-            Hit(Object(a, key(b)), Object(c, key(d)), How(how), by, bool(to))
-            for a, b, c, d, how, by, to in hits
+        hits=frozenset(
+            replace(each, subscriber=_typed(each.subscriber, key), object=_typed(each.object, key))
+            for each in told.hits
         ),
     )
-    return Expected(change, cls, found)
+
+
+def _typed(one: Object, key: type) -> Object:
+    return Object(one.family, key(one.key))

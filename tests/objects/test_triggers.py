@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from tests.generated_models import as_plantuml, models
 from tests.objects.applying import Statements
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.histories import Expected, History, create_tables, outbox
+from tests.objects.university import filled
 from tidings.errors import InputError
-from tidings.interfaces.cli.model_inputs import read_model
 from tidings.objects.model import Attribute, Class, Model
 from tidings.objects.placing import ClassTable, Discriminator, Placed
 from tidings.objects.plantuml import read_plantuml
@@ -24,7 +23,6 @@ from tidings.objects.triggers.generated import generated, script
 from tidings.objects.triggers.postgresql import Postgresql
 from tidings.objects.triggers.sqlite import Sqlite
 
-PUML = f"{Path(__file__).parents[2]}/examples/university/university.puml"
 MODELS = models().filter(lambda model: any(each.implicit or each.propagates for each in model.associations))
 
 
@@ -72,39 +70,15 @@ def agrees(database: Database, model: Model, numbered: bool, data: st.DataObject
         assert as_said(found) == as_said(history.expected)
         by_change = {(each.change, each.cls): each.told for each in history.expected}
         assert all(each.told == by_change[each.change, each.cls] for each in found)
+    assert database.site.labels(placed, list(history.graph.classes)) == history.labels()
 
 
-UNIVERSITY = """
-INSERT INTO student VALUES (1, 'S1'), (2, 'S2'), (3, 'S3');
-INSERT INTO course VALUES (1, 'ProgrammingBasics', 'A1', NULL), (2, 'DataStructures', 'A2', NULL);
-INSERT INTO learning_material VALUES (1, 'Script1'), (2, 'Script2');
-INSERT INTO attends VALUES (2, 1), (3, 2);
-INSERT INTO used_in VALUES (1, 1), (2, 1), (2, 2);
-INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', 1), ('Student', 2, 'Course', NULL);
-DELETE FROM tidings_changes;
-"""
-"""Figure 2 of the paper, as its text tells it."""
 LABELS: dict[str, dict[object, str]] = {
     "Lecturer": {},
     "Student": {1: "S1", 2: "S2", 3: "S3"},
     "Course": {1: "ProgrammingBasics", 2: "DataStructures"},
     "LearningMaterial": {1: "Script1", 2: "Script2"},
 }
-
-
-@pytest.fixture
-def university(database: Database) -> Database:
-    return filled(database)
-
-
-def filled(database: Database) -> Database:
-    placed = read_model(PUML)
-    for sql in create_tables(placed, "INTEGER"):
-        database.run(sql)
-    database.install(placed)
-    for sql in UNIVERSITY.strip().split("\n"):
-        database.run(sql)
-    return database
 
 
 def why(database: Database) -> dict[str, list[str]]:

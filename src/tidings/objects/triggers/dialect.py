@@ -69,10 +69,22 @@ class Dialect(Protocol):
     def typed(self, family: str) -> str:
         """The key of the reached object `r` as tables of its family have it."""
 
+    def key(self, family: str, said: str) -> str:
+        """A text as a key of the type that the tables of a family have."""
+
     def differs(self, old: str, new: str) -> str: ...
 
     def value(self, value: str) -> str:
         """A value of any type, fit for JSON."""
+
+    def shown(self, value: str) -> str:
+        """A value of any type as a text."""
+
+    def moment(self, column: str) -> str:
+        """A moment as a text, the same for everybody who asks."""
+
+    def listed(self, parameter: str) -> str:
+        """A query for each `value` of a JSON array of texts."""
 
     def names(self, name: str) -> str:
         """All names of a group as a JSON array."""

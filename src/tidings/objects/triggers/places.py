@@ -91,6 +91,10 @@ class Places:
         """A class and all below it."""
         return [family, *self.model.subclasses_of(family)]
 
+    def below(self, family: str) -> list[str]:
+        """The classes below a class, lowest first."""
+        return sorted(self.model.subclasses_of(family), key=lambda each: -len(list(self.model.lineage(each))))
+
     def rows(self) -> Iterator[Rows]:
         """Each table of objects once, also if it has several classes."""
         for name, classes in self._by_table().items():
@@ -177,9 +181,7 @@ class Places:
 
     def class_of(self, family: str, key: str) -> str:
         """The class that an object is made of: the lowest of those that have a row of it."""
-        below = sorted(
-            self.model.subclasses_of(family), key=lambda each: -len(list(self.model.lineage(each)))
-        )
+        below = self.below(family)
         if not below:
             return text(family)
         cases = "".join(f" WHEN {self.is_a(each, key)} THEN {text(each)}" for each in below)

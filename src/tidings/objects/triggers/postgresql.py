@@ -72,7 +72,10 @@ class Postgresql:
 
     def typed(self, family: str) -> str:
         """CASE, because PostgreSQL may look at conditions in any order: the key of another family may be no number."""
-        return f"CASE WHEN r.family = {text(family)} THEN {_key_of(family)}(r.key) END"
+        return f"CASE WHEN r.family = {text(family)} THEN {self.key(family, 'r.key')} END"
+
+    def key(self, family: str, said: str) -> str:
+        return f"{_key_of(family)}({said})"
 
     def differs(self, old: str, new: str) -> str:
         """As texts: not every type can be compared (json)."""
@@ -80,6 +83,15 @@ class Postgresql:
 
     def value(self, value: str) -> str:
         return f"to_jsonb({value})"
+
+    def shown(self, value: str) -> str:
+        return f"{value}::text"
+
+    def moment(self, column: str) -> str:
+        return f"to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+
+    def listed(self, parameter: str) -> str:
+        return f"SELECT value FROM jsonb_array_elements_text({parameter}::jsonb) AS value"
 
     def names(self, name: str) -> str:
         return f"jsonb_agg({name})"

@@ -47,10 +47,12 @@ WHERE i.relnamespace = current_schema()::regnamespace AND i.relname LIKE 'tiding
 """
 
 
-class PostgresqlSite:
+class PostgresqlSite(Site):
     """What is ours is in the schema that comes first in the search path."""
 
     dialect: Dialect = Postgresql()
+    refusal = psycopg.errors.CheckViolation
+    unfit = psycopg.DataError
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
@@ -63,17 +65,23 @@ class PostgresqlSite:
         ]
         return {(What(what), name): (on, mark) for what, name, on, mark in rows}
 
-    def tables(self, names: Sequence[str]) -> list[str]:
-        return [name for name in names if self.columns(name)]
+    def ask(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+        with psycopg.RawCursor(self._connection) as cursor:
+            return cursor.execute(sql.encode(), values or None).fetchall()
+
+    def do(self, sql: str, *values: str) -> int:
+        with psycopg.RawCursor(self._connection) as cursor:
+            return cursor.execute(sql.encode(), values or None).rowcount
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with self._connection.transaction(force_rollback=True):
+            self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
 
     def columns(self, table: str) -> list[str]:
         query = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
         return [str(row[0]) for row in self._connection.execute(query, (quoted(table),)).fetchall()]
-
-    def count(self, table: str) -> int:
-        found = self._connection.execute(f"SELECT count(*) FROM {quoted(table)}".encode()).fetchone()
-        assert found is not None, "counting has a row"
-        return int(found[0])
 
     def run(self, statements: Sequence[str]) -> None:
         with self._connection.transaction():

@@ -6,15 +6,19 @@ Opened with the drivers themselves and not as a store is: that one would change 
 from __future__ import annotations
 
 import sqlite3
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 from urllib.parse import quote
 
 from tidings.errors import InputError
 from tidings.objects.triggers.dialect import Dialect, What
+from tidings.objects.triggers.naming import Naming
+from tidings.objects.triggers.reading import Reading
 from tidings.objects.triggers.sqlite import Sqlite
+from tidings.objects.triggers.watching import Watching
 from tidings.objects.triggers.words import quoted
 
 ACCEPTED = "sqlite:///path/to/database.db or postgresql://user@host/database"
@@ -24,24 +28,19 @@ Found = Mapping[Name, tuple[str | None, str | None]]
 """What is there: of each the table that it is on, and its mark."""
 
 
-class Site(Protocol):
-    """An open database."""
+class Site(Reading, Watching, Naming):
+    """An open database: what of ours is in it, and what is asked of that."""
 
-    dialect: Dialect
-
+    @abstractmethod
     def found(self) -> Found:
         """Everything whose name begins with tidings_, but of tables any: they may be somebody else's."""
 
-    def tables(self, names: Sequence[str]) -> list[str]:
-        """Which of these tables are there."""
-
-    def columns(self, table: str) -> list[str]:
-        """Those of a table; none if there is no such table."""
-
-    def count(self, table: str) -> int: ...
-
+    @abstractmethod
     def run(self, statements: Sequence[str]) -> None:
         """All of them or none."""
+
+    def count(self, table: str) -> int:
+        return int(self.ask(f"SELECT count(*) FROM {quoted(table)}")[0][0])
 
 
 def without_password(url: str) -> str:
@@ -68,10 +67,12 @@ def open_sqlite(url: str) -> Iterator[Site]:
         connection.close()
 
 
-class SqliteSite:
+class SqliteSite(Site):
     """SQLite keeps the text of a trigger as it was written."""
 
     dialect: Dialect = Sqlite()
+    refusal = sqlite3.IntegrityError
+    unfit = sqlite3.DataError
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -81,17 +82,25 @@ class SqliteSite:
         rows = self._connection.execute(f"{ours} AND type IN ('index', 'trigger')").fetchall()
         return {(What(what), name): (on, sql) for what, name, on, sql in rows}
 
-    def tables(self, names: Sequence[str]) -> list[str]:
-        return [name for name in names if self.columns(name)]
+    def ask(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, _numbered(values)).fetchall()
+
+    def do(self, sql: str, *values: str) -> int:
+        return self._connection.execute(sql, _numbered(values)).rowcount
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
 
     def columns(self, table: str) -> list[str]:
         schema, _, name = table.rpartition(".")
         within = f"{quoted(schema)}." if schema else ""
         rows = self._connection.execute(f"PRAGMA {within}table_info({quoted(name)})").fetchall()
         return [str(row[1]) for row in rows]
-
-    def count(self, table: str) -> int:
-        return int(self._connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0])
 
     def run(self, statements: Sequence[str]) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -102,3 +111,8 @@ class SqliteSite:
             self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
+
+
+def _numbered(values: Sequence[str]) -> dict[str, str]:
+    """For SQLite, $1 is a parameter of the name 1."""
+    return {str(number): value for number, value in enumerate(values, 1)}

@@ -48,12 +48,24 @@ class Sqlite:
     def typed(self, family: str) -> str:
         return "r.key"
 
+    def key(self, family: str, said: str) -> str:
+        return said
+
     def differs(self, old: str, new: str) -> str:
         return f"{old} IS NOT {new}"
 
     def value(self, value: str) -> str:
         """JSON has no bytes, and SQLite would refuse the user's own update because of them."""
         return f"CASE typeof({value}) WHEN 'blob' THEN hex({value}) ELSE {value} END"
+
+    def shown(self, value: str) -> str:
+        return f"CASE typeof({value}) WHEN 'blob' THEN hex({value}) ELSE CAST({value} AS TEXT) END"
+
+    def moment(self, column: str) -> str:
+        return column
+
+    def listed(self, parameter: str) -> str:
+        return f"SELECT value FROM json_each({parameter})"
 
     def names(self, name: str) -> str:
         return f"json_group_array({name})"

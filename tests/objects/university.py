@@ -1,0 +1,31 @@
+"""The paper's university in a database, with the triggers of its model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.objects.databases import Database
+from tests.objects.histories import create_tables
+from tidings.interfaces.cli.model_inputs import read_model
+
+PUML = f"{Path(__file__).parents[2]}/examples/university/university.puml"
+PLACED = read_model(PUML)
+UNIVERSITY = """
+INSERT INTO student VALUES (1, 'S1'), (2, 'S2'), (3, 'S3');
+INSERT INTO course VALUES (1, 'ProgrammingBasics', 'A1', NULL), (2, 'DataStructures', 'A2', NULL);
+INSERT INTO learning_material VALUES (1, 'Script1'), (2, 'Script2');
+INSERT INTO attends VALUES (2, 1), (3, 2);
+INSERT INTO used_in VALUES (1, 1), (2, 1), (2, 2);
+INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', 1), ('Student', 2, 'Course', NULL);
+DELETE FROM tidings_changes;
+"""
+"""Figure 2 of the paper, as its text tells it."""
+
+
+def filled(database: Database) -> Database:
+    for sql in create_tables(PLACED, "INTEGER"):
+        database.run(sql)
+    database.install(PLACED)
+    for sql in UNIVERSITY.strip().split("\n"):
+        database.run(sql)
+    return database
