@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from tidings.collecting import uncollected
 from tidings.errors import InputError
 from tidings.languages.rules_refusals import near
 from tidings.metadata.documents import Document
@@ -214,6 +215,7 @@ class Provider:
         """By the schema that holds behind all that stands in the log."""
         return Reading(self._metadata.schema(), self._schemas).skim(self._metadata.pending_schemas())
 
+    @uncollected()
     def _add(self, drafts: Sequence[Draft]) -> Registered:
         self._refuse_following()
         documents = self.check(drafts)
@@ -242,10 +244,12 @@ class Provider:
         read = {entry.position: document for entry, document in pairs if document is not None}
         return applying.apply(work, self._schemas, entries, read)
 
+    @uncollected()
     def _next(self, work: Work, most: int) -> Registered | None:
         entries = work.pending(most)
         return applying.apply(work, self._schemas, entries) if entries else None
 
+    @uncollected()
     def _follow(self, work: Work, entries: Sequence[Entry]) -> Registered:
         work.close_log()
         applying.catch_up(work, self._schemas, self.batch)
