@@ -14,8 +14,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Pause the collector for the length of one batch of documents or rules. Who switched it off before is not told otherwise, and of
-    several threads the one that paused it lets it go on."""
+    """Pause the collector for the length of one batch of documents or rules.
+
+    Who switched it off before finds it off afterwards, and of several threads the one that paused it lets it go on.
+    """
     if not gc.isenabled():
         yield
         return
