@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from tests.feeds.told import PUBLIC, Told
+from tests.objects.test_definition import MODEL
+from tests.objects.test_notices import LABELS, NEW_TITLE
 from tidings.feeds.harmless import line, link, markup
 from tidings.feeds.personal import title_of
 from tidings.feeds.rendering import FORMATS, asked_for
 from tidings.model import Publication, Reason, Subscription
+from tidings.objects.notices import Notice, notices
 from tidings.publications.feeds import items_of
 from tidings.publications.rdf import decode
 from tidings.store import Found
@@ -300,3 +303,38 @@ def test_no_line_has_a_tag_and_all_is_xml(text: str) -> None:
 )
 def test_the_format_that_is_asked_for(accept: str | None, suffix: str) -> None:
     assert asked_for(accept).suffix == suffix
+
+
+def object_feed(told: Told, *given: Notice) -> str:
+    told.store.object_notifications.tell("university", given)
+    [(listed, token)] = told.feeds.listed("Student:S3")
+    assert (listed.id, title_of(listed)) == ("university", "Changes in university") and token
+    return token
+
+
+@pytest.mark.parametrize("format", [*XML, "json"])
+def test_what_changed_of_an_object_is_an_entry(told: Told, format: str) -> None:
+    """Its values before and after and the reasons; a publication of the same name is another thing."""
+    told.put(Publication("LearningMaterial:Script2", "application/json", b'{"title": "not this"}'))
+    token = object_feed(told, *notices("university", MODEL, NEW_TITLE, LABELS))
+    page = told.feeds.page(told.feeds.open(token), format)  # type: ignore[arg-type]
+    [(title, shown, _)] = leaving(told.feeds.render(page), format)  # type: ignore[arg-type]
+    assert title == "Second edition updated (title)"
+    assert "<td>title</td><td>Script2</td><td>Second edition</td>" in shown
+    assert "<li>Second edition -usedIn-&gt; Data structures &lt;-attends- you</li>" in shown
+
+
+@pytest.mark.parametrize("format", [*XML, "json"])
+def test_an_object_that_is_called_like_a_script_comes_out_harmless(told: Told, format: str) -> None:
+    changed = {
+        "object": "Course:1",
+        "label": HOSTILE + ODD,
+        "attributes": [HOSTILE],
+        "limits": [HOSTILE + ODD],
+    }
+    changed |= {"before": {HOSTILE: HOSTILE, ODD: [ODD]}}
+    made = Notice("o-1", "Student:S3", "Course:1", "deleted", ((HOSTILE + ODD, "Course:1"),), changed)
+    token = object_feed(told, made)
+    page = told.feeds.page(told.feeds.open(token), format)  # type: ignore[arg-type]
+    [(title, shown, _)] = leaving(told.feeds.render(page), format)  # type: ignore[arg-type]
+    assert dangers(title) == dangers(shown) == [] and "deleted" in title

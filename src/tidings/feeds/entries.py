@@ -12,7 +12,7 @@ from uuid import UUID, uuid5
 from tidings.feeds import harmless
 from tidings.feeds.said import Said, said_by
 from tidings.model import Notification, Publication
-from tidings.reasons import because, bound_rows, show_reason
+from tidings.reasons import because, bound_rows, change_of, show_change, show_limits, show_reason
 from tidings.store import FeedEntry
 
 NAMESPACE = UUID("5f0e1f0e-6a0b-5c65-9a3c-3f7f1c0f6f52")
@@ -46,7 +46,7 @@ def urn(*names: str) -> str:
 def entry_of(listed: FeedEntry, publication: Publication | None) -> Entry:
     """The entry of a notification, with what its publication says."""
     told = listed.notification
-    said = said_by(publication, _nodes(told))
+    said = said_by(publication, _nodes(told)) if change_of(told) is None else Said(title=_changed(told))
     found = datetime.fromisoformat(told.time)
     # A date to come would stay on top of every reader's list until then.
     updated = said.date if said.date and said.date <= found else found
@@ -62,6 +62,11 @@ def entry_of(listed: FeedEntry, publication: Publication | None) -> Entry:
         subjects=_names(said.subjects),
         facts=facts_of(told),
     )
+
+
+def _changed(told: Notification) -> str:
+    """An object is in no journal, and a publication that is called as it is would be another thing."""
+    return harmless.escaped(show_change(told))
 
 
 def _nodes(told: Notification) -> list[str]:
@@ -95,7 +100,28 @@ def _content(said: Said, told: Notification) -> str:
     shown = (harmless.short(show_reason(one), harmless.SUMMARY) for one in told.because)
     reasons = "".join(f"<li>{harmless.escaped(one)}</li>" for one in shown)
     why = f"<p>Because:</p><ul>{reasons}</ul>" if reasons else ""
-    return body + harmless.markup(why + _bindings(told))
+    return body + harmless.markup(_values(told) + why + _bindings(told))
+
+
+def _values(told: Notification) -> str:
+    """Of a changed object, the values before and after."""
+    changed = change_of(told) or {}
+    before, after = changed.get("before") or {}, changed.get("after") or {}
+    names = list(dict.fromkeys((*before, *after)))[:ROWS]
+    lines = ((name, _value(before, name), _value(after, name)) for name in names)
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{harmless.escaped(cell)}</td>' for cell in line)}</tr>" for line in lines
+    )
+    head = "<tr><th></th><th>before</th><th>after</th></tr>"
+    limits = f"<p>{harmless.escaped(show_limits(told))}</p>" if show_limits(told) else ""
+    return (f"<table>{head}{rows}</table>" if rows else "") + limits
+
+
+def _value(values: dict[str, Any], name: str) -> str:
+    """A text as it is; nothing where there is no value."""
+    value = values.get(name)
+    shown = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+    return harmless.short(shown, harmless.SUMMARY)
 
 
 def _bindings(told: Notification) -> str:

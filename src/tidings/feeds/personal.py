@@ -1,4 +1,5 @@
-"""Every subscription is a feed of its own: the newest entries, and archives of older ones that stay (RFC 5005).
+"""Every subscription is a feed of its own, and so is what somebody is told about objects of a database: the newest
+entries, and archives of older ones that stay (RFC 5005).
 
     entries  1 ... 50   51 ... 100   101 ... 150   151 ... 187
              archive 1  archive 2    the feed itself
@@ -30,6 +31,8 @@ PAGE = 50
 LARGEST = 500_000
 """Publications with more bytes are not read for a feed: their entries have reasons and bindings only."""
 KNOWN_TAGS = 1_000
+OBJECTS = "objects"
+"""In place of a language: nobody wrote down what to be told about."""
 _PREFIXES = re.compile(r"\bPREFIX\s+[^\s<>]*\s*<[^<>]*>\s*", re.IGNORECASE)
 
 
@@ -86,11 +89,18 @@ class PersonalFeeds:
 
     def opened(self, address: FeedAddress, token: str) -> Opened | Gone:
         """A feed by its address. The id of a subscription that was withdrawn may be somebody else's now."""
-        wanted = self.store.subscriptions.find(address.subscription)
-        if address.revoked or wanted is None or wanted.subscriber != address.subscriber:
+        wanted = self._wanted(address.subscriber, address.subscription)
+        if address.revoked or wanted is None:
             return Gone()
         last, time = self.store.personal_feeds.last(wanted.subscriber, wanted.id)
         return Opened(address, wanted, token, last, time or address.made)
+
+    def _wanted(self, subscriber: str, id: str) -> Subscription | None:
+        """Nobody subscribes to objects, and so nobody can withdraw that: it is a feed once there is something in it."""
+        found = self.store.subscriptions.find(id)
+        if found is not None and found.subscriber == subscriber:
+            return found
+        return about(subscriber, id) if self.store.personal_feeds.is_of_objects(subscriber, id) else None
 
     def page(self, opened: Opened, format: str, number: int = 0) -> Page | None:
         """A document of a feed; nothing if there is no such archive yet."""
@@ -152,7 +162,7 @@ class PersonalFeeds:
         return Feed(
             id=urn(wanted.subscriber, wanted.id),
             title=title_of(wanted),
-            description=f"What {wanted.subscriber} is told because of the subscription {wanted.id}",
+            description=f"What {wanted.subscriber} is told because of {_source(wanted)}",
             updated=datetime.fromisoformat(listed[0].time if listed else page.opened.address.made),
             links=self.links(page),
             entries=tuple(entry_of(one, found.get(one.notification.publication)) for one in listed),
@@ -172,8 +182,11 @@ class PersonalFeeds:
         return opml(f"Tidings for {address.subscriber}", made, named)
 
     def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
-        """A subscriber's subscriptions with the tokens of their feeds."""
-        found = self.store.subscriptions.list(subscriber)
+        """A subscriber's subscriptions with the tokens of their feeds; then the databases that they were told about."""
+        found = list(self.store.subscriptions.list(subscriber))
+        known = {one.id for one in found}
+        sources = self.store.personal_feeds.of_objects(subscriber)
+        found += [about(subscriber, name) for name in sources if name not in known]
         tokens = self.addresses.tokens(subscriber, [one.id for one in found])
         return [(one, tokens[one.id]) for one in found]
 
@@ -196,6 +209,15 @@ def _identity(page: Page) -> object:
 def tag_of(body: bytes) -> str:
     """A strong entity tag: other bytes, another tag."""
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def about(subscriber: str, source: str) -> Subscription:
+    """What stands for a subscription where it is the data that says whom a change concerns."""
+    return Subscription(source, subscriber, OBJECTS, f"Changes in {source}")
+
+
+def _source(wanted: Subscription) -> str:
+    return f"changes in {wanted.id}" if wanted.language == OBJECTS else f"the subscription {wanted.id}"
 
 
 def title_of(one: Subscription) -> str:

@@ -12,6 +12,9 @@ from tidings.objects.model import Kind, Model
 from tidings.objects.noticed import Noticed
 from tidings.objects.reasons import Object, Reason, reasons
 
+OF_OBJECTS = "o-"
+"""What ids of notices begin with, and no others."""
+
 DONE = {
     Kind.INSERT: "inserted",
     Kind.UPDATE: "updated",
@@ -104,4 +107,4 @@ def _limit(cut: Cut) -> str:
 def _id(source: str, change: str, who: Object) -> str:
     """Lengths keep apart what would read the same when put together."""
     named = f"{len(source)}:{source}{len(change)}:{change}{who}".encode()
-    return "o-" + blake2b(named, digest_size=10).hexdigest()
+    return OF_OBJECTS + blake2b(named, digest_size=10).hexdigest()

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, select, update
 
 from tidings.model import Notification, Publication
+from tidings.objects.notices import OF_OBJECTS
 from tidings.store import bulk
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, instant
@@ -28,6 +29,10 @@ from tidings.store.tables import journal, notifications, subscribers
 
 PART = 5_000
 """How many notifications become entries in one transaction."""
+
+_TOLD = (notifications.c.subscriber == feed_entries.c.subscriber) & (
+    notifications.c.sequence == feed_entries.c.sequence
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +103,27 @@ class PersonalFeeds:
         with self._database.read() as connection:
             return _last(connection, subscriber, subscription)
 
+    def is_of_objects(self, subscriber: str, name: str) -> bool:
+        """Whether the first entry is of a changed object. A name without entries is of nothing."""
+        first = select(notifications.c.id).join_from(feed_entries, notifications, _TOLD)
+        wanted = first.where(*_of(subscriber, name), feed_entries.c.number == 1)
+        with self._database.read() as connection:
+            found: str = connection.execute(wanted).scalar() or ""
+        return found.startswith(OF_OBJECTS)
+
+    def of_objects(self, subscriber: str) -> list[str]:
+        """The databases with objects that a subscriber was told about."""
+        self._catch_up(subscriber)
+        wanted = select(feed_entries.c.subscription).join_from(feed_entries, notifications, _TOLD).distinct()
+        told = feed_entries.c.subscriber == subscriber, notifications.c.id.startswith(OF_OBJECTS)
+        with self._database.read() as connection:
+            return sorted(connection.execute(wanted.where(*told)).scalars())
+
     def entries(self, subscriber: str, subscription: str, first: int, last: int) -> list[FeedEntry]:
         """The entries with these numbers, newest first."""
-        told = (notifications.c.subscriber == feed_entries.c.subscriber) & (
-            notifications.c.sequence == feed_entries.c.sequence
-        )
         wanted = (
             select(feed_entries.c.number, feed_entries.c.time, *READ)
-            .join_from(feed_entries, notifications, told)
+            .join_from(feed_entries, notifications, _TOLD)
             .where(*_of(subscriber, subscription), feed_entries.c.number.between(first, last))
         )
         with self._database.read() as connection:

@@ -23,7 +23,7 @@ from tidings import durations
 from tidings.counts import plural
 from tidings.errors import PublicationError, TidingsError
 from tidings.model import Notification
-from tidings.reasons import because, bound
+from tidings.reasons import because, bound, change_of, one_line, show_change, show_limits
 
 if TYPE_CHECKING:
     from tidings.service import Subscribed
@@ -130,14 +130,18 @@ def notification(found: Notification, as_json: bool) -> None:
         (f"#{found.sequence}", "bold cyan"),
         (found.subscription, "dim"),
         (found.publication, "dim"),
-        *((bound(found.bindings), "green") for _ in range(found.bindings is not None)),
+        *((each, "green") for each in (bound(found.bindings), show_change(found)) if each),
         _why(found),
+        *((limits, "yellow") for limits in (show_limits(found),) if limits),
     )
 
 
 def _why(found: Notification) -> str:
-    """Rules over metadata tell what a resource did; of subscriptions a match is all there is."""
+    """Rules over metadata tell what a resource did; of subscriptions a match is all there is. What an object did stands
+    before the reasons."""
     why = because(found.because)
+    if change_of(found) is not None:
+        return one_line(why)
     if found.kind == "matched":
         return why
     return f"{found.kind}: {why}" if why else found.kind
