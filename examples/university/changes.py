@@ -1,27 +1,18 @@
-"""Something happens at the university, and its database says who should know.
+"""A program of the university. It knows nothing of triggers, subscribers or Tidings.
 
     python examples/university/changes.py sqlite:///university.db begin
-    tidings model triggers examples/university/university.puml --install sqlite:///university.db
     python examples/university/changes.py sqlite:///university.db change
 
-With postgresql://user@host/database instead it is the same.
+With postgresql://user@host/database instead it is the same. `tour.py` beside it shows who is told.
 """
 
 from __future__ import annotations
 
 import sys
 
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 from university import Base, Course, LearningMaterial, Lecturer, Student
-
-TOLD = """
-SELECT s.name, c.title, h.how, h.by FROM tidings_hits h
-JOIN student s ON h.subscriber_family = 'Student' AND CAST(s.id AS TEXT) = h.subscriber_key
-JOIN course c ON h.family = 'Course' AND CAST(c.id AS TEXT) = h.key
-WHERE h.change = (SELECT max(id) FROM tidings_changes)
-ORDER BY s.name, c.title, h.how
-"""
 
 
 def begin(session: Session) -> None:
@@ -38,31 +29,17 @@ def begin(session: Session) -> None:
 
 
 def change(session: Session) -> None:
-    """S1 watches a course, S2 all of them; then a script gets a new title. Nobody here knows of triggers."""
-    ids = {each.name: each.id for each in session.query(Student)}
-    basics = session.query(Course).filter_by(title="ProgrammingBasics").one()
-    watches = text("INSERT INTO tidings_watches VALUES ('Student', :who, 'Course', :what)")
-    session.execute(watches, {"who": ids["S1"], "what": basics.id})
-    session.execute(watches, {"who": ids["S2"], "what": None})
+    """A script gets a new title."""
     script = session.query(LearningMaterial).filter_by(title="Script2").one()
     script.title = "Script2, second edition"
-    session.flush()
-    say_who_is_told(session.connection())
 
 
-def say_who_is_told(connection: Connection) -> None:
-    last = text("SELECT kind, class, CAST(attributes AS TEXT) FROM tidings_changes ORDER BY id DESC LIMIT 1")
-    say(*connection.execute(last).one())
-    for who, course, how, by in connection.execute(text(TOLD)):
-        say(f"  {who} is told about {course}: {how} {by}".rstrip())
-
-
-def say(*words: str) -> None:
-    sys.stdout.write(" ".join(map(str, words)) + "\n")
-
-
-if __name__ == "__main__":
-    url, does = sys.argv[1:]
+def run(url: str, does: str) -> None:
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     with Session(engine) as session, session.begin():
         {"begin": begin, "change": change}[does](session)
+    engine.dispose()
+
+
+if __name__ == "__main__":
+    run(*sys.argv[1:])

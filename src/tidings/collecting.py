@@ -1,8 +1,8 @@
 """Work during which nobody looks for garbage in circles.
 
 Python looks at all objects there are whenever enough new ones were made, and a batch of documents makes enough of them
-for that: with the modules of this program alone in memory, a sixth of the time of a batch went there, and a quarter of
-the time of adding rules. What a batch makes has no circles to speak of, and goes without being looked for.
+for that: with the modules of this program alone in memory, a sixth of the time of a batch went there. What a batch
+makes has no circles to speak of, and goes without being looked for.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Pause the collector for the length of one batch of documents or rules.
-
-    Who switched it off before finds it off afterwards, and of several threads the one that paused it lets it go on.
-    """
+    """Pause the collector for the length of one batch. Who switched it off before is not told otherwise, and of
+    several threads the one that paused it lets it go on."""
     if not gc.isenabled():
         yield
         return

@@ -1,7 +1,8 @@
-"""The program in examples/university runs on both databases, and says the same."""
+"""The tour in examples/university runs on both databases, and says the same."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,34 +11,34 @@ import pytest
 
 from postgres import Server
 from tests.interfaces.calling import EXAMPLES
-from tidings.interfaces.cli.model_inputs import read_model
-from tidings.objects.triggers.installing import install
-from tidings.objects.triggers.postgresql_site import open_postgresql
-from tidings.objects.triggers.sites import open_sqlite
 
-PROGRAM = f"{EXAMPLES}/university/changes.py"
+TOUR = f"{EXAMPLES}/university/tour.py"
+NEW = "#1  university  LearningMaterial:2  Script2, second edition updated (title)  "
+PATH = "Script2, second edition -usedIn-> "
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_changes(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    url, opened = f"sqlite:///{tmp_path}/university.db", open_sqlite
+def test_tour(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    words, environment = [TOUR], dict(os.environ)
     if database == "postgresql":
         server: Server = request.getfixturevalue("postgres_server")
-        url, opened = server.empty(), open_postgresql
-    assert changes(url, "begin") == []
-    with opened(url) as site:
-        install(site, read_model(f"{EXAMPLES}/university/university.py:Base"))
-    assert changes(url, "change") == [
-        'update LearningMaterial ["title"]',
-        "  S1 is told about ProgrammingBasics: watched",
-        "  S2 is told about DataStructures: class Course",
-        "  S2 is told about ProgrammingBasics: class Course",
-        "  S2 is told about ProgrammingBasics: implicit attends",
-        "  S3 is told about DataStructures: implicit attends",
-    ]
-
-
-def changes(url: str, does: str) -> list[str]:
-    done = subprocess.run([sys.executable, PROGRAM, url, does], capture_output=True, text=True, check=False)
+        words.append(server.empty().replace(f":{server.password}@", "@"))
+        environment["PGPASSWORD"] = server.password
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    said = done.stdout.split("(somebody updates a script in the application)\n")
+    assert said[0].count("$ tidings") == 6 and "watches  Course:1  ProgrammingBasics" in said[0]
+    assert said[1].splitlines() == [
+        "$ tidings model tell",
+        "university  1 change  3 notifications",
+        "$ tidings notifications --as Student:1",
+        f"{NEW}{PATH}ProgrammingBasics (you watch it)",
+        "$ tidings notifications --as Student:2",
+        f"{NEW}{PATH}ProgrammingBasics (you watch Course); {PATH}ProgrammingBasics <-attends- you; "
+        f"{PATH}DataStructures (you watch Course)",
+        "$ tidings notifications --as Student:3",
+        f"{NEW}{PATH}DataStructures <-attends- you",
+    ]
+    assert (tmp_path / "university.svg").exists()

@@ -147,7 +147,6 @@ class Provider:
                 lambda work: snapshots.restore(work, self._schemas, spooled, self.batch)
             )
 
-    @uncollected()
     def add_rules(
         self,
         texts: Mapping[str, str],

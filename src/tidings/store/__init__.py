@@ -11,6 +11,7 @@ from tidings.store.hub import Delivery, HubSubscription, Intent
 from tidings.store.journal import Appended
 from tidings.store.notifications import Committed
 from tidings.store.object_notifications import Telling
+from tidings.store.object_sources import ObjectSource
 from tidings.store.personal_feeds import FeedAddress, FeedEntry
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
@@ -29,6 +30,7 @@ __all__ = [
     "Held",
     "HubSubscription",
     "Intent",
+    "ObjectSource",
     "PolledFeed",
     "Seen",
     "Store",

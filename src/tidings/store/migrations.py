@@ -18,6 +18,7 @@ from tidings.store import (
     backbone_tables,
     feed_tables,
     metadata_tables,
+    object_sources,
     repository_tables,
     rule_tables,
     tables,
@@ -117,6 +118,7 @@ MIGRATIONS = (
         "joins by several comparisons",
         (adds(rule_tables.rule_groups.c.further), creates(rule_tables.rule_group_also)),
     ),
+    Migration(18, "sources of objects", (creates(object_sources.object_sources),)),
 )
 
 

@@ -1,5 +1,5 @@
 """A store: the journal, subscriptions, notifications, dead letters, the event schema, reference tables, taxonomies,
-feeds, metadata, what a repository holds."""
+feeds, metadata, what a repository holds, what is told about objects of other databases."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tidings.store.metadata_browsing import MetadataBrowsing
 from tidings.store.migrations import migrate
 from tidings.store.notifications import Notifications
 from tidings.store.object_notifications import ObjectNotifications
+from tidings.store.object_sources import ObjectSources
 from tidings.store.personal_feeds import PersonalFeeds
 from tidings.store.references import References
 from tidings.store.repositories import Repositories
@@ -35,6 +36,7 @@ class Store(Closing):
         self.subscriptions = Subscriptions(database)
         self.notifications = Notifications(database, clock)
         self.object_notifications = ObjectNotifications(database, clock)
+        self.object_sources = ObjectSources(database)
         self.dead_letters = DeadLetters(database)
         self.schemas = Schemas(database)
         self.references = References(database)

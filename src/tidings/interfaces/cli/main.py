@@ -21,6 +21,7 @@ from tidings.interfaces.cli import (
     match,
     model,
     notifications,
+    objects,
     output,
     provider,
     publish,
@@ -35,6 +36,7 @@ from tidings.interfaces.cli import (
     serve,
     subscriptions,
     taxonomies,
+    watches,
 )
 from tidings.interfaces.cli.options import prose
 
@@ -99,6 +101,9 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (DAILY, feeds.feeds),
     (DAILY, serve.serve),
     (METADATA, query.query),
+    (OBJECTS, watches.watch),
+    (OBJECTS, watches.unwatch),
+    (OBJECTS, watches.watches),
     (STREAM, run.run),
     (STREAM, match.match),
     (SETTING_UP, segments.segments),
@@ -112,6 +117,7 @@ app.add_typer(provider.app, name="provider", rich_help_panel=METADATA)
 app.add_typer(rule_graph.app, name="rules", rich_help_panel=METADATA)
 app.add_typer(repository.app, name="repository", rich_help_panel=METADATA)
 app.add_typer(model.app, name="model", rich_help_panel=OBJECTS)
+app.add_typer(objects.app, name="objects", rich_help_panel=OBJECTS)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)

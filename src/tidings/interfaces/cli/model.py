@@ -1,4 +1,4 @@
-"""`model check`, `show`, `diagram` and `triggers`: data models that say whom a change concerns."""
+"""`model check`, `show`, `diagram`, `triggers` and `tell`: data models that say whom a change concerns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.model_inputs import read_model
+from tidings.interfaces.cli.model_tell import tell
 from tidings.interfaces.cli.model_triggers import triggers
 from tidings.interfaces.cli.options import AsJson, prose
 from tidings.interfaces.cli.pictures import Out, refuse_other_formats, write_picture
@@ -98,5 +99,5 @@ def diagram(
     write_picture(picture, out)
 
 
-for command in (check, show, diagram, triggers):
+for command in (check, show, diagram, triggers, tell):
     app.command(help=prose(command))(command)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 import typer
 
@@ -24,21 +22,12 @@ if TYPE_CHECKING:
     from tidings.objects.triggers.installing import Difference
     from tidings.objects.triggers.sites import Site
 
-DATABASE = "sqlite:///path/to/database.db or postgresql://user@host/database"
-
 
 class DialectName(StrEnum):
     """Databases that have triggers as they are generated."""
 
     SQLITE = "sqlite"
     POSTGRESQL = "postgresql"
-
-
-SCHEMES = {
-    "sqlite": DialectName.SQLITE,
-    "postgresql": DialectName.POSTGRESQL,
-    "postgres": DialectName.POSTGRESQL,
-}
 
 
 def _address(flag: str, help: str) -> object:
@@ -136,27 +125,12 @@ def _counted(placed: Placed, dialect: Dialect) -> str:
     return plural(count_triggers(generated(placed, dialect)), "trigger")
 
 
-@contextmanager
-def _opened(url: str, dialect: DialectName | None) -> Iterator[Site]:
-    from tidings.objects.triggers.sites import open_sqlite, without_password
+def _opened(url: str, dialect: DialectName | None) -> AbstractContextManager[Site]:
+    from tidings.objects.triggers.opening import dialect_of, open_site
 
-    there = SCHEMES.get(urlsplit(url).scheme.partition("+")[0])
-    if there is None:
-        shown = without_password(url)
-        raise InputError("no database can be at this address", received=shown, accepted=DATABASE)
-    if dialect not in (None, there):
+    if dialect not in (None, dialect_of(url)):
         raise InputError("the address is of another database", where="--dialect", received=dialect)
-    if there is DialectName.SQLITE:
-        with open_sqlite(url) as site:
-            yield site
-        return
-    try:
-        from tidings.objects.triggers.postgresql_site import open_postgresql
-    except ModuleNotFoundError as error:
-        hint = "pip install 'tidings[postgresql]'"
-        raise InputError("the driver for PostgreSQL is not installed", hint=hint) from error
-    with open_postgresql(url) as other:
-        yield other
+    return open_site(url)
 
 
 def _install(site: Site, placed: Placed, as_json: bool) -> None:

@@ -33,16 +33,19 @@ def notifications(
     """Show a subscriber's notifications: number, subscription, publication, and why.
 
     Numbers have no gaps: whoever has seen number 41 continues with [cyan]--after 41[/]. A rule over metadata stands in
-    the place of a subscription, a resource in that of a publication: it entered, changed or left.
+    the place of a subscription, a resource in that of a publication: it entered, changed or left. Of objects it is the
+    name of their database, and the object that changed.
 
     [dim]Examples[/]
       tidings notifications --as ana
+      tidings notifications --as Student:3
       tidings notifications --as ana --after 41 --follow --json
     """
     with open_tidings(home, store) as tidings:
         ruled = tidings.store.metadata.has_rules(subscriber)
         known = ruled or bool(tidings.subscriptions(subscriber))
-        if follow and not known and not as_json:
+        last = tidings.store.notifications.last_sequence(subscriber)
+        if follow and not (known or last) and not as_json:
             output.note(f"no subscriptions for {subscriber} yet; waiting")
         found = tidings.follow(subscriber, after) if follow else _all(tidings, subscriber, after)
         told = 0
@@ -50,15 +53,20 @@ def notifications(
             output.notification(one, as_json)
             told += 1
         waits = tidings.held(subscriber)
+        objects = not known and bool(tidings.store.object_sources.load())
     if as_json:
         return
     if waits.count:
         output.note(f"held for later: {plural(waits.count, 'notification')}, the first until {waits.due}")
+    elif not told and last and not known:
+        output.note(f"nothing new for {subscriber}; the last number is {last}")
     elif not told:
-        output.note(f"nothing for {subscriber} yet; {_why_nothing(known, ruled)}")
+        output.note(f"nothing for {subscriber} yet; {_why_nothing(known, ruled, objects)}")
 
 
-def _why_nothing(known: bool, ruled: bool) -> str:
+def _why_nothing(known: bool, ruled: bool, objects: bool) -> str:
+    if objects:
+        return "no change that was told has concerned that name: tidings model tell"
     if not known:
         return "there are no subscriptions for that name"
     return "nothing has entered the results of rules" if ruled else "is `tidings run` running?"

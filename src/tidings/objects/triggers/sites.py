@@ -44,8 +44,8 @@ class Site(Reading, Watching, Naming):
 
 
 def without_password(url: str) -> str:
-    """What may be shown of an address: nothing of it before an @."""
-    return url.rpartition("@")[2]
+    """What may be shown of an address: nothing of it before an @ or after a ?, where a password may be, too."""
+    return url.partition("?")[0].rpartition("@")[2]
 
 
 @contextmanager

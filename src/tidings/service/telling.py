@@ -1,0 +1,142 @@
+"""From a database's outbox to notifications: read changes, tell them, and only then let the outbox forget them.
+
+Whoever is killed in between leaves them there. They are read again, and their ids are known: nobody is told twice, and
+nobody is left out. For the same reason several may empty one outbox at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from threading import Event
+
+from tidings.errors import IdTaken, PublicationError, TidingsError
+from tidings.objects.events import event_body, event_id
+from tidings.objects.noticed import Noticed
+from tidings.service.sources import Opened, opened
+from tidings.service.tidings import Tidings
+from tidings.store import DeadLetter, ObjectSource
+
+BATCH = 1_000
+"""How many changes are told in one transaction."""
+POLL_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How changes are told: at most so many at once, to whoever made them or not, and as events, too, or not."""
+
+    batch: int = BATCH
+    tell_author: bool = False
+    publish: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """Changes that were told: new notifications, those that had been told before, new dead letters, new events."""
+
+    source: str
+    changes: int
+    new: int
+    repeated: int
+    dead: int = 0
+    published: int = 0
+
+    def after(self, other: Drained) -> Drained:
+        """Both together."""
+        counts = ("changes", "new", "repeated", "dead", "published")
+        return Drained(self.source, *(getattr(self, name) + getattr(other, name) for name in counts))
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """A source, or the store, that cannot be used for now. As long as the problem stays the same it is said once."""
+
+    source: str
+    problem: TidingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """It can be used again."""
+
+    source: str
+
+
+AS_EVER = How()
+News = Drained | CutOff | Back
+Hear = Callable[[News], None]
+
+
+def drain(tidings: Tidings, source: Opened, how: How = AS_EVER) -> Iterator[Drained]:
+    """Tell all that is in an outbox, some at a time; what has come out is told and forgotten there."""
+    while noticed := source.site.changes(how.batch):
+        published, refused = _publish(tidings, source.name, noticed) if how.publish else (0, 0)
+        labels = source.site.labels(source.placed, {one for each in noticed for one in each.objects()})
+        told = tidings.tell(source.name, source.placed.model, noticed, labels, how.tell_author)
+        source.site.forget(each.id for each in noticed)
+        dead = told.dead + refused
+        yield Drained(source.name, len(noticed), told.new, told.repeated, dead, published)
+
+
+def _publish(tidings: Tidings, source: str, noticed: Iterable[Noticed]) -> tuple[int, int]:
+    """How many events are new, and how many new ones the event schema refused: those are dead letters."""
+    new, letters = 0, []
+    for each in noticed:
+        id, body = event_id(source, each), event_body(source, each)
+        try:
+            new += tidings.publish(body, id).new
+        except IdTaken:  # the same change, as an older version wrote it before it was killed
+            continue
+        except PublicationError as problem:
+            letters.append(DeadLetter(id, problem.message(), problem.facts(), body=body))
+    return new, tidings.store.dead_letters.add(source, letters)
+
+
+class Follower:
+    """Empties outboxes again and again. A database that was there and is away for a while is asked again."""
+
+    def __init__(self, tidings: Tidings, how: How = AS_EVER, poll: float = POLL_SECONDS) -> None:
+        self._tidings, self._how, self._poll = tidings, how, poll
+        self._sessions: dict[str, Generator[Drained | None]] = {}
+        self._away: dict[str, str] = {}
+
+    def follow(self, sources: Iterable[ObjectSource], hear: Hear, stop: Event) -> None:
+        """Until `stop` is set. A source that cannot be used the first time is refused: its address may be wrong."""
+        following = list(sources)
+        try:
+            for source in following:
+                self._step(source, hear, stop)
+            while not stop.wait(self._poll):
+                for source in following:
+                    self._try(source, hear, stop)
+        finally:
+            for session in self._sessions.values():
+                session.close()
+
+    def _try(self, source: ObjectSource, hear: Hear, stop: Event) -> None:
+        try:
+            self._step(source, hear, stop)
+        except TidingsError as problem:
+            self._sessions.pop(source.name, None)
+            known, self._away[source.name] = self._away.get(source.name), str(problem)
+            if known != str(problem):
+                hear(CutOff(source.name, problem))
+
+    def _step(self, source: ObjectSource, hear: Hear, stop: Event) -> None:
+        session = self._sessions.setdefault(source.name, self._session(source))
+        for drained in takewhile(lambda one: one is not None, session):
+            assert drained is not None
+            hear(drained)
+            if stop.is_set():
+                return
+        if self._away.pop(source.name, None) is not None:
+            hear(Back(source.name))
+
+    def _session(self, source: ObjectSource) -> Generator[Drained | None]:
+        """What is told, and None whenever nothing is left for now. The database stays open in between."""
+        with opened(source) as found:
+            while True:
+                yield from drain(self._tidings, found, self._how)
+                yield None

@@ -1,0 +1,198 @@
+"""`objects`, `watch`, `unwatch`, `watches` and `model tell`: from a change in a database to a line for somebody."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.calling import Tidings, start
+from tests.objects.sources import TITLE, happens, university_in
+from tests.objects.university import PUML
+from tidings.objects.notices import Notice
+from tidings.service import Tidings as Service
+from tidings.store import ObjectSource
+
+NEW = "#1  university  LearningMaterial:2  Second edition updated (title)  "
+
+
+@pytest.fixture
+def university(tidings: Tidings, tmp_path: Path) -> ObjectSource:
+    """Added under its name; two students watch something in it already."""
+    made = university_in(tmp_path)
+    done = tidings("objects", "add", "university", "--model", PUML, "--database", "sqlite:///university.db")
+    assert done.output == "university  4 classes, 3 associations: attends implicit, usedIn propagates.\n"
+    return made
+
+
+def test_what_changed_is_told_to_whom_it_concerns(tidings: Tidings, university: ObjectSource) -> None:
+    happens(university, TITLE)
+    assert tidings("model", "tell").output == "university  1 change  3 notifications\n"
+    assert tidings("model", "tell").output == "university  0 changes  0 notifications\n"
+    path = "Second edition -usedIn-> "
+    assert (
+        tidings("notifications", "--as", "Student:3").output == f"{NEW}{path}DataStructures <-attends- you\n"
+    )
+    assert (
+        tidings("notifications", "--as", "Student:1").output
+        == f"{NEW}{path}ProgrammingBasics (you watch it)\n"
+    )
+    two = json.loads(tidings("notifications", "--as", "Student:2", "--json").stdout)
+    assert (two["subscription"], two["publication"], two["kind"]) == (
+        "university",
+        "LearningMaterial:2",
+        "updated",
+    )
+    assert len(two["because"]) == 3 and two["bindings"]["before"] == {"title": "Script2"}
+
+
+def test_nothing_for_somebody_is_said_as_it_is(tidings: Tidings, university: ObjectSource) -> None:
+    happens(university, TITLE)
+    before = (
+        "nothing for Student:3 yet; no change that was told has concerned that name: tidings model tell\n"
+    )
+    assert tidings("notifications", "--as", "Student:3").stderr == before
+    tidings("model", "tell")
+    after = tidings("notifications", "--as", "Student:3", "--after", "1")
+    assert (after.stdout, after.stderr) == ("", "nothing new for Student:3; the last number is 1\n")
+
+
+def test_a_model_and_a_database_that_were_not_added(tidings: Tidings, tmp_path: Path) -> None:
+    made = university_in(tmp_path)
+    said = ["--model", PUML, "--database", made.database]
+    assert tidings("watch", "--as", "Student:3", "Lecturer", *said).exit_code == 0
+    happens(made, "INSERT INTO lecturer VALUES (1, 'Ada', '4711')")
+    tell = tidings("model", "tell", PUML, "--from", made.database, "--json")
+    assert json.loads(tell.stdout) == {
+        "news": "drained",
+        "source": "university",
+        "changes": 1,
+        "new": 1,
+        "repeated": 0,
+        "dead": 0,
+        "published": 0,
+    }
+    happens(made, "UPDATE lecturer SET phone = NULL")
+    assert tidings("model", "tell", PUML, "--from", made.database, "--source", "uni").exit_code == 0
+    assert tidings("notifications", "--as", "Student:3").output == (
+        "#1  university  Lecturer:1  Ada inserted  Ada (you watch Lecturer)\n"
+        "#2  uni  Lecturer:1  Ada updated (phone)  Ada (you watch Lecturer)\n"
+    )
+
+
+def test_a_link_its_author_and_limits_stand_in_the_line(tidings: Tidings) -> None:
+    changed = {
+        "object": "Course:1",
+        "label": "Trees\n",
+        "attributes": [],
+        "association": "usedIn",
+        "other_label": "Script3",
+        "author": "Student:2",
+        "author_label": "Bo",
+        "limits": ["followed for 3 steps only: 5 more lead on"],
+    }
+    with Service(".tidings") as service:
+        made = Notice(
+            "o-1", "Student:1", "Course:1", "linked", (("Trees\n (you watch it)", "Course:1"),), changed
+        )
+        service.store.object_notifications.tell("university", [made])
+    assert tidings("notifications", "--as", "Student:1").output == (
+        "#1  university  Course:1  Trees\\n linked (usedIn Script3) by Bo  Trees\\n (you watch it)  "
+        "(followed for 3 steps only: 5 more lead on)\n"
+    )
+
+
+def test_watching(tidings: Tidings, university: ObjectSource) -> None:
+    watch = ["--as", "Student:S3", "Course:DataStructures", "Lecturer"]
+    lines = [
+        "Student:3  S3  watches  Course:2  DataStructures",
+        "Student:3  S3  watches  Lecturer  all of them",
+    ]
+    assert tidings("watch", *watch).output.splitlines() == lines
+    assert tidings("watch", *watch).output.splitlines() == [f"{line}  already" for line in lines]
+    [one, two] = map(json.loads, tidings("watches", "--as", "Student:3", "--json").stdout.splitlines())
+    assert one == {
+        "subscriber": "Student:3",
+        "subscriber_label": "S3",
+        "cls": "Course",
+        "object": "Course:2",
+        "label": "DataStructures",
+    }
+    assert (two["cls"], two["object"]) == ("Lecturer", None)
+    assert len(tidings("watches").stdout.splitlines()) == 1 + 4
+    gone = tidings("unwatch", "--as", "Student:3", "Course:DataStructures")
+    assert gone.stdout == "Student:3  S3  no longer watches  Course:2  DataStructures\n"
+    again = tidings("unwatch", "--as", "Student:3", "Course:2")
+    assert (again.exit_code, again.stderr) == (3, "Student:3  S3  did not watch  Course:2  DataStructures\n")
+
+
+def test_who_is_gone_can_be_unwatched_by_the_key(tidings: Tidings, university: ObjectSource) -> None:
+    happens(
+        university, "DELETE FROM attends", "DELETE FROM used_in", "DELETE FROM course", "DELETE FROM student"
+    )
+    assert tidings("watches", "--as", "Student:1").stdout.splitlines()[1].split() == [
+        "Student:1",
+        "Student:1",
+        "Course:1",
+        "Course:1",
+    ]
+    assert tidings("unwatch", "--as", "Student:1", "Course:1").exit_code == 0
+    assert "Student:1" not in tidings("watches").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["watch", "--as", "Student", "Course"], "this names no subscriber; received Student"),
+        (["watch", "--as", "Student:1", "Course:"], "this names nothing that can be watched"),
+        (["watch", "--as", "Student:1", "Curse"], "no such class can be watched; received Curse"),
+        (["watch", "--as", "Student:1", "Course:Data"], "there is no such Course; received Data"),
+        (["watch", "--as", "Course:1", "Course"], "objects of this class cannot be told"),
+        (["watch", "--as", "Student:1", "Course", "--source", "none"], "no such source; received none"),
+        (["watch", "--as", "Student:1", "Course", "--model", PUML], "which database?"),
+        (["model", "tell", PUML], "a model and a database belong together"),
+        (["model", "tell", PUML, "--from", "mysql://a:secret@b/c"], "no database can be at this address"),
+        (
+            ["objects", "add", "x", "--model", "none.puml", "--database", "sqlite:///university.db"],
+            "none.puml",
+        ),
+        (["objects", "add", "x", "--model", PUML, "--database", "sqlite:///none.db"], "cannot be opened"),
+        (["objects", "add", "", "--model", PUML, "--database", "sqlite:///university.db"], "1 to 500"),
+    ],
+)
+def test_what_is_refused(tidings: Tidings, university: ObjectSource, words: list[str], problem: str) -> None:
+    done = tidings(*words)
+    assert done.exit_code == 2 and problem in done.stderr and "secret" not in done.stderr
+
+
+@pytest.mark.parametrize("url", ["postgresql://a:secret@b/c", "postgresql://b/c?user=a&password=secret"])
+def test_a_password_is_not_kept(tidings: Tidings, url: str) -> None:
+    done = tidings("objects", "add", "university", "--model", PUML, "--database", url)
+    assert done.exit_code == 2 and "without a password" in done.stderr and "PGPASSWORD" in done.stderr
+    assert "secret" not in done.stderr and tidings("objects", "list", "--json").stdout == ""
+
+
+def test_databases_are_listed_and_forgotten(tidings: Tidings, university: ObjectSource) -> None:
+    kept = {"name": "university", "model": PUML, "database": university.database}
+    assert json.loads(tidings("objects", "list", "--json").stdout) == kept
+    tidings("objects", "add", "other", "--model", PUML, "--database", university.database)
+    asked = tidings("watch", "--as", "Student:1", "Course")
+    assert asked.exit_code == 2 and "which database? (--source)" in asked.stderr
+    assert tidings("objects", "remove", "other").stdout == "other  forgotten\n"
+    assert tidings("objects", "remove", "other").exit_code == 3
+    tidings("objects", "remove", "university")
+    assert "tidings objects add" in tidings("model", "tell").stderr
+
+
+def test_following_until_ctrl_c(tidings: Tidings, university: ObjectSource, tmp_path: Path) -> None:
+    happens(university, TITLE)
+    running = start("model", "tell", "--follow", "--json", cwd=tmp_path)
+    assert running.stdout is not None
+    assert json.loads(running.stdout.readline())["new"] == 3
+    happens(university, "UPDATE course SET room = 'B1' WHERE id = 2")
+    assert json.loads(running.stdout.readline())["new"] == 2
+    running.send_signal(signal.SIGINT)
+    assert running.wait(60) == 130
+    assert running.communicate()[1] == ""

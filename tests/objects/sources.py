@@ -1,0 +1,39 @@
+"""The paper's university at an address of its own, for tests that open it themselves."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from tests.objects.histories import create_tables
+from tests.objects.university import PLACED, PUML, UNIVERSITY
+from tidings.objects.triggers.generated import generated
+from tidings.objects.triggers.opening import open_site
+from tidings.objects.triggers.sites import Site
+from tidings.store import ObjectSource
+
+TITLE = "UPDATE learning_material SET title = 'Second edition' WHERE id = 2"
+
+
+def university_at(url: str) -> ObjectSource:
+    """A file is made; a place in PostgreSQL is there already."""
+    if url.startswith("sqlite"):
+        sqlite3.connect(url.removeprefix("sqlite:///")).close()
+    with open_site(url) as site:
+        pieces = [piece.sql for piece in generated(PLACED, site.dialect)]
+        site.run([*create_tables(PLACED, "INTEGER"), *pieces, *UNIVERSITY.strip().split("\n")])
+    return ObjectSource("university", PUML, url)
+
+
+def university_in(folder: Path) -> ObjectSource:
+    return university_at(f"sqlite:///{folder}/university.db")
+
+
+def happens(source: ObjectSource, *statements: str) -> None:
+    """In one transaction."""
+    with open_site(source.database) as site:
+        site.run(statements)
+
+
+def outbox(site: Site) -> int:
+    return site.count("tidings_changes")

@@ -1,0 +1,267 @@
+"""From an outbox to notifications: each change is told once, whatever happens in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier, Event
+
+import psycopg
+import pytest
+
+from postgres import Server
+from tests.objects.databases import Database
+from tests.objects.sources import TITLE, happens, outbox, university_at, university_in
+from tests.objects.university import PLACED, PUML
+from tidings.errors import InputError
+from tidings.objects.triggers.installing import install, remove
+from tidings.service import Tidings
+from tidings.service.sources import Opened, opened
+from tidings.service.telling import Back, CutOff, Drained, Follower, How, News, drain
+from tidings.store import ObjectSource
+
+
+@pytest.fixture
+def tidings(tmp_path: Path) -> Iterator[Tidings]:
+    with Tidings(tmp_path / "home") as made:
+        yield made
+
+
+@pytest.fixture
+def source(university: Database) -> Opened:
+    return Opened("university", PLACED, university.site)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectSource:
+    """At an address that several can open."""
+    if request.param == "sqlite":
+        return university_in(tmp_path)
+    server: Server = request.getfixturevalue("postgres_server")
+    return university_at(server.empty())
+
+
+def told(tidings: Tidings, who: str) -> list[tuple[int, str, str, list[str]]]:
+    return [
+        (one.sequence, one.publication, one.kind, [reason.predicate for reason in one.because])
+        for one in tidings.notifications(who)
+    ]
+
+
+def test_the_example_of_the_paper(tidings: Tidings, university: Database, source: Opened) -> None:
+    university.run(TITLE)
+    assert list(drain(tidings, source)) == [Drained("university", 1, new=3, repeated=0)]
+    script = "Second edition -usedIn-> "
+    [[first, changed, kind, why]] = told(tidings, "Student:1")
+    assert (first, changed, kind) == (1, "LearningMaterial:2", "updated")
+    assert why == [f"{script}ProgrammingBasics (you watch it)"]
+    [[_, _, _, several]] = told(tidings, "Student:2")
+    assert several == [
+        f"{script}ProgrammingBasics (you watch Course)",
+        f"{script}ProgrammingBasics <-attends- you",
+        f"{script}DataStructures (you watch Course)",
+    ]
+    [three] = tidings.notifications("Student:3")
+    assert three.subscription == "university" and three.bindings is not None
+    assert three.because[0].predicate == f"{script}DataStructures <-attends- you"
+    assert three.because[0].at == "Course:2"
+    assert (three.bindings["before"], three.bindings["after"]) == (
+        {"title": "Script2"},
+        {"title": "Second edition"},
+    )
+    assert outbox(source.site) == 0 and list(drain(tidings, source)) == []
+
+
+def test_what_is_rolled_back_is_told_to_nobody(
+    tidings: Tidings, university: Database, source: Opened
+) -> None:
+    for sql in ("BEGIN", TITLE, "ROLLBACK"):
+        university.run(sql)
+    assert list(drain(tidings, source)) == [] and told(tidings, "Student:3") == []
+
+
+def test_changes_are_told_in_their_order_some_at_a_time(
+    tidings: Tidings, university: Database, source: Opened
+) -> None:
+    for room in range(5):
+        university.run(f"UPDATE course SET room = 'B{room}' WHERE id = 2")
+    drained = list(drain(tidings, source, How(batch=2)))
+    assert [one.changes for one in drained] == [2, 2, 1]
+    rooms = [one.bindings["after"]["room"] for one in tidings.notifications("Student:3") if one.bindings]
+    assert rooms == ["B0", "B1", "B2", "B3", "B4"]
+
+
+def test_who_is_stopped_before_the_outbox_forgets_tells_once(
+    tidings: Tidings, university: Database, source: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    university.run(TITLE)
+
+    def stopped(_: object, ids: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(source.site), "forget", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            list(drain(tidings, source))
+    assert len(told(tidings, "Student:2")) == 1 and outbox(source.site) == 1
+    assert list(drain(tidings, source)) == [Drained("university", 1, new=0, repeated=3)]
+    assert len(told(tidings, "Student:2")) == 1 and outbox(source.site) == 0
+
+
+KILLED = """
+import os, signal, sys
+from tidings.objects.triggers.sites import Site
+from tidings.service import Tidings
+from tidings.service.sources import opened
+from tidings.service.telling import How, drain
+from tidings.store import ObjectSource
+
+Site.forget = lambda self, ids: os.kill(os.getpid(), signal.SIGKILL)
+with Tidings(sys.argv[1]) as tidings, opened(ObjectSource(*sys.argv[2:])) as source:
+    list(drain(tidings, source, How(publish=True)))
+"""
+
+
+def test_who_is_killed_before_the_outbox_forgets_tells_once(tidings: Tidings, tmp_path: Path) -> None:
+    kept = university_in(tmp_path)
+    happens(kept, TITLE)
+    words = [str(tidings.home), kept.name, kept.model, kept.database]
+    done = subprocess.run([sys.executable, "-c", KILLED, *words], check=False, env=os.environ)
+    assert done.returncode == -signal.SIGKILL
+    with opened(kept) as source:
+        again = list(drain(tidings, source, How(publish=True)))
+    assert again == [Drained("university", 1, new=0, repeated=3, published=0)]
+    assert len(told(tidings, "Student:3")) == 1 and tidings.store.journal.head() == 1
+
+
+def test_several_empty_one_outbox_and_tell_once(tidings: Tidings, kept: ObjectSource) -> None:
+    happens(kept, *(f"UPDATE course SET room = 'B{number}' WHERE id = 2" for number in range(40)))
+    assert tidings.store.journal.head() == 0  # the store is made once
+    together = Barrier(3)
+
+    def drains(_: int) -> int:
+        with Tidings(tidings.home) as own, opened(kept) as source:
+            together.wait()
+            return sum(one.new for one in drain(own, source, How(batch=7)))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sum(pool.map(drains, range(3))) == 80
+    for who in ("Student:2", "Student:3"):
+        assert [number for number, *_ in told(tidings, who)] == list(range(1, 41))
+    with opened(kept) as source:
+        assert outbox(source.site) == 0
+
+
+def test_changes_are_published_as_events_once(
+    tidings: Tidings, university: Database, source: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    university.run(TITLE)
+    university.run("INSERT INTO course VALUES (3, 'Trees', 'A3', NULL)")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(source.site), "forget", lambda self, ids: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            list(drain(tidings, source, How(publish=True)))
+    [again] = drain(tidings, source, How(publish=True))
+    assert (again.changes, again.published, tidings.store.journal.head()) == (2, 0, 2)
+    first, second = (json.loads(one.body) for one in tidings.store.journal.read(0))
+    assert first.pop("at") and first == {
+        "source": "university",
+        "class": "LearningMaterial",
+        "key": "2",
+        "kind": "update",
+        "changed": ["title"],
+        "before": {"title": "Script2"},
+        "after": {"title": "Second edition"},
+    }
+    assert (second["kind"], second["after"]["title"]) == ("insert", "Trees") and "before" not in second
+
+
+def test_an_event_that_the_schema_refuses_is_a_dead_letter(
+    tidings: Tidings, university: Database, source: Opened
+) -> None:
+    tidings.extend_schema(
+        "attributes: {price: numeric}\nevent_types: {antiques: {attributes: {price: mandatory}}}"
+    )
+    university.run(TITLE)
+    [done] = drain(tidings, source, How(publish=True))
+    assert (done.new, done.published, done.dead) == (3, 0, 1)
+    [letter] = tidings.dead_letters()
+    assert letter.source == "university" and b"Second edition" in (letter.body or b"")
+
+
+class Polls(Event):
+    """Something happens whenever the follower waits; when nothing is left, it is to stop."""
+
+    def __init__(self, *happens: Callable[[], object]) -> None:
+        super().__init__()
+        self._happens = iter(happens)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        for does in self._happens:
+            does()
+            return False
+        self.set()
+        return True
+
+
+def test_following_waits_out_what_cannot_be_used_for_a_while(tidings: Tidings, tmp_path: Path) -> None:
+    """The problem is said once, however long it lasts, and what changes afterwards is told."""
+    kept, heard = university_in(tmp_path), list[News]()
+
+    def removed() -> None:
+        with opened(kept) as source:
+            remove(source.site)
+
+    def installed() -> None:
+        with opened(kept) as source:
+            install(source.site, PLACED)
+        happens(kept, TITLE)
+
+    still = lambda: None  # noqa: E731
+    Follower(tidings).follow([kept], heard.append, Polls(still, removed, still, still, installed))
+    cut_off, drained, back = heard
+    assert isinstance(cut_off, CutOff) and "no outbox" in str(cut_off.problem)
+    assert drained == Drained("university", 1, new=2, repeated=0) and back == Back("university")
+    assert len(told(tidings, "Student:3")) == 1
+
+
+def test_following_comes_back_after_a_connection_broke(tidings: Tidings, postgres_server: Server) -> None:
+    kept, heard = university_at(f"{postgres_server.empty()}&application_name=following"), list[News]()
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'following'"
+
+    def broken() -> None:
+        with psycopg.connect(postgres_server.url(), autocommit=True) as other:
+            other.execute(ended)
+
+    def changed() -> None:
+        happens(kept, TITLE)
+
+    Follower(tidings).follow([kept], heard.append, Polls(broken, changed))
+    assert [type(news) for news in heard] == [CutOff, Drained, Back]
+    assert len(told(tidings, "Student:3")) == 1
+
+
+def test_whom_nobody_could_ever_follow_is_refused_at_once(tidings: Tidings, tmp_path: Path) -> None:
+    heard = list[News]()
+    nowhere = ObjectSource("university", PUML, f"sqlite:///{tmp_path}/none.db")
+    with pytest.raises(InputError, match="cannot be opened"):
+        Follower(tidings).follow([nowhere], heard.append, Polls())
+    assert heard == []
+
+
+def test_following_ends_between_batches(tidings: Tidings, tmp_path: Path) -> None:
+    kept, heard, stop = university_in(tmp_path), list[News](), Event()
+    happens(kept, *(f"UPDATE course SET room = 'B{number}' WHERE id = 2" for number in range(4)))
+
+    def hear(news: News) -> None:
+        heard.append(news)
+        stop.set()
+
+    Follower(tidings, How(batch=3)).follow([kept], hear, stop)
+    assert len(heard) == 1 and len(told(tidings, "Student:3")) == 3
