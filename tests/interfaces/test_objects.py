@@ -116,11 +116,11 @@ def test_watching(tidings: Tidings, university: ObjectSource) -> None:
     assert one == {
         "subscriber": "Student:3",
         "subscriber_label": "S3",
-        "cls": "Course",
+        "class": "Course",
         "object": "Course:2",
         "label": "DataStructures",
     }
-    assert (two["cls"], two["object"]) == ("Lecturer", None)
+    assert (two["class"], two["object"]) == ("Lecturer", None)
     assert len(tidings("watches").stdout.splitlines()) == 1 + 4
     gone = tidings("unwatch", "--as", "Student:3", "Course:DataStructures")
     assert gone.stdout == "Student:3  S3  no longer watches  Course:2  DataStructures\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,9 +70,9 @@ class Sources:
 
 
 @contextmanager
-def opened(source: ObjectSource) -> Iterator[Opened]:
+def opened(source: ObjectSource, read: Callable[[str], Placed] = read_model) -> Iterator[Opened]:
     """A source with its model read and its database open, until the end of a `with`."""
-    placed = read_model(source.model)
+    placed = read(source.model)
     with open_site(source.database) as site:
         yield Opened(source.name, placed, site)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from tidings.errors import InputError
 from tidings.objects.definition import Watch
@@ -22,6 +22,10 @@ class Watched:
     cls: str
     object: str | None
     label: str | None
+
+    def record(self) -> dict[str, str | None]:
+        """For machines, who may call a class a class."""
+        return {("class" if name == "cls" else name): value for name, value in asdict(self).items()}
 
 
 class Watches:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,7 +63,7 @@ def watch(
         for each in what:
             watched, is_new = watches.add(subscriber, each)
             if as_json:
-                output.json_line({**asdict(watched), "new": is_new})
+                output.json_line({**watched.record(), "new": is_new})
             else:
                 output.line(*_said(watched, "watches"), *(() if is_new else ("already",)))
 
@@ -90,7 +89,7 @@ def unwatch(
             watched, was = watches.remove(subscriber, each)
             missing = missing or not was
             if as_json:
-                output.json_line({**asdict(watched), "removed": was})
+                output.json_line({**watched.record(), "removed": was})
             else:
                 said = "no longer watches" if was else "did not watch"
                 output.line(*_said(watched, said), stderr=not was)
@@ -118,7 +117,7 @@ def watches(
         found = kept.of(subscriber)
     if as_json:
         for one in found:
-            output.json_line(asdict(one))
+            output.json_line(one.record())
     elif found:
         rows = [(each.subscriber, each.subscriber_label, *_object(each)) for each in found]
         output.table(("subscriber", "", "watches", ""), rows)

@@ -13,10 +13,12 @@ from starlette.requests import ClientDisconnect
 
 from tidings.backbone.peer import Unreachable
 from tidings.errors import Absent, Gone, InputError, SetupError, StoreError, TidingsError
+from tidings.objects.triggers.sites import Away
 
 STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
     (Absent, 404),
     (Gone, 410),
+    (Away, 503),
     (InputError, 422),
     (SetupError, 409),
     (StoreError, 503),

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from tidings.backbone.follow_loop import FollowLoop
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_loop import HubLoop
-from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, pings
+from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, objects, pings
 from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
 
@@ -43,5 +43,6 @@ def app_for(
     provider = metadata.api_for(tidings.store, trust, following)
     app.include_router(provider.router)
     app.include_router(metadata_browsing.router_for(tidings.store, trust))
+    app.include_router(objects.router_for(tidings.store, trust))
     app.state.at_end = [provider.news.end]
     return app

@@ -27,7 +27,7 @@ from tidings.errors import Absent, InputError
 from tidings.interfaces.http import metadata_backbone, metadata_repositories
 from tidings.interfaces.http.answers import Answering, Refused, body_of
 from tidings.interfaces.http.metadata_repositories import LONGEST_WAIT
-from tidings.interfaces.http.trust import Trust
+from tidings.interfaces.http.trust import Trust, only_for
 from tidings.interfaces.http.waiting import News
 from tidings.interfaces.http.writing import Writers
 from tidings.metadata.log import Draft, What
@@ -76,11 +76,6 @@ def api_for(store: Store, trust: Trust, following: FollowLoop | None = None) -> 
 def _router(trust: Trust, registering: Registering) -> APIRouter:
     """A router for those who may."""
 
-    def trusted(request: Request) -> None:
-        if not trust.holds(request):
-            hint = "Authorization: Bearer TOKEN, where TOKEN is what TIDINGS_RPC_TOKEN says at the server"
-            raise Refused(401, InputError("metadata needs the token of the service", hint=hint))
-
     @asynccontextmanager
     async def closing(_: object) -> AsyncIterator[None]:
         with registering:
@@ -90,7 +85,7 @@ def _router(trust: Trust, registering: Registering) -> APIRouter:
         prefix="/metadata",
         tags=["metadata"],
         route_class=Answering,
-        dependencies=[Depends(trusted)],
+        dependencies=[Depends(only_for(trust, "metadata"))],
         lifespan=closing,
     )
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import HTMLResponse
 
 from tidings.browsing import LARGEST_PAGE, PAGE, Browser
-from tidings.errors import InputError, TidingsError
+from tidings.errors import TidingsError
 from tidings.interfaces import browsing_as_json as as_json
 from tidings.interfaces.http import browsing_pages as pages
-from tidings.interfaces.http.answers import Answering, Refused
-from tidings.interfaces.http.trust import Trust
+from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.trust import Trust, only_for
 from tidings.store import Store
 
 GUARDED = {
@@ -39,13 +39,9 @@ def router_for(store: Store, trust: Trust) -> APIRouter:
     """The endpoints for machines and the pages for people."""
     browser = Browser(store)
 
-    def trusted(request: Request) -> None:
-        if not trust.holds(request):
-            hint = "Authorization: Bearer TOKEN, where TOKEN is what TIDINGS_RPC_TOKEN says at the server"
-            raise Refused(401, InputError("metadata needs the token of the service", hint=hint))
-
+    trusted = Depends(only_for(trust, "metadata"))
     router = APIRouter()
-    for made in (_for_machines(browser, Depends(trusted)), _for_people(browser, Depends(trusted))):
+    for made in (_for_machines(browser, trusted), _for_people(browser, trusted)):
         router.include_router(made)
     return router
 

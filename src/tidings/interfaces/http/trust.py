@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hmac
 from base64 import b64decode
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
 from fastapi import Request
+
+from tidings.errors import InputError
+from tidings.interfaces.http.answers import Refused
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 TOKEN = "TIDINGS_RPC_TOKEN"
@@ -33,6 +37,17 @@ class Trust:
         proxied = self.is_public or any(name in request.headers for name in FORWARDED)
         here = _is_loopback(request.client.host if request.client else "")
         return here and not proxied and _is_loopback(request.url.hostname or "")
+
+
+def only_for(trust: Trust, what: str) -> Callable[[Request], None]:
+    """A dependency of routes that refuses whoever may not."""
+
+    def trusted(request: Request) -> None:
+        if not trust.holds(request):
+            hint = f"Authorization: Bearer TOKEN, where TOKEN is what {TOKEN} says at the server"
+            raise Refused(401, InputError(f"{what} needs the token of the service", hint=hint))
+
+    return trusted
 
 
 def _password(authorization: str) -> str:

@@ -8,10 +8,9 @@ from typing import Any
 
 import psycopg
 
-from tidings.errors import InputError
 from tidings.objects.triggers.dialect import Dialect, What
 from tidings.objects.triggers.postgresql import Postgresql
-from tidings.objects.triggers.sites import ACCEPTED, WAITS_SECONDS, Found, Site, without_password
+from tidings.objects.triggers.sites import ACCEPTED, WAITS_SECONDS, Away, Found, Site, without_password
 from tidings.objects.triggers.words import quoted
 
 
@@ -22,7 +21,7 @@ def open_postgresql(url: str) -> Iterator[Site]:
         with psycopg.connect(plain, autocommit=True, connect_timeout=WAITS_SECONDS) as connection:
             yield PostgresqlSite(connection)
     except psycopg.Error as error:
-        raise InputError(
+        raise Away(
             "the database cannot be used", where=where, received=str(error).strip(), accepted=ACCEPTED
         ) from error
 

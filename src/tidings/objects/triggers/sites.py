@@ -28,6 +28,10 @@ Found = Mapping[Name, tuple[str | None, str | None]]
 """What is there: of each the table that it is on, and its mark."""
 
 
+class Away(InputError):
+    """A database that cannot be opened, or not be used any more."""
+
+
 class Site(Reading, Watching, Naming):
     """An open database: what of ours is in it, and what is asked of that."""
 
@@ -56,13 +60,13 @@ def open_sqlite(url: str) -> Iterator[Site]:
         address = f"file:{quote(str(path.absolute()))}?mode=rw"
         connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=WAITS_SECONDS)
     except sqlite3.Error as error:
-        raise InputError(
+        raise Away(
             "the database cannot be opened", where=str(path), received=str(error), accepted=ACCEPTED
         ) from error
     try:
         yield SqliteSite(connection)
     except sqlite3.Error as error:
-        raise InputError("the database refuses it", where=str(path), received=str(error)) from error
+        raise Away("the database refuses it", where=str(path), received=str(error)) from error
     finally:
         connection.close()
 
