@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidings.compiler.pipeline import compile_many, compile_text
-    from tidings.errors import InputError, SetupError, StoreError, TidingsError
+    from tidings.errors import InputError, NotTold, SetupError, StoreError, TidingsError
     from tidings.matching.index import Index
     from tidings.model import Match, Notification, Publication, Reason, Reject, Subscription
+    from tidings.objects.aspect.noticing import notice
+    from tidings.objects.definition import Limits, Watch
     from tidings.objects.marks import association, implicit, propagates, stored, subscriber
+    from tidings.objects.reasons import Object
     from tidings.publications.event import decode
     from tidings.schema.event_schema import EventSchema
     from tidings.schema.files import load as load_schema
@@ -24,8 +27,11 @@ _PLACES = {
     "EventSchema": "schema.event_schema",
     "Index": "matching.index",
     "InputError": "errors",
+    "Limits": "objects.definition",
     "Match": "model",
+    "NotTold": "errors",
     "Notification": "model",
+    "Object": "objects.reasons",
     "Publication": "model",
     "Reason": "model",
     "Reject": "model",
@@ -34,12 +40,14 @@ _PLACES = {
     "Subscription": "model",
     "Tidings": "service",
     "TidingsError": "errors",
+    "Watch": "objects.definition",
     "association": "objects.marks",
     "compile_many": "compiler.pipeline",
     "compile_text": "compiler.pipeline",
     "decode": "publications.event",
     "implicit": "objects.marks",
     "load_schema": "schema.files:load",
+    "notice": "objects.aspect.noticing",
     "propagates": "objects.marks",
     "stored": "objects.marks",
     "subscriber": "objects.marks",
@@ -49,8 +57,11 @@ __all__ = [
     "EventSchema",
     "Index",
     "InputError",
+    "Limits",
     "Match",
+    "NotTold",
     "Notification",
+    "Object",
     "Publication",
     "Reason",
     "Reject",
@@ -59,12 +70,14 @@ __all__ = [
     "Subscription",
     "Tidings",
     "TidingsError",
+    "Watch",
     "association",
     "compile_many",
     "compile_text",
     "decode",
     "implicit",
     "load_schema",
+    "notice",
     "propagates",
     "stored",
     "subscriber",

@@ -15,6 +15,7 @@
     │   ├── Absent                 something that is asked for by name is not there
     │   └── Gone                   it was there once: whoever reads on from there has to begin anew
     ├── StoreError                 the store cannot be reached, or is of another version
+    ├── NotTold                    a change is committed, and whom it concerns could not be told
     └── SetupError                 Java, Spark or a folder is missing
 
 Each carries the same facts as fields, so that an API can hand them over and the command line can draw them.
@@ -23,6 +24,7 @@ Each carries the same facts as fields, so that an API can hand them over and the
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -206,6 +208,14 @@ class Gone(InputError):
 
 class StoreError(TidingsError):
     """The store cannot be used."""
+
+
+class NotTold(TidingsError):
+    """Changes are committed, and telling whom they concern went wrong; `noticed` are the changes."""
+
+    def __init__(self, what: str, *, noticed: Sequence[object], **more: str | None) -> None:
+        self.noticed = tuple(noticed)
+        super().__init__(what, **more)  # type: ignore[arg-type]
 
 
 class SetupError(TidingsError):

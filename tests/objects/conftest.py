@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from sqlalchemy import Engine, create_engine
 
 from postgres import Server, find_binaries, running_server
 from tests.objects.databases import Database, Memory, Postgres
+from tests.objects.engines import in_memory
 from tests.objects.university import filled
 
 
@@ -25,6 +27,20 @@ def postgres_server() -> Iterator[Server]:
 def postgres(postgres_server: Server) -> Iterator[Postgres]:
     with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
         yield Postgres(connection)
+
+
+@pytest.fixture(scope="module")
+def engine_on_server(postgres_server: Server) -> Iterator[Engine]:
+    """A schema of its own, whose tables go with each test."""
+    engine = create_engine(postgres_server.empty().replace("postgresql://", "postgresql+psycopg://"))
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    found: Engine = in_memory() if request.param == "sqlite" else request.getfixturevalue("engine_on_server")
+    return found
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

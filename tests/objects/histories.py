@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from tests.objects.applying import Applying, References
 from tests.objects.databases import Database
-from tidings.objects.definition import Change, Graph, Link, Told, Watch, is_change_of, told
+from tidings.objects.definition import UNLIMITED, Change, Graph, Limits, Link, Told, Watch, is_change_of, told
 from tidings.objects.model import Association, End, Kind
+from tidings.objects.noticed import Noticed
 from tidings.objects.placing import ForeignKey, LinkTable, Placed
 from tidings.objects.reasons import Object
 from tidings.objects.triggers.words import quoted
@@ -63,6 +64,7 @@ class History:
     placed: Placed
     applying: Applying
     keys: list[Any]
+    limits: Limits = UNLIMITED
     graph: Graph = field(init=False)
     watches: frozenset[Watch] = frozenset()
     values: dict[tuple[Object, str], str | None] = field(default_factory=dict)
@@ -89,7 +91,7 @@ class History:
         draw(st.sampled_from(does))(draw)
 
     def happens(self, change: Change, graph: Graph) -> None:
-        found = told(graph, self.watches, change)
+        found = told(graph, self.watches, change, self.limits)
         self.expected.append(Expected(change, graph.classes[change.object], found))
 
     def some(self, draw: st.DrawFn, cls: str) -> Object | None:
@@ -254,6 +256,11 @@ def outbox(database: Database, key: type) -> list[Expected]:
         assert database.run(f"SELECT count(*) FROM tidings_{table}") == [(0,)], (
             "with a change goes what followed"
         )
+    return as_expected(found, key)
+
+
+def as_expected(found: Iterable[Noticed], key: type) -> list[Expected]:
+    """Keys as the history has them, not as texts."""
     return [Expected(_change(each.change, key), each.cls, _told(each.told, key)) for each in found]
 
 
@@ -262,7 +269,6 @@ def _change(change: Change, key: type) -> Change:
 
 
 def _told(told: Told, key: type) -> Told:
-    """Keys are texts in the outbox."""
     return replace(
         told,
         reached=frozenset(_typed(each, key) for each in told.reached),

@@ -99,15 +99,23 @@ def is_change_of(association: Association, kind: Kind) -> End | None:
 def told(graph: Graph, watches: frozenset[Watch], change: Change, limits: Limits = UNLIMITED) -> Told:
     """Over the graph after the change, or for DELETE and UNLINK the one before it."""
     reached = _reached(graph, change, limits.steps)
-    leaving = frozenset(step for one in reached for step in _steps(graph, change, one))
-    steps = frozenset(step for step in leaving if step.to in reached)
-    found = frozenset(hit for one in reached for hit in _hits(graph, watches, change, one))
-    hits = frozenset(_first(found, limits.told))
-    cuts = (
-        _cut("steps", limits.steps, len(leaving - steps)),
-        _cut("told", limits.told, len(subscribers(found)) if found > hits else 0),
+    leaving = (step for one in reached for step in _steps(graph, change, one))
+    found = (hit for one in reached for hit in _hits(graph, watches, change, one))
+    return within(limits, reached, leaving, found)
+
+
+def within(limits: Limits, reached: Iterable[Object], steps: Iterable[Step], hits: Iterable[Hit]) -> Told:
+    """Of all steps that lead from what was reached, and of all who were hit there, those that the limits leave."""
+    changed, leaving, found = frozenset(reached), frozenset(steps), frozenset(hits)
+    stay, kept = (
+        frozenset(step for step in leaving if step.to in changed),
+        frozenset(_first(found, limits.told)),
     )
-    return Told(reached, steps, hits, frozenset(cut for cut in cuts if cut is not None))
+    cuts = (
+        _cut("steps", limits.steps, len(leaving - stay)),
+        _cut("told", limits.told, len(subscribers(found)) if found > kept else 0),
+    )
+    return Told(changed, stay, kept, frozenset(cut for cut in cuts if cut is not None))
 
 
 def subscribers(hits: Iterable[Hit]) -> list[Object]:
@@ -137,12 +145,12 @@ def _reached(graph: Graph, change: Change, most: int | None) -> frozenset[Object
 def _steps(graph: Graph, change: Change, one: Object) -> Iterator[Step]:
     for link in graph.links:
         mark = link.association.propagates
-        if mark is not None and link.at(mark.towards.other) == one and _admits(mark.limits, change, one):
+        if mark is not None and link.at(mark.towards.other) == one and admits(mark.limits, change, one):
             forwards = mark.towards is End.TARGET
             yield Step(one, link.association.name, forwards, link.at(mark.towards))
 
 
-def _admits(limits: Mark, change: Change, one: Object) -> bool:
+def admits(limits: Mark, change: Change, one: Object) -> bool:
     """Attributes limit what comes from the object that was updated. Others are changed by reference: none of theirs
     is another, so there only the kind counts."""
     if one == change.object:
@@ -158,6 +166,6 @@ def _hits(graph: Graph, watches: frozenset[Watch], change: Change, one: Object) 
             yield Hit(watch.subscriber, one, How.WATCHED)
     for link in graph.links:
         mark = link.association.implicit
-        if mark is not None and link.at(mark.told.other) == one and _admits(mark.limits, change, one):
+        if mark is not None and link.at(mark.told.other) == one and admits(mark.limits, change, one):
             forwards = mark.told is End.TARGET
             yield Hit(link.at(mark.told), one, How.IMPLICIT, link.association.name, forwards)

@@ -1,0 +1,46 @@
+"""The program of the university tells itself whom its changes concern: no triggers, and no tables but its own.
+
+    python examples/university/listening.py sqlite:///university.db
+
+With postgresql://user@host/database instead it is the same. The database must be empty.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from changes import begin, change
+from sqlalchemy import create_engine
+from sqlalchemy.orm import sessionmaker
+from university import Base
+
+from tidings import Object, Watch, notice
+from tidings.objects.noticed import Noticed
+from tidings.objects.reasons import reasons
+
+WATCHES = (Watch(Object("Student", 1), "Course", 1), Watch(Object("Student", 2), "Course"))
+"""S1 watches ProgrammingBasics, S2 all courses."""
+
+
+def tell(noticed: list[Noticed]) -> None:
+    """Called after a commit, with all that it changed."""
+    for each in noticed:
+        say(each.change.kind.value, str(each.change.object), *sorted(each.change.attributes))
+        whys = reasons(each.change.object, each.told.steps, each.told.hits)
+        for who in sorted(whys, key=str):
+            for why in whys[who]:
+                say(f"  {who}:", why.shown())
+
+
+def say(*words: str) -> None:
+    sys.stdout.write(" ".join(words) + "\n")
+
+
+if __name__ == "__main__":
+    engine = create_engine(sys.argv[1].replace("postgresql://", "postgresql+psycopg://"))
+    sessions = sessionmaker(engine)
+    with sessions.begin() as session:
+        begin(session)
+    notice(sessions, Base, tell=tell, watches=WATCHES)
+    with sessions.begin() as session:
+        change(session)

@@ -1,0 +1,59 @@
+"""A listener on the sessions of random programs tells whom the definition tells, whatever they do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, Integer, String
+from sqlalchemy.orm import Session
+
+from tests.effort import share
+from tests.generated_models import models
+from tests.objects.declared import Program, declared
+from tests.objects.engines import in_memory
+from tests.objects.histories import History, as_expected
+from tidings import notice
+from tidings.objects.definition import Limits
+from tidings.objects.from_sqlalchemy import read_sqlalchemy
+from tidings.objects.model import Model
+from tidings.objects.noticed import Noticed
+
+MODELS = models().filter(lambda model: any(each.implicit or each.propagates for each in model.associations))
+LIMITS = st.builds(Limits, st.none() | st.integers(0, 3), st.none() | st.integers(1, 3))
+
+
+@share(2)
+@given(MODELS, st.data())
+def test_sessions_on_sqlite_tell_whom_the_definition_tells(model: Model, data: st.DataObject) -> None:
+    agrees(in_memory(), model, data)
+
+
+@settings(share(6), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(MODELS, st.data())
+def test_sessions_on_postgresql_tell_whom_the_definition_tells(
+    engine_on_server: Engine, model: Model, data: st.DataObject
+) -> None:
+    agrees(engine_on_server, model, data)
+
+
+def agrees(engine: Engine, model: Model, data: st.DataObject) -> None:
+    numbered, below = data.draw(st.booleans()), [name for name, cls in model.classes.items() if cls.parents]
+    in_one_table = data.draw(st.sets(st.sampled_from(below))) if below else set()
+    base, classes = declared(model, Integer if numbered else String, in_one_table)
+    placed, limits = read_sqlalchemy(base), data.draw(LIMITS)
+    keys: list[Any] = list(range(1, 100)) if numbered else [f"k'{number}" for number in range(1, 100)]
+    base.metadata.create_all(engine)
+    try:
+        with Session(engine, autoflush=False) as session:
+            program, found = Program(session, classes, model, data.draw), list[Noticed]()
+            notice(session, base, tell=found.extend, watches=program.watches, limits=limits)
+            history = History(placed, program, keys, limits)
+            for _ in range(data.draw(st.integers(8, 16))):
+                found.clear()
+                history.step(data.draw)
+                assert Counter(as_expected(found, int if numbered else str)) == Counter(history.expected)
+    finally:
+        base.metadata.drop_all(engine)
