@@ -17,6 +17,8 @@ import pytest
 from terminal import Terminal
 from tests.feeds.site import Response, a_site, rss
 from tests.interfaces.calling import EXAMPLES, Tidings, start
+from tests.objects.sources import TITLE, happens, university_in
+from tests.objects.university import PUML
 
 pytestmark = pytest.mark.spark
 TABLE = '{"event_type":["antiques","furniture"],"price":180,"quantity":2,"period":"XVI","furniture_category":"table"}'
@@ -89,6 +91,21 @@ def test_a_feed_comes_in_and_a_feed_goes_out(tidings: Tidings, terminal: Termina
         feed = feedparser.parse(httpx.get(json.loads(listed[0])["address"], trust_env=False).content)
         serving.terminate()
     assert [(entry.title, entry.link) for entry in feed.entries] == [("of cats", "http://example.org/item/0")]
+
+
+def test_a_row_of_a_database_is_what_somebody_subscribed_to(
+    tidings: Tidings, terminal: Terminal, tmp_path: Path
+) -> None:
+    """What changed is published, and goes the way of all events."""
+    kept = university_in(tmp_path)
+    asked = "class = 'LearningMaterial' and changed = 'title' and now.title contains 'edition'"
+    assert tidings("subscribe", "--as", "ana", asked, "--id", "s-1").exit_code == 0
+    happens(kept, "UPDATE course SET title = 'No edition' WHERE id = 1", TITLE)
+    told = tidings("model", "tell", PUML, "--from", kept.database, "--publish")
+    assert told.stdout == "university  2 changes  5 notifications  2 events\n"
+    assert terminal.call(tmp_path, "run", "--once", "--master", "local[2]").exit_code == 0
+    [line] = tidings("notifications", "--as", "ana").stdout.splitlines()
+    assert line.startswith("#1  s-1  c-") and "class 'LearningMaterial' = 'LearningMaterial'" in line
 
 
 def test_match_is_a_job_with_a_summary(terminal: Terminal, tmp_path: Path) -> None:

@@ -167,9 +167,10 @@ def test_changes_are_published_as_events_once(
         patched.setattr(type(source.site), "forget", lambda self, ids: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             list(drain(tidings, source, How(publish=True)))
+    university.run("UPDATE course SET room = 'A4' WHERE id = 3")
     [again] = drain(tidings, source, How(publish=True))
-    assert (again.changes, again.published, tidings.store.journal.head()) == (2, 0, 2)
-    first, second = (json.loads(one.body) for one in tidings.store.journal.read(0))
+    assert (again.changes, again.published, tidings.store.journal.head()) == (3, 1, 3)
+    first, second, _ = (json.loads(one.body) for one in tidings.store.journal.read(0))
     assert first.pop("at") and first == {
         "source": "university",
         "class": "LearningMaterial",
@@ -178,8 +179,24 @@ def test_changes_are_published_as_events_once(
         "changed": ["title"],
         "before": {"title": "Script2"},
         "after": {"title": "Second edition"},
+        "now": {"title": "Second edition"},
     }
     assert (second["kind"], second["after"]["title"]) == ("insert", "Trees") and "before" not in second
+    assert second["now"] == {"title": "Trees", "room": "A3"}
+
+
+def test_an_event_has_all_values_of_now(tidings: Tidings, university: Database, source: Opened) -> None:
+    university.run("UPDATE course SET room = 'B1' WHERE id = 2")
+    university.run("INSERT INTO used_in VALUES (1, 2)")
+    university.run("UPDATE course SET room = 'B2' WHERE id = 2")
+    university.run("UPDATE student SET name = 'S4' WHERE id = 1")
+    university.run("DELETE FROM student WHERE id = 1")
+    [done] = drain(tidings, source, How(publish=True))
+    room, linked, again, renamed, deleted = (json.loads(one.body) for one in tidings.store.journal.read(0))
+    now = {"title": "DataStructures", "room": "B2"}
+    assert (room["after"], room["now"], linked["now"], again["now"]) == ({"room": "B1"}, now, now, now)
+    assert (linked["association"], linked["other"]) == ("usedIn", "LearningMaterial:1")
+    assert "now" not in renamed and deleted["before"] == {"name": "S4"} and done.published == 5
 
 
 def test_an_event_that_the_schema_refuses_is_a_dead_letter(

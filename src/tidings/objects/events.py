@@ -1,20 +1,21 @@
-"""A change as an event, for subscriptions that ask about values: `class = 'Course' and after.room = 'A1'`.
+"""A change as an event, for subscriptions that ask about values: `class = 'Course' and now.title = 'Trees'`.
 
-Only what the change itself said is in it. Rows could be read for the values that did not change, but later: they would
-be those of another moment, and others again when the change is read a second time.
+`before` and `after` are what the change said. Of an update that is what became another, so `now` has all values of the
+object, as they are when it is told: those of a moment later, perhaps, and none if it is gone by then.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
 from tidings.objects.noticed import Noticed
 
 
-def event_of(source: str, noticed: Noticed) -> dict[str, Any]:
-    """`before` and `after` have the values; an insertion has no `before`, a deletion no `after`, a link neither."""
+def event_of(source: str, noticed: Noticed, now: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What there is not is left out: an insertion has no `before`, a deletion no `after`, a link neither."""
     change = noticed.change
     said = {
         "source": source,
@@ -25,6 +26,7 @@ def event_of(source: str, noticed: Noticed) -> dict[str, Any]:
         "changed": sorted(change.attributes),
         "before": noticed.before,
         "after": noticed.after,
+        "now": now,
         "association": noticed.association,
         "other": noticed.other and str(noticed.other),
         "author": noticed.author and str(noticed.author),
@@ -38,6 +40,6 @@ def event_id(source: str, noticed: Noticed) -> str:
     return "c-" + blake2b(named, digest_size=10).hexdigest()
 
 
-def event_body(source: str, noticed: Noticed) -> bytes:
-    """The bytes that are published, always the same for the same change."""
-    return json.dumps(event_of(source, noticed), ensure_ascii=False, sort_keys=True).encode()
+def event_body(source: str, noticed: Noticed, now: Mapping[str, Any] | None = None) -> bytes:
+    """The bytes that are published."""
+    return json.dumps(event_of(source, noticed, now), ensure_ascii=False).encode()

@@ -6,10 +6,11 @@ nobody is left out. For the same reason several may empty one outbox at the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from threading import Event
+from typing import Any
 
 from tidings.errors import IdTaken, PublicationError, TidingsError
 from tidings.objects.events import event_body, event_id
@@ -72,7 +73,7 @@ Hear = Callable[[News], None]
 def drain(tidings: Tidings, source: Opened, how: How = AS_EVER) -> Iterator[Drained]:
     """Tell all that is in an outbox, some at a time; what has come out is told and forgotten there."""
     while noticed := source.site.changes(how.batch):
-        published, refused = _publish(tidings, source.name, noticed) if how.publish else (0, 0)
+        published, refused = _publish(tidings, source, noticed) if how.publish else (0, 0)
         labels = source.site.labels(source.placed, {one for each in noticed for one in each.objects()})
         told = tidings.tell(source.name, source.placed.model, noticed, labels, how.tell_author)
         source.site.forget(each.id for each in noticed)
@@ -80,18 +81,28 @@ def drain(tidings: Tidings, source: Opened, how: How = AS_EVER) -> Iterator[Drai
         yield Drained(source.name, len(noticed), told.new, told.repeated, dead, published)
 
 
-def _publish(tidings: Tidings, source: str, noticed: Iterable[Noticed]) -> tuple[int, int]:
+def _publish(tidings: Tidings, source: Opened, noticed: Sequence[Noticed]) -> tuple[int, int]:
     """How many events are new, and how many new ones the event schema refused: those are dead letters."""
     new, letters = 0, []
-    for each in noticed:
-        id, body = event_id(source, each), event_body(source, each)
+    for each, now in zip(noticed, _values(source, noticed), strict=True):
+        id, body = event_id(source.name, each), event_body(source.name, each, now)
         try:
             new += tidings.publish(body, id).new
-        except IdTaken:  # the same change, as an older version wrote it before it was killed
+        except IdTaken:  # published before this was killed; the object has other values by now
             continue
         except PublicationError as problem:
             letters.append(DeadLetter(id, problem.message(), problem.facts(), body=body))
-    return new, tidings.store.dead_letters.add(source, letters)
+    return new, tidings.store.dead_letters.add(source.name, letters)
+
+
+def _values(source: Opened, noticed: Iterable[Noticed]) -> Iterator[Mapping[str, Any] | None]:
+    """What the object of each change is like now."""
+    changed = [(each.cls, str(each.change.object.key)) for each in noticed]
+    keys: dict[str, set[str]] = {}
+    for cls, key in changed:
+        keys.setdefault(cls, set()).add(key)
+    found = {cls: source.site.values(source.placed, cls, those) for cls, those in keys.items()}
+    return (found[cls].get(key) for cls, key in changed)
 
 
 class Follower:

@@ -60,7 +60,7 @@ def tell(
         typer.Option(
             "--publish",
             help="Publish the changes as events, too: subscriptions may ask about [cyan]class[/], [cyan]kind[/], "
-            "[cyan]changed[/], [cyan]before.NAME[/] and [cyan]after.NAME[/].",
+            "[cyan]changed[/], [cyan]before.NAME[/], [cyan]after.NAME[/] and [cyan]now.NAME[/].",
         ),
     ] = False,
     home: Home = DEFAULT_HOME,

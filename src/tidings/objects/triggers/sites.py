@@ -18,6 +18,7 @@ from tidings.objects.triggers.dialect import Dialect, What
 from tidings.objects.triggers.naming import Naming
 from tidings.objects.triggers.reading import Reading
 from tidings.objects.triggers.sqlite import Sqlite
+from tidings.objects.triggers.valuing import Valuing
 from tidings.objects.triggers.watching import Watching
 from tidings.objects.triggers.words import quoted
 
@@ -32,7 +33,7 @@ class Away(InputError):
     """A database that cannot be opened, or not be used any more."""
 
 
-class Site(Reading, Watching, Naming):
+class Site(Reading, Watching, Naming, Valuing):
     """An open database: what of ours is in it, and what is asked of that."""
 
     @abstractmethod
