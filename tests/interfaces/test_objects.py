@@ -186,6 +186,17 @@ def test_databases_are_listed_and_forgotten(tidings: Tidings, university: Object
     assert "tidings objects add" in tidings("model", "tell").stderr
 
 
+def test_a_database_that_is_away_keeps_no_other_from_being_told(
+    tidings: Tidings, university: ObjectSource, tmp_path: Path
+) -> None:
+    with Service(".tidings") as service:
+        service.store.object_sources.add(ObjectSource("away", PUML, f"sqlite:///{tmp_path}/none.db"))
+    happens(university, TITLE)
+    done = tidings("model", "tell")
+    assert (done.exit_code, done.stdout) == (2, "university  1 change  3 notifications\n")
+    assert "cannot be opened" in done.stderr
+
+
 def test_following_until_ctrl_c(tidings: Tidings, university: ObjectSource, tmp_path: Path) -> None:
     happens(university, TITLE)
     running = start("model", "tell", "--follow", "--json", cwd=tmp_path)

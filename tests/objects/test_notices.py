@@ -85,3 +85,10 @@ def test_a_limit_that_was_reached_is_said() -> None:
     assert only.changed["limits"] == ["followed for 0 steps only: 2 more lead on"]
     few = told(GRAPH, WATCHES, TITLE, Limits(told=1))
     assert all_of(replace(NEW_TITLE, told=few))[0].changed["limits"] == ["told to the first 1 of 3 only"]
+
+
+def test_a_class_that_the_model_has_no_more_is_told_all_the_same() -> None:
+    old = [each.because for each in notices("university", MODEL, replace(NEW_TITLE, cls="Leaflet"), {})]
+    assert old[2] == (
+        ("LearningMaterial:Script2 -usedIn-> Course:DataStructures <-attends- you", "Course:DataStructures"),
+    )

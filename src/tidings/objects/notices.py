@@ -57,7 +57,12 @@ def notices(
 
 
 def _labels(model: Model, noticed: Noticed) -> Mapping[Object, str]:
-    """Objects that are gone have no row to look in: what is known of them is what they were."""
+    """Objects that are gone have no row to look in: what is known of them is what they were.
+
+    Their class may be gone from the model, too, if that is newer than the change.
+    """
+    if noticed.cls not in model.classes:
+        return {}
     values = {**(noticed.before or {}), **(noticed.after or {})}
     said = values.get(model.label_of(noticed.cls) or "")
     return {noticed.change.object: str(said)} if said is not None else {}

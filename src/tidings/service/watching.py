@@ -72,8 +72,8 @@ class Watches:
     def _watches_of(self, who: Object) -> list[Watch]:
         """A student who is a person may have been named as either."""
         model, name = self._placed.model, self._name(who)
-        classes = (name.family, *model.subclasses_of(name.family)) if name.family in model.classes else ()
-        return [each for cls in classes for each in self._site.watches(Object(cls, who.key))]
+        below = model.subclasses_of(name.family) if name.family in model.classes else ()
+        return [each for cls in (name.family, *below) for each in self._site.watches(Object(cls, who.key))]
 
     def _same(self, watch: Watch) -> list[Watch]:
         """Those of the same subscriber about the same object or class."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidings.counts import plural
-from tidings.errors import InputError
+from tidings.errors import InputError, TidingsError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home, Store, open_tidings
 
@@ -85,9 +85,9 @@ def tell(
         if follow:
             _follow(tidings, sources, how, as_json)
             return
-        dead = sum(_once(tidings, each, how, as_json) for each in sources)
-    if dead:
-        raise typer.Exit(output.WITH_REJECTS)
+        codes = [_once(tidings, each, how, as_json, alone=len(sources) == 1) for each in sources]
+    if any(codes):
+        raise typer.Exit(min(code for code in codes if code))
 
 
 def _sources(
@@ -104,8 +104,20 @@ def _sources(
     return [kept.chosen(name)] if name is not None else (kept.all() or [kept.chosen()])
 
 
-def _once(tidings: Tidings, source: ObjectSource, how: How, as_json: bool) -> int:
-    """All that is there now, in one line."""
+def _once(tidings: Tidings, source: ObjectSource, how: How, as_json: bool, alone: bool) -> int:
+    """All that is there now, in one line; the exit code. One that is away does not keep the others from being told."""
+    try:
+        total = _drained(tidings, source, how)
+    except TidingsError as problem:
+        if alone:
+            raise
+        output.error(problem, as_json)
+        return problem.exit_code
+    _say(total, as_json)
+    return output.WITH_REJECTS if total.dead else 0
+
+
+def _drained(tidings: Tidings, source: ObjectSource, how: How) -> Drained:
     from tidings.service.sources import opened
     from tidings.service.telling import Drained, drain
 
@@ -113,8 +125,7 @@ def _once(tidings: Tidings, source: ObjectSource, how: How, as_json: bool) -> in
     with opened(source) as found:
         for one in drain(tidings, found, how):
             total = one.after(total)
-    _say(total, as_json)
-    return total.dead
+    return total
 
 
 def _say(news: News, as_json: bool) -> None:
