@@ -34,7 +34,7 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 MADE_ID = re.compile(r"\b([spn])-[0-9a-f]{8,20}\b")
-ON_SPARK = re.compile(r"tidings (run|match|demo|doctor)\b")
+ON_SPARK = re.compile(r"tidings (run|match|demo|doctor|model changes)\b")
 SHELL = re.compile(r"[|<>&;]+")
 
 

@@ -1,4 +1,4 @@
-"""The commands that need Spark: run as a process of its own, match, demo, doctor."""
+"""The commands that need Spark: run as a process of its own, match, model changes, demo, doctor."""
 
 from __future__ import annotations
 
@@ -133,6 +133,27 @@ def test_match_is_a_job_with_a_summary(terminal: Terminal, tmp_path: Path) -> No
     ]
     again = terminal.call(tmp_path, *words)
     assert again.exit_code == 2 and "--force" in again.stderr
+
+
+def test_changes_in_a_log_are_written_or_told(tidings: Tidings, terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    for file in (EXAMPLES / "university" / "log").iterdir():
+        (tmp_path / "log" / file.name).write_text(file.read_text())
+    model = str(EXAMPLES / "university" / "university.puml")
+    words = ("model", "changes", model, "--from", "log", "--master", "local[2]")
+    done = terminal.call(tmp_path, *words, "--out", "told.parquet", "--most-steps", "0")
+    assert (done.exit_code, done.stdout) == (0, "2 changes of objects: 2 notifications\n"), done.output
+    told = parquet.read_table(tmp_path / "told.parquet").to_pylist()
+    assert {row["subscriber"]: [why["reason"] for why in row["because"]] for row in told} == {
+        "Student:1": ["DataStructures <-attends- you"],
+        "Student:3": ["DataStructures <-attends- you"],
+    }
+    (tmp_path / "log" / "later.jsonl").write_text("{")
+    done = terminal.call(tmp_path, *words, "--tell", "--source", "university")
+    assert (done.exit_code, done.stdout) == (3, "2 changes of objects: 4 notifications\n"), done.output
+    assert "refused: later.jsonl:1: expected a key" in done.stderr
+    first, second = tidings("notifications", "--as", "Student:3").stdout.splitlines()
+    assert "Script2, second edition -usedIn-> DataStructures <-attends- you" in first and "unlinked" in second
 
 
 def test_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`model check`, `show`, `diagram`, `triggers` and `tell`: data models that say whom a change concerns."""
+"""`model check`, `show`, `diagram`, `triggers`, `tell` and `changes`: data models that say whom a change concerns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tidings.interfaces.cli import output
+from tidings.interfaces.cli.model_changes import changes
 from tidings.interfaces.cli.model_inputs import read_model
 from tidings.interfaces.cli.model_tell import tell
 from tidings.interfaces.cli.model_triggers import triggers
@@ -99,5 +100,5 @@ def diagram(
     write_picture(picture, out)
 
 
-for command in (check, show, diagram, triggers, tell):
+for command in (check, show, diagram, triggers, tell, changes):
     app.command(help=prose(command))(command)
