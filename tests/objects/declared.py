@@ -104,7 +104,7 @@ def _marks(each: Association) -> dict[Any, Any]:
 
 @dataclass
 class Program:
-    """Changes as a program makes them: by relationships or by columns, in a savepoint or not, in one flush each."""
+    """Changes as a program makes them: by relationships or by columns, in savepoints or not, each in its own flush."""
 
     session: Session
     classes: dict[str, Any]
@@ -189,4 +189,5 @@ class Program:
         if self.draw(st.booleans()):
             with self.session.begin_nested():
                 pass
-        self.session.commit()
+        self.session.flush()
+        self.session.expire_all()  # collections do not know of what was done by columns

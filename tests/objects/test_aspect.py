@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,7 @@ from tests.effort import share
 from tests.generated_models import models
 from tests.objects.declared import Program, declared
 from tests.objects.engines import in_memory
-from tests.objects.histories import History, as_expected
+from tests.objects.histories import Expected, History, as_expected
 from tidings import notice
 from tidings.objects.definition import Limits
 from tidings.objects.from_sqlalchemy import read_sqlalchemy
@@ -51,9 +52,29 @@ def agrees(engine: Engine, model: Model, data: st.DataObject) -> None:
             program, found = Program(session, classes, model, data.draw), list[Noticed]()
             notice(session, base, tell=found.extend, watches=program.watches, limits=limits)
             history = History(placed, program, keys, limits)
-            for _ in range(data.draw(st.integers(8, 16))):
+            for expected in transactions(session, history, data.draw):
+                assert Counter(as_expected(found, int if numbered else str)) == Counter(expected)
                 found.clear()
-                history.step(data.draw)
-                assert Counter(as_expected(found, int if numbered else str)) == Counter(history.expected)
     finally:
         base.metadata.drop_all(engine)
+
+
+def transactions(session: Session, history: History, draw: st.DrawFn) -> Iterator[list[Expected]]:
+    """After each commit what should be told then; some steps are rolled back to a savepoint."""
+    expected: list[Expected] = []
+    for _ in range(draw(st.integers(8, 16))):
+        undone = draw(st.integers(0, 4)) == 0
+        before = history.graph, dict(history.values)
+        savepoint = session.begin_nested() if undone else None
+        history.step(draw)
+        if savepoint is not None:
+            savepoint.rollback()
+            history.graph, history.values = before
+        else:
+            expected += history.expected
+        if draw(st.booleans()):
+            session.commit()
+            yield expected
+            expected = []
+    session.commit()
+    yield expected

@@ -10,12 +10,19 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Connection, Engine, delete, event, insert, select, text, update
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy import Connection, Engine, ForeignKey, Integer, delete, event, insert, select, text, update
+from sqlalchemy.orm import (
+    DeclarativeBase,
+    Session,
+    mapped_column,
+    relationship,
+    scoped_session,
+    sessionmaker,
+)
 
 from tests.objects.engines import in_memory
 from tests.objects.school import Base, Chapter, Course, Lecturer, Script, Seminar, Student, attends, used_in
-from tidings import InputError, Limits, NotTold, Object, Tidings, Watch, notice
+from tidings import InputError, Limits, NotTold, Object, Tidings, Watch, notice, propagates
 from tidings.objects.definition import Cut
 from tidings.objects.noticed import Noticed
 from tidings.objects.reasons import reasons
@@ -202,6 +209,35 @@ def test_a_course_goes_with_its_chapters_and_its_links_are_not_told_besides(scho
     assert {str(one) for one in by_object["Chapter:1"].told.reached} == {"Chapter:1", "Course:1"}
 
 
+def leaves_by_reference(session: Session) -> str:
+    chapter, course = session.get_one(Chapter, 1), session.get_one(Course, 1)
+    chapter.course = session.get_one(Course, 2)
+    session.delete(course)
+    return "link Course:2 belongsTo Chapter:1"
+
+
+def leaves_by_collection(session: Session) -> str:
+    script, course = session.scalars(select(Script)).one(), session.get_one(Course, 1)
+    script.used_in = [session.get_one(Course, 2)]
+    session.delete(course)
+    return f"link Course:2 used_in Script:{script.id.hex}"
+
+
+@pytest.mark.parametrize("leaves", [leaves_by_reference, leaves_by_collection])
+def test_what_leaves_a_course_that_goes_is_told_where_it_comes_to(
+    school: School, leaves: Callable[[Session], str]
+) -> None:
+    """That the course has lost it is said by its end."""
+    school.listen()
+    with school.sessions.begin() as session:
+        session.execute(text("DELETE FROM attends"))
+        with session.no_autoflush:
+            expected = leaves(session)
+    [changes] = school.said()
+    assert expected in changes and "delete Course:1" in changes
+    assert not [each for each in changes if each.startswith("unlink")]
+
+
 def test_an_orphan_is_deleted_and_was_in_its_course(school: School) -> None:
     """SQLAlchemy finds out in the flush itself."""
     school.listen()
@@ -245,6 +281,31 @@ def test_a_chapter_that_moves_changes_both_courses(school: School, moves: Callab
         ("Course", {"Person:3": ["Course:1 <-attends- Person:3"]}),
     ]
     assert school.said() == [["link Course:2 belongsTo Chapter:1", "unlink Course:1 belongsTo Chapter:1"]]
+
+
+def test_references_in_a_circle_are_seen_when_they_are_written_afterwards() -> None:
+    """`post_update`: first the rows, then who refers to whom, in statements of their own."""
+
+    class Ring(DeclarativeBase):
+        pass
+
+    class Node(Ring):
+        __tablename__ = "node"
+        id = mapped_column(Integer, primary_key=True)
+        next_id = mapped_column(ForeignKey("node.id"))
+        next = relationship("Node", remote_side=[id], post_update=True, info=propagates())
+
+    engine, told = in_memory(), list[Noticed]()
+    Ring.metadata.create_all(engine)
+    with Session(engine) as session:
+        one, two = Node(id=1), Node(id=2)
+        session.add_all([one, two])
+        session.commit()
+        notice(session, Ring, tell=told.extend)
+        one.next, two.next = two, one
+        session.commit()
+    assert sorted(map(_said, told)) == ["link Node:1 next Node:2", "link Node:2 next Node:1"]
+    assert all({str(one) for one in each.told.reached} == {"Node:1", "Node:2"} for each in told)
 
 
 def test_what_is_inserted_has_no_links_but_those_in_its_row(school: School) -> None:
@@ -300,7 +361,9 @@ def test_statements_that_change_rows_without_their_objects_are_refused(
 ) -> None:
     listener = school.listen()
     with school.sessions() as session:
-        session.flush()  # one that has nothing to do is over
+        session.get_one(Lecturer, 1).name = "somebody"
+        session.flush()  # is over, and so is one that has nothing to do
+        session.flush()
         with pytest.raises(InputError, match=r"without a session's knowledge.*triggers see such statements"):
             does(session)
     listener.stop()
@@ -465,6 +528,33 @@ def test_a_session_that_began_before_is_heard(school: School) -> None:
     with school.sessions.begin() as session:
         session.get_one(Course, 1).title = "by a session that nobody listens to"
     assert school.said() == [["update Course:1 title"]]
+
+
+def a_class(sessions: Sessions) -> Any:
+    return sessions.class_
+
+
+@pytest.mark.parametrize("kind", [scoped_session, a_class])
+def test_all_that_makes_sessions_can_be_listened_to(school: School, kind: Callable[[Sessions], Any]) -> None:
+    listener = notice(kind(school.sessions), Base, tell=school.told.append)
+    for title in ("More", "Most"):
+        with school.sessions.begin() as session:
+            session.get_one(Course, 1).title = title
+        listener.stop()
+    assert school.said() == [["update Course:1 title"]]
+
+
+def test_a_connection_of_somebody_else_is_left_as_it_was(school: School) -> None:
+    """Sessions come and go on it, as in tests that roll back in the end."""
+    with school.engine.connect() as connection, connection.begin() as outer:
+        for title in ("More", "Most"):
+            with Session(connection, join_transaction_mode="create_savepoint") as session:
+                notice(session, Base, tell=school.told.append)
+                session.get_one(Course, 1).title = title
+                session.commit()
+        connection.execute(update(Course.__table__).values(title="seen by nobody"))
+        outer.rollback()
+    assert school.said() == [["update Course:1 title"], ["update Course:1 title"]]
 
 
 def test_into_a_store_with_the_names_that_people_know(school: School, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def sorted_out(reading: Reading, context: Context) -> Instances:
     found, spared = Instances(), list[Instance]()
     for state, (goes, only_listed) in context.states.items():
         cls = reading.tables.class_of(state.mapper)
-        if cls is None or (only_listed and not goes and state.identity is None):
+        if cls is None or (only_listed and not goes):
             continue
         going = spared if only_listed else found.gone
         place = going if goes else found.new if state.identity is None else found.kept

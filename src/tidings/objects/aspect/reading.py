@@ -112,11 +112,11 @@ class Reading:
         return {one: classes[one] for one in asked if one in classes}
 
     def _has_key(self, one: Object) -> bool:
-        """Who watches is named by a text, which may be the key of nobody."""
+        """Who watches is named by a text, which may be the key of nobody, or of a type that no text is made into."""
         if one not in self._keys:
             try:
                 self._keys[one] = self.tables.key(one.family).type.python_type(one.key)
-            except ValueError:
+            except (NotImplementedError, TypeError, ValueError):
                 return False
         return True
 
