@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import importlib
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,23 +12,35 @@ import pytest
 from postgres import Server
 from tests.interfaces.calling import EXAMPLES
 
-TOUR = f"{EXAMPLES}/university/tour.py"
 NEW = "#1  university  LearningMaterial:2  Script2, second edition updated (title)  "
 PATH = "Script2, second edition -usedIn-> "
 
 
+@pytest.fixture
+def tour(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
+    """The program, in this process: what it imports is slow to start."""
+    monkeypatch.syspath_prepend(f"{EXAMPLES}/university")
+    monkeypatch.chdir(tmp_path)
+    yield importlib.import_module("tour").tour
+    for name in ("tour", "changes", "university"):
+        del sys.modules[name]
+
+
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_tour(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    words, environment = [TOUR], dict(os.environ)
+def test_tour(
+    database: str,
+    tour: Callable[[str], None],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    url = "sqlite:///university.db"
     if database == "postgresql":
         server: Server = request.getfixturevalue("postgres_server")
-        words.append(server.empty().replace(f":{server.password}@", "@"))
-        environment["PGPASSWORD"] = server.password
-    done = subprocess.run(
-        [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    said = done.stdout.split("(somebody updates a script in the application)\n")
+        url = server.empty().replace(f":{server.password}@", "@")
+        monkeypatch.setenv("PGPASSWORD", server.password)
+    tour(url)
+    said = capsys.readouterr().out.split("(somebody updates a script in the application)\n")
     assert said[0].count("$ tidings") == 6 and "watches  Course:1  ProgrammingBasics" in said[0]
     assert said[1].splitlines() == [
         "$ tidings model tell",
@@ -41,4 +53,4 @@ def test_tour(database: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
         "$ tidings notifications --as Student:3",
         f"{NEW}{PATH}DataStructures <-attends- you",
     ]
-    assert (tmp_path / "university.svg").exists()
+    assert Path("university.svg").exists()

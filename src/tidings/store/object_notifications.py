@@ -6,7 +6,7 @@ process was killed before it could say that it was done, or because two processe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -55,7 +55,7 @@ def tell(connection: Connection, source: str, notices: Sequence[Notice], moment:
     numbers = sequences.lock(connection, {each.subscriber for each in good})
     before = dict(numbers)
     new = _unknown(connection, good)
-    write_part(connection, {id: _found(source, each) for id, each in new.items()}, numbers, {}, moment)
+    write_part(connection, _found(source, new), numbers, {}, moment)
     sequences.advance(connection, numbers, before)
     letters = [_letter(each, problem) for each in notices if (problem := problems[each.subscriber])]
     return Telling(len(new), len(good) - len(new), dead=bury(connection, source, letters))
@@ -70,9 +70,21 @@ def _unknown(connection: Connection, given: Sequence[Notice]) -> dict[str, Notic
     return new
 
 
-def _found(source: str, notice: Notice) -> Found:
-    because = [Reason(text, None, at) for text, at in notice.because]
-    return Found(notice.object, source, notice.subscriber, because, dict(notice.changed), notice.kind)
+def _found(source: str, new: Mapping[str, Notice]) -> dict[str, Found]:
+    """What changed is written as a text once for each change, not for each subscriber: there may be very many."""
+    changes = {id(each.changed): each.changed for each in new.values()}
+    texts = {which: mapping_text(dict(changed)) for which, changed in changes.items()}
+    return {
+        each.id: Found(
+            each.object,
+            source,
+            each.subscriber,
+            [Reason(text, None, at) for text, at in each.because],
+            texts[id(each.changed)],
+            each.kind,
+        )
+        for each in new.values()
+    }
 
 
 def _letter(notice: Notice, problem: InputError) -> DeadLetter:

@@ -49,7 +49,8 @@ def serve(
     it runs; content systems may ping it, and hubs may push to it.
 
     Metadata is below [cyan]/metadata[/], for repositories and other providers. With [cyan]--follow[/] it is the
-    metadata of another provider, which is followed while it runs. Whoever is not on this machine needs the token that
+    metadata of another provider, which is followed while it runs. Below [cyan]/objects[/] people watch objects of the
+    databases that [cyan]tidings objects add[/] has added. Whoever is not on this machine needs the token that
     [cyan]TIDINGS_RPC_TOKEN[/] says.
 
     [dim]Examples[/]
