@@ -154,6 +154,7 @@ def test_who_is_gone_can_be_unwatched_by_the_key(tidings: Tidings, university: O
         (["watch", "--as", "Student:1", "Course", "--model", PUML], "which database?"),
         (["model", "tell", PUML], "a model and a database belong together"),
         (["model", "tell", PUML, "--from", "mysql://a:secret@b/c"], "no database can be at this address"),
+        (["model", "tell", PUML, "--from", "postgresql://localhost"], "the address names no database"),
         (
             ["objects", "add", "x", "--model", "none.puml", "--database", "sqlite:///university.db"],
             "none.puml",

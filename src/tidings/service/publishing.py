@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tidings.errors import InputError, PublicationError, TidingsError
 from tidings.model import Publication, Reject
@@ -34,6 +34,22 @@ def publish(
     if isinstance(outcome, InputError):
         raise outcome
     return outcome
+
+
+def publish_named(
+    store: Store, bodies: Mapping[str, bytes], media_type: str, schema: EventSchema | None
+) -> dict[str, Appended | InputError]:
+    """All in one transaction; what is refused stands for itself."""
+    decoder = choose("a media type", media_type, MEDIA_TYPES)
+    outcomes: dict[str, Appended | InputError] = {}
+    for id, body in bodies.items():
+        try:
+            decoder(body, schema)
+        except PublicationError as problem:
+            outcomes[id] = problem
+    good = [Publication(id, media_type, body) for id, body in bodies.items() if id not in outcomes]
+    appended = store.journal.offer(good) if good else []
+    return outcomes | {one.id: outcome for one, outcome in zip(good, appended, strict=True)}
 
 
 def publish_many(

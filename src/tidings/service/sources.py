@@ -11,7 +11,7 @@ from tidings.errors import Absent, InputError
 from tidings.objects.model_files import absolute, read_model
 from tidings.objects.placing import Placed
 from tidings.objects.triggers.opening import dialect_of, has_password, name_of, open_site
-from tidings.objects.triggers.sites import Site, without_password
+from tidings.objects.triggers.sites import ACCEPTED, Site, without_password
 from tidings.schema.names import did_you_mean, some
 from tidings.store import ObjectSource, Store
 
@@ -80,7 +80,12 @@ def opened(source: ObjectSource, read: Callable[[str], Placed] = read_model) -> 
 def unnamed(model: str, database: str, name: str | None = None) -> ObjectSource:
     """A source that is kept nowhere; it is called as its database is."""
     dialect_of(database)
-    return ObjectSource(name or name_of(database), model, database)
+    called = name or name_of(database)
+    if not called:
+        raise InputError(
+            "the address names no database", received=without_password(database), accepted=ACCEPTED
+        )
+    return ObjectSource(called, model, database)
 
 
 def _absolute(url: str) -> str:

@@ -12,12 +12,12 @@ from itertools import takewhile
 from threading import Event
 from typing import Any
 
-from tidings.errors import IdTaken, PublicationError, TidingsError
+from tidings.errors import PublicationError, TidingsError
 from tidings.objects.events import event_body, event_id
 from tidings.objects.noticed import Noticed
 from tidings.service.sources import Opened, opened
 from tidings.service.tidings import Tidings
-from tidings.store import DeadLetter, ObjectSource
+from tidings.store import Appended, DeadLetter, ObjectSource
 
 BATCH = 1_000
 """How many changes are told in one transaction."""
@@ -82,16 +82,20 @@ def drain(tidings: Tidings, source: Opened, how: How = AS_EVER) -> Iterator[Drai
 
 
 def _publish(tidings: Tidings, source: Opened, noticed: Sequence[Noticed]) -> tuple[int, int]:
-    """How many events are new, and how many new ones the event schema refused: those are dead letters."""
-    new, letters = 0, []
-    for each, now in zip(noticed, _values(source, noticed), strict=True):
-        id, body = event_id(source.name, each), event_body(source.name, each, now)
-        try:
-            new += tidings.publish(body, id).new
-        except IdTaken:  # published before this was killed; the object has other values by now
-            continue
-        except PublicationError as problem:
-            letters.append(DeadLetter(id, problem.message(), problem.facts(), body=body))
+    """How many events are new, and how many new ones the event schema refused: those are dead letters.
+
+    An id that is taken is that of an event that was published before something was killed; its object may have had
+    other values then.
+    """
+    values = zip(noticed, _values(source, noticed), strict=True)
+    bodies = {event_id(source.name, each): event_body(source.name, each, now) for each, now in values}
+    outcomes = tidings.publish_named(bodies)
+    letters = [
+        DeadLetter(id, problem.message(), problem.facts(), body=bodies[id])
+        for id, problem in outcomes.items()
+        if isinstance(problem, PublicationError)
+    ]
+    new = sum(isinstance(each, Appended) and each.new for each in outcomes.values())
     return new, tidings.store.dead_letters.add(source.name, letters)
 
 

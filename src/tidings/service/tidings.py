@@ -13,7 +13,7 @@ from tidings import durations
 from tidings.closing import Closing
 from tidings.compiler.context import Context
 from tidings.compiler.pipeline import LANGUAGES
-from tidings.errors import SetupError
+from tidings.errors import InputError, SetupError
 from tidings.feeds.personal import PersonalFeeds
 from tidings.feeds.places import places_at
 from tidings.feeds.tokens import Addresses, feed_key
@@ -152,6 +152,12 @@ class Tidings(Closing):
         """Publish each of the graphs of a TriG file, or of the items of a feed, by itself; their ids are numbered."""
         for number, part in enumerate(parts_of(body, media_type, base), start=1):
             yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES)
+
+    def publish_named(
+        self, bodies: Mapping[str, bytes], media_type: str = JSON
+    ) -> dict[str, Appended | InputError]:
+        """Publish several by their ids, in one transaction: of each its place in the journal, or why it was refused."""
+        return publishing.publish_named(self.store, bodies, media_type, self._checked_against())
 
     def publish_many(
         self, bodies: Iterable[bytes], id_field: str | None = None, media_type: str = JSON
