@@ -1,7 +1,7 @@
 """How a store came to have its tables, step by step.
 
-A step makes something so if it is not so yet: a new store, whose first step already creates today's tables,
-runs through all of them as an old one does. Steps are only ever added, at the end.
+A step makes something so if it is not so yet. A new store begins with all tables as they are today, and runs only
+through the steps that write rows. Steps are only ever added, at the end.
 """
 
 from __future__ import annotations
@@ -33,6 +33,17 @@ Step = Callable[[Connection], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Shaping:
+    """A step that changes which tables and columns there are; `made` are the tables it creates."""
+
+    change: Step
+    made: tuple[Table, ...] = ()
+
+    def __call__(self, connection: Connection) -> None:
+        self.change(connection)
+
+
+@dataclass(frozen=True, slots=True)
 class Migration:
     """What a version is for, and the steps that lead to it."""
 
@@ -41,9 +52,9 @@ class Migration:
     steps: tuple[Step, ...]
 
 
-def creates(*made: Table) -> Step:
+def creates(*made: Table) -> Shaping:
     """A step that creates tables."""
-    return lambda connection: tables.metadata.create_all(connection, made)
+    return Shaping(lambda connection: tables.metadata.create_all(connection, made), made)
 
 
 def counts(name: str) -> Step:
@@ -55,7 +66,7 @@ def counts(name: str) -> Step:
     return start
 
 
-def adds(column: Column[Any], *indexes: str) -> Step:
+def adds(column: Column[Any], *indexes: str) -> Shaping:
     """A step that adds a column, empty for the rows there are, and indexes of its table."""
 
     def add(connection: Connection) -> None:
@@ -67,7 +78,7 @@ def adds(column: Column[Any], *indexes: str) -> Step:
             if index.name in indexes:
                 index.create(connection, checkfirst=True)
 
-    return add
+    return Shaping(add)
 
 
 MIGRATIONS = (
@@ -132,14 +143,24 @@ def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) ->
     def climb(connection: Connection) -> int:
         _alone(connection, database)
         current = _version(connection, database, newest)
-        for migration in migrations:
-            if migration.version > current:
-                for step in migration.steps:
+        missing = [migration for migration in migrations if migration.version > current]
+        if current == 0:
+            _begin(connection, missing)
+        for migration in missing:
+            for step in migration.steps:
+                if current or not isinstance(step, Shaping):
                     step(connection)
-                _record(connection, migration)
+            _record(connection, migration)
         return newest
 
     return database.transact(climb)
+
+
+def _begin(connection: Connection, migrations: Sequence[Migration]) -> None:
+    """The tables of a new store, none of which has to be looked for: that takes longer than to create them."""
+    shaping = [step for migration in migrations for step in migration.steps if isinstance(step, Shaping)]
+    made = dict.fromkeys(table for step in shaping for table in step.made)
+    tables.metadata.create_all(connection, list(made), checkfirst=False)
 
 
 def _version(connection: Connection, database: Database, newest: int) -> int:
