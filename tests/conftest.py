@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from postgres import Server, find_binaries, running_server
 from terminal import Terminal
 
 # The first example of a test may compile a kernel or start Spark: how long one takes says nothing.
@@ -44,6 +45,16 @@ def terminal() -> Iterator[Terminal]:
     opened = Terminal()
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A real one, for all tests that this process runs: to make one takes as long as fifty tests."""
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL here: neither initdb on the PATH nor /usr/lib/postgresql/*/bin")
+    with running_server(binaries) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -99,7 +99,14 @@ def _settings(folder: Path, port: int, durable: bool) -> str:
     """Loopback only. Not durable for tests, because the machine that runs them does not lose its power in between."""
     settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder}
     if not durable:
-        settings |= {"fsync": "off", "shared_buffers": "32MB", "max_connections": 60}
+        settings |= {
+            "fsync": "off",
+            "full_page_writes": "off",
+            "shared_buffers": "32MB",
+            "max_connections": 60,
+        }
+        # Hundreds of tests leave their tables behind, and nobody asks for statistics of them.
+        settings |= {"autovacuum": "off", "wal_level": "minimal", "max_wal_senders": 0}
     return " ".join(f"--{name}={value}" for name, value in settings.items())
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks.engine import NotHere
 from kafka_broker import Broker, find_java, running_broker
-from postgres import Server, find_binaries, running_server
 from tests.backbone.nodes import Node
 
 
@@ -21,15 +20,6 @@ def one(tmp_path: Path) -> Node:
 @pytest.fixture
 def two(tmp_path: Path) -> Node:
     return Node(tmp_path / "two")
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Server]:
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip("no PostgreSQL here: neither initdb on the PATH nor /usr/lib/postgresql/*/bin")
-    with running_server(binaries) as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

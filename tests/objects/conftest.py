@@ -8,19 +8,10 @@ import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from postgres import Server, find_binaries, running_server
+from postgres import Server
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.engines import in_memory
 from tests.objects.university import filled
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Server]:
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip("no PostgreSQL here: neither initdb on the PATH nor /usr/lib/postgresql/*/bin")
-    with running_server(binaries) as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from postgres import find_binaries, running_server
 from tidings.spark.session import open_session
 
 
@@ -14,13 +13,3 @@ def session(tmp_path_factory):
     opened = open_session("local[2]", log=tmp_path_factory.mktemp("spark") / "spark.log")
     yield opened
     opened.stop()
-
-
-@pytest.fixture(scope="session")
-def postgres_server():
-    """A real server, as for the tests of the store."""
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip("no PostgreSQL here: neither initdb on the PATH nor /usr/lib/postgresql/*/bin")
-    with running_server(binaries) as server:
-        yield server

@@ -6,17 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from postgres import Server, find_binaries, running_server
+from postgres import Server
 from tidings.store import Store, open_store, sqlite_url
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Server]:
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip("no PostgreSQL here: neither initdb on the PATH nor /usr/lib/postgresql/*/bin")
-    with running_server(binaries) as server:
-        yield server
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
