@@ -1,4 +1,4 @@
-"""A terminal that stays open: commands one after the other in one process, whose JVM is there for the next one."""
+"""A terminal that stays open: commands one after the other in one process, whose Spark is there for the next one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tidings.interfaces.cli.main import app
@@ -24,10 +25,10 @@ class Called(NamedTuple):
 
 
 class Terminal:
-    """Not this process: Spark's session of the tests is here, and a command ends the one it finds."""
+    """Not this process: Spark's session of the tests is here, and commands have settings of their own."""
 
     def __init__(self) -> None:
-        self._process = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        self._process = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=keep_spark)
 
     def call(self, folder: Path, *words: str) -> Called:
         """`tidings` with these words, typed in this folder."""
@@ -35,6 +36,13 @@ class Terminal:
 
     def close(self) -> None:
         self._process.shutdown()
+
+
+def keep_spark() -> None:
+    """A command ends its session, and the next one would start nine processes anew: here the session ends with the
+    terminal. Commands that run as processes show the end.
+    """
+    SparkSession.stop = lambda _: None
 
 
 def called(folder: Path, words: Sequence[str]) -> Called:

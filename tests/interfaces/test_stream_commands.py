@@ -22,6 +22,7 @@ from tests.objects.university import PUML
 
 pytestmark = pytest.mark.spark
 TABLE = '{"event_type":["antiques","furniture"],"price":180,"quantity":2,"period":"XVI","furniture_category":"table"}'
+DEMO = ("demo", "--events", "6", "--master", "local[2]")
 CHEAP = '{"event_type":"furniture","price":20,"quantity":1,"furniture_category":"bed"}'
 
 
@@ -156,10 +157,21 @@ def test_changes_in_a_log_are_written_or_told(tidings: Tidings, terminal: Termin
     assert "Script2, second edition -usedIn-> DataStructures <-attends- you" in first and "unlinked" in second
 
 
-def test_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path) -> None:
-    with start("demo", "--events", "6", "--master", "local[2]", cwd=tmp_path) as demo:
+def test_demo_ends_by_itself_and_leaves_nothing(terminal: Terminal, tmp_path: Path) -> None:
+    demo = terminal.call(tmp_path, *DEMO)
+    assert demo.exit_code == 0, demo.stderr
+    _demo_is_whole(demo.stdout, demo.stderr, tmp_path)
+
+
+@pytest.mark.long
+def test_demo_as_a_process(tmp_path: Path) -> None:
+    with start(*DEMO, cwd=tmp_path) as demo:
         printed, complained = demo.communicate()
     assert demo.returncode == 0, complained
+    _demo_is_whole(printed, complained, tmp_path)
+
+
+def _demo_is_whole(printed: str, complained: str, folder: Path) -> None:
     assert complained == ""
     assert "did you mean 'price'?" in printed
     assert "refused: furniture_category is mandatory for furniture (rule R2)" in printed
@@ -167,7 +179,7 @@ def test_demo_ends_by_itself_and_leaves_nothing(tmp_path: Path) -> None:
     assert counts and int(counts[1]) > 3
     assert "1 for ed, 1 for fy" in counts[2], "a lot of the catalogue, an item of the feed"
     assert printed.rstrip().endswith("docs/getting-started.md goes on from here")
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_doctor_finds_this_machine_well(terminal: Terminal, tmp_path: Path) -> None:
