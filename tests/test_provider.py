@@ -49,7 +49,7 @@ def expected(history: list[Step], asked: dict[str, Rule], schema: Schema) -> set
     return {(name, uri) for name, rule in asked.items() for uri in results(rule, there, schema, asked)}
 
 
-@share(2)
+@share(5)
 @given(st.data())
 def test_results_are_what_rules_mean_after_any_history(data: st.DataObject) -> None:
     schema = data.draw(schemas())

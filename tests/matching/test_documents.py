@@ -26,7 +26,7 @@ from tidings.matching.documents import SHOWN, Explainer, explain, matches
 from tidings.model import Reason
 from tidings.publications.xml import decode
 
-EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", 10 * settings.default.max_examples))
+EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", 4 * settings.default.max_examples))
 
 
 @dataclass(slots=True)

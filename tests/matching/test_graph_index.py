@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import share
 from generated_graphs import graphs, patterns, taxonomies, typed_graphs
 from tidings.atoms import Atoms
 from tidings.compiler import graph_words
@@ -87,6 +88,7 @@ def test_classes_and_implied_properties(data: st.DataObject) -> None:
     assert found(indexed(asked), published, taxonomy) == defined(asked, published, taxonomy)
 
 
+@share(3)
 @given(st.data())
 def test_additions_removals_and_merges(data: st.DataObject) -> None:
     published = data.draw(st.lists(graphs, min_size=1, max_size=3))

@@ -69,6 +69,7 @@ many_documents = st.lists(documents(), min_size=1, max_size=12)
 many_expressions = st.lists(expressions().filter(is_taken), min_size=1, max_size=16)
 
 
+@share(2)
 @given(many_documents, many_expressions)
 def test_index_finds_what_the_definition_finds(given: list[Node], asked: list[Expression]) -> None:
     expected = {(d, s) for d, node in enumerate(given) for s, each in enumerate(asked) if matches(each, node)}
@@ -127,6 +128,7 @@ def test_additions_removals_and_merges(
     assert index.segments <= 1 and found(index, given) == expected
 
 
+@share(2)
 @given(expressions().filter(is_taken))
 def test_twigs_can_be_read_back(expression: Expression) -> None:
     writer = TwigWriter()

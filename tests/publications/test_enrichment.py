@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from effort import share
 from generated_xml import documents
 from reading import events_of
 from strategies import SCHEMA
@@ -97,6 +98,7 @@ names = st.sampled_from(["a", "b", "ref", "größe", "x.y", "_-"])
 added = st.lists(st.dictionaries(names, st.lists(texts, min_size=1, max_size=2), max_size=3), max_size=3)
 
 
+@share(2)
 @given(st.lists(st.tuples(documents(), added), min_size=1, max_size=4))
 @example([("<a>]]&gt;</a>", [{"b": ["]]>"]}])])
 def test_enriched_bytes_are_the_definition(given: list[tuple[str, list[dict[str, list[str]]]]]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from effort import share
 from generated_schemas import additions, instances, schemas
 from tidings.errors import SchemaError
 from tidings.schema import Change, EventSchema, check, extend
@@ -124,6 +125,7 @@ def test_an_addition_may_lean_only_on_what_exists() -> None:
         extend(FURNITURE, parts_of_text("event_types: {furniture: {attributes: {shape: optional}}}"))
 
 
+@share(2)
 @given(schemas(), st.data())
 def test_extending_keeps_valid_events_valid(schema: EventSchema, data: st.DataObject) -> None:
     """For what the types of the event name; what an open type lets through unnamed may be named later."""
@@ -142,6 +144,7 @@ def test_creating_attributes_and_domains_touches_no_event(schema: EventSchema, d
     check(event, extend(schema, made).schema)
 
 
+@share(2)
 @given(schemas(), st.data())
 def test_extending_twice_is_extending_once(schema: EventSchema, data: st.DataObject) -> None:
     addition = data.draw(additions(schema))
