@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 
+from tidings.objects.definition import UNLIMITED, Limits
 from tidings.objects.placing import Placed
 from tidings.objects.triggers.dialect import Dialect
 from tidings.objects.triggers.generated import generated
@@ -27,12 +28,16 @@ class Database(ABC):
     @abstractmethod
     def run(self, sql: str) -> list[tuple[Any, ...]]: ...
 
+    @abstractmethod
+    def run_all(self, sql: str) -> None:
+        """Several statements, one after the other."""
+
     @property
     @abstractmethod
     def site(self) -> Site: ...
 
-    def install(self, placed: Placed) -> None:
-        for piece in generated(placed, self.dialect):
+    def install(self, placed: Placed, limits: Limits = UNLIMITED) -> None:
+        for piece in generated(placed, self.dialect, limits):
             self.run(piece.sql)
 
 
@@ -48,6 +53,9 @@ class Memory(Database):
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql).fetchall()
+
+    def run_all(self, sql: str) -> None:
+        self.connection.executescript(sql)
 
     @property
     def site(self) -> Site:
@@ -74,6 +82,9 @@ class Postgres(Database):
         done = self.connection.execute(sql.encode())
         rows = done.fetchall() if done.description else []
         return [tuple(map(_plain, row)) for row in rows]
+
+    def run_all(self, sql: str) -> None:
+        self.connection.execute(sql.encode())
 
     @property
     def site(self) -> Site:

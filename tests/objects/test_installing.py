@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from postgres import Server
+from tests.objects.databases import Database
 from tests.objects.histories import create_tables
 from tidings.errors import InputError
+from tidings.objects.definition import Limits
 from tidings.objects.placing import Placed
 from tidings.objects.plantuml import read_plantuml
 from tidings.objects.triggers.dialect import What
@@ -117,6 +119,52 @@ def test_nothing_is_installed_where_a_column_is_missing(site: Site) -> None:
     with pytest.raises(InputError, match=r"lacks 1 column of the model; received course\.title"):
         install(site, PLACED)
     assert site.found() == {}
+
+
+OLDER = read_plantuml(
+    """
+class Student <<subscriber>> {
+  name
+}
+class Course {
+  title
+}
+Student "*" -- "*" Course : attends <<implicit>> >
+"""
+)
+"""What older_outbox.*.sql were generated from, before changes had authors and limits."""
+
+
+def test_an_outbox_of_an_earlier_version_is_renewed_and_keeps_what_is_in_it(database: Database) -> None:
+    for sql in create_tables(OLDER, "INTEGER"):
+        database.run(sql)
+    database.run_all((Path(__file__).parent / f"older_outbox.{database.dialect.name}.sql").read_text())
+    database.run("INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', NULL)")
+    database.run("INSERT INTO course VALUES (1, 'Logic')")
+    site = database.site
+    with pytest.raises(
+        InputError, match="of an earlier version; `tidings model triggers MODEL --install URL`"
+    ):
+        site.changes(most=1)
+    missing = {(each.what, each.name) for each in differences(site, OLDER) if each.state is State.MISSING}
+    assert missing >= {
+        (What.COLUMN, "author_family"),
+        (What.COLUMN, "author_key"),
+        (What.TABLE, "tidings_cuts"),
+    }
+    install(site, OLDER)
+    assert differences(site, OLDER) == ()
+    database.run("UPDATE course SET title = 'Sets'")
+    found = site.changes(most=10)
+    assert [each.change.kind.value for each in found] == ["insert", "update"]
+    assert [{str(hit.subscriber) for hit in each.told.hits} for each in found] == [{"Student:1"}] * 2
+
+
+def test_limits_are_part_of_what_is_installed(site: Site) -> None:
+    install(site, PLACED, Limits(steps=3))
+    assert differences(site, PLACED, Limits(steps=3)) == ()
+    for other in (Limits(steps=4), Limits(steps=3, told=1), Limits()):
+        assert {each.name for each in differences(site, PLACED, other)} == {"tidings_changes_told"}
 
 
 def test_all_or_nothing(site: Site) -> None:

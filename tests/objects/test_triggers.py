@@ -13,16 +13,19 @@ from tests.generated_models import as_plantuml, models
 from tests.objects.applying import Statements
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.histories import Expected, History, create_tables, outbox
+from tests.objects.university import PLACED as UNIVERSITY
 from tests.objects.university import filled
 from tidings.errors import InputError
+from tidings.objects.definition import Cut, Limits
 from tidings.objects.model import Attribute, Class, Model
 from tidings.objects.placing import ClassTable, Discriminator, Placed
 from tidings.objects.plantuml import read_plantuml
-from tidings.objects.reasons import reasons
+from tidings.objects.reasons import Object, reasons
 from tidings.objects.triggers.generated import generated, script
 from tidings.objects.triggers.postgresql import Postgresql
 from tidings.objects.triggers.sqlite import Sqlite
 
+LIMITS = st.builds(Limits, st.none() | st.integers(0, 3), st.none() | st.integers(0, 3))
 MODELS = models().filter(lambda model: any(each.implicit or each.propagates for each in model.associations))
 
 
@@ -44,26 +47,30 @@ def told_by(each: Expected) -> Any:
     return reasons(each.change.object, each.told.steps, each.told.hits)
 
 
-@given(MODELS, st.booleans(), st.data())
-def test_sqlite_tells_whom_the_definition_tells(model: Model, numbered: bool, data: st.DataObject) -> None:
-    agrees(Memory(), model, numbered, data)
+@given(MODELS, LIMITS, st.booleans(), st.data())
+def test_sqlite_tells_whom_the_definition_tells(
+    model: Model, limits: Limits, numbered: bool, data: st.DataObject
+) -> None:
+    agrees(Memory(), model, limits, numbered, data)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(MODELS, st.booleans(), st.data())
+@given(MODELS, LIMITS, st.booleans(), st.data())
 def test_postgresql_tells_whom_the_definition_tells(
-    postgres: Postgres, model: Model, numbered: bool, data: st.DataObject
+    postgres: Postgres, model: Model, limits: Limits, numbered: bool, data: st.DataObject
 ) -> None:
-    agrees(postgres.emptied(), model, numbered, data)
+    agrees(postgres.emptied(), model, limits, numbered, data)
 
 
-def agrees(database: Database, model: Model, numbered: bool, data: st.DataObject) -> None:
+def agrees(database: Database, model: Model, limits: Limits, numbered: bool, data: st.DataObject) -> None:
     placed = read_plantuml(as_plantuml(model))
-    keys: list[Any] = list(range(1, 100)) if numbered else [f"k'{number}" for number in range(1, 100)]
+    keys: list[Any] = list(range(1, 100))
+    if not numbered:  # languages put small letters before large ones, and letters with accents among others
+        keys = [f"{'kKö'[number % 3]}'{number}" for number in keys]
     for sql in create_tables(placed, "INTEGER" if numbered else "TEXT"):
         database.run(sql)
-    database.install(placed)
-    history = History(placed, Statements(placed, database), keys)
+    database.install(placed, limits)
+    history = History(placed, Statements(placed, database), keys, limits)
     for _ in range(data.draw(st.integers(8, 24))):
         history.step(data.draw)
         found = outbox(database, int if numbered else str)
@@ -316,3 +323,123 @@ def test_a_new_chapter_is_inserted_and_not_linked_besides(parts: Database) -> No
     parts.run("INSERT INTO chapter VALUES (2, 2)")
     assert parts.run("SELECT kind, class FROM tidings_changes") == [("insert", "Chapter")]
     assert parts.run("SELECT association, to_family FROM tidings_steps") == [("belongsTo", "Course")]
+
+
+def test_steps_are_followed_so_far_and_no_farther(database: Database) -> None:
+    """1 leads to 2, 2 to 3 and 4, 3 back to 1 and on to 5."""
+    chained(database, Limits(steps=1))
+    database.run("UPDATE a SET x = 1 WHERE id = 1")
+    [found] = database.site.changes(most=10)
+    assert {each.key for each in found.told.reached} == {"1", "2"}
+    assert {(each.origin.key, each.to.key) for each in found.told.steps} == {("1", "2")}
+    assert found.told.cuts == {Cut("steps", 1, 2)}
+    assert database.site.forget([found.id]) and database.run("SELECT * FROM tidings_cuts") == []
+
+
+def test_a_limit_that_is_not_reached_leaves_no_trace(database: Database) -> None:
+    chained(database, Limits(steps=3, told=2))
+    database.run("UPDATE a SET x = 1 WHERE id = 1")
+    [found] = database.site.changes(most=10)
+    assert {each.key for each in found.told.reached} == set("12345")
+    assert len(found.told.steps) == 5 and not found.told.cuts
+
+
+def chained(database: Database, limits: Limits) -> None:
+    placed = read_plantuml(LIMITED)
+    for sql in create_tables(placed, "INTEGER"):
+        database.run(sql)
+    database.install(placed, limits)
+    database.run("INSERT INTO a (id) VALUES (1), (2), (3), (4), (5)")
+    database.run("INSERT INTO next VALUES (1, 2), (2, 3), (2, 4), (3, 1), (3, 5)")
+    database.run("DELETE FROM tidings_changes")
+
+
+def test_who_is_told_first_does_not_depend_on_the_language_of_a_database(database: Database) -> None:
+    """By code points B comes before a; by what PostgreSQL knows of English it does not."""
+    for sql in create_tables(UNIVERSITY, "TEXT"):
+        database.run(sql)
+    database.install(UNIVERSITY, Limits(told=1))
+    if database.dialect.name == "postgresql":
+        database.run('ALTER TABLE tidings_watches ALTER subscriber_key TYPE text COLLATE "en-x-icu"')
+    database.run(
+        "INSERT INTO tidings_watches VALUES ('Student', 'a', 'Course', NULL), ('Student', 'B', 'Course', NULL)"
+    )
+    database.run("INSERT INTO course (id) VALUES ('c')")
+    [found] = database.site.changes(most=10)
+    assert {str(each.subscriber) for each in found.told.hits} == {"Student:B"}
+    assert found.told.cuts == {Cut("told", 1, 2)}
+
+
+@pytest.mark.parametrize("name", ["reached", "hits", "found", "changed"])
+def test_tables_may_be_called_as_parts_of_queries_are(database: Database, name: str) -> None:
+    placed = read_plantuml(LIMITED.replace(": next", f": {name}"))
+    for sql in create_tables(placed, "INTEGER"):
+        database.run(sql)
+    database.install(placed, Limits(steps=9, told=9))
+    database.run("INSERT INTO a (id) VALUES (1), (2), (3)")
+    database.run(f"INSERT INTO {name} VALUES (1, 2), (2, 3)")
+    database.run("DELETE FROM tidings_changes")
+    database.run("DELETE FROM a WHERE id = 1")
+    assert database.run("SELECT key FROM tidings_reached ORDER BY key") == [("1",), ("2",), ("3",)]
+
+
+SAID = {
+    "sqlite": ["INSERT INTO tidings_author VALUES ('{cls}', {key})", "DELETE FROM tidings_author"],
+    "postgresql": ["SET LOCAL tidings.author = '{cls}:{key}'"],
+}
+
+
+def by(database: Database, cls: str, key: object, *statements: str) -> None:
+    """Statements in one transaction of somebody."""
+    said, *unsaid = SAID[database.dialect.name]
+    for sql in ("BEGIN", said.format(cls=cls, key=key), *statements, *unsaid, "COMMIT"):
+        database.run(sql)
+
+
+def test_who_made_a_change_is_known_if_the_program_says_so(university: Database) -> None:
+    everything = (
+        "UPDATE course SET room = 'B1' WHERE id = 1",
+        "INSERT INTO lecturer VALUES (1, 'Ada', '4711')",
+        "INSERT INTO used_in VALUES (1, 2)",
+        "DELETE FROM learning_material WHERE id = 1",
+    )
+    by(university, "Lecturer", 1, *everything)
+    university.run("UPDATE course SET room = 'B2' WHERE id = 1")
+    by(university, "Student", 2, "UPDATE course SET room = 'B3' WHERE id = 1")
+    assert [str(each.author) for each in university.site.changes(most=10)] == [
+        *["Lecturer:1"] * len(everything),
+        "None",
+        "Student:2",
+    ]
+
+
+def test_who_made_a_change_is_known_by_the_family(database: Database) -> None:
+    placed = read_plantuml("class Author {\n  name\n}\nclass Poet <<subscriber>> {\n}\nAuthor <|-- Poet\n")
+    for sql in create_tables(placed, "TEXT"):
+        database.run(sql)
+    database.install(placed)
+    by(
+        database,
+        "Poet",
+        "'a:b'" if database.dialect.name == "sqlite" else "a:b",
+        "INSERT INTO author VALUES (1, 'A')",
+    )
+    [found] = database.site.changes(most=10)
+    assert found.author == Object("Author", "a:b")
+
+
+def test_an_author_of_no_class_is_refused(university: Database) -> None:
+    with pytest.raises(
+        university.problem, match=r"author.*the model.* Student, Lecturer, Course, LearningMaterial"
+    ):
+        by(university, "Studnet", 2, "UPDATE course SET room = 'B3'")
+    university.run("ROLLBACK")
+    assert university.site.changes(most=10) == []
+
+
+def test_who_is_said_last_made_the_change_in_sqlite() -> None:
+    """A program may have forgotten to take away whom it said before."""
+    database = filled(Memory())
+    database.run("INSERT INTO tidings_author VALUES ('Student', 1)")
+    database.run("INSERT INTO tidings_author VALUES ('Student', 2)")
+    assert database.run("SELECT class, key FROM tidings_author") == [("Student", "2")]

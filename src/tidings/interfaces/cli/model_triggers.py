@@ -17,6 +17,7 @@ from tidings.interfaces.cli.model_inputs import read_model
 from tidings.interfaces.cli.options import AsJson
 
 if TYPE_CHECKING:
+    from tidings.objects.definition import Limits
     from tidings.objects.placing import Placed
     from tidings.objects.triggers.dialect import Dialect
     from tidings.objects.triggers.installing import Difference
@@ -65,6 +66,21 @@ def triggers(
     remove: Annotated[
         str | None, _address("--remove", "Take everything away there that was installed, watches included.")
     ] = None,
+    most_steps: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Follow a change for so many steps only.", show_default="no limit"
+        ),
+    ] = None,
+    most_told: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Tell so many only, the first by class and key; that there were more is noted.",
+            show_default="no limit",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write or install triggers with which a database finds out itself whom a change concerns.
@@ -76,31 +92,39 @@ def triggers(
       tidings model triggers university.puml --dialect postgresql --out triggers.sql
       tidings model triggers university.puml --install sqlite:///university.db
       tidings model triggers university.puml --diff postgresql://localhost/university
+      tidings model triggers university.puml --install sqlite:///university.db --most-steps 5 --most-told 10000
     """
+    from tidings.objects.definition import Limits
+
     said = [url for url in (into, diff, remove) if url is not None]
     if len(said) > 1 or (said and out is not None):
         accepted = "one of --out, --install, --diff and --remove"
         raise InputError("these exclude each other", where="model triggers", accepted=accepted)
+    limits = Limits(most_steps, most_told)
+    if remove is not None and limits != Limits():
+        raise InputError("what is removed has no limits", where="--remove", accepted="--remove alone")
     placed = read_model(model)
     if not said:
-        _write(placed, model, dialect, out)
+        _write(placed, model, dialect, out, limits)
         return
     with _opened(said[0], dialect) as site:
         if into is not None:
-            _install(site, placed, as_json)
+            _install(site, placed, limits, as_json)
         elif diff is not None:
-            _diff(site, placed, as_json)
+            _diff(site, placed, limits, as_json)
         else:
             _remove(site, as_json)
 
 
-def _write(placed: Placed, source: str, dialect: DialectName | None, out: Path | None) -> None:
+def _write(
+    placed: Placed, source: str, dialect: DialectName | None, out: Path | None, limits: Limits
+) -> None:
     from tidings.objects.triggers.generated import script
 
     if dialect is None:
         accepted = "--dialect sqlite or --dialect postgresql, or --install URL"
         raise InputError("for which database?", where="--dialect", accepted=accepted)
-    written = script(placed, _dialect(dialect), Path(source).name)
+    written = script(placed, _dialect(dialect), Path(source).name, limits)
     if out is None:
         typer.echo(written, nl=False)
         return
@@ -133,11 +157,11 @@ def _opened(url: str, dialect: DialectName | None) -> AbstractContextManager[Sit
     return open_site(url)
 
 
-def _install(site: Site, placed: Placed, as_json: bool) -> None:
+def _install(site: Site, placed: Placed, limits: Limits, as_json: bool) -> None:
     from tidings.objects.summary import summary
     from tidings.objects.triggers.installing import install
 
-    found = install(site, placed)
+    found = install(site, placed, limits)
     if as_json:
         _rows(found)
         return
@@ -159,10 +183,10 @@ def _done(found: tuple[Difference, ...]) -> str:
     return f"installed: {said}"
 
 
-def _diff(site: Site, placed: Placed, as_json: bool) -> None:
+def _diff(site: Site, placed: Placed, limits: Limits, as_json: bool) -> None:
     from tidings.objects.triggers.installing import differences
 
-    found = differences(site, placed)
+    found = differences(site, placed, limits)
     if as_json:
         _rows(found)
     elif not found:

@@ -10,8 +10,7 @@ from typing import Any
 from tidings.errors import InputError
 from tidings.objects.triggers.dialect import Dialect
 
-NEEDED = ("tidings_watches", "tidings_changes", "tidings_reached", "tidings_steps", "tidings_hits")
-INSTALLS = "`tidings model triggers MODEL --install URL` installs it"
+INSTALLS = "`tidings model triggers MODEL --install URL`"
 
 
 class Asking(ABC):
@@ -46,5 +45,11 @@ class Asking(ABC):
 
     def need_outbox(self) -> None:
         """Refused where none is installed, instead of the database's word about a table that nobody has heard of."""
-        if self.tables(NEEDED) != list(NEEDED):
-            raise InputError("this database has no outbox", hint=INSTALLS)
+        columns = self.columns("tidings_changes")
+        if not columns:
+            raise InputError("this database has no outbox", hint=f"{INSTALLS} installs it")
+        if "author_key" not in columns:
+            raise InputError(
+                "the outbox of this database is of an earlier version",
+                hint=f"{INSTALLS} renews it and keeps what is in it",
+            )

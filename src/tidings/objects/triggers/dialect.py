@@ -14,6 +14,7 @@ class What(Enum):
     """What is installed, in the order in which it can be."""
 
     TABLE = "table"
+    COLUMN = "column"
     FUNCTION = "function"
     INDEX = "index"
     TRIGGER = "trigger"
@@ -24,7 +25,7 @@ class Piece:
     """One thing to install: its name, the table that it is on if it is on one, and the statements that make it.
 
     `mark` is what a database that has it tells about it; None where it is enough that it is there. A table is: what
-    people have in it cannot be made anew.
+    people have in it cannot be made anew. `later` are columns that a table of an earlier version gets then.
     """
 
     what: What
@@ -32,6 +33,7 @@ class Piece:
     sql: str
     on: str | None = None
     mark: str | None = None
+    later: tuple[Piece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,27 @@ class Trigger:
     when: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """What a recursive query says beside family and key: nothing, or how far an object is if steps are limited.
+
+    One that is reached on several ways is there once for each distance up to the limit.
+    """
+
+    column: str = ""
+    start: str = ""
+    next: str = ""
+    within: str = ""
+    once: str = ""
+
+
+def distance(most: int | None) -> Distance:
+    """Without a limit there must be none: rows of a circle would never be the same again."""
+    if most is None:
+        return Distance()
+    return Distance(", distance", ", 0", ", r.distance + 1", f" AND r.distance < {most}", "DISTINCT ")
+
+
 class Dialect(Protocol):
     """How a database says it."""
 
@@ -56,7 +79,7 @@ class Dialect(Protocol):
     def title(self) -> str: ...
 
     def tables(self) -> Sequence[Piece]:
-        """The outbox: what changed, what was reached, by which steps, who is told; and who watches what."""
+        """The outbox: what changed, what was reached by which steps, who is told, where it ended; who watches what."""
 
     def helpers(self, places: Places) -> Sequence[Piece]:
         """What the rest needs beside the tables."""
@@ -95,8 +118,17 @@ class Dialect(Protocol):
     def touches(self, attributes: Collection[str]) -> str:
         """Whether the change NEW has one of these attributes."""
 
-    def closure(self, ways: Sequence[tuple[Way, str]]) -> str:
-        """A query for the family and key of all that is reached from NEW; each way has its condition."""
+    def closure(self, ways: Sequence[tuple[Way, str]], most: int | None) -> str:
+        """A query for the family and key of all that is reached from NEW, by so many steps at most.
+
+        Each way has its condition.
+        """
+
+    def author(self) -> str:
+        """Family and key of who makes the change, as the program has said it; NULL if it has not."""
+
+    def by_code_points(self, value: str) -> str:
+        """A text as it is ordered everywhere in the same way."""
 
     def refuse(self, condition: str, message: str) -> str:
         """A statement that ends the user's one if something is so."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tidings.errors import InputError
+from tidings.objects.definition import UNLIMITED, Limits
 from tidings.objects.placing import Placed
 from tidings.objects.summary import summary
 from tidings.objects.triggers.dialect import Dialect, Piece, What
@@ -15,11 +16,11 @@ from tidings.objects.triggers.telling import indexes, telling
 from tidings.schema.names import safe
 
 
-def generated(placed: Placed, dialect: Dialect) -> tuple[Piece, ...]:
+def generated(placed: Placed, dialect: Dialect, limits: Limits = UNLIMITED) -> tuple[Piece, ...]:
     """All that is to be installed, in an order in which it can be."""
     places = Places(placed)
     pieces = [*dialect.tables(), *indexes(places), *dialect.helpers(places)]
-    for trigger in (*telling(places, dialect), *recording(places, dialect)):
+    for trigger in (*telling(places, dialect, limits), *recording(places, dialect)):
         pieces += dialect.trigger(trigger)
     _check_names(pieces)
     return tuple(pieces)
@@ -34,9 +35,9 @@ def _check_names(pieces: list[Piece]) -> None:
             raise InputError(f"{count} of the model would need one {what.value}", received=name, hint=hint)
 
 
-def script(placed: Placed, dialect: Dialect, source: str) -> str:
+def script(placed: Placed, dialect: Dialect, source: str, limits: Limits = UNLIMITED) -> str:
     """All of it as a text that people can read, and `sqlite3` and `psql` can run."""
-    return "\n".join((*_head(placed, dialect, source), *_statements(placed, dialect)))
+    return "\n".join((*_head(placed, dialect, source), *_statements(placed, dialect, limits)))
 
 
 def _head(placed: Placed, dialect: Dialect, source: str) -> Iterator[str]:
@@ -46,10 +47,10 @@ def _head(placed: Placed, dialect: Dialect, source: str) -> Iterator[str]:
     yield ""
 
 
-def _statements(placed: Placed, dialect: Dialect) -> Iterator[str]:
+def _statements(placed: Placed, dialect: Dialect, limits: Limits) -> Iterator[str]:
     yield "BEGIN;"
     yield ""
-    for piece in generated(placed, dialect):
+    for piece in generated(placed, dialect, limits):
         yield piece.sql
         yield ""
     yield "COMMIT;"

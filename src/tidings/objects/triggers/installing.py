@@ -12,6 +12,7 @@ from enum import Enum
 
 from tidings.counts import plural
 from tidings.errors import InputError
+from tidings.objects.definition import UNLIMITED, Limits
 from tidings.objects.placing import ForeignKey, LinkTable, Placed
 from tidings.objects.triggers.dialect import Piece, What
 from tidings.objects.triggers.generated import generated
@@ -39,8 +40,8 @@ class Difference:
     piece: Piece | None = None
 
 
-def differences(site: Site, placed: Placed) -> tuple[Difference, ...]:
-    pieces = generated(placed, site.dialect)
+def differences(site: Site, placed: Placed, limits: Limits = UNLIMITED) -> tuple[Difference, ...]:
+    pieces = generated(placed, site.dialect, limits)
     found, wanted = site.found(), {(piece.what, piece.name) for piece in pieces}
     tables = set(site.tables([piece.name for piece in pieces if piece.what is What.TABLE]))
     differing = []
@@ -50,14 +51,23 @@ def differences(site: Site, placed: Placed) -> tuple[Difference, ...]:
             differing.append(Difference(State.MISSING, piece.what, piece.name, piece.on, piece))
         elif piece.mark is not None and found[key][1] != piece.mark:
             differing.append(Difference(State.DIFFERENT, piece.what, piece.name, piece.on, piece))
+        differing += _columns(site, piece) if piece.name in tables else ()
     left = [Difference(State.LEFT_OVER, *key, found[key][0]) for key in found if key not in wanted]
     return (*differing, *sorted(left, key=lambda each: (each.what.value, each.name)))
 
 
-def install(site: Site, placed: Placed) -> tuple[Difference, ...]:
+def _columns(site: Site, table: Piece) -> Iterator[Difference]:
+    """A table of an earlier version keeps what is in it, and gets what it lacks."""
+    there = site.columns(table.name) if table.later else []
+    for piece in table.later:
+        if piece.name not in there:
+            yield Difference(State.MISSING, piece.what, piece.name, piece.on, piece)
+
+
+def install(site: Site, placed: Placed, limits: Limits = UNLIMITED) -> tuple[Difference, ...]:
     """What was changed, all in one transaction."""
     _check(site, placed)
-    found = differences(site, placed)
+    found = differences(site, placed, limits)
     gone = [each for each in found if each.state is not State.MISSING and not _is_replaced(each)]
     made = [_make(each) for each in found if each.piece is not None]
     if found:

@@ -1,4 +1,4 @@
-"""The outbox: what changed, what was reached, by which steps, who is told; and who watches what.
+"""The outbox: what changed, what was reached, by which steps, who is told, where that ended; and who watches what.
 
 Keys are texts, whatever they are in the user's tables: somebody who watches '1' hears of 1.
 """
@@ -29,7 +29,9 @@ _TABLES = {
     after {json},
     association {text}, -- of a link: with what
     other_family {text},
-    other_key {text}
+    other_key {text},
+    author_family {text}, -- who made the change, if the program said so
+    author_key {text}
 )""",
     "tidings_reached": """(
     change {number} NOT NULL,
@@ -56,7 +58,16 @@ _TABLES = {
     by {text} NOT NULL, -- the class that is watched, or the association
     forwards {flag} NOT NULL
 )""",
+    "tidings_cuts": """(
+    change {number} NOT NULL,
+    what {text} NOT NULL, -- steps, told
+    most {number} NOT NULL, -- the limit that was reached
+    found {number} NOT NULL, -- how many steps led farther, or how many would have been told
+    PRIMARY KEY (change, what)
+){by_key}""",
 }
+_LATER = {"tidings_changes": ("author_family", "author_key")}
+"""Columns that outboxes of earlier versions do not have."""
 _INDEXES = {
     "tidings_watches_by_key": "tidings_watches (key)",
     "tidings_watches_by_class": "tidings_watches (class, key)",
@@ -85,6 +96,13 @@ class Types:
 def outbox(types: Types) -> Iterator[Piece]:
     """The tables, then their indexes."""
     for name, columns in _TABLES.items():
-        yield Piece(What.TABLE, name, f"CREATE TABLE {name} {columns.format_map(types.words())};")
+        sql = f"CREATE TABLE {name} {columns.format_map(types.words())};"
+        yield Piece(What.TABLE, name, sql, later=tuple(_later(name, types)))
     for name, on in _INDEXES.items():
         yield Piece(What.INDEX, name, f"CREATE INDEX {name} ON {on};", on.split()[0])
+
+
+def _later(table: str, types: Types) -> Iterator[Piece]:
+    for name in _LATER.get(table, ()):
+        sql = f"ALTER TABLE {table} ADD COLUMN {name} {types.text};"
+        yield Piece(What.COLUMN, name, sql, table)

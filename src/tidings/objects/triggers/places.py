@@ -91,6 +91,14 @@ class Places:
         """A class and all below it."""
         return [family, *self.model.subclasses_of(family)]
 
+    def family_of(self, name: str) -> str:
+        """The family of a class that is an expression itself: a seminar is watched as the course that it is."""
+        below = [each for each in self.model.classes if each != self.model.family(each)]
+        if not below:
+            return name
+        cases = "".join(f" WHEN {text(each)} THEN {text(self.model.family(each))}" for each in below)
+        return f"CASE {name}{cases} ELSE {name} END"
+
     def below(self, family: str) -> list[str]:
         """The classes below a class, lowest first."""
         return sorted(self.model.subclasses_of(family), key=lambda each: -len(list(self.model.lineage(each))))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from tidings.objects.placing import snake_case
-from tidings.objects.triggers.dialect import Piece, Trigger, What
+from tidings.objects.triggers.dialect import Piece, Trigger, What, distance
 from tidings.objects.triggers.outbox import Types, outbox
 from tidings.objects.triggers.places import Places, Way
 from tidings.objects.triggers.words import comment, indented, ours, quoted, text, texts
@@ -38,13 +38,12 @@ class Postgresql:
 
         Comparing the column as a text would read the whole table, and the model does not know the type.
         """
-        found = []
+        found = [_author(places)]
         for family in places.families():
             table = places.placed.tables[family]
-            name, body = _key_of(family), " BEGIN RETURN key; END "
             returns = f"{quoted(table.name)}.{quoted(table.key)}%TYPE"
-            head = f"CREATE FUNCTION {name}(key text) RETURNS {returns} LANGUAGE plpgsql IMMUTABLE STRICT"
-            found.append(Piece(What.FUNCTION, name, f"{head} AS $tidings${body}$tidings$;", mark=body))
+            head = f"(key text) RETURNS {returns} LANGUAGE plpgsql IMMUTABLE STRICT"
+            found.append(_function(_key_of(family), head, " BEGIN RETURN key; END "))
         return found
 
     def trigger(self, trigger: Trigger) -> Sequence[Piece]:
@@ -54,13 +53,10 @@ class Postgresql:
         """
         row = "OLD" if trigger.moment.startswith("BEFORE DELETE") else "NEW"
         lines = indented("\n".join((comment(trigger.why), *trigger.statements, f"RETURN {row};")))
-        body, tag = f"\nBEGIN\n{lines}\nEND\n", "$tidings$"
-        while tag in body:  # names are the user's
-            tag = f"{tag[:-1]}_$"
-        head = (
-            f"CREATE FUNCTION {trigger.name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT"
+        body = f"\nBEGIN\n{lines}\nEND\n"
+        function = _function(
+            trigger.name, "() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT", body
         )
-        function = Piece(What.FUNCTION, trigger.name, f"{head} AS {tag}{body}{tag};", mark=body)
         when = f"\nWHEN ({trigger.when})" if trigger.when else ""
         sql = f"CREATE TRIGGER {trigger.name} {trigger.moment} FOR EACH ROW{when}\nEXECUTE FUNCTION {trigger.name}();"
         mark = f"Tidings {sha256(sql.encode()).hexdigest()[:16]}"
@@ -102,21 +98,27 @@ class Postgresql:
     def touches(self, attributes: Collection[str]) -> str:
         return f"NEW.attributes ?| ARRAY[{texts(attributes)}]"
 
-    def closure(self, ways: Sequence[tuple[Way, str]]) -> str:
+    def closure(self, ways: Sequence[tuple[Way, str]], most: int | None) -> str:
+        far = distance(most)
         arms = [
             f"SELECT {text(way.far_family)} AS family, l.{quoted(way.far)}::text AS key\n"
-            f"FROM {quoted(way.relation.table)} AS l\nWHERE {condition}"
+            f"FROM {quoted(way.relation.table)} AS l\nWHERE {condition}{far.within}"
             for way, condition in ways
         ]
         start = "SELECT NEW.family AS family, NEW.key AS key"
         if not arms:
             return indented(start)
         lateral = indented("\nUNION ALL\n".join(arms))
-        on = f"SELECT n.family, n.key FROM reached AS r CROSS JOIN LATERAL (\n{lateral}\n) AS n"
-        union = indented(f"{start}\nUNION\n{on}")
-        return indented(
-            f"WITH RECURSIVE reached (family, key) AS (\n{union}\n)\nSELECT family, key FROM reached"
-        )
+        on = f"SELECT n.family, n.key{far.next} FROM tidings_closure AS r CROSS JOIN LATERAL (\n{lateral}\n) AS n"
+        union = indented(f"{start}{far.start}\nUNION\n{on}")
+        recursive = f"WITH RECURSIVE tidings_closure (family, key{far.column}) AS (\n{union}\n)"
+        return indented(f"{recursive}\nSELECT {far.once}family, key FROM tidings_closure")
+
+    def author(self) -> str:
+        return "(tidings_author_said())[1], (tidings_author_said())[2]"
+
+    def by_code_points(self, value: str) -> str:
+        return f'{value} COLLATE "C"'
 
     def refuse(self, condition: str, message: str) -> str:
         raised = f"RAISE EXCEPTION USING MESSAGE = {text(message)}, ERRCODE = 'check_violation'"
@@ -125,3 +127,30 @@ class Postgresql:
 
 def _key_of(family: str) -> str:
     return ours(snake_case(family), "key")
+
+
+def _author(places: Places) -> Piece:
+    """Reads what a program has set for its transaction. What nobody has set is NULL, and afterwards an empty text."""
+    classes = places.model.classes
+    message = f"tidings.author: Class:key, of a class of the model: {', '.join(classes)}; received "
+    body = f"""
+DECLARE
+    said text := nullif(current_setting('tidings.author', true), '');
+    class text := split_part(said, ':', 1);
+    key text := substr(said, strpos(said, ':') + 1);
+BEGIN
+    -- Who makes a change, as its transaction says it: SET LOCAL tidings.author = 'Class:key'.
+    IF said NOT LIKE '%:_%' OR class NOT IN ({texts(classes)}) THEN
+        RAISE EXCEPTION USING MESSAGE = {text(message)} || said, ERRCODE = 'check_violation';
+    END IF;
+    RETURN ARRAY[{places.family_of("class")}, key];
+END
+"""
+    return _function("tidings_author_said", "() RETURNS text[] LANGUAGE plpgsql STABLE", body)
+
+
+def _function(name: str, head: str, body: str) -> Piece:
+    tag = "$tidings$"
+    while tag in body:  # names are the user's
+        tag = f"{tag[:-1]}_$"
+    return Piece(What.FUNCTION, name, f"CREATE FUNCTION {name}{head} AS {tag}{body}{tag};", mark=body)

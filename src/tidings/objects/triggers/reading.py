@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
-from tidings.objects.definition import Change, Told
+from tidings.objects.definition import Change, Cut, Told
 from tidings.objects.model import Kind
 from tidings.objects.noticed import Noticed
 from tidings.objects.reasons import Hit, How, Object, Step
@@ -37,8 +37,8 @@ class Reading(Asking):
                 f"{_CHANGES.format(id=_id(self.dialect), at=_at(self.dialect))} LIMIT {int(most)}"
             )
             rows = found[: _fitting(self._counts(found))]
-            reached, steps, hits = (self._following(query, rows) for query in (_REACHED, _STEPS, _HITS))
-        return [_noticed(row, reached, steps, hits) for row in rows]
+            found_in = [self._following(query, rows) for query in (_REACHED, _STEPS, _HITS, _CUTS)]
+        return [_noticed(row, *(each.get(row[0], []) for each in found_in)) for row in rows]
 
     def forget(self, ids: Iterable[str]) -> int:
         """Changes that were written down elsewhere go, with what followed from them; gives how many went.
@@ -76,11 +76,12 @@ class Reading(Asking):
 
 _CHANGES = """
 SELECT id, {id}, {at}, kind, class, family, key, CAST(attributes AS text), CAST(before AS text), CAST(after AS text),
-    association, other_family, other_key
+    association, other_family, other_key, author_family, author_key
 FROM tidings_changes ORDER BY id"""
 _REACHED = "SELECT change, family, key FROM tidings_reached"
 _STEPS = "SELECT change, family, key, association, forwards, to_family, to_key FROM tidings_steps"
 _HITS = "SELECT change, subscriber_family, subscriber_key, family, key, how, by, forwards FROM tidings_hits"
+_CUTS = "SELECT change, what, most, found FROM tidings_cuts"
 
 
 def _id(dialect: Dialect) -> str:
@@ -97,16 +98,21 @@ def _fitting(counts: Iterable[int]) -> int:
     return max(1, sum(total <= MOST_ROWS for total in accumulate(counts)))
 
 
-def _noticed(row: Row, reached: Rows, steps: Rows, hits: Rows) -> Noticed:
-    number, id, at, kind, cls, family, key, attributes, before, after, association, other, other_key = row
+def _noticed(row: Row, reached: list[Row], steps: list[Row], hits: list[Row], cuts: list[Row]) -> Noticed:
+    _, id, at, kind, cls, family, key, attributes, before, after, association, *others = row
     told = Told(
-        frozenset(Object(*each) for each in reached.get(number, ())),
-        frozenset(_steps(steps.get(number, ()))),
-        frozenset(_hits(hits.get(number, ()))),
+        frozenset(Object(*each) for each in reached),
+        frozenset(_steps(steps)),
+        frozenset(_hits(hits)),
+        frozenset(Cut(*each) for each in cuts),
     )
     change = Change(Kind(kind), Object(family, key), frozenset(_json(attributes) or ()))
-    far = None if other is None else Object(other, other_key)
-    return Noticed(id, at, cls, change, told, _json(before), _json(after), association, far)
+    other, author = _object(*others[:2]), _object(*others[2:])
+    return Noticed(id, at, cls, change, told, _json(before), _json(after), association, other, author)
+
+
+def _object(family: str | None, key: str | None) -> Object | None:
+    return None if family is None else Object(family, key)
 
 
 def _steps(rows: Iterable[Row]) -> Iterator[Step]:

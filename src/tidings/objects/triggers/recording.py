@@ -22,10 +22,8 @@ def recording(places: Places, dialect: Dialect) -> Iterator[Trigger]:
 
 def _inserted(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
     key = f"NEW.{quoted(rows.key)}"
-    said = (
-        "INSERT INTO tidings_changes (kind, class, family, key, after)\n"
-        f"SELECT 'insert', {_which(places, dialect, rows, key)}, {_all_values(dialect, rows, 'NEW')};"
-    )
+    values = f"'insert', {_which(places, dialect, rows, key)}, {_all_values(dialect, rows, 'NEW')}"
+    said = f"{_written(dialect, 'kind, class, family, key, after', values)};"
     last = _last_change(dialect, rows, key)
     forget = f"DELETE FROM tidings_changes WHERE kind = 'insert' AND id = {last};"
     moment, name = f"AFTER INSERT ON {quoted(rows.table)}", ours(rows.table, "inserted")
@@ -43,12 +41,12 @@ def _updated(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
         f" WHERE {dialect.differs(old, new)}"
         for name, old, new in differences
     )
-    said = (
-        "INSERT INTO tidings_changes (kind, class, family, key, attributes, before, after)\n"
-        f"SELECT 'update', {_which(places, dialect, rows, key)}, {dialect.names('name')},\n"
-        f"    {dialect.object('name', 'was')}, {dialect.object('name', 'became')}\n"
-        f"FROM (\n    {changed}\n) AS changed;"
+    values = (
+        f"'update', {_which(places, dialect, rows, key)}, {dialect.names('name')},\n"
+        f"    {dialect.object('name', 'was')}, {dialect.object('name', 'became')}"
     )
+    written = _written(dialect, "kind, class, family, key, attributes, before, after", values)
+    said = f"{written}\nFROM (\n    {changed}\n) AS changed;"
     columns = ", ".join(quoted(column) for column in dict.fromkeys(column for _, column in rows.columns))
     when = " OR ".join(dialect.differs(old, new) for _, old, new in differences)
     why = f"A {rows.family} is another only if a value is: an update to the same value is none."
@@ -58,10 +56,8 @@ def _updated(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
 
 def _deleted(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
     key = f"OLD.{quoted(rows.key)}"
-    said = (
-        "INSERT INTO tidings_changes (kind, class, family, key, before)\n"
-        f"SELECT 'delete', {_which(places, dialect, rows, key)}, {_all_values(dialect, rows, 'OLD')}"
-    )
+    values = f"'delete', {_which(places, dialect, rows, key)}, {_all_values(dialect, rows, 'OLD')}"
+    said = _written(dialect, "kind, class, family, key, before", values)
     if rows.has_others:  # an object has several rows: the first that goes is its end
         last = (
             f"SELECT 1 FROM tidings_changes WHERE kind = 'delete' AND id = {_last_change(dialect, rows, key)}"
@@ -70,6 +66,13 @@ def _deleted(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
     why = f"Before a {rows.family} goes, while its links are still there."
     moment = f"BEFORE DELETE ON {quoted(rows.table)}"
     return Trigger(ours(rows.table, "deleted"), moment, rows.table, (f"{said};",), why)
+
+
+def _written(dialect: Dialect, columns: str, values: str) -> str:
+    return (
+        f"INSERT INTO tidings_changes ({columns}, author_family, author_key)\n"
+        f"SELECT {values},\n    {dialect.author()}"
+    )
 
 
 def _which(places: Places, dialect: Dialect, rows: Rows, key: str) -> str:
@@ -137,7 +140,5 @@ def _link(places: Places, dialect: Dialect, way: Way, kind: Kind, row: str, cond
     near, far = f"{row}.{quoted(way.near)}", f"{row}.{quoted(way.far)}"
     which = f"{places.class_of(way.far_family, far)}, {text(way.far_family)}, {dialect.kept(far)}"
     other = f"{text(way.name)}, {text(way.near_family)}, {dialect.kept(near)}"
-    return (
-        "INSERT INTO tidings_changes (kind, class, family, key, association, other_family, other_key)\n"
-        f"SELECT {text(kind.value)}, {which}, {other}\nWHERE {condition};"
-    )
+    columns = "kind, class, family, key, association, other_family, other_key"
+    return f"{_written(dialect, columns, f'{text(kind.value)}, {which}, {other}')}\nWHERE {condition};"

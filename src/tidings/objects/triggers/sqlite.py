@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tidings.objects.triggers.dialect import Piece, Trigger, What
+from tidings.objects.triggers.dialect import Piece, Trigger, What, distance
 from tidings.objects.triggers.outbox import Types, outbox
 from tidings.objects.triggers.places import Places, Way
 from tidings.objects.triggers.words import comment, indented, quoted, text, texts
@@ -21,6 +21,12 @@ TYPES = Types(
 )
 """A text that is compared with a column of numbers is taken for the number that it says, and its index is used."""
 
+AUTHOR = """-- Who makes the changes of a transaction: inserted at its begin, deleted at its end.
+CREATE TABLE tidings_author (
+    class TEXT NOT NULL,
+    key TEXT NOT NULL
+);"""
+
 
 @dataclass(frozen=True)
 class Sqlite:
@@ -30,10 +36,19 @@ class Sqlite:
     title: str = "SQLite"
 
     def tables(self) -> Sequence[Piece]:
-        return tuple(outbox(TYPES))
+        return (*outbox(TYPES), Piece(What.TABLE, "tidings_author", AUTHOR))
 
     def helpers(self, places: Places) -> Sequence[Piece]:
-        return ()
+        """Who is said to change things next takes the place of whoever was, and is known by the family."""
+        classes = places.model.classes
+        message = f"tidings_author.class: the model has {', '.join(classes)}"
+        statements = (
+            self.refuse(f"NEW.class NOT IN ({texts(classes)})", message),
+            "DELETE FROM tidings_author WHERE rowid <> NEW.rowid;",
+            f"UPDATE tidings_author SET class = {places.family_of('class')};",
+        )
+        moment, why = "AFTER INSERT ON tidings_author", "One author at a time, of a class of the model."
+        return self.trigger(Trigger("tidings_author_said", moment, "tidings_author", statements, why))
 
     def trigger(self, trigger: Trigger) -> Sequence[Piece]:
         """Comments stand inside: what is before CREATE, SQLite does not keep."""
@@ -76,15 +91,22 @@ class Sqlite:
     def touches(self, attributes: Collection[str]) -> str:
         return f"EXISTS (SELECT 1 FROM json_each(NEW.attributes) WHERE value IN ({texts(attributes)}))"
 
-    def closure(self, ways: Sequence[tuple[Way, str]]) -> str:
+    def closure(self, ways: Sequence[tuple[Way, str]], most: int | None) -> str:
+        far = distance(most)
         arms = [
-            f"SELECT {text(way.far_family)}, {self.kept(f'l.{quoted(way.far)}')}\n"
-            f"FROM reached AS r CROSS JOIN {quoted(way.relation.table)} AS l\nWHERE {condition}"
+            f"SELECT {text(way.far_family)}, {self.kept(f'l.{quoted(way.far)}')}{far.next}\n"
+            f"FROM tidings_closure AS r CROSS JOIN {quoted(way.relation.table)} AS l\nWHERE {condition}{far.within}"
             for way, condition in ways
         ]
-        union = "\nUNION\n".join(("SELECT NEW.family, NEW.key", *arms))
-        recursive = f"WITH RECURSIVE reached (family, key) AS (\n{indented(union)}\n)"
-        return indented(f"{recursive}\nSELECT family, key FROM reached")
+        union = "\nUNION\n".join((f"SELECT NEW.family, NEW.key{far.start}", *arms))
+        recursive = f"WITH RECURSIVE tidings_closure (family, key{far.column}) AS (\n{indented(union)}\n)"
+        return indented(f"{recursive}\nSELECT {far.once}family, key FROM tidings_closure")
+
+    def author(self) -> str:
+        return "(SELECT class FROM tidings_author), (SELECT key FROM tidings_author)"
+
+    def by_code_points(self, value: str) -> str:
+        return f"{value} COLLATE BINARY"
 
     def refuse(self, condition: str, message: str) -> str:
         return f"SELECT RAISE(ABORT, {text(message)}) WHERE {condition};"

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tidings.objects.definition import Limits
 from tidings.objects.model import Kind, Mark
 from tidings.objects.triggers.dialect import Dialect, Piece, Trigger, What
 from tidings.objects.triggers.places import Places, Way
-from tidings.objects.triggers.words import ours, quoted, text, texts
+from tidings.objects.triggers.words import indented, ours, quoted, text, texts
 
 IS_ORIGIN = "(r.family = NEW.family AND r.key = NEW.key)"
 REACHED = "tidings_reached AS r"
 
 
-def telling(places: Places, dialect: Dialect) -> Iterator[Trigger]:
+def telling(places: Places, dialect: Dialect, limits: Limits) -> Iterator[Trigger]:
     why = "What counts as changed with it, by which steps, and who is told."
-    statements = (_reached(places, dialect), *_steps(places, dialect), _hits(places, dialect))
+    statements = (
+        _reached(places, dialect, limits.steps),
+        *_steps(places, dialect, limits.steps),
+        *_hits(places, dialect, limits.told),
+    )
     yield Trigger(
         ours("changes", "told"), "AFTER INSERT ON tidings_changes", "tidings_changes", statements, why
     )
@@ -30,21 +35,24 @@ FORGOTTEN = Trigger(
     ours("changes", "forgotten"),
     "AFTER DELETE ON tidings_changes",
     "tidings_changes",
-    tuple(f"DELETE FROM tidings_{table} WHERE change = OLD.id;" for table in ("reached", "steps", "hits")),
+    tuple(
+        f"DELETE FROM tidings_{table} WHERE change = OLD.id;"
+        for table in ("reached", "steps", "hits", "cuts")
+    ),
     "With a change goes all that followed from it.",
 )
 """No foreign keys: SQLite heeds them only where it is told to, and PostgreSQL would check each row that is told."""
 
 
-def _reached(places: Places, dialect: Dialect) -> str:
-    closure = dialect.closure([(way, _condition(dialect, way)) for way in places.propagating()])
+def _reached(places: Places, dialect: Dialect, most: int | None) -> str:
+    closure = dialect.closure([(way, _condition(dialect, way)) for way in places.propagating()], most)
     return (
         "-- Changed are the object itself and all that is reached along propagating associations.\n"
         f"INSERT INTO tidings_reached (change, family, key)\nSELECT NEW.id, family, key FROM (\n{closure}\n) AS found;"
     )
 
 
-def _steps(places: Places, dialect: Dialect) -> Iterator[str]:
+def _steps(places: Places, dialect: Dialect, most: int | None) -> Iterator[str]:
     arms = [
         f"SELECT NEW.id, r.family, r.key, {text(way.name)}, {int(way.forwards)}, {_far(dialect, way)}\n"
         f"FROM {REACHED} CROSS JOIN {quoted(way.relation.table)} AS l\n"
@@ -58,24 +66,73 @@ def _steps(places: Places, dialect: Dialect) -> Iterator[str]:
             + "\nUNION\n".join(arms)
             + ";"
         )
+    if arms and most is not None:
+        yield from _steps_that_lead_farther(most)
 
 
-def _hits(places: Places, dialect: Dialect) -> str:
-    arms = [_watchers(places), *_class_watchers(places, dialect), *_implicit(places, dialect)]
-    return (
+def _steps_that_lead_farther(most: int) -> Iterator[str]:
+    """They begin at what is farthest away, so they are few beside the others."""
+    to = "r.change = NEW.id AND r.family = to_family AND r.key = to_key"
+    farther = f"FROM tidings_steps\nWHERE change = NEW.id AND NOT EXISTS (SELECT 1 FROM {REACHED} WHERE {to})"
+    yield (
+        f"-- Steps lead on from there: it ends after {most}.\n"
+        + _cut("steps", most, f"SELECT count(*) AS found {farther}", 0)
+    )
+    yield f"DELETE {farther};"
+
+
+HITS = "change, subscriber_family, subscriber_key, family, key, how, by, forwards"
+
+
+def _hits(places: Places, dialect: Dialect, most: int | None) -> Iterator[str]:
+    arms = (_watchers(places), *_class_watchers(places, dialect), *_implicit(places, dialect))
+    union = "\nUNION\n".join(arms)
+    yield (
         "-- Told are those who watch one of them or its class, and those at the far end of implicit associations.\n"
-        "INSERT INTO tidings_hits (change, subscriber_family, subscriber_key, family, key, how, by, forwards)\n"
-        + "\nUNION\n".join(arms)
-        + ";"
+        f"INSERT INTO tidings_hits ({HITS})\n"
+        + (f"{union};" if most is None else _of_the_first(dialect, union, most))
+    )
+    if most is not None:
+        count = f"SELECT count(*) AS found FROM (SELECT DISTINCT {WHO} FROM {FOUND}) AS subscribers"
+        yield (
+            "-- How many would have been told: found out again, since what is not told is not stored.\n"
+            + _cut("told", most, f"{_with_hits(union)}\n{count}", most)
+        )
+
+
+WHO = "subscriber_family, subscriber_key"
+FOUND = "tidings_found"
+"""Whatever a query calls its parts, a table of the user's may be called so, too, unless it is a name of ours."""
+
+
+def _of_the_first(dialect: Dialect, union: str, most: int) -> str:
+    """In an order that does not depend on the language that a database is set to."""
+    order = ", ".join(dialect.by_code_points(each) for each in WHO.split(", "))
+    ranked = (
+        f"{_with_hits(union)}\nSELECT {FOUND}.*, dense_rank() OVER (ORDER BY {order}) AS place FROM {FOUND}"
+    )
+    return f"SELECT {HITS} FROM (\n{indented(ranked)}\n) AS ranked\nWHERE place <= {most};"
+
+
+def _with_hits(union: str) -> str:
+    return f"WITH {FOUND} ({HITS}) AS (\n{indented(union)}\n)"
+
+
+def _cut(what: str, most: int, count: str, above: int) -> str:
+    """A row that says that a limit was reached, if a query finds more than it may."""
+    return (
+        "INSERT INTO tidings_cuts (change, what, most, found)\n"
+        f"SELECT NEW.id, {text(what)}, {most}, counted.found FROM (\n{indented(count)}\n) AS counted\n"
+        f"WHERE counted.found > {above};"
     )
 
 
 def _watchers(places: Places) -> str:
     return (
-        f"SELECT NEW.id, {family_of(places, 'w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
+        f"SELECT NEW.id, {places.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
         " 'watched', '', 0\n"
         f"FROM {REACHED} CROSS JOIN tidings_watches AS w\n"
-        f"WHERE r.change = NEW.id AND w.key = r.key AND {family_of(places, 'w.class')} = r.family"
+        f"WHERE r.change = NEW.id AND w.key = r.key AND {places.family_of('w.class')} = r.family"
     )
 
 
@@ -84,7 +141,7 @@ def _class_watchers(places: Places, dialect: Dialect) -> Iterator[str]:
         family = places.model.family(name)
         is_a = places.is_a(name, dialect.typed(family))
         yield (
-            f"SELECT NEW.id, {family_of(places, 'w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
+            f"SELECT NEW.id, {places.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
             f" 'class', {text(name)}, 0\n"
             f"FROM {REACHED} CROSS JOIN tidings_watches AS w\n"
             f"WHERE r.change = NEW.id AND r.family = {text(family)} AND w.class = {text(name)} AND w.key IS NULL"
@@ -98,15 +155,6 @@ def _implicit(places: Places, dialect: Dialect) -> Iterator[str]:
             f"FROM {REACHED} CROSS JOIN {quoted(way.relation.table)} AS l\n"
             f"WHERE r.change = NEW.id AND {_condition(dialect, way)}"
         )
-
-
-def family_of(places: Places, name: str) -> str:
-    """The family of a class that somebody watches: a seminar is watched as the course that it is."""
-    below = [each for each in places.model.classes if each != places.model.family(each)]
-    if not below:
-        return name
-    cases = "".join(f" WHEN {text(each)} THEN {text(places.model.family(each))}" for each in below)
-    return f"CASE {name}{cases} ELSE {name} END"
 
 
 def _far(dialect: Dialect, way: Way) -> str:
