@@ -6,7 +6,20 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import churn, documents, graphs, heart, latency, many, metadata, paper004, pipeline, stock
+from benchmarks import (
+    churn,
+    documents,
+    graphs,
+    heart,
+    latency,
+    many,
+    metadata,
+    objects,
+    objects_spark,
+    paper004,
+    pipeline,
+    stock,
+)
 from benchmarks.goals import goals
 from benchmarks.harness import Bench
 from benchmarks.report import machine, taken, write_docs
@@ -25,6 +38,8 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "paper004": paper004.run,
     "graphs": graphs.run,
     "metadata": metadata.run,
+    "objects": objects.run,
+    "objects-on-spark": objects_spark.run,
     "documents": documents.stock,
     "joins": documents.joins,
     "joins-by-matches": documents.joins_by_matches,

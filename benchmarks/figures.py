@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks import graph_figures, metadata_figures, paper003
+from benchmarks import graph_figures, metadata_figures, objects_figures, paper003
 from benchmarks.rows import Row
 from benchmarks.sketches import COLOURS, SKETCHES
 from benchmarks.workloads.stock_documents import MANY
@@ -44,6 +44,7 @@ _OF_PAPERS = {
     "graphs-figure-10": graph_figures.figure_10,
     "metadata-figures-11-14": metadata_figures.figures_11_to_14,
     "metadata-figure-15": metadata_figures.figure_15,
+    "objects-figures-3-4": objects_figures.figures_3_and_4,
 }
 
 

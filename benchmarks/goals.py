@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks import documents, metadata, paper003, pipeline, stock
+from benchmarks import documents, metadata, objects_table, paper003, pipeline, stock
 from benchmarks.document_engines import DocumentIndex, Parsing
+from benchmarks.objects_settings import TRIGGERS
 from benchmarks.rows import Row, duration
 from benchmarks.workloads import anthology
 from benchmarks.workloads.metadata import Rules, Type
@@ -52,6 +53,43 @@ def _all(rows: Sequence[Row]) -> Iterator[Goal]:
     yield from _anthology(rows)
     yield from _graphs(rows)
     yield from _metadata(rows)
+    yield from _objects(rows)
+
+
+OBJECTS_AHEAD, OBJECTS_GROWTH = 10.0, 1.5
+OBJECTS_LARGEST = 3_200
+"""Persons of the largest setting of the paper's experiments; what is larger is ours."""
+
+
+def _objects(rows: Sequence[Row]) -> Iterator[Goal]:
+    """The goal is one for whole updates, as the paper times them; what telling adds to them is told beside it."""
+    measured = objects_table.lines(rows)
+    for place in metadata.PLACES:
+        mine = [line for line in measured if line.setting.place == place]
+        for line in _largest_settings(mine):
+            what = f"{line.setting.workload}: triggers beside the aspect"
+            for of, ratio in (("whole updates", line.whole()), ("what telling adds", line.added())):
+                if ratio is not None:
+                    yield Goal(f"{what}, {of}", OBJECTS_AHEAD, ratio, _times)
+        yield from _same_audience(mine)
+
+
+def _same_audience(lines: Sequence[objects_table.Line]) -> Iterator[Goal]:
+    same = [line for line in lines if line.setting.objects is None and TRIGGERS in line.seconds]
+    if len(same) > 1:
+        few, many = same[0], same[-1]
+        told = f"triggers, an update that tells {many.told:.0f}"
+        what = f"objects, {many.setting.place}, {told}: P = {many.setting.persons:,} beside {few.setting.persons:,}"
+        yield Goal(what, OBJECTS_GROWTH, many.seconds[TRIGGERS] / few.seconds[TRIGGERS], _times, more=False)
+
+
+def _largest_settings(lines: Sequence[objects_table.Line]) -> Iterator[objects_table.Line]:
+    """The last lines of the paper's tables: most who watch, and most of everything."""
+    paper = [line for line in lines if line.setting.objects and line.setting.persons <= OBJECTS_LARGEST]
+    for last in (lambda each: each.setting.objects, lambda each: each.setting.persons):
+        most = max(map(last, paper), default=0)
+        if len(set(map(last, paper))) > 1:
+            yield next(line for line in paper if last(line) == most)
 
 
 METADATA_RATE, METADATA_GROWTH = 2_000.0, 1.5

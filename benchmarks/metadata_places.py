@@ -1,4 +1,4 @@
-"""Where metadata is kept while it is measured: SQLite in a file, and a PostgreSQL server of our own."""
+"""Where things are kept while they are measured: SQLite in a file, and a PostgreSQL server of our own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import psycopg
 from sqlalchemy import text
 
 from benchmarks.engine import NotHere
@@ -21,13 +22,19 @@ T = TypeVar("T")
 
 
 class Place(ABC):
-    """A kind of store."""
+    """A kind of database."""
 
     name: str
 
     @abstractmethod
-    def empty(self) -> AbstractContextManager[Store]:
-        """A new store without anything in it, for as long as it is measured."""
+    def address(self) -> AbstractContextManager[str]:
+        """A new database without anything in it, for as long as it is measured."""
+
+    @contextmanager
+    def empty(self) -> Iterator[Store]:
+        """A store of ours in such a database."""
+        with self.address() as url, open_store(url) as store:
+            yield store
 
     @abstractmethod
     def nbytes(self, store: Store) -> int:
@@ -46,11 +53,10 @@ class SQLite(Place):
     name = "SQLite"
 
     @contextmanager
-    def empty(self) -> Iterator[Store]:
+    def address(self) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             self._file = Path(folder) / "store.db"
-            with open_store(sqlite_url(self._file)) as store:
-                yield store
+            yield sqlite_url(self._file)
 
     def nbytes(self, store: Store) -> int:
         with store.database.engine.connect() as connection:
@@ -59,7 +65,7 @@ class SQLite(Place):
 
 
 class PostgreSQL(Place):
-    """A server that somebody started; its processes' work counts as ours. Each store is a schema."""
+    """A server that somebody started; its processes' work counts as ours. Each database is a schema."""
 
     name = "PostgreSQL"
 
@@ -67,12 +73,12 @@ class PostgreSQL(Place):
         self._new, self._process = empty, process
 
     @contextmanager
-    def empty(self) -> Iterator[Store]:
-        with open_store(self._new()) as store:
-            yield store
-            with store.database.engine.begin() as connection:
-                name = connection.execute(text("SELECT current_schema()")).scalar_one()
-                connection.exec_driver_sql(f"DROP SCHEMA {name} CASCADE")
+    def address(self) -> Iterator[str]:
+        url = self._new()
+        yield url
+        with psycopg.connect(url, autocommit=True) as connection:
+            (name,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
+            connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
     def spent(self, call: Callable[[], T]) -> tuple[Spent, T]:
         before = ticks(self._process)

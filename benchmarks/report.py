@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-from benchmarks import graph_decoding, metadata, paper003, pipeline
+from benchmarks import graph_decoding, metadata, objects_table, paper003, pipeline
 from benchmarks.figures import BEGEN, PAPER, draw
 from benchmarks.goals import goals
+from benchmarks.objects_settings import NAME as OBJECTS
 from benchmarks.rows import Row, markdown
 from benchmarks.workloads import anthology, stock_documents
 
@@ -29,6 +30,7 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "graphs": lambda workload: workload.split(",")[0] == "graphs",
     "decoding": lambda workload: workload.split(",")[0] == graph_decoding.NAME,
     "metadata": lambda workload: workload.split(",")[0] == metadata.NAME,
+    "objects": lambda workload: workload.split(",")[0] == OBJECTS,
     "pipeline": lambda workload: workload == pipeline.JOB,
     "churn": lambda workload: workload.startswith("churn"),
     "latency": lambda workload: workload.startswith("latency"),
@@ -89,9 +91,9 @@ def write_docs(rows: Sequence[Row], docs: Path = DOCS) -> None:
         if mine:
             _between(page, name, _section(mine))
     _between(page, "goals", goals(rows))
-    seconds = paper003.table(rows)
-    if seconds:
-        _between(page, "paper003", seconds)
+    for name, seconds in (("paper003", paper003.table(rows)), ("paper000", objects_table.table(rows))):
+        if seconds:
+            _between(page, name, seconds)
     own = [row for row in rows if SECTIONS["paper"](row.workload)]
     if own:
         smallest = {row.subscriptions for row in own if row.role == "peer"}

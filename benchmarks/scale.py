@@ -78,6 +78,19 @@ class Scale:
     metadata_server: bool
     """Whether PostgreSQL is measured, too."""
 
+    objects_shares: tuple[tuple[int, int], ...]
+    """Percentages of the persons who watch an object and a class (table 1 of paper 000)."""
+    objects_times: tuple[int, ...]
+    """How many times as large as the paper's a university is (table 2)."""
+    objects_grown: int
+    """How many times larger, where each update has the same audience."""
+    objects_updates: int
+    """Updates of a run: all that the paper makes, again and again, or the first of them."""
+    objects_server: bool
+    """Whether PostgreSQL is measured, too."""
+    objects_spark: tuple[tuple[int, int], ...]
+    """Objects and changes on Spark; there are five references to an object."""
+
     gough: int
     """The single-path tree refuses more than this few."""
     small: int
@@ -131,6 +144,12 @@ TINY = Scale(
     metadata_shares=(0.05, 0.1),
     metadata_stored=(20,),
     metadata_server=False,
+    objects_shares=((8, 2),),
+    objects_times=(),
+    objects_grown=2,
+    objects_updates=30,
+    objects_server=False,
+    objects_spark=((400, 40),),
     gough=20,
     small=200,
     plain=(300,),
@@ -179,6 +198,12 @@ QUICK = Scale(
     metadata_shares=(0.01, 0.05, 0.1, 0.2),
     metadata_stored=(10_000, 100_000),
     metadata_server=True,
+    objects_shares=((8, 2), (32, 8), (64, 16)),
+    objects_times=(2, 8),
+    objects_grown=100,
+    objects_updates=200,
+    objects_server=True,
+    objects_spark=((20_000, 2_000),),
     gough=60,
     small=10_000,
     plain=(40_000,),
@@ -227,6 +252,12 @@ FULL = Scale(
     metadata_shares=(0.01, 0.05, 0.1, 0.2),
     metadata_stored=(10_000, 1_000_000),
     metadata_server=True,
+    objects_shares=((4, 1), (8, 2), (16, 4), (32, 8), (64, 16)),
+    objects_times=(2, 4, 8, 100),
+    objects_grown=100,
+    objects_updates=2_000,
+    objects_server=True,
+    objects_spark=((20_000, 2_000), (1_000_000, 100_000)),
     gough=60,
     small=10_000,
     plain=(25_000, 50_000, 100_000),

@@ -1,16 +1,29 @@
-"""A small archive in the form of the anthology's, so that no test needs the real one."""
+"""A server as benchmarks start it; and a small archive in the form of the anthology's: no test needs the real one."""
 
 from __future__ import annotations
 
 import io
 import random
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from benchmarks.engine import NotHere
+from benchmarks.metadata_places import PostgreSQL, postgresql
+
 FIRST = ("Dan", "Joyce", "Natalie", "Zoë", "Li Wei")
 LAST = ("Jurafsky", "Chai", "Schluter", "O'Brien", "Müller")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PostgreSQL]:
+    try:
+        with postgresql() as place:
+            yield place
+    except NotHere as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="session")

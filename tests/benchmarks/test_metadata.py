@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import metadata
-from benchmarks.engine import NotHere
 from benchmarks.goals import goals
 from benchmarks.harness import Bench
 from benchmarks.metadata_figures import figure_15, figures_11_to_14, points
-from benchmarks.metadata_places import postgresql
+from benchmarks.metadata_places import PostgreSQL
 from benchmarks.rows import Row
 from benchmarks.scale import TINY
 from benchmarks.workloads.metadata import SCHEMA, Rules, Type
@@ -40,14 +39,10 @@ def test_rules_match_as_many_documents_as_the_paper_says(kind: Type) -> None:
         assert sorted(found) == [[uri] for uri in everything]
 
 
-def test_on_postgresql_the_servers_work_counts_and_rules_match_the_same() -> None:
+def test_on_postgresql_the_servers_work_counts_and_rules_match_the_same(server: PostgreSQL) -> None:
     bench, rules = quiet(), Rules(Type.PATH, 20)
-    try:
-        with postgresql() as place:
-            metadata.compare(bench, place, rules, TINY)
-            spent, _ = place.spent(lambda: sum(number * number for number in range(300_000)))
-    except NotHere as missing:
-        pytest.skip(str(missing))
+    metadata.compare(bench, server, rules, TINY)
+    spent, _ = server.spent(lambda: sum(number * number for number in range(300_000)))
     metadata.ask_again(bench, rules, TINY)
     assert {row.engine for row in bench.rows} == {"PostgreSQL", "pyoxigraph, each rule in turn"}
     assert {row.matches_per_event for row in bench.rows} == {1.0}

@@ -35,8 +35,8 @@ PROMISED = (
     "ratio_to_best_peer",
     "fraction_of_limit",
 )
-SPARK = {"pipeline", "joins", "joins-by-matches"}
-"""Parts that start Spark, tested below."""
+SPARK = {"pipeline", "joins", "joins-by-matches", "objects-on-spark"}
+"""Parts that start Spark, tested below; the last in `test_objects.py`."""
 
 
 @pytest.mark.parametrize("part", [name for name in PARTS if name not in SPARK])

@@ -1,0 +1,108 @@
+"""The same program with a listener on its sessions: the paper's aspect, after section 4.1.
+
+Who watches what is in a table, as with triggers, and for each subscriber a notification is stored, as in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    delete,
+    insert,
+    select,
+    union_all,
+)
+from sqlalchemy.orm import Session, sessionmaker
+
+from benchmarks.engine import Counts
+from benchmarks.objects_databases import settle, watches
+from benchmarks.objects_programs import Orm
+from benchmarks.objects_settings import ASPECT
+from benchmarks.workloads.university import Base, University
+from tidings.objects.aspect.noticing import notice
+from tidings.objects.definition import Watch
+from tidings.objects.from_sqlalchemy import read_sqlalchemy
+from tidings.objects.noticed import Noticed
+from tidings.objects.reasons import Object
+from tidings.objects.triggers.places import Places
+from tidings.objects.triggers.telling import indexes
+
+OWN = MetaData()
+WATCH = Table(
+    "watch",
+    OWN,
+    Column("id", Integer, primary_key=True),
+    Column("person", Text, nullable=False),
+    Column("cls", Text, nullable=False),
+    Column("key", Text),
+    Index("watch_by_class", "cls", "key"),
+)
+NOTIFICATION = Table(
+    "notification",
+    OWN,
+    Column("id", Integer, primary_key=True),
+    Column("change", Integer, nullable=False),
+    Column("subscriber", Text, nullable=False),
+    Column("changed", Text, nullable=False),
+)
+
+
+class Aspect(Orm):
+    """Sessions of a `sessionmaker` that is listened to."""
+
+    def __init__(self, engine: Engine, university: University) -> None:
+        super().__init__(ASPECT, engine, tells=True)
+        OWN.create_all(engine)
+        with engine.begin() as connection:
+            for piece in indexes(Places(read_sqlalchemy(Base))):  # the same as triggers have
+                connection.exec_driver_sql(piece.sql)
+            connection.execute(insert(WATCH), watches(university))
+        settle(engine)
+        self._sessions, self._changes = sessionmaker(engine), 0
+        notice(self._sessions, Base, tell=self._store, watches=asked)
+
+    def session(self) -> Session:
+        return self._sessions()
+
+    def _store(self, noticed: Sequence[Noticed]) -> None:
+        rows: list[dict[str, Any]] = []
+        for each in noticed:
+            subscribers = {str(hit.subscriber) for hit in each.told.hits}
+            changed = str(each.change.object)
+            rows += ({"change": self._changes, "subscriber": who, "changed": changed} for who in subscribers)
+            self._changes += 1
+        if rows:
+            with self.engine.begin() as connection:
+                connection.execute(insert(NOTIFICATION), rows)
+
+    def told(self) -> Counts:
+        with self.engine.connect() as connection:
+            changes = connection.execute(select(NOTIFICATION.c.change)).scalars().all()
+        return np.bincount(np.array(changes, np.int64), minlength=self._changes)
+
+    def forget(self) -> None:
+        with self.engine.begin() as connection:
+            connection.execute(delete(NOTIFICATION))
+        self._changes = 0
+        settle(self.engine)
+
+
+def asked(connection: Connection, objects: Iterable[Object]) -> Iterable[Watch]:
+    """Who watches one of these objects or its class, in one query; more where keys of two classes are equal."""
+    families, keys = ({getattr(one, name) for one in objects} for name in ("family", "key"))
+    of_classes = select(WATCH.c.person, WATCH.c.cls, WATCH.c.key).where(WATCH.c.cls.in_(families))
+    found = connection.execute(
+        union_all(of_classes.where(WATCH.c.key.in_(keys)), of_classes.where(WATCH.c.key.is_(None)))
+    )
+    return [Watch(Object("Student", person), cls, key) for person, cls, key in found]
