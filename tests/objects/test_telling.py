@@ -20,7 +20,9 @@ from tests.objects.databases import Database
 from tests.objects.sources import TITLE, happens, outbox, university_at, university_in
 from tests.objects.university import PLACED, PUML
 from tidings.errors import InputError
+from tidings.objects.definition import Limits
 from tidings.objects.triggers.installing import install, remove
+from tidings.reasons import show_limits
 from tidings.service import Tidings
 from tidings.service.sources import Opened, opened
 from tidings.service.telling import Back, CutOff, Drained, Follower, How, News, drain
@@ -112,6 +114,33 @@ def test_who_is_stopped_before_the_outbox_forgets_tells_once(
     assert len(told(tidings, "Student:2")) == 1 and outbox(source.site) == 1
     assert list(drain(tidings, source)) == [Drained("university", 1, new=0, repeated=3)]
     assert len(told(tidings, "Student:2")) == 1 and outbox(source.site) == 0
+
+
+AS_STUDENT_3 = {
+    "sqlite": ("INSERT INTO tidings_author VALUES ('Student', 3)", TITLE, "DELETE FROM tidings_author"),
+    "postgresql": ("SET LOCAL tidings.author = 'Student:3'", TITLE),
+}
+
+
+def test_who_made_a_change_is_told_only_if_they_want_it(
+    tidings: Tidings, university: Database, source: Opened
+) -> None:
+    for wanted in (False, True):
+        university.run("UPDATE learning_material SET title = 'Script2' WHERE id = 2")
+        list(drain(tidings, source))
+        for sql in ("BEGIN", *AS_STUDENT_3[university.dialect.name], "COMMIT"):
+            university.run(sql)
+        assert sum(one.new for one in drain(tidings, source, How(tell_author=wanted))) == 2 + wanted
+    changed = [one.bindings for one in tidings.notifications("Student:3")]
+    assert [each.get("author_label") for each in changed if each] == [None, "S3"]
+
+
+def test_a_limit_that_was_reached_is_told(tidings: Tidings, university: Database, source: Opened) -> None:
+    install(source.site, PLACED, Limits(told=1))
+    university.run(TITLE)
+    assert list(drain(tidings, source)) == [Drained("university", 1, new=1, repeated=0)]
+    [one] = tidings.notifications("Student:1")
+    assert show_limits(one) == "(told to the first 1 of 3 only)"
 
 
 KILLED = """
