@@ -114,8 +114,8 @@ def check_watch(tables: Tables, watch: Watch) -> Watch:
     """A slip in the name of a class would be a watch that never hears anything. Keys become texts."""
     model, told = tables.model, watch.subscriber.family
     check_class(model, watch.cls)
-    tellable = [name for name in model.classes if model.is_subscriber(name)]
-    if told not in {above.name for name in tellable for above in model.lineage(name)}:
+    if told not in tables.tellable:
+        tellable = list(filter(model.is_subscriber, model.classes))
         accepted = some(tellable, shown=safe) or "a model with subscribers"
         hint = did_you_mean(told, tellable)
         raise InputError(

@@ -86,6 +86,12 @@ class Tables:
             {table.fullname for table in self.keys} | {each.near.table.fullname for each in self.propagating}
         )
 
+    @cached_property
+    def tellable(self) -> frozenset[str]:
+        """Classes that are subscribers, and those above them: by any of these somebody may be named."""
+        subscribers = filter(self.model.is_subscriber, self.model.classes)
+        return frozenset(above.name for name in subscribers for above in self.model.lineage(name))
+
     def key(self, cls: str) -> Columns:
         placed = self.placed.tables[cls]
         return self.column(placed.name, placed.key)
