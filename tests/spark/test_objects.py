@@ -19,8 +19,8 @@ from tests.objects.histories import Expected, History, create_tables
 from tests.objects.test_triggers import MODELS
 from tests.objects.university import PLACED
 from tidings.objects.definition import UNLIMITED, Change, Graph, Limits, Told, told
-from tidings.objects.model import Model
-from tidings.objects.placing import LinkTable, Placed
+from tidings.objects.model import Attribute, Class, Model
+from tidings.objects.placing import ClassTable, Discriminator, LinkTable, Placed
 from tidings.objects.plantuml import read_plantuml
 from tidings.objects.reasons import How, Object
 from tidings.objects.triggers.words import quoted, text
@@ -29,7 +29,7 @@ from tidings.spark.objects.reading import ORDER, read_log
 
 pytestmark = pytest.mark.spark
 
-LOG = "table string, op string, before map<string,string>, after map<string,string>, pos long"
+LOG = "table string, op string, before map<string,string>, after map<string,string>, id long"
 
 
 def texts(row: dict[str, Any] | None) -> dict[str, str | None] | None:
@@ -73,7 +73,7 @@ UNIVERSITY = [
 def test_the_paper_s_university(session):
     edition = {"id": 2, "title": "Script2, second edition"}
     changes = [*UNIVERSITY, ("learning_material", "u", {"id": 2, "title": "Script2"}, edition)]
-    result = object_changes(session, PLACED, log_of(session, changes), ["pos"])
+    result = object_changes(session, PLACED, log_of(session, changes), ["id"])
     (noticed,) = result.noticed()
     assert (noticed.id, noticed.cls) == ("15 update LearningMaterial:2", "LearningMaterial")
     assert (noticed.before, noticed.after) == ({"title": "Script2"}, {"title": "Script2, second edition"})
@@ -239,7 +239,7 @@ def test_spark_tells_whom_the_definition_tells(session, drawn):
     histories = {f"h{number}": each for number, each in enumerate(all)}
     placed = together([called(each.placed, prefix) for prefix, each in histories.items()])
     log = [entry(prefix, *row) for prefix, each in histories.items() for row in each.log]
-    result = object_changes(session, placed, log_of(session, log), ["pos"], limits=limits)
+    result = object_changes(session, placed, log_of(session, log), ["id"], limits=limits)
     found: dict[int, list[Any]] = {}
     for each in result.noticed(telling=False):
         found.setdefault(int(each.id.split()[0]), []).append((each.change, each.cls, each.told))
@@ -253,6 +253,66 @@ def test_spark_tells_whom_the_definition_tells(session, drawn):
             after = last
         first += len(each.log)
     assert not found
+
+
+ONE_TABLE = Placed(
+    Model(
+        {
+            "Course": Class("Course", (Attribute("title"),), subscriber=True),
+            "Seminar": Class("Seminar", (Attribute("topic"),), ("Course",)),
+            "Lecture": Class("Lecture", (Attribute("topic"),), ("Course",)),
+        }
+    ),
+    {
+        "Course": ClassTable("course", "id", {"title": "title"}, None, Discriminator("type", "c")),
+        "Seminar": ClassTable("course", "id", {"topic": "topic"}, None, Discriminator("type", "s")),
+        "Lecture": ClassTable("course", "id", {"topic": "about"}, None, Discriminator("type", "l")),
+    },
+    {},
+)
+
+
+def test_several_classes_in_one_table(session):
+    """A seminar says in a column that it is one, and may become one. An object that gets another key is updated."""
+
+    def course(id: int, type: str, title: str, topic: str | None = None, about: str | None = None):
+        return {"id": id, "type": type, "title": title, "topic": topic, "about": about}
+
+    changes = [
+        ("course", "c", None, course(2, "s", "Sets", topic="infinity")),
+        ("course", "u", course(2, "s", "Sets", "infinity"), course(2, "s", "Sets", "choice")),
+        ("course", "u", course(1, "c", "Logic"), course(1, "l", "Logic", about="truth")),
+        ("course", "u", course(2, "s", "Sets", "choice"), course(3, "s", "Sets", "choice")),
+        ("course", "u", None, course(3, "s", "Sets II", "choice")),
+        ("course", "d", {"id": 1}, None),
+        ("course", "d", {"id": 7}, None),
+    ]
+    base = {
+        "course": session.createDataFrame([course(1, "c", "Logic"), course(4, "s", "Art")], COURSE),
+        "tidings_watches": session.createDataFrame(
+            [("Course", 9, "Seminar", None), ("Course", 8, "Course", None), ("Curse", 8, "Course", None)],
+            WATCHES,
+        ),
+    }
+    result = object_changes(session, ONE_TABLE, log_of(session, changes), ["id"], base)
+    rows = result.told.orderBy("change", "subscriber_key").collect()
+    assert [(row.id, row["class"], row.before, row.after, row.subscriber_key) for row in rows] == [
+        ("1 insert Course:2", "Seminar", None, {"title": "Sets", "topic": "infinity"}, "8"),
+        ("1 insert Course:2", "Seminar", None, {"title": "Sets", "topic": "infinity"}, "9"),
+        ("2 update Course:2", "Seminar", {"topic": "infinity"}, {"topic": "choice"}, "8"),
+        ("2 update Course:2", "Seminar", {"topic": "infinity"}, {"topic": "choice"}, "9"),
+        ("3 update Course:1", "Lecture", {"topic": None}, {"topic": "truth"}, "8"),
+        ("5 update Course:3", "Seminar", {"title": "Sets"}, {"title": "Sets II"}, "8"),
+        ("5 update Course:3", "Seminar", {"title": "Sets"}, {"title": "Sets II"}, "9"),
+        ("6 delete Course:1", "Lecture", {"title": "Logic", "topic": "truth"}, None, "8"),
+        ("7 delete Course:7", "Course", {"title": None, "topic": None}, None, "8"),
+    ]
+    (refused,) = result.rejects.collect()
+    assert (refused.id, refused.table) == ("Curse:8", "tidings_watches")
+
+
+COURSE = "id int, type string, title string, topic string, about string"
+WATCHES = "subscriber_class string, subscriber_key int, class string, key int"
 
 
 def as_lines(changes, wrapped=False, **source):

@@ -42,7 +42,7 @@ def object_changes(
     """What follows from each change of a log, which is ordered by the columns `order`."""
     relations = Relations.of(session, placed)
     known = Base.of(relations, base or {})
-    ordered = numbered(_whole(log, order), relations, order)
+    ordered = numbered(_whole(log, order), relations)
     moving, staying = known.split(ordered)
     marked = marks(ordered, moving)
     state = state_of(marked.rows, staying, relations).kept()
@@ -64,13 +64,9 @@ def _whole(log: DataFrame, order: Sequence[str]) -> DataFrame:
         "transaction": F.lit(None).cast("string"),
         "at": F.lit(""),
     }
-    for name, value in unsaid.items():
-        log = log if name in log.columns else log.withColumn(name, value)
-    return log.select(
-        *NEEDED,
-        *(F.col(name).cast("string").alias(name) for name in unsaid),
-        *(set(order) - {*NEEDED, *unsaid}),
-    )
+    said = {name: F.col(name).cast("string") if name in log.columns else unsaid[name] for name in unsaid}
+    place = F.struct(*order).alias("place")  # ids are texts from here on, and may be what is ordered by
+    return log.select(*NEEDED, place, *(value.alias(name) for name, value in said.items()))
 
 
 def _watches_of_nothing(staying: Mapping[str, DataFrame], relations: Relations) -> DataFrame:

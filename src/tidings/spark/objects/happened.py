@@ -36,9 +36,7 @@ def _of_objects(rows: DataFrame, relations: Relations) -> DataFrame:
     differs = F.when(F.col("kind") == UPDATE, _differing()).otherwise(F.col("columns"))
     found = changes.withColumn("kind", kind).withColumn("counted", differs)
     is_one = (F.col("kind") != UPDATE) | (F.col("before").isNotNull() & (F.size("counted") > 0))
-    attributes = F.when(
-        F.col("kind") == UPDATE, F.array_sort(F.transform("counted", lambda each: each["name"]))
-    )
+    attributes = F.when(F.col("kind") == UPDATE, F.array_sort(_names()))
     return found.where(is_one).select(
         *("pos", "id", "at", "transaction", "kind", "family", "several"),
         F.when(F.col("kind") == DELETE, F.col("pos") - 1).otherwise(F.col("pos")).alias("moment"),
@@ -61,10 +59,22 @@ def _differing() -> Column:
     return F.filter("columns", differs)
 
 
+def _names() -> Column:
+    """Classes in one table may have attributes of the same name in several columns."""
+    return F.array_distinct(F.transform("counted", lambda each: each["name"]))
+
+
 def _named(row: str) -> Column:
-    """The values of a row by the names of their attributes; null if there are none."""
-    pairs = F.transform("counted", lambda each: F.struct(each["name"], F.try_element_at(row, each["column"])))
-    return F.when(F.size("counted") > 0, F.map_from_entries(pairs)).otherwise(F.lit(None).cast(TEXTS))
+    """The values of a row by the names of their attributes; null if there are none. Of several, one that is there."""
+
+    def value(name: Column) -> Column:
+        known = F.filter(
+            "counted", lambda each: (each["name"] == name) & F.try_element_at(row, each["column"]).isNotNull()
+        )
+        return F.try_element_at(row, F.try_element_at(known, F.lit(1))["column"])
+
+    pairs = F.map_from_arrays(_names(), F.transform(_names(), value))
+    return F.when(F.size("counted") > 0, pairs).otherwise(F.lit(None).cast(TEXTS))
 
 
 def _of_links(rows: DataFrame, state: State, relations: Relations) -> DataFrame:

@@ -7,7 +7,6 @@ has the moments from `since` to before `until`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
@@ -30,13 +29,13 @@ class Marks:
     rejects: DataFrame
 
 
-def numbered(log: DataFrame, relations: Relations, order: Sequence[str]) -> DataFrame:
+def numbered(log: DataFrame, relations: Relations) -> DataFrame:
     """What concerns the model, with the id of its row before and after and a number by which it is ordered.
 
     Numbers have gaps. Without gaps one task would have to count all of it.
     """
     known = log.join(relations.frame("tables"), "table")
-    sorted_ = known.orderBy(*order).withColumn("pos", (F.monotonically_increasing_id() + 1) * 2)
+    sorted_ = known.orderBy("place").withColumn("pos", (F.monotonically_increasing_id() + 1) * 2)
     ids = sorted_.withColumn("was", _id("before")).withColumn("is", _id("after"))
     return ids.withColumn("reason", _problem()).localCheckpoint()
 
