@@ -109,6 +109,38 @@ def test_a_single_table() -> None:
     }
 
 
+def test_a_class_does_not_have_what_one_beside_its_parent_put_into_the_topmost_table() -> None:
+    """SQLAlchemy maps it there, too: Tutor.pages, since the table of Person has it by then."""
+    Base = base()
+
+    class Person(Base):
+        __tablename__ = "person"
+        id, kind = key(), mapped_column(String)
+        __mapper_args__ = {"polymorphic_on": "kind", "polymorphic_identity": "person"}  # noqa: RUF012
+
+    class Student(Person):
+        __tablename__ = "student"
+        id = mapped_column(ForeignKey("person.id"), primary_key=True)
+        __mapper_args__ = {"polymorphic_identity": "student"}  # noqa: RUF012
+
+    class Author(Person):
+        pages = mapped_column(Integer)
+        __mapper_args__ = {"polymorphic_identity": "author"}  # noqa: RUF012
+
+    class Tutor(Student):
+        subject = mapped_column(String)
+        __mapper_args__ = {"polymorphic_identity": "tutor"}  # noqa: RUF012
+
+    placed = read_sqlalchemy(Base)
+    assert "pages" in Tutor.__mapper__.column_attrs
+    assert {name: dict(table.columns) for name, table in placed.tables.items()} == {
+        "Person": {},
+        "Student": {},
+        "Author": {"pages": "pages"},
+        "Tutor": {"subject": "subject"},
+    }
+
+
 def test_relationships_are_inherited_once() -> None:
     Base = base()
 

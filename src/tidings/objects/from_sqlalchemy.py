@@ -139,11 +139,17 @@ class _Reading:
             yield DraftAttribute(said, type_name(type(column.type).__name__))
 
     def _own_columns(self, mapper: Mapper[Any]) -> Iterator[tuple[str, Column[Any]]]:
-        """Attributes with their columns: no keys, no foreign keys of relationships, no discriminator."""
+        """Attributes with their columns: no keys, no foreign keys of relationships, no discriminator.
+
+        A class below one with a table of its own gets columns of others from the table above, too, if those were put
+        there by classes beside its parent. They are not what the class says.
+        """
         inherited = set(mapper.inherits.column_attrs.keys()) if mapper.inherits is not None else set()
         for each in mapper.column_attrs:
             column = each.columns[0]
             if not isinstance(column, Column) or column.primary_key or column in self.columns:
+                continue
+            if column.table is not mapper.local_table:
                 continue
             if each.key not in inherited and column is not mapper.polymorphic_on:
                 yield each.key, column
