@@ -128,10 +128,11 @@ class Program:
         self._done()
 
     def _lead(self, made: Any, one: Object, references: References) -> None:
-        """An object that leads to itself is a circle that SQLAlchemy does not write, unless by its column."""
+        """An object that leads to itself, or did, is a circle that SQLAlchemy does not write, unless by its column."""
         for association, other in references.items():
             number, owner = self._place(association)
-            if other == one or self.draw(st.booleans()):
+            is_circle = other == one or getattr(made, f"c{number}") == one.key
+            if is_circle or self.draw(st.booleans()):
                 setattr(made, f"c{number}", other and other.key)
             elif owner is End.SOURCE:
                 setattr(made, f"r{number}", other and self._get(other))
