@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from postgres import Server, find_binaries, running_server
@@ -22,6 +24,10 @@ settings.register_profile("test", max_examples=30, **_COMMON)
 settings.register_profile("quick", max_examples=10, **_COMMON)
 settings.register_profile("fuzz", max_examples=5_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
+
+
+# A process has its commands made once. The runner of tests would make them for each call, a tenth of a second long.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 OWN = {"test_masters.py": "masters", "test_stream_commands.py": "terminal"}
