@@ -14,6 +14,7 @@
     │   ├── IdTaken                an id that already stands for something else
     │   ├── Absent                 something that is asked for by name is not there
     │   └── Gone                   it was there once: whoever reads on from there has to begin anew
+    ├── NotAllowed                 whoever asks may not do this
     ├── StoreError                 the store cannot be reached, or is of another version
     ├── NotTold                    a change is committed, and whom it concerns could not be told
     └── SetupError                 Java, Spark or a folder is missing
@@ -204,6 +205,12 @@ class Absent(InputError):
 
 class Gone(InputError):
     """What is asked for was there, and is kept no more: who reads on from there has to begin anew."""
+
+
+class NotAllowed(TidingsError):
+    """Whoever asks may not do this."""
+
+    exit_code = 2
 
 
 class StoreError(TidingsError):

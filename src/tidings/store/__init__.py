@@ -16,6 +16,7 @@ from tidings.store.personal_feeds import FeedAddress, FeedEntry
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
 from tidings.store.taxonomies import TaxonomyFile
+from tidings.store.tokens import Token
 
 __all__ = [
     "Appended",
@@ -38,6 +39,7 @@ __all__ = [
     "Taking",
     "TaxonomyFile",
     "Telling",
+    "Token",
     "instant",
     "open_store",
     "sqlite_url",

@@ -22,6 +22,7 @@ from tidings.store import (
     repository_tables,
     rule_tables,
     tables,
+    tokens,
 )
 from tidings.store.database import Database
 
@@ -130,6 +131,7 @@ MIGRATIONS = (
         (adds(rule_tables.rule_groups.c.further), creates(rule_tables.rule_group_also)),
     ),
     Migration(18, "sources of objects", (creates(object_sources.object_sources),)),
+    Migration(19, "tokens", (creates(tokens.tokens), counts("tokens"))),
 )
 
 

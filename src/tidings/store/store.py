@@ -1,5 +1,5 @@
 """A store: the journal, subscriptions, notifications, dead letters, the event schema, reference tables, taxonomies,
-feeds, metadata, what a repository holds, what is told about objects of other databases."""
+feeds, metadata, what a repository holds, what is told about objects of other databases, tokens."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tidings.store.rule_graph import RuleGraph
 from tidings.store.schemas import Schemas
 from tidings.store.subscriptions import Subscriptions
 from tidings.store.taxonomies import Taxonomies
+from tidings.store.tokens import Tokens
 
 
 class Store(Closing):
@@ -50,6 +51,7 @@ class Store(Closing):
         self.metadata_browsing = MetadataBrowsing(database)
         self.rule_graph = RuleGraph(database)
         self.repository = Repository(database)
+        self.tokens = Tokens(database, clock)
 
     def close(self) -> None:
         self.database.close()

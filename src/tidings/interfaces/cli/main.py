@@ -36,6 +36,7 @@ from tidings.interfaces.cli import (
     serve,
     subscriptions,
     taxonomies,
+    tokens,
     watches,
 )
 from tidings.interfaces.cli.options import prose
@@ -121,6 +122,7 @@ app.add_typer(objects.app, name="objects", rich_help_panel=OBJECTS)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)
+app.add_typer(tokens.app, name="token", rich_help_panel=SETTING_UP)
 
 
 def main() -> None:

@@ -12,10 +12,11 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
 from tidings.backbone.peer import Unreachable
-from tidings.errors import Absent, Gone, InputError, SetupError, StoreError, TidingsError
+from tidings.errors import Absent, Gone, InputError, NotAllowed, SetupError, StoreError, TidingsError
 from tidings.objects.triggers.sites import Away
 
 STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
+    (NotAllowed, 403),
     (Absent, 404),
     (Gone, 410),
     (Away, 503),
@@ -25,6 +26,9 @@ STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
     (Unreachable, 503),
 )
 """The status of an error: that of the first class it is of."""
+
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
+"""What goes with a status."""
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -69,7 +73,7 @@ class Plain(Answering):
 def wrong(problem: TidingsError, status: int | None = None) -> Response:
     """An error as an answer."""
     fitting = status_of(problem)
-    headers = {"Retry-After": "5"} if fitting == 503 else {}
+    headers = HEADERS.get(status or fitting, {})
     return JSONResponse({**problem.facts(), "message": problem.message()}, status or fitting, headers)
 
 

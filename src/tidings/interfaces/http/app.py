@@ -12,8 +12,10 @@ from tidings.backbone.follow_loop import FollowLoop
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_loop import HubLoop
 from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, objects, pings
+from tidings.interfaces.http.access import Asking
 from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
+from tidings.service.access import Access
 
 
 def app_for(
@@ -39,6 +41,7 @@ def app_for(
     app.include_router(feeds.router_for(hub_of_feeds.feeds))
     app.include_router(hub.router_for(hub_of_feeds))
     app.include_router(pings.router_for(tidings, public_url, contact=contact))
+    app.state.asking = Asking(Access(tidings.store))
     trust = Trust(os.environ.get(TOKEN), public_url is not None)
     provider = metadata.api_for(tidings.store, trust, following)
     app.include_router(provider.router)

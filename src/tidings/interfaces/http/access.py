@@ -1,0 +1,86 @@
+"""Who asks: by `Authorization: Bearer tdg_...`, or by the cookie of the console.
+
+    def things(caller: Subscribing) -> ...      a route for whoever has a token with that scope
+
+Without a good token the answer is 401, with one that is for something else 403. The application has the tokens in
+`app.state.asking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import Depends, Request, Security
+from fastapi.concurrency import run_in_threadpool
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.requests import HTTPConnection
+
+from tidings.errors import Absent, NotAllowed
+from tidings.interfaces.http.answers import Refused
+from tidings.service.access import Access, Caller, Scope
+
+COOKIE = "tidings"
+"""The console's cookie: the token itself, out of the reach of scripts."""
+
+HINT = "Authorization: Bearer TOKEN; tidings token make NAME makes one"
+
+_scheme = HTTPBearer(auto_error=False, description="A token of `tidings token make`")
+
+
+class Asking:
+    """Finds out who asks, and refuses whoever may not."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def allowed(self, connection: HTTPConnection, scope: Scope) -> Caller:
+        """The caller of a request or of a WebSocket, or a refusal."""
+        found = await self.who(connection)
+        if found is None:
+            raise Refused(401, NotAllowed("a token is needed", hint=HINT))
+        if not found.may(scope):
+            received = ", ".join(sorted(found.token.scopes))
+            raise Refused(
+                403, NotAllowed("this token is for something else", received=received, accepted=scope)
+            )
+        return found
+
+    async def who(self, connection: HTTPConnection) -> Caller | None:
+        """Whoever asks, if their token is good now."""
+        secret = bearer(connection) or connection.cookies.get(COOKIE, "")
+        return await run_in_threadpool(self._access.who, secret) if secret else None
+
+
+def asking(connection: HTTPConnection) -> Asking:
+    """That of the application."""
+    found: Asking = connection.app.state.asking
+    return found
+
+
+def bearer(connection: HTTPConnection) -> str:
+    """The token that a program sends."""
+    kind, _, given = connection.headers.get("authorization", "").partition(" ")
+    return given.strip() if kind.lower() == "bearer" else ""
+
+
+def needs(scope: Scope) -> Callable[..., Awaitable[Caller]]:
+    """A dependency of routes: the caller, whose token has the scope."""
+
+    async def caller(
+        request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
+    ) -> Caller:
+        return await asking(request).allowed(request, scope)
+
+    return caller
+
+
+Publishing = Annotated[Caller, Depends(needs(Scope.PUBLISH))]
+Subscribing = Annotated[Caller, Depends(needs(Scope.SUBSCRIBE))]
+Administering = Annotated[Caller, Depends(needs(Scope.ADMINISTER))]
+
+
+def refuse_strangers(caller: Caller, subscriber: str, what: str) -> None:
+    """Somebody else's is answered as if it were not there: whether it is, is theirs to know."""
+    if not caller.stands_for(subscriber):
+        raise Absent(f"there is no such {what}")

@@ -1,0 +1,126 @@
+"""Who may do what: tokens with scopes, each for one subscriber or for none.
+
+    publish       put publications into the journal
+    subscribe     one subscriber's subscriptions, notifications and deliveries, and nobody else's
+    administer    everything, for everybody
+
+A token is shown once, when it is made. It can have an end, and it can be revoked.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from tidings import durations
+from tidings.errors import InputError, NotAllowed
+from tidings.store import Store, Token, instant, utc
+
+PREFIX = "tdg_"
+"""So that whoever finds one in a log or a commit knows what it is."""
+
+
+class Scope(StrEnum):
+    """What a token is for."""
+
+    PUBLISH = "publish"
+    SUBSCRIBE = "subscribe"
+    ADMINISTER = "administer"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, as their token says."""
+
+    token: Token
+
+    @property
+    def is_administrator(self) -> bool:
+        return Scope.ADMINISTER in self.token.scopes
+
+    @property
+    def subscriber(self) -> str | None:
+        """Whose subscriptions the token is for; an administrator's may be for nobody's in particular."""
+        return self.token.subscriber
+
+    def may(self, scope: Scope) -> bool:
+        return self.is_administrator or scope in self.token.scopes
+
+    def stands_for(self, subscriber: str) -> bool:
+        """Whether what belongs to a subscriber is this caller's to see and to change."""
+        own = self.may(Scope.SUBSCRIBE) and self.subscriber == subscriber
+        return self.is_administrator or own
+
+    def acting_as(self, named: str | None) -> str:
+        """The subscriber that a request is about: the token's own, or the one an administrator names.
+
+        Another's is refused in the same words whether there is one of this name or not.
+        """
+        subscriber = named if named is not None else self.subscriber
+        if subscriber is None:
+            raise InputError("for whom?", where="subscriber", hint="an administrator names the subscriber")
+        if not self.stands_for(subscriber):
+            raise NotAllowed("this token is for another subscriber", accepted=self.subscriber)
+        return subscriber
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new token. `secret` is the token itself: nobody can show it again."""
+
+    secret: str
+    token: Token
+
+
+class Access:
+    """The tokens of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._tokens = store.tokens
+
+    def make(
+        self, name: str, scopes: Collection[str], subscriber: str | None = None, lasting: str | None = None
+    ) -> Made:
+        """A token for these scopes; `lasting` is how long it is good for, `30 days` say."""
+        return self._made(name, _checked(scopes, subscriber), subscriber, lasting)
+
+    def begin(self) -> Made | None:
+        """The administrator's token, if no token was ever made."""
+        secret = _drawn()
+        first = Token("", "administrator", None, frozenset({Scope.ADMINISTER}), "")
+        kept = self._tokens.keep_first(secret, first)
+        return Made(secret, kept) if kept else None
+
+    def who(self, secret: str) -> Caller | None:
+        """Whoever a token is of, if it is good now."""
+        found = self._tokens.find(secret) if secret.startswith(PREFIX) else None
+        return Caller(found) if found else None
+
+    def list(self, subscriber: str | None = None) -> list[Token]:
+        return self._tokens.list(subscriber)
+
+    def revoke(self, id: str) -> bool:
+        return self._tokens.revoke(id)
+
+    def _made(self, name: str, scopes: frozenset[str], subscriber: str | None, lasting: str | None) -> Made:
+        end = None if lasting is None else utc() + timedelta(seconds=durations.parse(lasting))
+        secret = _drawn()
+        token = Token("", name, subscriber, scopes, "", instant(end) if end else None)
+        return Made(secret, self._tokens.keep(secret, token))
+
+
+def _drawn() -> str:
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def _checked(scopes: Collection[str], subscriber: str | None) -> frozenset[str]:
+    accepted = ", ".join(Scope)
+    unknown = sorted(set(scopes) - set(Scope))
+    if unknown or not scopes:
+        raise InputError("no scope of a token", received=", ".join(unknown) or "none", accepted=accepted)
+    if Scope.SUBSCRIBE in scopes and subscriber is None:
+        raise InputError("a token to subscribe is for somebody", hint="name the subscriber with --as NAME")
+    return frozenset(scopes)

@@ -1,0 +1,113 @@
+"""Tokens: who may do what. The store knows the hash of each, so that a copy of it opens nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from sqlalchemy import Column, Connection, Table, Text, insert, select, update
+
+from tidings.store import counters, names
+from tidings.store.database import Database
+from tidings.store.encoding import Clock, instant
+from tidings.store.tables import Name, metadata
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Name, primary_key=True),
+    Column("hash", Name, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("subscriber", Name, nullable=True, index=True),
+    Column("scopes", Text, nullable=False),
+    Column("made", Name, nullable=False),
+    Column("expires", Name, nullable=True),
+    Column("revoked", Name, nullable=True),
+    sqlite_with_rowid=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is known of a token: never the token itself. `subscriber` is whose subscriptions it is for."""
+
+    id: str
+    name: str
+    subscriber: str | None
+    scopes: frozenset[str]
+    made: str
+    expires: str | None = None
+    revoked: str | None = None
+
+
+_COLUMNS = tuple(tokens.c[name] for name in Token.__dataclass_fields__)
+
+
+class Tokens:
+    """The tokens of a store."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def keep(self, secret: str, token: Token) -> Token:
+        """Keep a token by its hash, under an id of its own."""
+        return self._database.transact(lambda c: _keep(c, secret, token, instant(self._clock())))
+
+    def keep_first(self, secret: str, token: Token) -> Token | None:
+        """The same if no token was ever made; of several processes that begin at once, one makes it."""
+
+        def first(connection: Connection) -> Token | None:
+            counters.lock(connection, "tokens")
+            if connection.execute(select(tokens.c.id).limit(1)).first():
+                return None
+            return _keep(connection, secret, token, instant(self._clock()))
+
+        with self._database.read() as connection:
+            if connection.execute(select(tokens.c.id).limit(1)).first():
+                return None
+        return self._database.transact(first)
+
+    def find(self, secret: str) -> Token | None:
+        """The token that is good now; one that is unknown, revoked or over is none."""
+        wanted = select(*_COLUMNS).where(tokens.c.hash == hash_of(secret), tokens.c.revoked.is_(None))
+        with self._database.read() as connection:
+            row = connection.execute(wanted).one_or_none()
+        found = _token(*row) if row else None
+        if found is None or (found.expires is not None and found.expires <= instant(self._clock())):
+            return None
+        return found
+
+    def list(self, subscriber: str | None = None) -> list[Token]:
+        """All that were made, oldest first, of everybody or of one subscriber."""
+        wanted = select(*_COLUMNS).order_by(tokens.c.made, tokens.c.id)
+        if subscriber is not None:
+            wanted = wanted.where(tokens.c.subscriber == subscriber)
+        with self._database.read() as connection:
+            return [_token(*row) for row in connection.execute(wanted)]
+
+    def revoke(self, id: str) -> bool:
+        """Make a token good for nothing from now on; false if there is no such token, or it was revoked before."""
+        gone = update(tokens).where(tokens.c.id == id, tokens.c.revoked.is_(None))
+        moment = instant(self._clock())
+        return bool(self._database.transact(lambda c: c.execute(gone.values(revoked=moment)).rowcount))
+
+
+def hash_of(secret: str) -> str:
+    """A secret of many random bits needs no slow hash: nobody can try them all."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _keep(connection: Connection, secret: str, token: Token, made: str) -> Token:
+    names.check("a token's name", token.name)
+    if token.subscriber is not None:
+        names.check("a subscriber's name", token.subscriber)
+    number = counters.step(connection, "tokens")
+    kept = Token(f"t-{number}", token.name, token.subscriber, token.scopes, made, token.expires)
+    row = {name: getattr(kept, name) for name in Token.__dataclass_fields__}
+    scopes = " ".join(sorted(kept.scopes))
+    connection.execute(insert(tokens), row | {"scopes": scopes, "hash": hash_of(secret)})
+    return kept
+
+
+def _token(id: str, name: str, subscriber: str | None, scopes: str, *rest: str) -> Token:
+    return Token(id, name, subscriber, frozenset(scopes.split()), *rest)

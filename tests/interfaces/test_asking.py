@@ -1,0 +1,61 @@
+"""Who asks over HTTP: by a token in the header or by the console's cookie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import APIRouter
+
+from tests.interfaces.serving import served
+from tidings.interfaces.http.access import COOKIE, Asking, Subscribing, refuse_strangers
+from tidings.interfaces.http.answers import Answering
+from tidings.service.access import Access
+from tidings.store import open_store, sqlite_url
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> Iterator[Access]:
+    with open_store(sqlite_url(tmp_path / "store.db")) as store:
+        yield Access(store)
+
+
+@pytest.fixture
+def client(access: Access) -> Iterator[httpx.Client]:
+    router = APIRouter(route_class=Answering)
+    router.add_api_route("/things/{subscriber}", things)
+    with (
+        served(router, asking=Asking(access)) as address,
+        httpx.Client(base_url=address, trust_env=False) as made,
+    ):
+        yield made
+
+
+def things(subscriber: str, caller: Subscribing) -> str:
+    refuse_strangers(caller, subscriber, "thing")
+    return caller.token.name
+
+
+def bearing(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def test_who_may_and_who_may_not(client: httpx.Client, access: Access) -> None:
+    ana = access.make("phone", ["subscribe"], "ana")
+    shop = access.make("shop", ["publish"])
+    assert client.get("/things/ana", headers=bearing(ana.secret)).json() == "phone"
+    assert client.get("/things/bo", headers=bearing(ana.secret)).status_code == 404
+    assert client.get("/things/ana", headers=bearing(shop.secret)).status_code == 403
+    refused = client.get("/things/ana")
+    assert (refused.status_code, refused.json()["error"]) == (401, "NotAllowed")
+    assert refused.headers["www-authenticate"] == "Bearer"
+    access.revoke(ana.token.id)
+    assert client.get("/things/ana", headers=bearing(ana.secret)).status_code == 401
+
+
+def test_the_cookie_is_as_good(client: httpx.Client, access: Access) -> None:
+    ana = access.make("phone", ["subscribe"], "ana")
+    client.cookies.set(COOKIE, ana.secret)
+    assert client.get("/things/ana").json() == "phone"

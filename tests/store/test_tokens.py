@@ -1,0 +1,69 @@
+"""Tokens: kept by their hashes, good until they end or are revoked."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from tidings.errors import InputError
+from tidings.store import Store, Token, instant, open_store
+
+NEW = Token("", "phone", "ana", frozenset({"subscribe"}), "")
+ADMINISTRATOR = Token("", "administrator", None, frozenset({"administer"}), "")
+
+
+def test_a_token_is_found_by_its_secret_and_only_its_hash_is_kept(store: Store) -> None:
+    kept = store.tokens.keep("tdg_secret", NEW)
+    assert (kept.id, kept.subscriber, kept.scopes) == ("t-1", "ana", {"subscribe"})
+    assert store.tokens.find("tdg_secret") == kept
+    assert store.tokens.find("tdg_Secret") is None
+    with store.database.read() as connection:
+        rows = str(connection.execute(text("SELECT * FROM tokens")).all())
+    assert "secret" not in rows
+
+
+def test_a_token_that_is_revoked_is_good_for_nothing(store: Store) -> None:
+    kept = store.tokens.keep("tdg_secret", NEW)
+    assert store.tokens.revoke(kept.id)
+    assert store.tokens.find("tdg_secret") is None
+    assert not store.tokens.revoke(kept.id)
+    assert not store.tokens.revoke("t-99")
+    [listed] = store.tokens.list("ana")
+    assert listed.revoked is not None
+
+
+def test_a_token_ends_when_its_time_is_over(url: str) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with open_store(url, lambda: now) as store:
+        end = instant(now + timedelta(hours=1))
+        store.tokens.keep("tdg_secret", Token("", "phone", "ana", NEW.scopes, "", end))
+        assert store.tokens.find("tdg_secret") is not None
+        now += timedelta(hours=1)
+        assert store.tokens.find("tdg_secret") is None
+
+
+def test_those_of_a_subscriber(store: Store) -> None:
+    store.tokens.keep("tdg_1", NEW)
+    store.tokens.keep("tdg_2", ADMINISTRATOR)
+    assert [each.name for each in store.tokens.list()] == ["phone", "administrator"]
+    assert [each.name for each in store.tokens.list("ana")] == ["phone"]
+    assert store.tokens.list("bo") == []
+
+
+def test_the_first_token_is_made_once_also_by_several_at_once(store: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda i: store.tokens.keep_first(f"tdg_{i}", ADMINISTRATOR), range(8)))
+    assert len([each for each in made if each is not None]) == 1
+    assert len(store.tokens.list()) == 1
+
+
+@pytest.mark.parametrize(
+    "token", [Token("", "", None, NEW.scopes, ""), Token("", "x", "a\nb", NEW.scopes, "")]
+)
+def test_names_that_cannot_be_shown_are_refused(store: Store, token: Token) -> None:
+    with pytest.raises(InputError):
+        store.tokens.keep("tdg_secret", token)
+    assert store.tokens.list() == []

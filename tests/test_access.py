@@ -1,0 +1,82 @@
+"""Who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidings.errors import InputError, NotAllowed
+from tidings.service.access import Access, Caller, Scope
+from tidings.store import open_store, sqlite_url
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> Iterator[Access]:
+    with open_store(sqlite_url(tmp_path / "store.db")) as store:
+        yield Access(store)
+
+
+def caller(access: Access, *scopes: str, subscriber: str | None = None) -> Caller:
+    found = access.who(access.make("test", scopes, subscriber).secret)
+    assert found is not None
+    return found
+
+
+def test_the_administrator_begins_once(access: Access) -> None:
+    made = access.begin()
+    assert made is not None
+    assert access.begin() is None
+    found = access.who(made.secret)
+    assert found is not None
+    assert all(found.may(scope) for scope in Scope)
+    assert found.stands_for("anybody")
+
+
+def test_a_subscriber_stands_for_nobody_else(access: Access) -> None:
+    ana = caller(access, "subscribe", subscriber="ana")
+    assert ana.may(Scope.SUBSCRIBE)
+    assert not ana.may(Scope.PUBLISH)
+    assert not ana.may(Scope.ADMINISTER)
+    assert ana.stands_for("ana")
+    assert not ana.stands_for("bo")
+    assert ana.acting_as(None) == ana.acting_as("ana") == "ana"
+    with pytest.raises(NotAllowed):
+        ana.acting_as("bo")
+
+
+def test_a_publisher_is_no_subscriber_even_with_a_name(access: Access) -> None:
+    shop = caller(access, "publish", subscriber="ana")
+    assert shop.may(Scope.PUBLISH)
+    assert not shop.stands_for("ana")
+    with pytest.raises(NotAllowed):
+        shop.acting_as(None)
+
+
+def test_an_administrator_says_for_whom(access: Access) -> None:
+    operations = caller(access, "administer")
+    assert operations.acting_as("bo") == "bo"
+    with pytest.raises(InputError, match="for whom"):
+        operations.acting_as(None)
+
+
+def test_nobody_is_who_has_no_good_token(access: Access) -> None:
+    made = access.make("phone", ["subscribe"], "ana", "1 day")
+    assert access.who(made.secret) is not None
+    assert access.who(made.secret[:-1]) is None
+    assert access.who("") is None
+    assert access.revoke(made.token.id)
+    assert access.who(made.secret) is None
+
+
+@pytest.mark.parametrize(
+    ("scopes", "subscriber", "lasting"),
+    [([], None, None), (["read"], None, None), (["subscribe"], None, None), (["publish"], None, "a while")],
+)
+def test_tokens_that_make_no_sense(
+    access: Access, scopes: list[str], subscriber: str | None, lasting: str | None
+) -> None:
+    with pytest.raises(InputError):
+        access.make("test", scopes, subscriber, lasting)
+    assert access.list() == []
