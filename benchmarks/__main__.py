@@ -1,9 +1,10 @@
-"""python -m benchmarks [--full] [--only stock equalities ...] [--add] [--docs]"""
+"""python -m benchmarks [--full] [--only stock equalities ...] [--rules N ...] [--add] [--docs]"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from benchmarks import (
@@ -38,6 +39,7 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "paper004": paper004.run,
     "graphs": graphs.run,
     "metadata": metadata.run,
+    "metadata-updates": metadata.updates,
     "objects": objects.run,
     "objects-on-spark": objects_spark.run,
     "documents": documents.stock,
@@ -49,7 +51,7 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
 
 def main() -> None:
     options = _arguments()
-    scale, before = FULL if options.full else QUICK, load() if options.add else []
+    scale, before = _scale(options), load() if options.add else []
     bench = Bench(scale.runs, partial(print, flush=True), scale.budget)
     rows: list[Row] = []
     for name in options.only or PARTS:
@@ -63,10 +65,21 @@ def main() -> None:
         write_docs(rows)
 
 
+def _scale(options: argparse.Namespace) -> Scale:
+    scale = FULL if options.full else QUICK
+    if not options.rules:
+        return scale
+    shares = scale.metadata_shares if scale.metadata_varied in options.rules else ()
+    return replace(scale, metadata_rules=tuple(options.rules), metadata_shares=shares)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Tidings' benchmark tables.")
     parser.add_argument("--full", action="store_true", help="full size: hours instead of minutes")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="only these parts")
+    parser.add_argument(
+        "--rules", nargs="+", type=int, metavar="N", help="rule bases of metadata of these sizes only"
+    )
     parser.add_argument(
         "--add", action="store_true", help="keep the last run's rows of other workloads and sizes"
     )

@@ -68,10 +68,15 @@ def run(bench: Bench, scale: Scale) -> None:
         for place in _places(bench, scale, opened):
             for rules in _bases(scale):
                 compare(bench, place, rules, scale)
-            for resources in scale.metadata_stored:
-                update(bench, place, resources)
     for rules in _bases(scale):
         ask_again(bench, rules, scale)
+
+
+def updates(bench: Bench, scale: Scale) -> None:
+    with ExitStack() as opened:
+        for place in _places(bench, scale, opened):
+            for resources in scale.metadata_stored:
+                update(bench, place, resources)
 
 
 def _places(bench: Bench, scale: Scale, opened: ExitStack) -> Iterator[Place]:
