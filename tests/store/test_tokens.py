@@ -40,9 +40,14 @@ def test_a_token_ends_when_its_time_is_over(url: str) -> None:
     with open_store(url, lambda: now) as store:
         end = instant(now + timedelta(hours=1))
         store.tokens.keep("tdg_secret", Token("", "phone", "ana", NEW.scopes, "", end))
+        other = store.tokens.keep("tdg_other", NEW)
+        gone = store.tokens.keep("tdg_gone", NEW)
+        store.tokens.revoke(gone.id)
         assert store.tokens.find("tdg_secret") is not None
+        assert store.tokens.good(["t-1", other.id, gone.id, "t-99"]) == {"t-1", other.id}
         now += timedelta(hours=1)
         assert store.tokens.find("tdg_secret") is None
+        assert store.tokens.good(["t-1", other.id]) == {other.id}
 
 
 def test_those_of_a_subscriber(store: Store) -> None:

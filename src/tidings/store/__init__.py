@@ -1,5 +1,6 @@
 """The store: what must survive, on SQLite or PostgreSQL. The only place that imports SQLAlchemy."""
 
+from tidings.store.acknowledgements import Standing
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.encoding import Clock, instant, utc
@@ -34,6 +35,7 @@ __all__ = [
     "ObjectSource",
     "PolledFeed",
     "Seen",
+    "Standing",
     "Store",
     "Taken",
     "Taking",

@@ -15,7 +15,9 @@ from sqlalchemy import Column, Connection, Table, func, insert, inspect, select,
 
 from tidings.errors import StoreError
 from tidings.store import (
+    acknowledgements,
     backbone_tables,
+    bulk,
     feed_tables,
     metadata_tables,
     object_sources,
@@ -59,10 +61,10 @@ def creates(*made: Table) -> Shaping:
 
 
 def counts(name: str) -> Step:
-    """A step that starts a counter at zero."""
+    """A step that starts a counter at zero, if there is none: like the others it can be repeated."""
 
     def start(connection: Connection) -> None:
-        connection.execute(insert(tables.counters), {"name": name, "value": 0})
+        bulk.insert_missing(connection, tables.counters, [{"name": name, "value": 0}])
 
     return start
 
@@ -132,6 +134,7 @@ MIGRATIONS = (
     ),
     Migration(18, "sources of objects", (creates(object_sources.object_sources),)),
     Migration(19, "tokens", (creates(tokens.tokens), counts("tokens"))),
+    Migration(22, "acknowledgements", (creates(acknowledgements.acknowledgements),)),
 )
 
 

@@ -4,6 +4,7 @@ feeds, metadata, what a repository holds, what is told about objects of other da
 from __future__ import annotations
 
 from tidings.closing import Closing
+from tidings.store.acknowledgements import Acknowledgements
 from tidings.store.backbone import Backbone
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
@@ -14,6 +15,7 @@ from tidings.store.journal import Journal
 from tidings.store.metadata import Metadata
 from tidings.store.metadata_browsing import MetadataBrowsing
 from tidings.store.migrations import migrate
+from tidings.store.news import News
 from tidings.store.notifications import Notifications
 from tidings.store.object_notifications import ObjectNotifications
 from tidings.store.object_sources import ObjectSources
@@ -36,6 +38,8 @@ class Store(Closing):
         self.journal = Journal(database)
         self.subscriptions = Subscriptions(database)
         self.notifications = Notifications(database, clock)
+        self.acknowledgements = Acknowledgements(database, clock)
+        self.news = News(database)
         self.object_notifications = ObjectNotifications(database, clock)
         self.object_sources = ObjectSources(database)
         self.dead_letters = DeadLetters(database)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, Table, Text, insert, select, update
 
-from tidings.store import counters, names
+from tidings.store import bulk, counters, names
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, instant
 from tidings.store.tables import Name, metadata
@@ -40,6 +41,7 @@ class Token:
     revoked: str | None = None
 
 
+_GOOD = select(tokens.c.id, tokens.c.expires).where(tokens.c.revoked.is_(None))
 _COLUMNS = tuple(tokens.c[name] for name in Token.__dataclass_fields__)
 
 
@@ -76,6 +78,13 @@ class Tokens:
         if found is None or (found.expires is not None and found.expires <= instant(self._clock())):
             return None
         return found
+
+    def good(self, ids: Collection[str]) -> set[str]:
+        """Which of these tokens are good now, by their ids: asked for all that are in use, in one go."""
+        moment = instant(self._clock())
+        with self._database.read() as connection:
+            rows = bulk.select_among(connection, _GOOD, tokens.c.id, ids)
+            return {row.id for row in rows if row.expires is None or row.expires > moment}
 
     def list(self, subscriber: str | None = None) -> list[Token]:
         """All that were made, oldest first, of everybody or of one subscriber."""
