@@ -12,9 +12,11 @@
     │   │   └── ConsistencyProblem breaks rule R1, R2 or R3 of the event schema
     │   ├── SchemaError            a schema or an extension of one
     │   ├── IdTaken                an id that already stands for something else
+    │   ├── OverLimit              more of something than the limit allows
     │   ├── Absent                 something that is asked for by name is not there
     │   └── Gone                   it was there once: whoever reads on from there has to begin anew
     ├── NotAllowed                 whoever asks may not do this
+    ├── TooOften                   whoever asks does so more often than the limit allows
     ├── StoreError                 the store cannot be reached, or is of another version
     ├── NotTold                    a change is committed, and whom it concerns could not be told
     └── SetupError                 Java, Spark or a folder is missing
@@ -25,7 +27,8 @@ Each carries the same facts as fields, so that an API can hand them over and the
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -81,6 +84,8 @@ class TidingsError(Exception):
     """What was wrong (`what`), where, what was received, what would be accepted, and a hint."""
 
     exit_code = 1
+    pointer: str | None = None
+    """Which member of a request it is about, as a JSON pointer; where there is no request, there is none."""
 
     def __init__(
         self,
@@ -128,7 +133,7 @@ class TidingsError(Exception):
             "length": self.place.length,
         }
         named = {"place": place, "where": self.where, "received": self.received}
-        named |= {"accepted": self.accepted, "hint": self.hint}
+        named |= {"accepted": self.accepted, "hint": self.hint, "pointer": self.pointer}
         return {"error": type(self).__name__, "what": self.what} | {k: v for k, v in named.items() if v}
 
 
@@ -140,6 +145,16 @@ def _restored(kind: type[_E], facts: dict[str, object]) -> _E:
     error.__dict__.update(facts)
     Exception.__init__(error, error.message())
     return error
+
+
+@contextmanager
+def pointing(pointer: str) -> Iterator[None]:
+    """What goes wrong inside is about this member of what was asked, unless it says of another one."""
+    try:
+        yield
+    except TidingsError as problem:
+        problem.pointer = problem.pointer or pointer
+        raise
 
 
 class InputError(TidingsError):
@@ -199,6 +214,10 @@ class IdTaken(InputError):
     """An id was used before, for something else."""
 
 
+class OverLimit(InputError):
+    """There would be more of something than the limit allows; `accepted` is the limit."""
+
+
 class Absent(InputError):
     """What is asked for by its name is not there."""
 
@@ -211,6 +230,14 @@ class NotAllowed(TidingsError):
     """Whoever asks may not do this."""
 
     exit_code = 2
+
+
+class TooOften(TidingsError):
+    """Whoever asks does so more often than the limit allows; `seconds` is how long to wait."""
+
+    def __init__(self, what: str, *, seconds: int, **more: str | None) -> None:
+        self.seconds = seconds
+        super().__init__(what, **more)  # type: ignore[arg-type]
 
 
 class StoreError(TidingsError):

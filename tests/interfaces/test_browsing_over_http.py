@@ -16,6 +16,7 @@ from tidings.interfaces.http.metadata_browsing import router_for
 from tidings.interfaces.http.trust import Trust
 from tidings.languages.rules import parse
 from tidings.provider import Provider
+from tidings.service.access import Access
 from tidings.store import Store, open_store, sqlite_url
 
 
@@ -160,3 +161,13 @@ def test_with_a_token(store: Store) -> None:
         assert httpx.get(f"{address}/browse", auth=("anybody", "secret")).status_code == 200
         bearer = {"Authorization": "Bearer secret"}
         assert httpx.get(f"{address}/metadata/classes", headers=bearer).status_code == 200
+
+
+def test_administrators_need_no_other_token(store: Store) -> None:
+    access = Access(store)
+    root, ana = access.make("root", ["administer"]), access.make("phone", ["subscribe"], "ana")
+    with served(router_for(store, Trust("secret", access=access))) as address:
+        for given, status in ((root.secret, 200), (ana.secret, 401), ("tdg_other", 401), ("secret", 200)):
+            assert httpx.get(f"{address}/browse", auth=("anybody", given)).status_code == status
+            bearer = {"Authorization": f"Bearer {given}"}
+            assert httpx.get(f"{address}/metadata/classes", headers=bearer).status_code == status

@@ -173,7 +173,7 @@ def test_a_client_that_goes_in_the_middle_of_its_body() -> None:
         return next(parts)
 
     with pytest.raises(Refused, match="ends too early") as refused:
-        asyncio.run(body_of(Request({"type": "http"}, receive), 100))
+        asyncio.run(body_of(Request({"type": "http", "headers": []}, receive), 100))
     assert refused.value.status == 400
 
 

@@ -22,6 +22,7 @@ from tidings.interfaces.http.ping_methods import Rate
 from tidings.interfaces.http.pings import router_for
 from tidings.model import Reason
 from tidings.service import Tidings
+from tidings.service.access import Access
 from tidings.store import Found
 
 GQL = "SELECT ?x WHERE (?x, rss:title, ?t) AND ?t contains 'cats'"
@@ -335,3 +336,30 @@ def test_whatever_is_called_is_a_call_or_a_fault(within: list[str], root: str) -
 def test_an_old_encoding_is_read(url: str) -> None:
     body = dumps(("Blög", "http://example.org/"), "weblogUpdates.ping", encoding="iso-8859-1")
     assert b"No feed of this site" in call(url, body.encode("iso-8859-1"))[1]
+
+
+def proxy(url: str, secret: str) -> ServerProxy:
+    return ServerProxy(f"{url.replace('://', f'://any:{secret}@')}/RPC2")
+
+
+def test_tokens_of_the_store_open_what_they_are_for(tidings: Tidings) -> None:
+    access = Access(tidings.store)
+    shop, ana = access.make("shop", ["publish"]), access.make("phone", ["subscribe"], "ana")
+    root = access.make("root", ["administer"])
+    with served(router_for(tidings, "http://127.0.0.1:1")) as url:  # public: this machine alone is nobody
+        with pytest.raises(Fault, match="needs the token"):
+            ServerProxy(f"{url}/RPC2").tidings.list("ana")
+        assert proxy(url, root.secret).tidings.subscribe("bo", GQL)["subscriber"] == "bo"
+        mine = proxy(url, ana.secret)
+        assert mine.tidings.subscribe("ana", GQL)["subscriber"] == "ana"
+        assert len(mine.tidings.list("ana")) == 1
+        for call in (mine.tidings.list, mine.tidings.notifications, proxy(url, shop.secret).tidings.list):
+            with pytest.raises(Fault, match="needs the token"):
+                call("bo")
+        feed = rss("GQL for bo").decode()
+        done = proxy(url, shop.secret).tidings.publish(rss("b").decode())
+        assert len(done["published"]) == 1
+        done = proxy(url, shop.secret).tidings.publish(feed)
+        assert "only to publish" in done["refused"][0]["reason"]
+        with pytest.raises(Fault, match="needs the token"):
+            mine.tidings.publish(feed)

@@ -153,7 +153,7 @@ class Peer(Closing):
             return Gone(
                 "what is asked for is kept there no more", where=self.name, received=_said(self._parsed(body))
             )
-        shown = f"{response.status_code} {body[:200].decode(errors='replace')}"
+        shown = f"{response.status_code} {_told(body)}"
         hint = f"set {TOKEN} as it is set there" if response.status_code == 401 else None
         return Unreachable("the provider refuses to answer", where=self.name, received=shown, hint=hint)
 
@@ -167,6 +167,16 @@ _ENDPOINTS = {
     What.REMOVE: ("DELETE", "/metadata/documents"),
     What.SCHEMA: ("PUT", "/metadata/schema"),
 }
+
+
+def _told(body: bytes) -> str:
+    """What an answer says that is no good one: the message of a problem, or how it begins."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    message = found.get("message") if isinstance(found, dict) else None
+    return str(message)[:500] if message else body[:200].decode(errors="replace")
 
 
 def _said(answer: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from tidings.backbone.follow_loop import FollowLoop
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_loop import HubLoop
-from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, objects, pings
+from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, objects, pings, problems
 from tidings.interfaces.http.access import Asking
 from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
@@ -38,11 +38,13 @@ def app_for(
             yield
 
     app = FastAPI(title="Tidings", lifespan=running, docs_url=None, redoc_url=None)
+    app.include_router(problems.router())
     app.include_router(feeds.router_for(hub_of_feeds.feeds))
     app.include_router(hub.router_for(hub_of_feeds))
     app.include_router(pings.router_for(tidings, public_url, contact=contact))
-    app.state.asking = Asking(Access(tidings.store))
-    trust = Trust(os.environ.get(TOKEN), public_url is not None)
+    access = Access(tidings.store)
+    app.state.asking = Asking(access)
+    trust = Trust(os.environ.get(TOKEN), public_url is not None, access)
     provider = metadata.api_for(tidings.store, trust, following)
     app.include_router(provider.router)
     app.include_router(metadata_browsing.router_for(tidings.store, trust))

@@ -10,7 +10,7 @@ repositories and other providers ask for is in modules of its own.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from tidings.backbone.log import Forwarded
 from tidings.backbone.peer import HOPS
 from tidings.backbone.registering import Registering
 from tidings.errors import Absent, InputError
-from tidings.interfaces.http import metadata_backbone, metadata_repositories
+from tidings.interfaces.http import metadata_backbone, metadata_repositories, problems
 from tidings.interfaces.http.answers import Answering, Refused, body_of
 from tidings.interfaces.http.metadata_repositories import LONGEST_WAIT
 from tidings.interfaces.http.trust import Trust, only_for
@@ -41,6 +41,7 @@ LARGEST = 17_000_000
 """Bytes of a document; limits of graphs say more."""
 
 MOST_HOPS = 5
+BAD_REQUEST = 400
 
 Uri = Annotated[str, Query(min_length=1, max_length=500)]
 
@@ -160,11 +161,11 @@ class Endpoints:
     async def _applied(self, done: Forwarded) -> Response:
         """The answer of who keeps the log, when it holds here, too. If that takes too long, it says so."""
         if done.position is None:
-            return JSONResponse(done.answer, done.status)
+            return _handed_on(done.answer, done.status)
         until, look = done.position, lambda: self._provider.position
         reached = await self._news.found(look, lambda position: position >= until, LONGEST_WAIT) >= until
         if reached and (problem := await run_in_threadpool(self._refusal, until)):
-            return JSONResponse(problem, 422)
+            return _handed_on(problem, 422)
         there = {
             name: value for name, value in done.answer.items() if name != "moves"
         }  # of other rules than here
@@ -173,7 +174,13 @@ class Endpoints:
     def _refusal(self, position: int) -> dict[str, Any] | None:
         """Why an entry of the log could not be applied: another one came before it, since it was checked."""
         letter = self._store.dead_letters.at(SOURCE, position)
-        return {**letter.facts, "message": letter.reason} if letter else None
+        return {**letter.facts, "message": letter.reason, "detail": letter.reason} if letter else None
+
+
+def _handed_on(answer: Mapping[str, Any], status: int) -> Response:
+    """An answer of who keeps the log, or of when an entry was applied; a refusal is a problem here, too."""
+    kind = problems.MEDIA_TYPE if status >= BAD_REQUEST else None
+    return JSONResponse(dict(answer), status, media_type=kind)
 
 
 def _hops(request: Request) -> int:

@@ -23,9 +23,10 @@ from tidings.feeds.polling import Poller
 from tidings.interfaces.http import xml_rpc
 from tidings.interfaces.http.answers import Plain, body_of
 from tidings.interfaces.http.ping_methods import PINGS, Rate, answered, ping
-from tidings.interfaces.http.service_methods import Service
+from tidings.interfaces.http.service_methods import Service, may
 from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
+from tidings.service.access import Access, Caller
 from tidings.store import Clock, PolledFeed, utc
 
 LARGEST_PING, LARGEST_FEED = 64_000, 17_000_000
@@ -76,36 +77,40 @@ class Rpc:
     ) -> None:
         self._tidings, self._poller, self._rate = tidings, poller, rate
         self._service = Service(tidings, public_url)
-        self._trust = Trust(token, public_url is not None)
+        self._trust = Trust(token, public_url is not None, Access(tidings.store))
 
     async def answer(self, request: Request) -> Response:
         """One call."""
         media_type = request.headers.get("content-type", "")
         if media_type.partition(";")[0].strip().lower() not in xml_rpc.MEDIA_TYPES:
             return PlainTextResponse(f"a call, as {xml_rpc.MEDIA_TYPES[0]}\n", 415)
-        trusted = self._trust.holds(request)
-        body = await body_of(request, LARGEST_FEED if trusted else LARGEST_PING)
+        who = await run_in_threadpool(self._who, request)
+        body = await body_of(request, LARGEST_FEED if who else LARGEST_PING)
         sender = request.client.host if request.client else ""
-        answered = await run_in_threadpool(self._called, body, media_type, trusted, sender)
+        answered = await run_in_threadpool(self._called, body, media_type, who, sender)
         return Response(answered, media_type="text/xml")
 
-    def _called(self, body: bytes, media_type: str, trusted: bool, sender: str) -> bytes:
+    def _who(self, request: Request) -> Caller | bool:
+        """Whoever has a token with some scopes; else whether they may do everything."""
+        return self._trust.holds(request) or self._trust.caller(request) or False
+
+    def _called(self, body: bytes, media_type: str, who: Caller | bool, sender: str) -> bytes:
         try:
             method, parameters = xml_rpc.call_in(body, media_type)
-            return xml_rpc.answer(self._call(method, parameters, trusted, sender))
+            return xml_rpc.answer(self._call(method, parameters, who, sender))
         except Fault as problem:
             return xml_rpc.fault(problem)
 
-    def _call(self, method: str, parameters: tuple[Any, ...], trusted: bool, sender: str) -> Any:
+    def _call(self, method: str, parameters: tuple[Any, ...], who: Caller | bool, sender: str) -> Any:
         if method in PINGS:
             if not self._rate.allows(sender):
                 return answered("Too many pings from your address, come back in a minute.", wrong=True)
             return ping(self._tidings.store, self._poller, parameters)
         if method not in self._service.methods:
             raise Fault(xml_rpc.NO_METHOD, f"there is no method {method[:100]!r}")
-        if not trusted:
+        if not (who if isinstance(who, bool) else may(who, method, parameters)):
             raise Fault(xml_rpc.NOT_ALLOWED, "this method needs the token of the service")
-        return self._service.call(method, parameters)
+        return self._service.call(method, parameters, subscribes=who is True)
 
 
 class Callbacks:

@@ -7,7 +7,8 @@
     tidings.notifications(subscriber, after) those behind a number, as structs and as an RSS 1.0 feed
 
 An item is a subscription if its title begins with the word GQL. Its description is the query, its author the
-subscriber.
+subscriber. Whoever has a token that is only to publish, or to subscribe as one subscriber, may call what fits it, and
+the items published with it are no subscriptions: anybody could be their author.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ from tidings.publications.feeds import Item, items_of
 from tidings.publications.feeds_entry import DC, RSS1
 from tidings.publications.rdf_parts import N_TRIPLES, n_triples
 from tidings.service import Tidings
+from tidings.service.access import Caller, Scope
 from tidings.store import FeedEntry
 
 GQL = "gql"
+PUBLISH = "tidings.publish"
 PAGE = 100
 _SAYS_GQL = re.compile(r"\s*GQL\b")
 
@@ -45,21 +48,23 @@ class Service:
     def __init__(self, tidings: Tidings, public_url: str | None = None) -> None:
         self._tidings, self._public_url = tidings, public_url or DEFAULT_URL
         self.methods: Mapping[str, Callable[..., Any]] = {
-            "tidings.publish": self.publish,
+            PUBLISH: self.publish,
             "tidings.subscribe": self.subscribe,
             "tidings.list": self.list,
             "tidings.unsubscribe": self.unsubscribe,
             "tidings.notifications": self.notifications,
         }
 
-    def call(self, method: str, parameters: Sequence[Any]) -> Any:
-        """What a method returns, or a fault with the reason."""
+    def call(self, method: str, parameters: Sequence[Any], subscribes: bool = True) -> Any:
+        """What a method returns, or a fault with the reason. `subscribes` says whether items may be subscriptions."""
         try:
+            if method == PUBLISH:
+                return self.publish(*parameters, subscribes=subscribes)
             return self.methods[method](*parameters)
         except InputError as problem:
             raise Fault(REFUSED, problem.message()) from problem
 
-    def publish(self, *given: Any) -> dict[str, Any]:
+    def publish(self, *given: Any, subscribes: bool = True) -> dict[str, Any]:
         """Publish the items of a feed; what was published before is not published again."""
         [feed] = _parameters("tidings.publish(feed)", given, 1, 1)
         facts, items = items_of(feed.encode("utf-8", "surrogatepass"), "")
@@ -67,14 +72,18 @@ class Service:
         done: dict[str, list[Any]] = {"published": [], "subscribed": [], "refused": []}
         for item in items:
             try:
-                what, id = self._take(source, item)
+                what, id = self._take(source, item, subscribes)
                 done[what].append(id)
             except InputError as problem:
                 done["refused"].append({"item": item.id, "reason": str(problem)})
         return done
 
-    def _take(self, source: str, item: Item) -> tuple[str, str]:
+    def _take(self, source: str, item: Item, subscribes: bool) -> tuple[str, str]:
         if item.title and _SAYS_GQL.match(item.title):
+            if not subscribes:
+                raise InputError(
+                    "a subscription, and this token is only to publish", hint="tidings.subscribe"
+                )
             return "subscribed", self._subscribed(item)
         id = publication_id(source, item)
         try:
@@ -143,6 +152,14 @@ class Service:
                 entries=tuple(reversed(entries)),
             )
         )
+
+
+def may(caller: Caller, method: str, parameters: Sequence[Any]) -> bool:
+    """Whether a token is for a method: to publish, or for what is the caller's own, the subscriber named first."""
+    if method == PUBLISH:
+        return caller.may(Scope.PUBLISH)
+    named = parameters[0] if parameters else None
+    return isinstance(named, str) and caller.stands_for(named)
 
 
 def _listed(one: Subscription) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Who may use what is not for everybody: those who know the token, or this machine alone."""
+"""Who may use what is not for everybody: those who know the token of the service, administrators by a token of their
+own, or this machine alone.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from fastapi import Request
 
 from tidings.errors import InputError
 from tidings.interfaces.http.answers import Refused
+from tidings.service.access import Access, Caller
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 TOKEN = "TIDINGS_RPC_TOKEN"
@@ -20,10 +23,18 @@ TOKEN = "TIDINGS_RPC_TOKEN"
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Who knows the token; without a token, this machine, as long as the service is for this machine only."""
+    """Who knows the token; without a token, this machine, as long as the service is for this machine only. With
+    `access`, tokens of the store count, too.
+    """
 
     token: str | None
     is_public: bool = False
+    access: Access | None = None
+
+    def caller(self, request: Request) -> Caller | None:
+        """Whoever has a token of the store. XML-RPC clients and browsers send it as a password."""
+        given = _password(request.headers.get("authorization", ""))
+        return self.access.who(given) if self.access and given else None
 
     def holds(self, request: Request) -> bool:
         """Whether whoever asks may.
@@ -31,6 +42,9 @@ class Trust:
         Behind a proxy everybody seems to be this machine, and a page in a browser can be made to believe that its own
         site is here (DNS rebinding): then the host that is asked for is another one.
         """
+        known = self.caller(request)
+        if known is not None:  # whoever says who they are is taken for that, on this machine, too
+            return known.is_administrator
         if self.token:
             given = _password(request.headers.get("authorization", ""))
             return hmac.compare_digest(given.encode(), self.token.encode())
@@ -44,7 +58,7 @@ def only_for(trust: Trust, what: str) -> Callable[[Request], None]:
 
     def trusted(request: Request) -> None:
         if not trust.holds(request):
-            hint = f"Authorization: Bearer TOKEN, where TOKEN is what {TOKEN} says at the server"
+            hint = f"Authorization: Bearer TOKEN, an administrator's, or what {TOKEN} says at the server"
             raise Refused(401, InputError(f"{what} needs the token of the service", hint=hint))
 
     return trusted
