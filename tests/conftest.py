@@ -30,7 +30,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 typer.testing._get_command = cache(typer.testing._get_command)
 
 
-OWN = {"test_masters.py": "masters", "test_stream_commands.py": "terminal"}
+KEPT = ("TIDINGS_BENCH_CACHE",)
+"""Variables that say where large files are: no settings."""
+
+OWN = {"test_masters.py": "masters", "test_stream_commands.py": "terminal", "test_serve.py": "terminal"}
 """Tests that do not use the session: which group they are in instead."""
 
 
@@ -66,15 +69,6 @@ def postgres_server() -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests see the defaults, whatever the person who runs them has set."""
-    mine = ("TIDINGS_HOME", "TIDINGS_STORE", "TIDINGS_PUBLIC_URL", "TIDINGS_CONTACT", "TIDINGS_RPC_TOKEN")
-    for name in (
-        *mine,
-        "TIDINGS_METADATA_BATCH",
-        "TIDINGS_FOLLOW",
-        "TIDINGS_LOG",
-        "TIDINGS_REPOSITORY_HOME",
-        "TIDINGS_REPOSITORY_STORE",
-        "SPARK_REMOTE",
-        "SPARK_HOME",
-    ):
+    others = ("SPARK_REMOTE", "SPARK_HOME", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    for name in [*(each for each in os.environ if each.startswith("TIDINGS_") and each not in KEPT), *others]:
         monkeypatch.delenv(name, raising=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -93,8 +94,8 @@ class Program:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             say(f"  {self.name} | {line.rstrip()}")
-            if " at http://" in line:
-                return "http://" + line.split(" at http://")[1].split(";")[0].strip()
+            if found := re.search(r"\b(?:at|console) +(http://[^\s;]+)", line):
+                return found[1]
         raise SystemExit(f"{self.name} did not start")
 
     def _pass_on(self) -> None:
@@ -195,9 +196,11 @@ class Example:
 
     def start(self) -> None:
         say("# Two providers: one keeps the log, the other one follows it.")
-        self.leader = self.begin("leader", "serve", "--port", "0")
+        self.leader = self.begin("leader", "serve", "--only", "api", "--port", "0")
         httpx.put(f"{self.leader.address}/metadata/schema", content=SCHEMA, headers=TURTLE).raise_for_status()
-        self.second = self.begin("second", "serve", "--port", "0", "--follow", self.leader.address)
+        self.second = self.begin(
+            "second", "serve", "--only", "api", "--port", "0", "--follow", self.leader.address
+        )
         say("\n# Documents are registered at both of them.")
         for number in range(1, 6):
             at = (self.leader, self.second)[number % 2]
@@ -273,7 +276,7 @@ class Example:
         self.register(self.leader, 2, "host2.uni-passau.de", 16, 200)
         wait_until("'large' has followed", lambda: self.held(self.large) == self.expected("large"))
         say("\n# It is started again, and catches up.")
-        self.second = self.begin("second", "serve", "--port", self.second.port)
+        self.second = self.begin("second", "serve", "--only", "api", "--port", self.second.port)
         wait_until(
             "both providers are equally far", lambda: self.position("leader") == self.position("second")
         )

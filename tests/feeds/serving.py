@@ -11,6 +11,7 @@ from tests.feeds.told import Told
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_rules import Rules
 from tidings.interfaces.http.app import app_for
+from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.serving import listen, server_for
 from tidings.service import Tidings
 
@@ -23,7 +24,7 @@ def served(told: Told, home: Path, rules: Rules | None = None) -> Iterator[str]:
     """
     with listen("127.0.0.1", 0) as listening, Tidings(home) as tidings:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server = server_for(app_for(tidings, Hub(told.see_at(url), rules)))
+        server = server_for(app_for(Context(tidings, Hub(told.see_at(url), rules))))
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,3 +34,12 @@ def start(*words: str, cwd: Path, **more: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tidings", *words], cwd=cwd, env=environment, text=True, **streams
     )
+
+
+def listens_at(serving: subprocess.Popen[str]) -> str:
+    """Where a `tidings serve` that was started listens, as its first line says."""
+    assert serving.stdout is not None
+    said = serving.stdout.readline()
+    found = re.findall(r"http://127\.0\.0\.1:\d+", said)
+    assert found, said + (serving.stderr.read() if serving.stderr else "")
+    return str(found[-1])

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.backbone.nodes import free_port
-from tests.interfaces.calling import Tidings, start
+from tests.interfaces.calling import Tidings, listens_at, start
 from tests.interfaces.providing import DOC, provided, register, with_schema
 from tidings.store import Store, open_store, sqlite_url
 
@@ -118,10 +118,9 @@ def test_a_leader_that_does_not_answer(tidings: Tidings) -> None:
 
 
 def test_serving_and_following(leader: httpx.Client, tmp_path: Path) -> None:
-    words = ("serve", "--port", "0", "--home", "second", "--follow", url(leader))
+    words = ("serve", "--only", "api", "--port", "0", "--home", "second", "--follow", url(leader))
     with start(*words, cwd=tmp_path) as process:
-        assert process.stdout is not None
-        here = process.stdout.readline().split(" at ")[1].split(";")[0]
+        here = listens_at(process)
         found = httpx.get(f"{here}/metadata/log", params={"after": 1, "wait": 30}, timeout=60).json()
         assert [each["position"] for each in found["entries"]] == [2]
         process.send_signal(signal.SIGTERM)

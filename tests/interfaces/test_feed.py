@@ -12,7 +12,7 @@ from xmlrpc.client import ServerProxy
 import pytest
 
 from tests.feeds.site import Response, Site, a_site, rss
-from tests.interfaces.calling import Tidings, start
+from tests.interfaces.calling import Tidings, listens_at, start
 from tidings.store import open_store, sqlite_url
 
 
@@ -123,12 +123,10 @@ def test_following_until_somebody_ends_it(
 def test_serve_reads_feeds_and_takes_pings(tidings: Tidings, site: Site, tmp_path: Path) -> None:
     tidings("feed", "add", site.url())
     _make_due(tmp_path)
-    with start("serve", "--port", "0", cwd=tmp_path) as serving:
-        assert serving.stdout is not None
-        found = re.search(r"at (http://127\.0\.0\.1:\d+);", serving.stdout.readline())
-        assert found is not None
+    with start("serve", "--port", "0", "--only", "api", cwd=tmp_path) as serving:
+        address = listens_at(serving)
         site.wait_for(2)
-        answer = ServerProxy(f"{found[1]}/RPC2").weblogUpdates.ping("News", "http://example.org/")
+        answer = ServerProxy(f"{address}/RPC2").weblogUpdates.ping("News", "http://example.org/")
         serving.send_signal(signal.SIGTERM)
         _, problems = serving.communicate(timeout=60)
     assert answer == {"flerror": False, "message": "Thanks for the ping."}

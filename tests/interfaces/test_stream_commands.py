@@ -16,7 +16,7 @@ import pytest
 
 from terminal import Terminal
 from tests.feeds.site import Response, a_site, rss
-from tests.interfaces.calling import EXAMPLES, Tidings, start
+from tests.interfaces.calling import EXAMPLES, Tidings, listens_at, start
 from tests.objects.sources import TITLE, happens, university_in
 from tests.objects.university import PUML
 
@@ -85,9 +85,8 @@ def test_a_feed_comes_in_and_a_feed_goes_out(tidings: Tidings, terminal: Termina
         assert "2 items: 2 new" in tidings("feed", "add", site.url()).stdout
     assert terminal.call(tmp_path, "run", "--once", "--master", "local[2]").exit_code == 0
     assert "?page = http://example.org/item/0" in tidings("notifications", "--as", "cy").stdout
-    with start("serve", "--port", "0", cwd=tmp_path) as serving:
-        assert serving.stdout
-        [address] = re.findall(r"at (http://\S+);", serving.stdout.readline())
+    with start("serve", "--port", "0", "--only", "api", cwd=tmp_path) as serving:
+        address = listens_at(serving)
         listed = tidings("feeds", "--as", "cy", "--public-url", address, "--json").stdout.splitlines()
         feed = feedparser.parse(httpx.get(json.loads(listed[0])["address"], trust_env=False).content)
         serving.terminate()

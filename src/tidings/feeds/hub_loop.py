@@ -44,6 +44,11 @@ class HubLoop:
         self._thread.join()
         self.close()
 
+    @property
+    def problem(self) -> str | None:
+        """What keeps it from its work. A store that is away for a while is none of its own."""
+        return None if self._thread.is_alive() else "the hub has ended; the log says why"
+
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
         self.hub.caller.close()

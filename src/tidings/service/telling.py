@@ -114,7 +114,7 @@ class Follower:
 
     def __init__(self, tidings: Tidings, how: How = AS_EVER, poll: float = POLL_SECONDS) -> None:
         self._tidings, self._how, self._poll = tidings, how, poll
-        self._sessions: dict[str, Generator[Drained | None]] = {}
+        self._sessions: dict[ObjectSource, Generator[Drained | None]] = {}
         self._away: dict[str, str] = {}
 
     def follow(self, sources: Iterable[ObjectSource], hear: Hear, stop: Event) -> None:
@@ -124,23 +124,34 @@ class Follower:
             for source in following:
                 self._step(source, hear, stop)
             while not stop.wait(self._poll):
-                for source in following:
-                    self._try(source, hear, stop)
+                self.step(following, hear, stop)
         finally:
-            for session in self._sessions.values():
-                session.close()
+            self.close()
+
+    def step(self, sources: Iterable[ObjectSource], hear: Hear, stop: Event) -> None:
+        """Empty each outbox once. A source that cannot be used is said, and tried again with the next step."""
+        wanted = list(sources)
+        for gone in self._sessions.keys() - set(wanted):
+            self._sessions.pop(gone).close()
+        for source in wanted:
+            self._try(source, hear, stop)
+
+    def close(self) -> None:
+        """Let go of the databases."""
+        for session in self._sessions.values():
+            session.close()
 
     def _try(self, source: ObjectSource, hear: Hear, stop: Event) -> None:
         try:
             self._step(source, hear, stop)
         except TidingsError as problem:
-            self._sessions.pop(source.name, None)
+            self._sessions.pop(source, None)
             known, self._away[source.name] = self._away.get(source.name), str(problem)
             if known != str(problem):
                 hear(CutOff(source.name, problem))
 
     def _step(self, source: ObjectSource, hear: Hear, stop: Event) -> None:
-        session = self._sessions.setdefault(source.name, self._session(source))
+        session = self._sessions.setdefault(source, self._session(source))
         for drained in takewhile(lambda one: one is not None, session):
             assert drained is not None
             hear(drained)

@@ -12,6 +12,7 @@ the others not yet.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +52,19 @@ def running(home: Path) -> Iterator[None]:
     finally:
         os.ftruncate(held, 0)
         os.close(held)
+
+
+def runner(home: Path) -> str | None:
+    """The process that runs the stream of a home folder now, by its id ("" if that is not known yet); None if nobody
+    does."""
+    lock = home / RUN_LOCK
+    if not lock.exists():
+        return None
+    held = acquire(lock)
+    if held is None:
+        return lock.read_text().strip()
+    os.close(held)
+    return None
 
 
 def _await_release(path: Path) -> None:
@@ -129,6 +143,15 @@ def repair(checkpoint: Path) -> list[str]:
         _remove(metadata)
         said.append("removed the unfinished metadata of the checkpoint: Spark writes it anew")
     return said
+
+
+def position(checkpoint: Path) -> int:
+    """How far the batches that are done have come, as Spark has written down."""
+    done = _last(checkpoint / "commits")
+    planned = checkpoint / "offsets" / done.name if done else None
+    if planned is None or not planned.exists():
+        return 0
+    return int(json.loads(planned.read_text().splitlines()[-1])["position"])
 
 
 def _remove_torn(log: Path) -> list[str]:

@@ -8,15 +8,23 @@ be sent there, and opens what it needs with the first batch.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tidings.errors import SetupError, TidingsError
+
+GONE = (Py4JError, ConnectionError)
+"""What calls to a JVM that has died end with."""
+
+_log = logging.getLogger("tidings.stream")
 
 Tell = Callable[[Any], None]
 
@@ -58,14 +66,28 @@ class Processor:
         self.work = work
         self.failure: TidingsError | None = None
         self._live: Live | None = None
+        self._turn, self._is_over = Lock(), False
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Spark Connect sends it to the server before its first batch."""
+        return Processor, (self.work,)
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        try:
-            self._live = self._live or self.work.open()
-            self._live.process(rows, batch)
-        except TidingsError as problem:
-            self.failure = problem
-            raise
+        with self._turn:
+            if self._is_over:  # waiting here would keep Spark from ending; what is not begun is planned again
+                raise SetupError("the stream ends before this batch")
+            try:
+                self._live = self._live or self.work.open()
+                self._live.process(rows, batch)
+            except TidingsError as problem:
+                self.failure = problem
+                raise
+
+    def drain(self, seconds: float) -> None:
+        """Begin no further batch, and let the one under way end, if it does within so many seconds."""
+        self._is_over = True
+        if self._turn.acquire(timeout=seconds):
+            self._turn.release()
 
     def close(self) -> None:
         """Let go of the store."""
@@ -77,8 +99,9 @@ class Processor:
 class Query:
     """A query that runs; `last` is what it told last."""
 
-    def __init__(self, session: SparkSession, work: Work, once: bool) -> None:
+    def __init__(self, session: SparkSession, work: Work, once: bool, drain: float = 0.0) -> None:
         self.last: Any = None
+        self._drain = drain
         self._work, self._processor = work, Processor(work)
         writer = work.rows(session).writeStream.foreachBatch(self._processor).queryName(work.name)
         writer = writer.option("checkpointLocation", work.checkpoint.as_uri())
@@ -91,6 +114,8 @@ class Query:
             return bool(self._query.awaitTermination(seconds))
         except PySparkException as problem:
             raise self._processor.failure or _explained(problem) from problem
+        except GONE as problem:
+            raise SetupError("Spark has ended", hint="spark.log in the home folder may say why") from problem
 
     def tell(self, tell: Tell) -> None:
         """Pass on how it is doing, if there is news."""
@@ -102,10 +127,13 @@ class Query:
         self.last = now
 
     def close(self) -> None:
-        """End it where it is, and let go of what it has."""
+        """End it after the batch under way, or where it is if that takes too long, and let go of what it has."""
+        self._processor.drain(self._drain)
         try:
             if self._query.isActive:
                 self._query.stop()
+        except GONE:
+            _log.info("the query cannot be stopped: its Spark is gone")
         finally:
             self._processor.close()
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -95,6 +96,21 @@ def open_session(
         _check_answers(remote)
     with _stderr_into(log):
         return _start(settings, remote)
+
+
+def close_session(session: SparkSession) -> None:
+    """End a session. One whose JVM is gone cannot say goodbye: then it is forgotten, so that another one can start."""
+    try:
+        session.stop()
+    except (PySparkException, Py4JError, OSError):
+        _forget()
+
+
+def _forget() -> None:
+    """PySpark keeps the connection to its JVM for ever, also to one that has died."""
+    for name in ("_gateway", "_jvm", "_active_spark_context"):
+        setattr(SparkContext, name, None)
+    SparkSession._instantiatedSession = None
 
 
 def check_address(address: str) -> None:

@@ -27,7 +27,7 @@ from tidings.durable import write_whole
 from tidings.provider import BATCH
 from tidings.spark import checkpoint, sink
 from tidings.spark.folder import FileList, FolderSource
-from tidings.spark.live_index import LiveIndex
+from tidings.spark.live_index import LiveIndex, open_current
 from tidings.spark.metadata_stream import MetadataProgress, MetadataStream
 from tidings.spark.queries import Query
 from tidings.spark.references import LiveReferences
@@ -38,6 +38,8 @@ from tidings.store import Store, open_store
 
 MOST_PUBLICATIONS = 10_000
 POLL_SECONDS = 0.1
+DRAIN_SECONDS = 20.0
+"""How long a batch that is under way has to end when the stream ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +122,12 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The stream runs: publications from now on are matched within moments."""
+    """The stream runs: publications from now on are matched within moments. This is where it begins."""
 
     source: str
+    position: int = 0
+    lag: int = 0
+    segments: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +151,12 @@ def run(
     most_publications: int = MOST_PUBLICATIONS,
     metadata_batch: int = BATCH,
     once: bool = False,
+    drain: float = DRAIN_SECONDS,
     stop: Event | None = None,
     listener: Listener | None = None,
 ) -> Progress:
-    """Run the stream until `stop` is set; with `once`, until everything that is there now is done.
+    """Run the stream until `stop` is set; with `once`, until everything that is there now is done. A batch under way
+    then has `drain` seconds to end.
 
     What it returns is how the publications fared; of metadata only the listener hears.
     """
@@ -164,8 +171,8 @@ def run(
         _prepare(stream, metadata)
         with open_store(stream.store) as store:
             _hand_over(store, tell)
-            with Together(session, stream, metadata, once) as queries:
-                tell(Started(stream.source))
+            with Together(session, stream, metadata, once, drain) as queries:
+                tell(_beginning(stream, store))
                 return queries.follow(store, stop or Event(), tell)
 
 
@@ -173,6 +180,14 @@ def _absolute(store_url: str) -> str:
     """The same address for a process that works in another folder; a store that cannot be used is refused."""
     with open_store(store_url) as store:
         return store.database.engine.url.render_as_string(hide_password=False)
+
+
+def _beginning(stream: Stream, store: Store) -> Started:
+    """Where the stream goes on. How many files a folder has is known with the first batch."""
+    position = checkpoint.position(stream.checkpoint)
+    lag = 0 if stream.folder else max(0, store.journal.head() - position)
+    index = open_current(stream.home / "segments")
+    return Started(stream.source, position, lag, index.segments if index else 0)
 
 
 def _prepare(stream: Stream, metadata: MetadataStream) -> None:
@@ -187,10 +202,12 @@ def _prepare(stream: Stream, metadata: MetadataStream) -> None:
 class Together(ExitStack):
     """The query of the publications and, when there is something in the log of metadata, the one that applies it."""
 
-    def __init__(self, session: SparkSession, stream: Stream, metadata: MetadataStream, once: bool) -> None:
+    def __init__(
+        self, session: SparkSession, stream: Stream, metadata: MetadataStream, once: bool, drain: float
+    ) -> None:
         super().__init__()
-        self._session, self._metadata, self._once = session, metadata, once
-        self._queries = [self.enter_context(closing(Query(session, stream, once)))]
+        self._session, self._metadata, self._once, self._drain = session, metadata, once, drain
+        self._queries = [self.enter_context(closing(Query(session, stream, once, drain)))]
 
     def follow(self, store: Store, stop: Event, tell: Listener) -> Progress:
         """Pass progress on until the queries end, by themselves or because they are to stop.
@@ -215,7 +232,7 @@ class Together(ExitStack):
         wanted = len(self._queries) == 1 and checkpoint.has_begun(self._metadata.home)
         if not wanted or not store.metadata.log.head():
             return False
-        query = Query(self._session, self._metadata, self._once)
+        query = Query(self._session, self._metadata, self._once, self._drain)
         self._queries.append(self.enter_context(closing(query)))
         return True
 

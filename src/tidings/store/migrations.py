@@ -137,6 +137,8 @@ MIGRATIONS = (
     Migration(22, "acknowledgements", (creates(acknowledgements.acknowledgements),)),
 )
 
+NEWEST = MIGRATIONS[-1].version
+
 
 def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) -> int:
     """Bring the store to the newest version, in one transaction; a store of a newer version is refused."""
@@ -159,6 +161,23 @@ def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) ->
         return newest
 
     return database.transact(climb)
+
+
+def version(database: Database) -> int:
+    """The version that a store is of; 0 if it has no tables yet."""
+    with database.read() as connection:
+        return _version(connection, database, NEWEST)
+
+
+def check_version(database: Database) -> None:
+    """Refuse a store that is not of the newest version: one that nobody has brought there, or a newer one."""
+    found = version(database)
+    if found != NEWEST:
+        raise StoreError(
+            f"the store is of version {found}, this Tidings works with version {NEWEST}",
+            where=database.name,
+            hint="bring it there: tidings store migrate",
+        )
 
 
 def _begin(connection: Connection, migrations: Sequence[Migration]) -> None:

@@ -14,7 +14,7 @@ from tidings.store.hub import Hub
 from tidings.store.journal import Journal
 from tidings.store.metadata import Metadata
 from tidings.store.metadata_browsing import MetadataBrowsing
-from tidings.store.migrations import migrate
+from tidings.store.migrations import check_version, migrate
 from tidings.store.news import News
 from tidings.store.notifications import Notifications
 from tidings.store.object_notifications import ObjectNotifications
@@ -56,6 +56,10 @@ class Store(Closing):
         self.rule_graph = RuleGraph(database)
         self.repository = Repository(database)
         self.tokens = Tokens(database, clock)
+
+    def check(self) -> None:
+        """Refuse a store that does not answer, or that is not of the version that this code works with."""
+        check_version(self.database)
 
     def close(self) -> None:
         self.database.close()

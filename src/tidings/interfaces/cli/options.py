@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from tidings.operating.loading import Loaded
     from tidings.provider import Provider
     from tidings.service import Tidings
 
 DEFAULT_HOME = Path(".tidings")
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 MOST = 2**63 - 1
 """The greatest number a store can count to."""
 
@@ -87,6 +90,17 @@ Master = Annotated[
         show_default=False,
     ),
 ]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="TIDINGS_CONFIG",
+        metavar="FILE",
+        help="The settings; [cyan]tidings.toml[/] in the home folder when nothing is said.",
+        show_default=False,
+        dir_okay=False,
+    ),
+]
 
 
 def prose(command: Callable[..., None]) -> str:
@@ -103,13 +117,38 @@ def check_master(master: str | None) -> None:
         check_address(master)
 
 
-def open_spark(master: str | None, log: Path = Path(os.devnull)) -> Any:
+def open_spark(
+    master: str | None, log: Path = Path(os.devnull), conf: Mapping[str, str] = NO_SETTINGS
+) -> Any:
     """A session where the user wants it (`sc://` is Spark Connect); what the JVM chatters goes to `log`."""
     from tidings.spark.session import open_session
 
     if master and master.startswith("sc:"):
-        return open_session(remote=master, log=log)
-    return open_session(master, log=log)
+        return open_session(remote=master, log=log, **conf)
+    return open_session(master, log=log, **conf)
+
+
+def given_settings(context: typer.Context, config: Path | None, names: Mapping[str, str]) -> Loaded:
+    """The settings of a command: what its options say outweighs the environment, and that the file.
+
+    `names` are the settings of options that are called otherwise.
+    """
+    from tidings.operating.loading import load
+    from tidings.operating.refusals import names as known
+
+    settings = {names.get(option, option): option for option in context.params}
+    said = {
+        setting: context.params[option]
+        for setting, option in settings.items()
+        if setting in known() and _is_typed(context, option)
+    }
+    return load(said, config)
+
+
+def _is_typed(context: typer.Context, option: str) -> bool:
+    """Whether somebody has typed an option: its variable of the environment is read with all the others."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def open_tidings(home: Path, store: str | None) -> Tidings:

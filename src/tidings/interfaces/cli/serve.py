@@ -1,31 +1,68 @@
-"""`serve`: feeds and the hub over HTTP, and what pushes feeds that are read."""
+"""`serve`: everything in one command: the API and the console over HTTP, the stream, delivery; or some of it."""
 
 from __future__ import annotations
 
+import os
 import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidings.errors import InputError
+from tidings.errors import InputError, SetupError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.backbone import Follow, Log, following
-from tidings.interfaces.cli.options import DEFAULT_HOME, Contact, Home, PublicUrl, Store, open_tidings
+from tidings.interfaces.cli.options import (
+    DEFAULT_HOME,
+    Config,
+    Contact,
+    Home,
+    Master,
+    PublicUrl,
+    Store,
+    check_master,
+    given_settings,
+    open_tidings,
+)
 
 if TYPE_CHECKING:
     from socket import socket
     from types import FrameType
 
+    from tidings.interfaces.cli.stream_keeper import StreamKeeper
+    from tidings.interfaces.http.context import Context
     from tidings.interfaces.http.serving import Server
+    from tidings.operating.settings import Part, Settings
+    from tidings.service import Tidings
 
 INTERRUPTED = 130
 EVERYWHERE = ("0.0.0.0", "::", "")
+PARTS = ("api", "stream", "delivery")
 
 
 def serve(
-    host: Annotated[str, typer.Option(metavar="HOST", help="The address to listen at.")] = "127.0.0.1",
+    context: typer.Context,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Start this part and no other: [cyan]api[/], [cyan]stream[/] or [cyan]delivery[/]; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(metavar="HOST", envvar="TIDINGS_HOST", help="The address to listen at.")
+    ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, metavar="PORT", help="The port; 0 takes one that is free.")
+        int,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="PORT",
+            envvar="TIDINGS_PORT",
+            help="The port; 0 takes one that is free.",
+        ),
     ] = 8080,
     public_url: PublicUrl = None,
     contact: Contact = None,
@@ -38,50 +75,134 @@ def serve(
     ] = False,
     follow: Follow = None,
     log: Log = None,
+    master: Master = None,
+    config: Config = None,
     home: Home = DEFAULT_HOME,
     store: Store = None,
 ) -> None:
-    """Serve the feeds of subscriptions, and a WebSub hub for them; read the feeds that were added; provide metadata.
-    Until Ctrl-C.
+    """Start the service: the console and the API over HTTP, the stream, delivery. Until Ctrl-C, or a second one, which
+    does not wait for what is under way.
 
-    Whoever knows the address of a feed ([cyan]tidings feeds[/] tells it) reads it with any feed reader. Behind a proxy,
-    say with [cyan]--public-url[/] how readers reach it. Feeds that [cyan]tidings feed add[/] has added are polled while
-    it runs; content systems may ping it, and hubs may push to it.
+    The first start of a home prints a token for the administrator, once. Requests are answered while Spark still
+    starts. For a larger installation the parts run as processes of their own, over one PostgreSQL:
+    [cyan]--only api[/], [cyan]--only delivery[/], [cyan]--only stream --master spark://...[/]. Whatever runs answers
+    [cyan]/healthz[/] and [cyan]/readyz[/]. All options, and more, can stand in [cyan]tidings.toml[/] in the home
+    folder, or in the environment: [cyan]tidings config show[/].
 
-    Metadata is below [cyan]/metadata[/], for repositories and other providers. With [cyan]--follow[/] it is the
-    metadata of another provider, which is followed while it runs. Below [cyan]/objects[/] people watch objects of the
-    databases that [cyan]tidings objects add[/] has added. Whoever is not on this machine needs the token that
-    [cyan]TIDINGS_RPC_TOKEN[/] says.
+    Feeds of subscriptions are there for feed readers ([cyan]tidings feeds[/]), behind a proxy below
+    [cyan]--public-url[/]; feeds that [cyan]tidings feed add[/] has added are read; whoever watches objects of the
+    databases that [cyan]tidings objects add[/] has added is told. Metadata is below [cyan]/metadata[/]; with
+    [cyan]--follow[/] it is that of another provider.
 
     [dim]Examples[/]
       tidings serve
       tidings serve --port 8000 --public-url https://tidings.example.org
+      tidings serve --only api --only delivery --store postgresql://tidings@db/tidings
       tidings serve --port 8081 --home second --follow http://127.0.0.1:8080
     """
-    from tidings.feeds.hub import Hub
-    from tidings.feeds.hub_rules import Rules
-    from tidings.interfaces.http.app import app_for
-    from tidings.interfaces.http.serving import listen, server_for
-
-    if host in EVERYWHERE and public_url is None:
-        hint = "say how readers reach this machine: --public-url http://HOST:PORT"
-        raise InputError("listening everywhere needs a public address", where="--host", hint=hint)
-    with (
-        open_tidings(home, store) as tidings,
-        listen(host, port) as listening,
-        following(tidings.store, follow, log, _own(host, listening, public_url)) as loop,
-    ):
-        address = _address(host, listening)
-        feeds = tidings.feeds_at(public_url or address)
-        hub = Hub(feeds, Rules(inside=private_callbacks))
-        server = server_for(app_for(tidings, hub, public_url, contact, loop))
-        output.line(("feeds", "bold"), f"{feeds.places.public_url}/feeds/...  at {address}; Ctrl-C ends it")
-        output.line(("metadata", "bold"), f"{feeds.places.public_url}/browse")
-        if loop is not None:
-            output.note(f"following {loop.log.name}")
-        by = _run(server, listening)
+    named = {"master": "spark.master", "private_callbacks": "delivery.private_callbacks"}
+    loaded = given_settings(context, config, named)
+    loaded.export()
+    by = Service(loaded.settings, _parts(only or [])).run()
     if by == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+def _parts(only: list[str]) -> frozenset[Part]:
+    from tidings.operating.settings import Part
+
+    for one in only:
+        if one not in PARTS:
+            accepted = ", ".join(PARTS)
+            raise InputError("no part of the service", where="--only", received=one, accepted=accepted)
+    return frozenset(map(Part, only or PARTS))
+
+
+class Service:
+    """The parts of this process, from the first to the last."""
+
+    def __init__(self, settings: Settings, parts: frozenset[Part]) -> None:
+        self._settings, self._parts = settings, parts
+
+    def run(self) -> int | None:
+        """Serve until a signal comes, and say which."""
+        from tidings.interfaces.cli.stream_keeper import refuse_second_stream
+        from tidings.interfaces.http.serving import listen
+
+        settings = self._settings
+        if settings.host in EVERYWHERE and settings.public_url is None and "api" in self._parts:
+            hint = "say how readers reach this machine: --public-url http://HOST:PORT"
+            raise InputError("listening everywhere needs a public address", where="--host", hint=hint)
+        check_master(settings.spark.master)
+        with (
+            open_tidings(settings.home, settings.store_url()) as tidings,
+            listen(settings.host, settings.port) as listening,
+            ExitStack() as beside,
+        ):
+            self._address = _address(settings.host, listening)
+            if "stream" in self._parts:
+                refuse_second_stream(tidings)
+            return self._serve(tidings, listening, beside)
+
+    def _serve(self, tidings: Tidings, listening: socket, beside: ExitStack) -> int | None:
+        from tidings.interfaces.http.app import app_for
+        from tidings.interfaces.http.serving import server_for
+
+        context = self._context(tidings, beside)
+        server = server_for(app_for(context), self._settings)
+        keeper = self._keeper(context, server)
+        with ended_by_signals(server, keeper) as came:
+            self._announce(context)
+            with keeper or ExitStack():
+                server.run(sockets=[listening])
+        if keeper and keeper.is_given_up and self._parts == {"stream"}:
+            raise SetupError("the stream failed again and again", hint=keeper.failure)
+        return came[0] if came else None
+
+    def _context(self, tidings: Tidings, beside: ExitStack) -> Context:
+        from tidings.feeds.hub import Hub
+        from tidings.feeds.hub_rules import Rules
+        from tidings.interfaces.http.context import Context
+
+        settings = self._settings
+        loop = None
+        if "api" in self._parts:
+            shared = settings.log.get_secret_value() if settings.log else None
+            own = _own(settings, self._address)
+            loop = beside.enter_context(following(tidings.store, settings.follow, shared, own))
+            if loop is not None:
+                output.note(f"following {loop.log.name}")
+        feeds = tidings.feeds_at(settings.public_url or self._address)
+        hub = Hub(feeds, Rules(inside=settings.delivery.private_callbacks))
+        return Context(tidings, hub, settings, loop, self._parts)
+
+    def _announce(self, context: Context) -> None:
+        """Where it is, and who may use it: the administrator's token is shown with the first start, and never again."""
+        from tidings.service.access import Access
+
+        public = context.hub.feeds.places.public_url
+        if "api" not in self._parts:
+            output.line(("probes", "bold"), f"{self._address}/readyz", "Ctrl-C ends it")
+            return
+        made = Access(context.tidings.store).begin()
+        at = [] if public == self._address else [f"at {self._address}"]
+        token = f"administrator token (shown once): {made.secret}" if made else "Ctrl-C ends it"
+        output.line(("console", "bold"), public, *at, token)
+
+    def _keeper(self, context: Context, server: Server) -> StreamKeeper | None:
+        from tidings.interfaces.cli.stream_keeper import StreamKeeper
+        from tidings.interfaces.cli.stream_words import StreamWords
+
+        if "stream" not in self._parts:
+            return None
+
+        def gave_up() -> None:
+            server.should_exit = self._parts == {"stream"}
+
+        words = StreamWords(self._settings.spark.master)
+        keeper = StreamKeeper(context.tidings, self._settings, words, gave_up)
+        context.health.watch("stream", lambda: keeper.problem)
+        return keeper
 
 
 def _address(host: str, listening: socket) -> str:
@@ -89,24 +210,33 @@ def _address(host: str, listening: socket) -> str:
     return f"http://{shown}:{listening.getsockname()[1]}"
 
 
-def _own(host: str, listening: socket, public_url: str | None) -> list[str]:
+def _own(settings: Settings, address: str) -> list[str]:
     """Where this provider is reached. Who listens everywhere does so at this machine, too."""
-    here = _address("localhost" if host in EVERYWHERE else host, listening)
-    return [here, public_url] if public_url else [here]
+    port = address.rpartition(":")[2]
+    here = f"http://localhost:{port}" if settings.host in EVERYWHERE else address
+    return [here, settings.public_url] if settings.public_url else [here]
 
 
-def _run(server: Server, listening: socket) -> int | None:
-    """Serve until a signal comes, and say which: requests under way are answered first."""
+@contextmanager
+def ended_by_signals(server: Server, keeper: StreamKeeper | None) -> Iterator[list[int]]:
+    """Ctrl-C and SIGTERM ask all parts to end: requests, the batch and deliveries under way end first.
+
+    A second signal does not wait for them. Nothing is lost by that: the journal has what was published, and the next
+    stream repeats the batch. What is given are the signals that came.
+    """
     came: list[int] = []
 
     def stop(number: int, _: FrameType | None) -> None:
+        if came:
+            os._exit(128 + number)
         came.append(number)
         server.should_exit = True
+        if keeper:
+            keeper.end()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        server.run(sockets=[listening])
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    return came[0] if came else None

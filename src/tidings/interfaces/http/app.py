@@ -2,52 +2,55 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
 
-from tidings.backbone.follow_loop import FollowLoop
-from tidings.feeds.hub import Hub
-from tidings.feeds.hub_loop import HubLoop
-from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, objects, pings, problems
+from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, objects, pings, probes, problems
 from tidings.interfaces.http.access import Asking
-from tidings.interfaces.http.trust import TOKEN, Trust
-from tidings.service import Tidings
-from tidings.service.access import Access
+from tidings.interfaces.http.context import Context
+from tidings.interfaces.http.delivering import Delivering
+from tidings.interfaces.http.trust import Trust
+from tidings.operating.settings import Part
 
 
-def app_for(
-    tidings: Tidings,
-    hub_of_feeds: Hub,
-    public_url: str | None = None,
-    contact: str | None = None,
-    following: FollowLoop | None = None,
-) -> FastAPI:
+def app_for(context: Context) -> FastAPI:
     """The application of a home folder. The pages that FastAPI has by itself load scripts from elsewhere: they are
-    off.
-
-    `public_url` is given if others than this machine reach it: then hubs are asked to push the feeds that are read.
-    `following` is what the metadata of another provider is followed with.
+    off. A process without the API has probes only.
     """
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
-        with HubLoop(hub_of_feeds):
+        delivering = Delivering(context)
+        delivering.__enter__()
+        try:
             yield
+        finally:
+            await run_in_threadpool(delivering.__exit__, None, None, None)
 
     app = FastAPI(title="Tidings", lifespan=running, docs_url=None, redoc_url=None)
+    app.state.asking = Asking(context.access)
+    app.state.at_end = []
+    app.include_router(probes.router_for(context))
+    if context.has(Part.API):
+        _add_api(app, context)
+    return app
+
+
+def _add_api(app: FastAPI, context: Context) -> None:
+    """What people and programs ask. Another part of it is a line here."""
+    tidings, public_url = context.tidings, context.public_url
+    given = context.settings.rpc_token
+    token = given.get_secret_value() if given else None
+    trust = Trust(token, public_url is not None, context.access)
     app.include_router(problems.router())
-    app.include_router(feeds.router_for(hub_of_feeds.feeds))
-    app.include_router(hub.router_for(hub_of_feeds))
-    app.include_router(pings.router_for(tidings, public_url, contact=contact))
-    access = Access(tidings.store)
-    app.state.asking = Asking(access)
-    trust = Trust(os.environ.get(TOKEN), public_url is not None, access)
-    provider = metadata.api_for(tidings.store, trust, following)
+    app.include_router(feeds.router_for(context.hub.feeds))
+    app.include_router(hub.router_for(context.hub))
+    app.include_router(pings.router_for(tidings, public_url, token=token, contact=context.settings.contact))
+    provider = metadata.api_for(tidings.store, trust, context.following)
     app.include_router(provider.router)
     app.include_router(metadata_browsing.router_for(tidings.store, trust))
     app.include_router(objects.router_for(tidings.store, trust))
-    app.state.at_end = [provider.news.end]
-    return app
+    app.state.at_end.append(provider.news.end)

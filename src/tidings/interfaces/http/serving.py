@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from tidings.errors import SetupError
+from tidings.operating.settings import Settings
 
 GRACE = 5
 """Seconds that requests under way have to end."""
@@ -44,15 +46,17 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def server_for(app: FastAPI) -> Server:
+def server_for(app: FastAPI, settings: Settings | None = None) -> Server:
     """Requests are not logged: addresses of feeds are secrets."""
+    settings = settings or Settings()
     server = Server(
         uvicorn.Config(
             app,
             access_log=False,
             log_level="warning",
             server_header=False,
-            timeout_graceful_shutdown=GRACE,
+            forwarded_allow_ips=settings.forwarded_from,
+            timeout_graceful_shutdown=min(GRACE, math.ceil(settings.drain)),
             lifespan="on",
         )
     )

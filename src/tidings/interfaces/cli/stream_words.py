@@ -1,0 +1,45 @@
+"""How a stream beside a server is doing, at a terminal: a line when it starts, which then stays current."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from rich.status import Status
+
+from tidings.counts import plural
+from tidings.interfaces.cli import output
+
+if TYPE_CHECKING:
+    from tidings.spark import stream
+
+_log = logging.getLogger("tidings.stream")
+
+
+class StreamWords:
+    """Hears the stream. Off a terminal the first line is all that is printed: the log has the batches."""
+
+    def __init__(self, master: str | None) -> None:
+        self._where = master or os.environ.get("SPARK_REMOTE") or "local[*]"
+        console = output.console(stderr=True)
+        self._status = Status("", console=console) if console.is_terminal else None
+
+    def __call__(self, news: stream.News) -> None:
+        from tidings.spark.stream import Progress, Repaired, Started
+
+        if isinstance(news, Started):
+            output.line(("stream", "bold"), self._words(news))
+        elif isinstance(news, Progress):
+            self._now(self._words(news))
+        elif isinstance(news, Repaired):
+            _log.warning("mended the checkpoint: %s", news.what)
+
+    def _words(self, news: stream.Started | stream.Progress) -> str:
+        segments = plural(news.segments, "segment")
+        return f"{self._where}, {segments}, position {news.position:,}, lag {news.lag:,}"
+
+    def _now(self, words: str) -> None:
+        if self._status:
+            self._status.update(words)
+            self._status.start()

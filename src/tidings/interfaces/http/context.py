@@ -1,0 +1,42 @@
+"""What the application works with: handed to each router, so that a new one needs no new parameter of `app_for`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidings.backbone.follow_loop import FollowLoop
+from tidings.feeds.hub import Hub
+from tidings.operating.health import Health
+from tidings.operating.settings import Part, Settings
+from tidings.service import Tidings
+from tidings.service.access import Access
+
+EVERYTHING = frozenset(Part)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A home folder, how it is served, and what works beside the requests.
+
+    `following` is what the metadata of another provider is followed with. `parts` are those that this process has.
+    """
+
+    tidings: Tidings
+    hub: Hub
+    settings: Settings = field(default_factory=Settings)
+    following: FollowLoop | None = None
+    parts: frozenset[Part] = EVERYTHING
+    health: Health = field(default_factory=Health)
+
+    @property
+    def access(self) -> Access:
+        """The tokens."""
+        return Access(self.tidings.store)
+
+    @property
+    def public_url(self) -> str | None:
+        """Where others than this machine reach the service; then hubs are asked to push the feeds that are read."""
+        return self.settings.public_url
+
+    def has(self, part: Part) -> bool:
+        return part in self.parts

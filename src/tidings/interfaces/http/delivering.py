@@ -1,0 +1,33 @@
+"""Delivery beside the requests: the hub, and telling about objects of the databases that were added."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from tidings.feeds.hub_loop import HubLoop
+from tidings.interfaces.http.context import Context
+from tidings.operating.settings import Part
+from tidings.service.tell_loop import TellLoop
+from tidings.service.telling import How
+
+
+class Delivering(ExitStack):
+    """Runs from `with` to the end of it, if this process is to deliver; else nothing does."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self._context = context
+
+    def __enter__(self) -> Delivering:
+        if self._context.has(Part.DELIVERY):
+            self._begin()
+        return self
+
+    def _begin(self) -> None:
+        context, objects = self._context, self._context.settings.objects
+        hub = self.enter_context(HubLoop(context.hub))
+        context.health.watch("hub", lambda: hub.problem)
+        if objects.tell:
+            how = How(tell_author=objects.tell_author, publish=objects.publish)
+            telling = self.enter_context(TellLoop(context.tidings, how))
+            context.health.watch("objects", lambda: telling.problem)

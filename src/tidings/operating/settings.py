@@ -1,0 +1,155 @@
+"""The settings of a service: a file, the environment, the command line; each outweighs those before it.
+
+    settings = load(given={"port": 8000}).settings
+
+    tidings.toml            TIDINGS_... in the environment
+    port = 8000             TIDINGS_PORT=8000
+    [spark]
+    master = "local[4]"     TIDINGS_SPARK__MASTER=local[4]
+
+A setting is declared once, in a model below, with its sentence: the docs, `tidings config show` and the checks follow.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from tidings import durations
+from tidings.errors import InputError
+
+PREFIX, NESTED = "TIDINGS_", "__"
+
+
+class Part(StrEnum):
+    """What a service is made of; each can run alone."""
+
+    API = "api"
+    STREAM = "stream"
+    DELIVERY = "delivery"
+
+
+def _duration(text: str) -> str:
+    try:
+        durations.parse(text)
+    except InputError as problem:
+        raise ValueError(problem.message()) from problem
+    return text
+
+
+Duration = Annotated[str, AfterValidator(_duration)]
+"""`10 minutes`, `2 days`."""
+
+
+class Group(BaseModel):
+    """Settings of one table of the file. A name that is no setting is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Spark(Group):
+    """Where the stream runs."""
+
+    master: str | None = Field(
+        default=None, description="Where Spark runs, as `--master` says; `local[*]` if nowhere."
+    )
+    conf: dict[str, str] = Field(default_factory=dict, description="Further settings of Spark, by name.")
+
+
+class Stream(Group):
+    """How the stream reads, and what happens when it fails."""
+
+    publications: int = Field(
+        default=10_000, ge=1, le=1_000_000, description="How many a batch may have at most."
+    )
+    restarts: int = Field(
+        default=5, ge=0, le=1_000, description="How often in a row a stream that failed is started again."
+    )
+    longest_pause: float = Field(
+        default=60.0,
+        gt=0,
+        le=3_600,
+        description="Seconds before a start at most: they double each time, from 1 on.",
+    )
+
+
+class Delivery(Group):
+    """What is told to others."""
+
+    private_callbacks: bool = Field(
+        default=False, description="Let the hub call back to this machine and to private networks."
+    )
+
+
+class Objects(Group):
+    """What is told about objects of the databases that were added."""
+
+    tell: bool = Field(default=True, description="Tell whom changes concern while the service runs.")
+    tell_author: bool = Field(default=False, description="Tell those, too, who made the changes themselves.")
+    publish: bool = Field(default=False, description="Publish the changes as events, too.")
+
+
+class Limits(Group):
+    """Limits on what is taken, each as `name=number name=number`."""
+
+    document: str = Field(default="", description="Of XML documents: `depth=100 nodes=5000`.")
+    graph: str = Field(default="", description="Of graphs.")
+    xpath: str = Field(default="", description="Of XPath subscriptions.")
+    gql: str = Field(default="", description="Of subscriptions to graphs.")
+    rules: str = Field(default="", description="Of rules over metadata.")
+    query: str = Field(default="", description="Of queries over metadata.")
+    sparql: str = Field(default="", description="Of queries in SPARQL.")
+
+
+class Settings(BaseSettings):
+    """All settings."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter=NESTED, extra="forbid", frozen=True, env_ignore_empty=True
+    )
+
+    home: Path = Field(default=Path(".tidings"), description="The folder everything lives in.")
+    store: SecretStr | None = Field(
+        default=None,
+        description="Another store than the home folder's: `sqlite:///path` or `postgresql://...`",
+    )
+    host: str = Field(default="127.0.0.1", description="The address to listen at.")
+    port: int = Field(default=8080, ge=0, le=65_535, description="The port; 0 takes one that is free.")
+    public_url: str | None = Field(
+        default=None, description="How others reach the service, behind a proxy say."
+    )
+    forwarded_from: str = Field(
+        default="127.0.0.1",
+        description="The proxies whose `X-Forwarded-` headers are believed: addresses, or `*`.",
+    )
+    contact: str | None = Field(default=None, description="An address for those whose sites are asked.")
+    rpc_token: SecretStr | None = Field(
+        default=None, description="Opens XML-RPC, `/metadata` and `/objects` to others."
+    )
+    follow: str | None = Field(default=None, description="Another provider whose metadata is followed.")
+    log: SecretStr | None = Field(default=None, description="A log of metadata that several providers share.")
+    metadata_batch: int = Field(
+        default=1_000,
+        ge=1,
+        le=100_000,
+        description="Entries of the log of metadata that are applied at once.",
+    )
+    drain: float = Field(
+        default=20.0,
+        gt=0,
+        le=3_600,
+        description="Seconds that what is under way has to end, when the service ends.",
+    )
+
+    spark: Spark = Spark()
+    stream: Stream = Stream()
+    delivery: Delivery = Delivery()
+    objects: Objects = Objects()
+    limits: Limits = Limits()
+
+    def store_url(self) -> str | None:
+        return self.store.get_secret_value() if self.store else None

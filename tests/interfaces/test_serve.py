@@ -1,0 +1,161 @@
+"""`tidings serve` as people start it: everything in one process, parts alone, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from terminal import Terminal
+from tests.interfaces.calling import Tidings, listens_at, start
+from tidings.service import Tidings as Service
+
+PATIENCE = 120
+
+
+def until(holds: Callable[[], Any], what: str) -> Any:
+    """What `holds` gives when it is something."""
+    turn = threading.Event()
+    for _ in range(PATIENCE * 10):
+        if found := holds():
+            return found
+        turn.wait(0.1)
+    raise AssertionError(f"waited in vain: {what}")
+
+
+def ready(address: str) -> dict[str, str]:
+    """What each part says."""
+    answer = httpx.get(f"{address}/readyz", timeout=30)
+    assert (answer.status_code == 200) == (answer.json()["status"] == "ready")
+    return dict(answer.json()["checks"])
+
+
+@contextmanager
+def serving(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server that is killed at the end, if it has not ended before."""
+    process = start("serve", "--port", "0", *words, cwd=folder)
+    try:
+        yield process, listens_at(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(process: subprocess.Popen[str], number: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
+    process.send_signal(number)
+    printed, complained = process.communicate(timeout=PATIENCE)
+    return process.returncode, printed, complained
+
+
+def told(folder: Path, subscriber: str = "ana") -> list[tuple[int, str]]:
+    with Service(folder / ".tidings") as service:
+        return [(one.sequence, one.publication) for one in service.notifications(subscriber)]
+
+
+@pytest.mark.spark
+def test_everything_in_one_command(tidings: Tidings, terminal: Terminal, tmp_path: Path) -> None:
+    """The API answers while Spark starts; a stream that dies is started again; SIGTERM in the middle of the work
+    loses nothing, and nothing comes twice.
+    """
+    tidings("subscribe", "--as", "ana", "price < 10")
+    with serving(tmp_path, "--master", "local[2]") as (process, address):
+        assert ready(address)["stream"] == "Spark is starting"
+        assert httpx.get(f"{address}/healthz").json() == {"status": "alive"}
+        until(lambda: ready(address)["stream"] == "ok", "the stream")
+        assert process.stdout
+        assert process.stdout.readline() == "stream  local[2], 0 segments, position 0, lag 0\n"
+        second = tidings("serve", "--port", "0")
+        assert second.exit_code == 4 and "another process runs the stream" in second.stderr
+        assert f"process {process.pid}" in second.stderr and "--only api" in second.stderr
+        tidings("publish", '{"price": 1}', "--id", "p-1")
+        until(lambda: told(tmp_path) == [(1, "p-1")], "the first notification")
+        os.kill(_jvm(process.pid), signal.SIGKILL)
+        until(lambda: "Spark has ended" in ready(address)["stream"], "a stream that says that it died")
+        until(lambda: ready(address)["stream"] == "ok", "a stream that is started again")
+        expected = [(1, "p-1")]
+        for number in range(2, 40):
+            tidings("publish", json.dumps({"price": 1, "n": number}), "--id", f"p-{number}")
+            expected.append((number, f"p-{number}"))
+        until(lambda: len(told(tmp_path)) > 1, "work that is under way")
+        code, _, complained = ended(process)
+        assert code == 0, complained
+        assert "the stream failed: Spark has ended" in complained
+    assert terminal.call(tmp_path, "run", "--once", "--master", "local[2]").exit_code == 0
+    assert told(tmp_path) == expected
+
+
+def _jvm(parent: int) -> int:
+    """The JVM that a process has started."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(words[1]) == parent and "java" in (folder / "comm").read_text():
+                return int(folder.name)
+        except OSError:
+            continue  # it has ended meanwhile
+    raise AssertionError("no JVM")
+
+
+def test_the_administrators_token_is_shown_once(tmp_path: Path) -> None:
+    first = start("serve", "--port", "0", "--only", "api", cwd=tmp_path)
+    assert first.stdout
+    words = first.stdout.readline().split()
+    assert words[:1] + words[2:6] == ["console", "administrator", "token", "(shown", "once):"]
+    token = words[6]
+    assert token.startswith("tdg_")
+    assert ended(first) == (0, "", "")
+    with serving(tmp_path, "--only", "api") as (process, _):
+        code, printed, complained = ended(process)
+    assert (code, complained) == (0, "") and token not in printed
+    assert token not in "".join(
+        path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()
+    )
+
+
+def test_a_stream_that_does_not_start_is_given_up(
+    tidings: Tidings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API goes on; who runs nothing but the stream ends with an error."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("TIDINGS_STREAM__RESTARTS", "1")
+    with serving(tmp_path) as (process, address):
+        until(lambda: "again and again" in ready(address)["stream"], "a stream that is given up")
+        assert "Spark needs Java" in ready(address)["stream"]
+        assert httpx.get(f"{address}/healthz").status_code == 200
+        code, _, complained = ended(process)
+    assert code == 0 and complained.count("the stream failed") == 2, complained
+    alone = tidings("serve", "--port", "0", "--only", "stream")
+    assert alone.exit_code == 4 and "the stream failed again and again" in alone.stderr
+
+
+def test_delivery_alone_and_what_is_no_part(tidings: Tidings, tmp_path: Path) -> None:
+    with serving(tmp_path, "--only", "delivery") as (process, address):
+        assert ready(address) == {"store": "ok", "hub": "ok", "objects": "ok"}
+        assert httpx.get(f"{address}/metadata/log").status_code == 404, "no API in this process"
+        assert ended(process)[0] == 0
+    done = tidings("serve", "--only", "everything")
+    assert done.exit_code == 2 and "accepted: api, stream, delivery" in done.stderr
+
+
+def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
+    """A request that waits for metadata would be answered when the server ends; a second Ctrl-C ends it at once."""
+    with serving(tmp_path, "--only", "api") as (process, address):
+        port = int(address.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as slow:
+            slow.sendall(
+                b"POST /RPC2 HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 9\r\n\r\n<a"
+            )
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE)
+        assert process.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM)
