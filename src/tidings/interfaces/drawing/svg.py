@@ -24,7 +24,12 @@ Point = tuple[float, float]
 
 
 def drawn(picture: Picture) -> str:
-    """The SVG of a picture."""
+    """The SVG of a picture, with its style."""
+    return _Drawing(picture).whole(f"<style>\n{STYLE}{picture.style}</style>")
+
+
+def drawn_bare(picture: Picture) -> str:
+    """The same for a page that has the style in its own sheet, where a policy allows no other."""
     return _Drawing(picture).whole()
 
 
@@ -40,7 +45,7 @@ class _Drawing:
         self.ports = self._ports()
         self.labels: list[tuple[float, float, float]] = []
 
-    def whole(self) -> str:
+    def whole(self, style: str = "") -> str:
         width, height = self._size()
         start = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_n(width)} {_n(height)}" width="{_n(width)}" '
@@ -48,10 +53,7 @@ class _Drawing:
         )
         parts = [start, f'<title id="title">{_text(self.picture.title)}</title>']
         parts.append(f'<desc id="desc">{_text(self.picture.description)}</desc>')
-        parts += (
-            f"<style>\n{STYLE}{self.picture.style}</style>",
-            f'<rect class="page" width="{_n(width)}" height="{_n(height)}"/>',
-        )
+        parts += filter(None, (style, f'<rect class="page" width="{_n(width)}" height="{_n(height)}"/>'))
         parts += (*self._words(), *self._lines(), *map(self._box, self.picture.boxes), "</svg>")
         return "\n".join(parts) + "\n"
 

@@ -18,6 +18,7 @@ from starlette.requests import HTTPConnection
 
 from tidings.errors import Absent, NotAllowed
 from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.same_origin import changes, foreign, is_same_origin
 from tidings.service.access import Access, Caller, Scope
 
 COOKIE = "tidings"
@@ -47,8 +48,8 @@ class Asking:
         return found
 
     async def who(self, connection: HTTPConnection) -> Caller | None:
-        """Whoever asks, if their token is good now."""
-        secret = bearer(connection) or connection.cookies.get(COOKIE, "")
+        """Whoever asks, if their token is good now. A cookie counts for what a page of this service sent."""
+        secret = bearer(connection) or own_cookie(connection)
         return await run_in_threadpool(self._access.who, secret) if secret else None
 
 
@@ -62,6 +63,14 @@ def bearer(connection: HTTPConnection) -> str:
     """The token that a program sends."""
     kind, _, given = connection.headers.get("authorization", "").partition(" ")
     return given.strip() if kind.lower() == "bearer" else ""
+
+
+def own_cookie(connection: HTTPConnection) -> str:
+    """The token that a browser sends along; what another site's page would change with it is refused."""
+    secret = connection.cookies.get(COOKIE, "")
+    if secret and changes(connection) and not is_same_origin(connection):
+        raise Refused(403, foreign(connection))
+    return secret
 
 
 def needs(scope: Scope) -> Callable[..., Awaitable[Caller]]:

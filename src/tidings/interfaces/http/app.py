@@ -10,6 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, objects, pings, probes, problems
 from tidings.interfaces.http.access import Asking
+from tidings.interfaces.http.console.router import router_for as console_for
 from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.delivering import Delivering
 from tidings.interfaces.http.trust import Trust
@@ -53,4 +54,5 @@ def _add_api(app: FastAPI, context: Context) -> None:
     app.include_router(provider.router)
     app.include_router(metadata_browsing.router_for(tidings.store, trust))
     app.include_router(objects.router_for(tidings.store, trust))
+    app.include_router(console_for(tidings, public_url))
     app.state.at_end.append(provider.news.end)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 
 from tidings.feeds.personal import Gone, Page, PersonalFeeds, tag_of
 from tidings.feeds.places import TOKEN
@@ -35,10 +35,15 @@ def router_for(feeds: PersonalFeeds) -> APIRouter:
     router = APIRouter(tags=["feeds"])
 
     @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
-    def home() -> Response:
+    def home(request: Request) -> Response:
+        """Browsers, which ask for HTML, are led to the console."""
+        if "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse("/console", 303, {"Vary": "Accept"})
         return PlainTextResponse(
             "Tidings. `tidings feeds --as NAME` tells the addresses of feeds.\n"
-            f"Metadata is shown at {feeds.places.public_url}/browse.\n"
+            f"The console is at {feeds.places.public_url}/console, "
+            f"metadata is shown at {feeds.places.public_url}/browse.\n",
+            headers={"Vary": "Accept"},
         )
 
     @router.get("/feeds/{name}")

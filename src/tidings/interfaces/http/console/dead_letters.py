@@ -1,0 +1,79 @@
+"""Dead letters of publications, for administrators: what the stream could not use, why, and a second try."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from tidings.errors import Absent, InputError
+from tidings.interfaces.http.console import publish
+from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.recognising import kind_of
+from tidings.interfaces.http.console.templating import query
+from tidings.interfaces.http.console.visiting import Administrator, Visitor, form_of, page
+from tidings.service import Tidings
+from tidings.store import DeadLetter
+
+HERE = "dead-letters"
+PAGE = 25
+SHOWN = 4_000
+"""Characters of a body that are listed; publishing it again takes all of it."""
+
+After = Annotated[int, Query(ge=0)]
+
+
+def router_for(tidings: Tidings) -> APIRouter:
+    """The pages of dead letters."""
+    router = APIRouter(prefix=f"/{HERE}", route_class=Shown)
+
+    @router.get("")
+    def letters(visitor: Administrator, after: After = 0, published: str = "") -> Response:
+        found = tidings.dead_letters(after, PAGE + 1)
+        values = {
+            "letters": [(letter, _text(letter)[:SHOWN]) for letter in found[:PAGE]],
+            "more": found[PAGE - 1].number if len(found) > PAGE else None,
+            "is_first": not after,
+            "published": tidings.store.journal.find(published[:200]) if published else None,
+        }
+        return page("dead_letters.html", visitor, HERE, values)
+
+    @router.post("/{number}/replay")
+    async def replay(number: int, request: Request, visitor: Administrator) -> Response:
+        await form_of(request, visitor)
+        return await run_in_threadpool(_replayed, tidings, visitor, number)
+
+    @router.get("/{number}/mend")
+    def mend(number: int, visitor: Administrator) -> Response:
+        return publish.form_page(visitor, _offered(tidings, _letter(tidings, number)))
+
+    return router
+
+
+def _replayed(tidings: Tidings, visitor: Visitor, number: int) -> Response:
+    """Publish it again, under an id of its own: what stands in the journal is not read twice. What still cannot be used
+    is refused now, and may be mended in the form."""
+    offered = _offered(tidings, _letter(tidings, number))
+    try:
+        appended = tidings.publish(offered.text.encode(), None, offered.media_type)
+    except InputError as problem:
+        return publish.form_page(visitor, offered, None, problem)
+    return moved(f"{HOME}/{HERE}{query({'published': appended.id})}")
+
+
+def _letter(tidings: Tidings, number: int) -> DeadLetter:
+    found = tidings.dead_letters(number - 1, 1) if number > 0 else []
+    if not found or found[0].number != number:
+        raise Absent("there is no such dead letter", received=str(number))
+    return found[0]
+
+
+def _offered(tidings: Tidings, letter: DeadLetter) -> publish.Offered:
+    kept = tidings.store.journal.find(letter.publication) if letter.publication.isprintable() else None
+    text = _text(letter)
+    return publish.Offered(text, kept.media_type if kept else kind_of(text))
+
+
+def _text(letter: DeadLetter) -> str:
+    return (letter.body or b"").decode("utf-8", "backslashreplace")

@@ -1,0 +1,134 @@
+"""What somebody was told: the newest first, live, each with its publication and the reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from tidings.errors import Absent, InputError
+from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.pretty import shown
+from tidings.interfaces.http.console.templating import query
+from tidings.interfaces.http.console.visiting import Subscriber, Visitor, form_of, page
+from tidings.model import Notification
+from tidings.reasons import show_reason
+from tidings.service import Tidings
+
+HERE = "notifications"
+PAGE = 25
+MOST_NEW = 200
+"""How many that have just come are put on a page at once; whoever was away longer loads it anew."""
+
+Whose = Annotated[str, Query(alias="subscriber", max_length=200)]
+Number = Annotated[int, Query(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A subscriber's notifications around a number, newest first. Numbers have no gaps, so pages need no cursors."""
+
+    subscriber: str
+    found: list[Notification]
+    last: int
+    read: int
+    """Up to which number they were acknowledged."""
+
+    @property
+    def unread(self) -> int:
+        return max(0, self.last - self.read)
+
+    @property
+    def older(self) -> int | None:
+        """Before which number the next page is, if there is one."""
+        return self.found[-1].sequence if self.found and self.found[-1].sequence > 1 else None
+
+    @property
+    def newer(self) -> bool:
+        return bool(self.found) and self.found[0].sequence < self.last
+
+
+def router_for(tidings: Tidings) -> APIRouter:
+    """The pages of notifications."""
+    router = APIRouter(prefix="/notifications", route_class=Shown)
+    pages = Pages(tidings)
+    router.add_api_route("", pages.all, methods=["GET"])
+    router.add_api_route("/new", pages.new, methods=["GET"])
+    router.add_api_route("/acknowledge", pages.acknowledge, methods=["POST"])
+    router.add_api_route("/{sequence}", pages.one, methods=["GET"])
+    router.add_api_route("/{sequence}/inside", pages.inside, methods=["GET"])
+    return router
+
+
+class Pages:
+    """What is answered."""
+
+    def __init__(self, tidings: Tidings) -> None:
+        self._tidings, self._store = tidings, tidings.store
+
+    def all(self, visitor: Subscriber, subscriber: Whose = "", before: Number = 0) -> Response:
+        """A page of them; an administrator says whose."""
+        whose = visitor.only(subscriber)
+        if whose is None:
+            return page("whose.html", visitor, HERE, {"known": self._known()})
+        shelf = self._shelf(whose, before)
+        return page("notifications.html", visitor, HERE, self._values(visitor, shelf) | {"shelf": shelf})
+
+    def new(self, visitor: Subscriber, after: Number, subscriber: Whose = "") -> Response:
+        """Those that have come since, for the page that is open: no page of its own."""
+        whose = visitor.caller.acting_as(subscriber or None)
+        found = self._tidings.notifications(whose, after, MOST_NEW)[::-1]
+        shelf = Shelf(whose, found, max(after, *(each.sequence for each in found), 0), after)
+        return page("notification_items.html", visitor, HERE, self._values(visitor, shelf) | {"shelf": shelf})
+
+    def one(self, visitor: Subscriber, sequence: int, subscriber: Whose = "") -> Response:
+        values = self._one(visitor, sequence, subscriber)
+        return page("notification.html", visitor, HERE, values)
+
+    def inside(self, visitor: Subscriber, sequence: int, subscriber: Whose = "") -> Response:
+        """What an item shows when it is opened: no page of its own."""
+        return page("notification_inside.html", visitor, HERE, self._one(visitor, sequence, subscriber))
+
+    async def acknowledge(self, request: Request, visitor: Subscriber) -> Response:
+        given = await form_of(request, visitor)
+        whose = visitor.caller.acting_as(given.get("subscriber") or None)
+        if not given.get("upto", "").isdecimal():
+            raise InputError("up to which notification?", where="upto", accepted="its number")
+        await run_in_threadpool(self._store.acknowledgements.acknowledge, whose, int(given["upto"]))
+        return moved(f"{HOME}/{HERE}{query({'subscriber': given.get('subscriber')})}")
+
+    def _shelf(self, whose: str, before: int) -> Shelf:
+        newest = self._store.notifications.last_sequence(whose)
+        upto = min(newest, before - 1) if before else newest
+        after = max(0, upto - PAGE)
+        found = self._tidings.notifications(whose, after, PAGE if before else 2 * PAGE)
+        last = max(newest, *(each.sequence for each in found), 0)
+        return Shelf(whose, found[::-1], last, self._store.acknowledgements.standing(whose).acknowledged)
+
+    def _values(self, visitor: Visitor, shelf: Shelf) -> dict[str, Any]:
+        asked = {each.subscription for each in shelf.found}
+        texts = {id: found.text for id in asked if (found := self._store.subscriptions.find(id))}
+        return {"texts": texts, "whose": shelf.subscriber if visitor.is_administrator else ""}
+
+    def _one(self, visitor: Visitor, sequence: int, subscriber: str) -> dict[str, Any]:
+        whose = visitor.caller.acting_as(subscriber or None)
+        found = self._tidings.notifications(whose, sequence - 1, 1) if sequence > 0 else []
+        if not found or found[0].sequence != sequence:
+            raise Absent("there is no such notification", received=str(sequence))
+        told = found[0]
+        publication = self._store.journal.find(told.publication)
+        subscription = self._store.subscriptions.find(told.subscription)
+        return {
+            "told": told,
+            "publication": publication,
+            "body": shown(publication, [each.at for each in told.because]) if publication else None,
+            "asked": subscription.text if subscription else None,
+            "reasons": [(show_reason(each), each.at) for each in told.because],
+            "whose": whose if visitor.is_administrator else "",
+        }
+
+    def _known(self) -> list[str]:
+        """Those whom a token is for: names that an administrator may mean."""
+        return sorted({each.subscriber for each in self._store.tokens.list() if each.subscriber})

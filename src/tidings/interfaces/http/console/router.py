@@ -1,0 +1,60 @@
+"""All pages of the console, below `/console`."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from tidings.errors import Absent
+from tidings.interfaces.http.console import (
+    browse,
+    dead_letters,
+    log_in,
+    notifications,
+    publish,
+    static,
+    tokens,
+)
+from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.attempts import Attempts
+from tidings.interfaces.http.console.visiting import Visiting
+from tidings.service import Tidings
+from tidings.service.access import Access
+
+
+def router_for(
+    tidings: Tidings, public_url: str | None = None, attempts: Attempts | None = None
+) -> APIRouter:
+    """The console of a home folder. `public_url` says whether people reach it by https."""
+    router = APIRouter(prefix=HOME, route_class=Shown, include_in_schema=False)
+    for part in parts_for(tidings, public_url, attempts):
+        router.include_router(part)
+    router.add_api_route("", start, methods=["GET"])
+    router.add_api_route("/{rest:path}", nowhere, methods=["GET"])
+    return router
+
+
+def parts_for(
+    tidings: Tidings, public_url: str | None = None, attempts: Attempts | None = None
+) -> tuple[APIRouter, ...]:
+    """Its parts, each with a prefix of its own."""
+    access = Access(tidings.store)
+    return (
+        log_in.router_for(access, (public_url or "").startswith("https:"), attempts),
+        static.router_for(),
+        notifications.router_for(tidings),
+        publish.router_for(tidings),
+        browse.router_for(tidings),
+        dead_letters.router_for(tidings),
+        tokens.router_for(access),
+    )
+
+
+def start(visitor: Visiting) -> Response:
+    """The first page is what a token is for."""
+    if visitor.may_subscribe:
+        return moved(f"{HOME}/notifications")
+    return moved(f"{HOME}/publish")
+
+
+def nowhere(rest: str, visitor: Visiting) -> Response:
+    raise Absent("there is no such page", received=f"{HOME}/{rest}"[:200])

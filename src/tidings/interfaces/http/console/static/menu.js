@@ -1,0 +1,28 @@
+// What every page has: the menu is closed on narrow screens, times are local, and what cannot be undone is asked about.
+const menu = document.querySelector("details.menu");
+const narrow = matchMedia("(max-width: 52rem)");
+
+function fit() {
+  if (menu) menu.open = !narrow.matches;
+}
+
+narrow.addEventListener("change", fit);
+fit();
+
+/** Times of the server, as the person's clock shows them. */
+export function localTimes(within) {
+  for (const time of within.querySelectorAll("time[datetime]")) {
+    const moment = new Date(time.dateTime);
+    if (!Number.isNaN(moment.getTime())) {
+      time.title = time.dateTime;
+      time.textContent = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+    }
+  }
+}
+
+document.addEventListener("submit", (event) => {
+  const question = event.submitter?.dataset.confirm;
+  if (question && !confirm(question)) event.preventDefault();
+});
+
+localTimes(document);

@@ -1,0 +1,61 @@
+"""Templates to pages. Everything that is put into one is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from tidings import durations
+from tidings.counts import plural
+from tidings.interfaces.http.console.pretty import underlined
+from tidings.reasons import bound_rows, change_of, show_change, show_limits, show_reason
+from tidings.values import show
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("tidings.interfaces.http.console"),
+        autoescape=True,
+        undefined=StrictUndefined,  # a name that is mistyped in a template is an error, not nothing
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"duration": durations.show, "moment": moment, "capital": capital, "query": query}
+    made.globals |= {
+        "bound_rows": bound_rows,
+        "change_of": change_of,
+        "plural": plural,
+        "show_change": show_change,
+        "show_limits": show_limits,
+        "show_reason": show_reason,
+        "show_value": show,
+        "underlined": underlined,
+    }
+    return made
+
+
+def rendered(name: str, values: Mapping[str, Any]) -> str:
+    """The page of a template."""
+    return _made.get_template(name).render(values)
+
+
+def moment(instant: str) -> str:
+    """`2026-11-17 02:50:42` of an instant; the whole of it is in the element's `datetime`."""
+    return instant[:19].replace("T", " ")
+
+
+def capital(text: str) -> str:
+    """What errors say, as a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def query(values: Mapping[str, object]) -> str:
+    """`?name=value` of what is there; nothing of nothing."""
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    return f"?{urlencode(given)}" if given else ""
+
+
+_made = _environment()

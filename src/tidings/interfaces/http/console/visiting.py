@@ -1,0 +1,116 @@
+"""Who looks at a page, and whether a form was made for them.
+
+Each form has a word that follows from the visitor's token: another site's page does not know it, and cannot.
+It needs no table and no key of the server, so all processes of a deployment agree on it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+from fastapi import Depends, Request, Response
+from fastapi.responses import HTMLResponse
+
+from tidings.errors import InputError, NotAllowed
+from tidings.interfaces.http.access import COOKIE, asking, bearer
+from tidings.interfaces.http.answers import Refused, body_of
+from tidings.interfaces.http.console.templating import rendered
+from tidings.service.access import Caller, Scope
+
+WORD = "word"
+"""The name of the field."""
+LARGEST = 1 << 20
+"""Bytes of a form; that of a publication may be larger."""
+FIELDS = 100
+FORM = "application/x-www-form-urlencoded"
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Whoever looks: who they are, and the word of their forms."""
+
+    caller: Caller
+    word: str
+
+    @property
+    def name(self) -> str:
+        """As the page greets them."""
+        return self.caller.subscriber or self.caller.token.name
+
+    @property
+    def is_administrator(self) -> bool:
+        return self.caller.is_administrator
+
+    @property
+    def may_publish(self) -> bool:
+        return self.caller.may(Scope.PUBLISH)
+
+    @property
+    def may_subscribe(self) -> bool:
+        return self.caller.may(Scope.SUBSCRIBE)
+
+    def only(self, subscriber: str | None) -> str | None:
+        """Whose things are listed: one's own; for an administrator everybody's, or those of the one they name."""
+        return subscriber or None if self.is_administrator else self.caller.acting_as(subscriber or None)
+
+
+def word_of(secret: str) -> str:
+    """The word of the forms of whoever has this token."""
+    return hmac.digest(secret.encode("utf-8", "surrogatepass"), b"a form of the console", "sha256").hex()
+
+
+def visiting(scope: Scope | None = None) -> Callable[[Request], Awaitable[Visitor]]:
+    """A dependency of pages: whoever has logged in, for this scope or for any."""
+
+    async def visitor(request: Request) -> Visitor:
+        secret = bearer(request) or request.cookies.get(COOKIE, "")
+        known = await asking(request).who(request)
+        if known is None:
+            raise Refused(401, NotAllowed("log in first"))
+        request.state.visitor = found = Visitor(known, word_of(secret))
+        if scope is not None and not known.may(scope):
+            received = ", ".join(sorted(known.token.scopes))
+            raise Refused(
+                403, NotAllowed("your token is for something else", received=received, accepted=scope)
+            )
+        return found
+
+    return visitor
+
+
+Visiting = Annotated[Visitor, Depends(visiting())]
+Subscriber = Annotated[Visitor, Depends(visiting(Scope.SUBSCRIBE))]
+Publisher = Annotated[Visitor, Depends(visiting(Scope.PUBLISH))]
+Administrator = Annotated[Visitor, Depends(visiting(Scope.ADMINISTER))]
+
+
+async def form_of(request: Request, visitor: Visitor, most: int = LARGEST) -> dict[str, str]:
+    """The fields of a form, if it was made for this visitor; of several of one name, the last."""
+    given = await fields_of(request, most)
+    if not hmac.compare_digest(given.pop(WORD, "").encode(), visitor.word.encode()):
+        hint = "somebody logged in or out in between: load the page anew and send it once more"
+        raise Refused(403, NotAllowed("this form was not made for you", hint=hint))
+    return given
+
+
+async def fields_of(request: Request, most: int = LARGEST) -> dict[str, str]:
+    """What a form says, whoever sent it."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+        raise Refused(415, InputError("no form", accepted=FORM))
+    body = await body_of(request, most)
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
+    except ValueError as error:
+        raise Refused(400, InputError("a form that cannot be read", received=str(error)[:200])) from error
+    return {name: value.replace("\r\n", "\n") for name, value in pairs}
+
+
+def page(
+    name: str, visitor: Visitor | None, here: str, values: Mapping[str, Any] | None = None, status: int = 200
+) -> Response:
+    """A page for a visitor; `here` is the part of the console that it belongs to."""
+    return HTMLResponse(rendered(name, {"visitor": visitor, "here": here, **(values or {})}), status)

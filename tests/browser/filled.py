@@ -1,0 +1,71 @@
+"""A home with something to look at: events, a subscription in each language, what was told, what could not be used."""
+
+from __future__ import annotations
+
+import json
+
+import browsed
+from tests.interfaces.calling import EXAMPLES
+from tidings.model import Reason
+from tidings.provider import Provider
+from tidings.service import Tidings
+from tidings.store import DeadLetter, Found, ObjectSource
+
+PRICE = "furniture_category is a 'dining room' and price < 200"
+TABLE = {
+    "event_type": ["antiques", "furniture"],
+    "price": 180,
+    "quantity": 2,
+    "period": "XVI",
+    "furniture_category": "table",
+}
+
+
+GQL = "SELECT ?page WHERE (?page, <http://purl.org/dc/elements/1.1/date>, ?d) AND ?d >= 2004"
+XPATH = '//stock[symbol = "YHOO" and price > 50]'
+RULE = "search CycleProvider c register c where c.information.memory > 64"
+
+
+def fill(tidings: Tidings) -> str:
+    """Everything; the id of ana's subscription to tables."""
+    tidings.extend_schema((EXAMPLES / "furniture.yaml").read_text())
+    tidings.load_taxonomy("academia", (EXAMPLES / "academia.ttl").read_bytes(), "text/turtle")
+    tidings.add_reference("sectors", str(EXAMPLES / "sectors.csv"), "symbol", "/stock/symbol")
+    browsed.fill(Provider(tidings.store))
+    model = EXAMPLES / "university" / "university.puml"
+    tidings.store.object_sources.add(ObjectSource("university", str(model), "sqlite:///none.db"))
+    ids = [
+        tidings.subscribe(who, text, language).id
+        for who, text, language in (
+            ("ana", PRICE, "predicates"),
+            ("ana", XPATH, "xpath"),
+            ("ana", GQL, "gql"),
+            ("ana", RULE, "rules"),
+            ("bo", "price > 1000", "predicates"),
+        )
+    ]
+    for batch, price in enumerate((120, 95, 180), start=1):
+        told(tidings, ids[0], batch, price=price)
+    page = tidings.publish((EXAMPLES / "page.ttl").read_bytes(), media_type="text/turtle")
+    row = {"page": {"type": "uri", "value": "http://example.org/page"}}
+    bound = {"head": {"vars": ["page"]}, "results": {"bindings": [row]}}
+    because = (Reason("?d >= 2004", 2005, ""),)
+    found = Found(page.id, ids[2], "ana", because, bound)
+    letter = DeadLetter("p-broken", "price is no number", {}, 7, b'{"price": "a lot"}')
+    tidings.store.notifications.commit_batch("a test", 4, [found], [letter])
+    return ids[0]
+
+
+def told(tidings: Tidings, subscription: str, batch: int, **values: object) -> int:
+    """Publish a table and tell whoever has the subscription; the number of their last notification."""
+    event = TABLE | values
+    published = tidings.publish(json.dumps(event))
+    owner = tidings.store.subscriptions.find(subscription)
+    assert owner is not None
+    because = (
+        Reason("furniture_category is a 'dining room'", "table", "/furniture_category"),
+        Reason("price < 200", int(str(event["price"])), "/price"),
+    )
+    match = Found(published.id, subscription, owner.subscriber, because)
+    tidings.store.notifications.commit_batch("a test", batch, [match])
+    return tidings.store.notifications.last_sequence(owner.subscriber)

@@ -1,0 +1,46 @@
+"""Visitors of the console: HTTP clients that log in as a browser does, and send its forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+
+from tests.interfaces.serving import served
+from tidings.interfaces.http.access import Asking
+from tidings.interfaces.http.console.attempts import Attempts
+from tidings.interfaces.http.console.router import router_for
+from tidings.service import Tidings
+from tidings.service.access import Access
+
+WORD = re.compile(r'name="word" value="([0-9a-f]{64})"')
+
+
+class Visitor:
+    """Somebody with a browser, without its scripts."""
+
+    def __init__(self, address: str, secret: str = "") -> None:
+        self.client = httpx.Client(base_url=address, headers={"Origin": address})
+        self.word = ""
+        if secret:
+            assert self.client.post("/console/login", data={"token": secret}).status_code == 303
+            self.word = WORD.search(self.get("/console/browse").text)[1]  # type: ignore[index]
+
+    def get(self, path: str, **more: str) -> httpx.Response:
+        return self.client.get(path, params=more or None)
+
+    def post(self, path: str, **fields: str) -> httpx.Response:
+        """A form of a page, with its word."""
+        return self.client.post(path, data={"word": self.word} | fields)
+
+
+@contextmanager
+def console(
+    tidings: Tidings, public_url: str | None = None, attempts: Attempts | None = None
+) -> Iterator[str]:
+    """The address at which the console of a home is served."""
+    router = router_for(tidings, public_url, attempts)
+    with served(router, asking=Asking(Access(tidings.store))) as address:
+        yield address
