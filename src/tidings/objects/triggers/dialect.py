@@ -38,7 +38,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """`AFTER UPDATE OF "title" ON "course"`, when something is so, does some statements. `why` is its comment."""
+    """`AFTER UPDATE ON "course"`, when something is so, does some statements. `why` is its comment.
+
+    Without its `key` a row is no object: SQLite takes such rows, and PostgreSQL where a key is only unique.
+    """
 
     name: str
     moment: str
@@ -46,6 +49,7 @@ class Trigger:
     statements: tuple[str, ...]
     why: str
     when: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,10 @@ def install(site: Site, placed: Placed, limits: Limits = UNLIMITED) -> tuple[Dif
 
 
 def _is_replaced(each: Difference) -> bool:
-    """A function of PostgreSQL that a trigger calls cannot be dropped, but it can be replaced."""
-    return each.what is What.FUNCTION and each.state is State.DIFFERENT
+    """A function of PostgreSQL that a trigger calls cannot be dropped, but it can be replaced. With the others it is
+    the other way round: what they return may be of another type now."""
+    of_trigger = each.piece is not None and "RETURNS trigger" in each.piece.sql
+    return each.what is What.FUNCTION and each.state is State.DIFFERENT and of_trigger
 
 
 def _make(each: Difference) -> str:
@@ -102,13 +104,12 @@ ORDER = (What.TRIGGER, What.FUNCTION, What.INDEX)
 
 
 def _drops(site: Site, gone: Sequence[Difference]) -> Iterator[str]:
+    in_schemas = site.dialect.name == "postgresql"
     for each in sorted(gone, key=lambda one: ORDER.index(one.what)):
-        on = (
-            f" ON {quoted(str(each.on))}"
-            if each.what is What.TRIGGER and site.dialect.name == "postgresql"
-            else ""
-        )
-        yield f"DROP {each.what.name} {quoted(each.name)}{on}"
+        schema, _, _ = (each.on or "").rpartition(".")
+        within = f"{quoted(schema)}." if each.what is What.INDEX and schema else ""
+        on = f" ON {quoted(str(each.on))}" if each.what is What.TRIGGER and in_schemas else ""
+        yield f"DROP {each.what.name} {within}{quoted(each.name)}{on}"
 
 
 def _folded(site: Site, name: str) -> str:

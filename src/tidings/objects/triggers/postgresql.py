@@ -43,16 +43,19 @@ class Postgresql:
             table = places.placed.tables[family]
             returns = f"{quoted(table.name)}.{quoted(table.key)}%TYPE"
             head = f"(key text) RETURNS {returns} LANGUAGE plpgsql IMMUTABLE STRICT"
-            found.append(_function(_key_of(family), head, " BEGIN RETURN key; END "))
+            why = f"-- A text as a key of {quoted(table.name)}: its column {quoted(table.key)} has the type."
+            found.append(_function(_key_of(family), head, f"\nBEGIN\n    {why}\n    RETURN key;\nEND\n"))
         return found
 
     def trigger(self, trigger: Trigger) -> Sequence[Piece]:
         """A function finds the outbox where it was installed, whatever search_path whoever changes a row has.
 
-        PostgreSQL does not keep the text of a trigger, so a comment on it says what it was made from.
+        PostgreSQL does not keep the text of a trigger, so a comment on it says what it was made from. That a row has
+        a key is asked in the function: no column's type can be changed that the condition of a trigger names.
         """
         row = "OLD" if trigger.moment.startswith("BEFORE DELETE") else "NEW"
-        lines = indented("\n".join((comment(trigger.why), *trigger.statements, f"RETURN {row};")))
+        unless = [f"IF {trigger.key} IS NULL THEN RETURN {row}; END IF;"] if trigger.key else []
+        lines = indented("\n".join((comment(trigger.why), *unless, *trigger.statements, f"RETURN {row};")))
         body = f"\nBEGIN\n{lines}\nEND\n"
         function = _function(
             trigger.name, "() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT", body

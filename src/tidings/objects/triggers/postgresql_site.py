@@ -26,23 +26,37 @@ def open_postgresql(url: str) -> Iterator[Site]:
         ) from error
 
 
+# Triggers of a partitioned table are on its partitions, too, where they come and go with it.
 _TRIGGERS = """
 SELECT 'trigger', t.tgname,
     CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE c.relnamespace::regnamespace || '.' || c.relname END,
     CASE WHEN t.tgenabled = 'O' THEN obj_description(t.oid, 'pg_trigger') ELSE 'disabled' END
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-WHERE NOT t.tgisinternal AND t.tgname LIKE 'tidings\\_%'
+WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgname LIKE 'tidings\\_%'
     AND EXISTS (SELECT 1 FROM pg_proc p WHERE p.oid = t.tgfoid AND p.pronamespace = current_schema()::regnamespace)
 """
+# A function for keys keeps the type that the column had when it was made.
 _FUNCTIONS = """
-SELECT 'function', proname, NULL, prosrc FROM pg_proc
-WHERE pronamespace = current_schema()::regnamespace AND proname LIKE 'tidings\\_%'
+SELECT 'function', p.proname, NULL,
+    CASE WHEN said IS NULL OR a.atttypid = p.prorettype THEN p.prosrc ELSE 'of another type' END
+FROM pg_proc p LEFT JOIN LATERAL regexp_match(p.prosrc, 'a key of (.+): its column "(.+)"') AS said ON true
+    LEFT JOIN pg_attribute a ON a.attrelid = to_regclass(said[1]) AND a.attname = replace(said[2], '""', '"')
+WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'tidings\\_%'
 """
+# An index lies in the schema of its table; those of a schema with an outbox are of that one.
 _INDEXES = """
-SELECT 'index', i.relname, c.relname, NULL
+SELECT 'index', i.relname,
+    CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE c.relnamespace::regnamespace || '.' || c.relname END, NULL
 FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class c ON c.oid = x.indrelid
-WHERE i.relnamespace = current_schema()::regnamespace AND i.relname LIKE 'tidings\\_%'
+WHERE i.relname LIKE 'tidings\\_%' AND (i.relnamespace = current_schema()::regnamespace
+        OR i.relname LIKE 'tidings\\_%\\_by\\_%' AND NOT EXISTS (
+            SELECT 1 FROM pg_class o WHERE o.relnamespace = i.relnamespace AND o.relname = 'tidings_changes'))
+    AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhrelid = i.oid)
     AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.oid)
+"""
+_AS_IT_IS_NOW = """
+SELECT set_config('search_path', string_agg(quote_ident(name), ', ' ORDER BY place), true)
+FROM unnest(current_schemas(false)) WITH ORDINALITY AS schemas (name, place)
 """
 
 
@@ -83,6 +97,8 @@ class PostgresqlSite(Site):
         return [str(row[0]) for row in self._connection.execute(query, (quoted(table),)).fetchall()]
 
     def run(self, statements: Sequence[str]) -> None:
+        """Functions keep the search path: "$user" in it would be another schema for everybody who changes a row."""
         with self._connection.transaction():
+            self._connection.execute(_AS_IT_IS_NOW)
             for statement in statements:
                 self._connection.execute(statement.encode())

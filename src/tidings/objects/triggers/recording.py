@@ -9,6 +9,10 @@ from tidings.objects.triggers.dialect import Dialect, Trigger
 from tidings.objects.triggers.places import Places, Rows, Way
 from tidings.objects.triggers.words import ours, quoted, text
 
+AFTER_UPDATE, BEFORE_UPDATE = "AFTER UPDATE", "BEFORE UPDATE"
+"""Of any column: which ones count is a condition. `UPDATE OF title` is not heard where a statement names another column
+and a trigger of the user's sets the title (PostgreSQL), or the title is generated from it (SQLite)."""
+
 
 def recording(places: Places, dialect: Dialect) -> Iterator[Trigger]:
     for rows in places.rows():
@@ -27,10 +31,11 @@ def _inserted(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
     last = _last_change(dialect, rows, key)
     forget = f"DELETE FROM tidings_changes WHERE kind = 'insert' AND id = {last};"
     moment, name = f"AFTER INSERT ON {quoted(rows.table)}", ours(rows.table, "inserted")
-    if rows.is_topmost:
-        return Trigger(name, moment, rows.table, (said,), f"A row of {rows.table} is a new {rows.family}.")
-    why = f"The rest of a new {rows.family}: this says more than what its other row said a moment ago."
-    return Trigger(name, moment, rows.table, (forget, said), why)
+    why, before = f"A row of {rows.table} is a new {rows.family}.", list[str]()
+    if not rows.is_topmost:
+        why = f"The rest of a new {rows.family}: this says more than what its other row said a moment ago."
+        before = [forget]
+    return Trigger(name, moment, rows.table, (*before, said), why, key=key)
 
 
 def _updated(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
@@ -47,11 +52,10 @@ def _updated(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
     )
     written = _written(dialect, "kind, class, family, key, attributes, before, after", values)
     said = f"{written}\nFROM (\n    {changed}\n) AS changed;"
-    columns = ", ".join(quoted(column) for column in dict.fromkeys(column for _, column in rows.columns))
     when = " OR ".join(dialect.differs(old, new) for _, old, new in differences)
     why = f"A {rows.family} is another only if a value is: an update to the same value is none."
-    moment = f"AFTER UPDATE OF {columns} ON {quoted(rows.table)}"
-    return Trigger(ours(rows.table, "updated"), moment, rows.table, (said,), why, when)
+    name, moment = ours(rows.table, "updated"), f"{AFTER_UPDATE} ON {quoted(rows.table)}"
+    return Trigger(name, moment, rows.table, (said,), why, when, key)
 
 
 def _deleted(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
@@ -65,7 +69,7 @@ def _deleted(places: Places, dialect: Dialect, rows: Rows) -> Trigger:
         said += f"\nWHERE NOT EXISTS ({last})"
     why = f"Before a {rows.family} goes, while its links are still there."
     moment = f"BEFORE DELETE ON {quoted(rows.table)}"
-    return Trigger(ours(rows.table, "deleted"), moment, rows.table, (f"{said};",), why)
+    return Trigger(ours(rows.table, "deleted"), moment, rows.table, (f"{said};",), why, key=key)
 
 
 def _written(dialect: Dialect, columns: str, values: str) -> str:
@@ -99,7 +103,6 @@ def _links(places: Places, dialect: Dialect, way: Way) -> Iterator[Trigger]:
     """What is linked or unlinked along a propagating association changes the object that it leads to."""
     table, reference = way.relation.table, way.relation.reference
     columns = [way.near, way.far] if reference is None else [reference]
-    update = f"UPDATE OF {', '.join(map(quoted, columns))}"
     when = " OR ".join(dialect.differs(f"OLD.{quoted(each)}", f"NEW.{quoted(each)}") for each in columns)
     linked, unlinked = ("moved_to", "moved_from") if reference is None else ("linked", "unlinked")
     if way.limits.admits(Kind.LINK):
@@ -109,15 +112,13 @@ def _links(places: Places, dialect: Dialect, way: Way) -> Iterator[Trigger]:
         )
         if reference is None:
             yield _trigger(table, "linked", "AFTER INSERT", said, why)
-        yield _trigger(table, "_".join(filter(None, (reference, linked))), f"AFTER {update}", said, why, when)
+        yield _trigger(table, "_".join(filter(None, (reference, linked))), AFTER_UPDATE, said, why, when)
     if way.limits.admits(Kind.UNLINK):
         said = _unlinked(places, dialect, way)
         why = f"{way.name}: a {way.far_class} has lost a {way.near_class}, unless one of them is gone itself."
         if reference is None:
             yield _trigger(table, "unlinked", "BEFORE DELETE", said, why)
-        yield _trigger(
-            table, "_".join(filter(None, (reference, unlinked))), f"BEFORE {update}", said, why, when
-        )
+        yield _trigger(table, "_".join(filter(None, (reference, unlinked))), BEFORE_UPDATE, said, why, when)
 
 
 def _trigger(table: str, does: str, moment: str, said: str, why: str, when: str | None = None) -> Trigger:

@@ -9,6 +9,7 @@ import sqlite3
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -55,11 +56,15 @@ def without_password(url: str) -> str:
 
 @contextmanager
 def open_sqlite(url: str) -> Iterator[Site]:
-    """A file that is there: SQLite would make a new one, and nothing would ever be changed in it."""
+    """A file that is there: SQLite would make a new one, and nothing would ever be changed in it.
+
+    SQLite takes any bytes for a text. One that is none must not keep the others from being told.
+    """
     path = Path(url.partition(":///")[2])
     try:
         address = f"file:{quote(str(path.absolute()))}?mode=rw"
         connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=WAITS_SECONDS)
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     except sqlite3.Error as error:
         raise Away(
             "the database cannot be opened", where=str(path), received=str(error), accepted=ACCEPTED
@@ -104,7 +109,8 @@ class SqliteSite(Site):
     def columns(self, table: str) -> list[str]:
         schema, _, name = table.rpartition(".")
         within = f"{quoted(schema)}." if schema else ""
-        rows = self._connection.execute(f"PRAGMA {within}table_info({quoted(name)})").fetchall()
+        # table_xinfo has generated columns, too
+        rows = self._connection.execute(f"PRAGMA {within}table_xinfo({quoted(name)})").fetchall()
         return [str(row[1]) for row in rows]
 
     def run(self, statements: Sequence[str]) -> None:

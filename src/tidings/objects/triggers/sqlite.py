@@ -52,9 +52,12 @@ class Sqlite:
 
     def trigger(self, trigger: Trigger) -> Sequence[Piece]:
         """Comments stand inside: what is before CREATE, SQLite does not keep."""
-        when = f"\nWHEN {trigger.when}" if trigger.when else ""
+        has_key = f"{trigger.key} IS NOT NULL" if trigger.key else ""
+        when = f"({trigger.when})" if trigger.when and has_key else trigger.when
+        conditions = " AND ".join(filter(None, (has_key, when)))
+        head = f"\nWHEN {conditions}" if conditions else ""
         body = indented("\n".join((comment(trigger.why), *trigger.statements)))
-        sql = f"CREATE TRIGGER {trigger.name} {trigger.moment}{when}\nBEGIN\n{body}\nEND;"
+        sql = f"CREATE TRIGGER {trigger.name} {trigger.moment}{head}\nBEGIN\n{body}\nEND;"
         return [Piece(What.TRIGGER, trigger.name, sql, trigger.table, sql.rstrip(";"))]
 
     def kept(self, value: str) -> str:
@@ -70,8 +73,12 @@ class Sqlite:
         return f"{old} IS NOT {new}"
 
     def value(self, value: str) -> str:
-        """JSON has no bytes, and SQLite would refuse the user's own update because of them."""
-        return f"CASE typeof({value}) WHEN 'blob' THEN hex({value}) ELSE {value} END"
+        """JSON has no bytes, because of which SQLite would refuse the user's own update, and no infinite numbers."""
+        finite = f"typeof({value}) <> 'real' OR abs({value}) < 9e999"
+        return (
+            f"CASE WHEN typeof({value}) = 'blob' THEN hex({value}) WHEN {finite} THEN {value}"
+            f" ELSE CAST({value} AS TEXT) END"
+        )
 
     def shown(self, value: str) -> str:
         return f"CASE typeof({value}) WHEN 'blob' THEN hex({value}) ELSE CAST({value} AS TEXT) END"

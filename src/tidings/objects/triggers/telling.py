@@ -53,8 +53,11 @@ def _reached(places: Places, dialect: Dialect, most: int | None) -> str:
 
 
 def _steps(places: Places, dialect: Dialect, most: int | None) -> Iterator[str]:
+    once = (
+        "" if len(places.propagating()) > 1 else "DISTINCT "
+    )  # a union has no row twice, though links may be there twice
     arms = [
-        f"SELECT NEW.id, r.family, r.key, {text(way.name)}, {int(way.forwards)}, {_far(dialect, way)}\n"
+        f"SELECT {once}NEW.id, r.family, r.key, {text(way.name)}, {int(way.forwards)}, {_far(dialect, way)}\n"
         f"FROM {REACHED} CROSS JOIN {quoted(way.relation.table)} AS l\n"
         f"WHERE r.change = NEW.id AND {_condition(dialect, way)}"
         for way in places.propagating()
@@ -137,15 +140,23 @@ def _watchers(places: Places) -> str:
 
 
 def _class_watchers(places: Places, dialect: Dialect) -> Iterator[str]:
+    """Topmost classes all at once: a part for each would cost each change something, however many there are."""
+    yield _class_watcher(places, "w.class", "w.class = r.family")
     for name in places.model.classes:
         family = places.model.family(name)
         is_a = places.is_a(name, dialect.typed(family))
-        yield (
-            f"SELECT NEW.id, {places.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
-            f" 'class', {text(name)}, 0\n"
-            f"FROM {REACHED} CROSS JOIN tidings_watches AS w\n"
-            f"WHERE r.change = NEW.id AND r.family = {text(family)} AND w.class = {text(name)} AND w.key IS NULL"
-        ) + (f"\n    AND {is_a}" if is_a else "")
+        if is_a is not None:
+            of = f"r.family = {text(family)} AND w.class = {text(name)}"
+            yield f"{_class_watcher(places, text(name), of)}\n    AND {is_a}"
+
+
+def _class_watcher(places: Places, by: str, of: str) -> str:
+    return (
+        f"SELECT NEW.id, {places.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
+        f" 'class', {by}, 0\n"
+        f"FROM {REACHED} CROSS JOIN tidings_watches AS w\n"
+        f"WHERE r.change = NEW.id AND {of} AND w.key IS NULL"
+    )
 
 
 def _implicit(places: Places, dialect: Dialect) -> Iterator[str]:
