@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tests.feeds.site import Request, Response, Site, a_site
 from tidings.errors import InputError, TidingsError
 from tidings.feeds.fetching import Fetcher, Manners
-from tidings.feeds.network import FetchProblem, Network, host_of, is_inside
+from tidings.web.network import FetchProblem, Network, host_of, is_inside
 
 PUBLIC = "127.0.0.2"
 NETWORK = Network(is_inside=lambda address: address != PUBLIC)

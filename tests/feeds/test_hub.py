@@ -30,8 +30,8 @@ from tidings.errors import InputError
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_loop import HubLoop
 from tidings.feeds.hub_rules import Caller, HubBusy, Rules
-from tidings.feeds.network import Network
 from tidings.interfaces.http.hub import FORM, router_for
+from tidings.web.network import Network
 
 
 def test_a_client_that_goes_in_the_middle(told: Told) -> None:

@@ -13,9 +13,9 @@ from tests.feeds.conftest import Clock
 from tests.feeds.site import Request, Response, Site, a_site, rss
 from tidings.errors import InputError
 from tidings.feeds.logins import authorization, login_of
-from tidings.feeds.network import FetchProblem, Network
 from tidings.feeds.polling import Poller
 from tidings.store import Store
+from tidings.web.network import FetchProblem, Network
 
 PUBLIC = "127.0.0.2"
 

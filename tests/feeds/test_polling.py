@@ -13,7 +13,6 @@ from tests.feeds.conftest import Clock
 from tests.feeds.site import Request, Response, Site, a_site, rss
 from tidings.errors import InputError, TidingsError
 from tidings.feeds.fetching import Manners
-from tidings.feeds.network import FetchProblem, Network
 from tidings.feeds.polling import APART, Polled, Poller
 from tidings.feeds.taking import PUBLICATION, REPLACES
 from tidings.graphs import Graph
@@ -21,6 +20,7 @@ from tidings.languages import gql
 from tidings.matching.graphs import matches
 from tidings.publications.rdf import decode
 from tidings.store import PolledFeed, Store, Taken, open_store, sqlite_url
+from tidings.web.network import FetchProblem, Network
 
 TITLE = "http://purl.org/rss/1.0/title"
 

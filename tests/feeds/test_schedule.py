@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from tidings.feeds.schedule import (
     FIRST_RETRY,
     LATEST,
-    LONGEST_PAUSE,
     SOONEST,
     USUAL,
     after_failure,
     after_success,
     not_skipped,
-    retry_after,
     skips_of,
 )
+from tidings.web.retry_after import LONGEST_PAUSE, retry_after
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

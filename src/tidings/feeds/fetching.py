@@ -23,8 +23,8 @@ import httpx
 
 from tidings.closing import Closing
 from tidings.feeds.logins import authorization
-from tidings.feeds.network import FetchProblem, Network, host_of
-from tidings.feeds.no_answer import explained
+from tidings.web.network import FetchProblem, Network, host_of
+from tidings.web.no_answer import explained
 
 ACCEPT = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, "

@@ -22,12 +22,12 @@ import httpx
 from tidings.errors import InputError
 from tidings.feeds.fetching import Answer
 from tidings.feeds.hub_rules import Caller, HubBusy, Rules
-from tidings.feeds.network import FetchProblem, host_of
 from tidings.feeds.personal import Gone, Opened, PersonalFeeds
 from tidings.feeds.rendering import FORMATS
-from tidings.feeds.schedule import retry_after
 from tidings.store import Delivery, HubSubscription, Intent
 from tidings.store.hub import DENIED, SUBSCRIBE, UNSUBSCRIBE
+from tidings.web.network import FetchProblem, host_of
+from tidings.web.retry_after import retry_after
 
 MODES = (SUBSCRIBE, UNSUBSCRIBE)
 TOO_MANY, UNAVAILABLE = 429, 503

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidings.errors import InputError
 from tidings.feeds.fetching import Answer, Fetcher, Manners
-from tidings.feeds.network import Network
+from tidings.web.network import Network
 
 
 @dataclass(frozen=True, slots=True)

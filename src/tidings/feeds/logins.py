@@ -10,7 +10,7 @@ from base64 import b64encode
 from urllib.parse import unquote, urlsplit
 
 from tidings.errors import InputError
-from tidings.feeds.network import Network, host_of
+from tidings.web.network import Network, host_of
 
 
 def login_of(url: str) -> tuple[str, str | None]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from tidings.errors import InputError
-from tidings.feeds.network import without_password
+from tidings.web.network import without_password
 
 TOKEN = r"[A-Za-z0-9_-]{32}"
 _FEED = re.compile(rf"/feeds/(?P<token>{TOKEN})\.(?P<format>[a-z]+)")

@@ -23,10 +23,10 @@ from tidings.errors import InputError, TidingsError
 from tidings.feeds import reading, schedule, websub
 from tidings.feeds.fetching import Answer, Fetcher, Manners
 from tidings.feeds.logins import check_login, login_of
-from tidings.feeds.network import FetchProblem, Network
 from tidings.feeds.taking import Found, takings
 from tidings.publications.feeds import Feed
 from tidings.store import Clock, PolledFeed, Store, Taken, instant, utc
+from tidings.web.network import FetchProblem, Network
 
 CLAIMED = timedelta(minutes=10)
 """How long a feed is left alone by others while somebody polls it, or has died over it."""

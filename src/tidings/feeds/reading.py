@@ -9,10 +9,11 @@ from tidings.feeds import schedule
 from tidings.feeds.discovery import feeds_named_in
 from tidings.feeds.fetching import Answer
 from tidings.feeds.logins import origin
-from tidings.feeds.network import FetchProblem, host_of
 from tidings.feeds.taking import Found, found
 from tidings.publications.feeds import Feed, Item, RefusedItem, items_of
 from tidings.store import PolledFeed, instant
+from tidings.web.network import FetchProblem, host_of
+from tidings.web.retry_after import retry_after
 
 LOGIN = "if it needs a name and a password, add it as https://name:password@host/..."
 LONGEST_KEPT = 500
@@ -36,7 +37,7 @@ def refuse_status(answer: Answer, moment: datetime) -> None:
         what = "the feed is gone, and is not asked for any more"
         raise FetchProblem(what, gone=True, where=answer.url, received="status 410")
     if answer.status != 200:
-        after = schedule.retry_after(answer.headers, moment)
+        after = retry_after(answer.headers, moment)
         hint = LOGIN if answer.status == 401 else None
         received = f"status {answer.status}"
         raise FetchProblem("no feed", after=after, where=answer.url, received=received, hint=hint)

@@ -14,14 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from random import Random
+
+from tidings.web.retry_after import retry_after
 
 SOONEST = timedelta(minutes=10)
 USUAL = timedelta(hours=1)
 LATEST = timedelta(days=1)
 FIRST_RETRY = timedelta(minutes=5)
-LONGEST_PAUSE = timedelta(days=7)
 PUSHED = timedelta(hours=6)
 """How often a feed is polled that a hub pushes: hubs fail silently."""
 
@@ -73,24 +73,3 @@ def after_failure(moment: datetime, failures: int, after: int | None, chance: Ra
     """When to try again after so many failures in a row."""
     wait = min(LATEST, FIRST_RETRY * (1 << min(failures - 1, 20))) * chance.uniform(0.5, 1.5)
     return moment + max(wait, timedelta(seconds=after or 0))
-
-
-def retry_after(headers: Mapping[str, str], moment: datetime) -> int | None:
-    """The seconds that a server asks to be left alone: a number, or until a date."""
-    said = headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdecimal():
-        seconds = int(said[:10])
-    else:
-        until = _date(said)
-        if until is None:
-            return None
-        seconds = int((until - moment).total_seconds())
-    return min(max(0, seconds), int(LONGEST_PAUSE.total_seconds()))
-
-
-def _date(text: str) -> datetime | None:
-    try:
-        found = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found

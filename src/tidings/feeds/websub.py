@@ -19,10 +19,10 @@ from datetime import datetime, timedelta
 
 from tidings.errors import TidingsError
 from tidings.feeds.fetching import Answer, Fetcher
-from tidings.feeds.network import FetchProblem
 from tidings.publications.feeds import Feed
 from tidings.publications.feeds_entry import resolved
 from tidings.store import PolledFeed, instant
+from tidings.web.network import FetchProblem
 
 LEASE = timedelta(days=10)
 SHORTEST, LONGEST = timedelta(minutes=5), timedelta(days=365)

@@ -48,8 +48,8 @@ SECRET = ("number", "inside", "callback", "secret", "skips", "login")
 @contextmanager
 def _poller(home: Path, store: str | None, contact: str | None, public_url: str | None) -> Iterator[Poller]:
     from tidings.feeds.fetching import Manners
-    from tidings.feeds.network import host_of
     from tidings.feeds.polling import Poller
+    from tidings.web.network import host_of
 
     if public_url is not None:
         host_of(public_url)

@@ -17,7 +17,6 @@ from fastapi.responses import PlainTextResponse
 
 from tidings.feeds import websub
 from tidings.feeds.fetching import Manners
-from tidings.feeds.network import Network
 from tidings.feeds.poll_loop import PollLoop
 from tidings.feeds.polling import Poller
 from tidings.interfaces.http import xml_rpc
@@ -28,6 +27,7 @@ from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
 from tidings.service.access import Access, Caller
 from tidings.store import Clock, PolledFeed, utc
+from tidings.web.network import Network
 
 LARGEST_PING, LARGEST_FEED = 64_000, 17_000_000
 """Bytes that anybody may send, and that a hub or a user of the service may."""

@@ -7,10 +7,11 @@ import ssl
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import RemoteDisconnected
 
 import httpx
 
-from tidings.feeds.network import FetchProblem
+from tidings.web.network import FetchProblem
 
 _BY_NUMBER = {
     errno.ECONNREFUSED: (
@@ -36,10 +37,11 @@ def explained(url: str, connect: float, read: float) -> Iterator[None]:
     except httpx.TimeoutException as error:
         raise FetchProblem("no answer in time", where=url, accepted=f"{read:g} seconds") from error
     except (httpx.HTTPError, httpx.InvalidURL, zlib.error) as error:
-        raise _in_words(error, url) from error
+        raise in_words(error, url) from error
 
 
-def _in_words(error: Exception, url: str) -> FetchProblem:
+def in_words(error: Exception, url: str) -> FetchProblem:
+    """What a failed request ran into, whichever library made it."""
     cause = _cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         said = cause.verify_message.rstrip(".")
@@ -49,7 +51,7 @@ def _in_words(error: Exception, url: str) -> FetchProblem:
     if isinstance(cause, OSError) and cause.errno in _BY_NUMBER:
         what, hint = _BY_NUMBER[cause.errno]
         return FetchProblem(what, where=url, hint=hint)
-    if isinstance(error, httpx.RemoteProtocolError) and "without sending a response" in str(error):
+    if isinstance(cause, RemoteDisconnected) or "without sending a response" in str(error):
         return FetchProblem("the server ended the connection without an answer", where=url)
     return FetchProblem("no answer that can be read", where=url, received=str(error)[:200])
 

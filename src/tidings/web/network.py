@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from tidings.errors import InputError, TidingsError
 
 ACCEPTED = "http:// or https:// with a host"
+PUBLIC = "public addresses"
 
 NAT64 = bytes.fromhex("0064ff9b0000000000000000")
 
@@ -86,7 +87,7 @@ class Network:
                 "an address in a private network, and nobody here has typed it",
                 where=url,
                 received=", ".join(found),
-                accepted="public addresses",
+                accepted=PUBLIC,
             )
         return found[0]
 

@@ -1,0 +1,30 @@
+"""`Retry-After`: for how long a server asks to be left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+LONGEST_PAUSE = timedelta(days=7)
+
+
+def retry_after(headers: Mapping[str, str], moment: datetime) -> int | None:
+    """The seconds that a server asks to be left alone: a number, or until a date."""
+    said = headers.get("retry-after", "").strip()
+    if said.isascii() and said.isdecimal():
+        seconds = int(said[:10])
+    else:
+        until = _date(said)
+        if until is None:
+            return None
+        seconds = int((until - moment).total_seconds())
+    return min(max(0, seconds), int(LONGEST_PAUSE.total_seconds()))
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
