@@ -3,6 +3,7 @@
 from tidings.store.acknowledgements import Standing
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
+from tidings.store.destinations import Destination, Health
 from tidings.store.encoding import Clock, instant, utc
 from tidings.store.feed_items import Seen, Taken, Taking
 from tidings.store.feeds import PolledFeed
@@ -10,14 +11,17 @@ from tidings.store.found import Found
 from tidings.store.held import Held
 from tidings.store.hub import Delivery, HubSubscription, Intent
 from tidings.store.journal import Appended
+from tidings.store.lanes import Lane, Progress
 from tidings.store.notifications import Committed
 from tidings.store.object_notifications import Telling
 from tidings.store.object_sources import ObjectSource
 from tidings.store.personal_feeds import FeedAddress, FeedEntry
+from tidings.store.preferences import QuietHours
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
 from tidings.store.taxonomies import TaxonomyFile
 from tidings.store.tokens import Token
+from tidings.store.undelivered import Letter
 
 __all__ = [
     "Appended",
@@ -26,14 +30,20 @@ __all__ = [
     "Committed",
     "DeadLetter",
     "Delivery",
+    "Destination",
     "FeedAddress",
     "FeedEntry",
     "Found",
+    "Health",
     "Held",
     "HubSubscription",
     "Intent",
+    "Lane",
+    "Letter",
     "ObjectSource",
     "PolledFeed",
+    "Progress",
+    "QuietHours",
     "Seen",
     "Standing",
     "Store",

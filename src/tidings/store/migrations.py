@@ -18,6 +18,7 @@ from tidings.store import (
     acknowledgements,
     backbone_tables,
     bulk,
+    destination_tables,
     feed_tables,
     metadata_tables,
     object_sources,
@@ -135,6 +136,7 @@ MIGRATIONS = (
     Migration(18, "sources of objects", (creates(object_sources.object_sources),)),
     Migration(19, "tokens", (creates(tokens.tokens), counts("tokens"))),
     Migration(22, "acknowledgements", (creates(acknowledgements.acknowledgements),)),
+    Migration(23, "destinations", (creates(*destination_tables.ALL), counts("undelivered"))),
 )
 
 NEWEST = MIGRATIONS[-1].version

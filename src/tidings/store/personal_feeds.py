@@ -99,7 +99,7 @@ class PersonalFeeds:
         """The number of the newest entry and when it became one. What was told since the last look becomes entries
         first.
         """
-        self._catch_up(subscriber)
+        self.catch_up(subscriber)
         with self._database.read() as connection:
             return _last(connection, subscriber, subscription)
 
@@ -113,7 +113,7 @@ class PersonalFeeds:
 
     def of_objects(self, subscriber: str) -> list[str]:
         """The databases with objects that a subscriber was told about."""
-        self._catch_up(subscriber)
+        self.catch_up(subscriber)
         wanted = select(feed_entries.c.subscription).join_from(feed_entries, notifications, _TOLD).distinct()
         told = feed_entries.c.subscriber == subscriber, notifications.c.id.startswith(OF_OBJECTS)
         with self._database.read() as connection:
@@ -138,10 +138,11 @@ class PersonalFeeds:
             rows = bulk.select_among(connection, wanted, journal.c.id, ids)
             return {row.id: Publication(*row) for row in rows}
 
-    def _catch_up(self, subscriber: str) -> None:
+    def catch_up(self, subscriber: str) -> None:
+        """Make entries of what a subscriber was told since the last look."""
         self._told.hand_over(subscriber)
         while self._is_behind(subscriber):
-            self._database.transact(lambda c: _list_more(c, subscriber, instant(self._clock())))
+            self._database.transact(lambda c: list_more(c, subscriber, instant(self._clock())))
 
     def _is_behind(self, subscriber: str) -> bool:
         name = subscribers.c.subscriber
@@ -196,7 +197,7 @@ def _last(connection: Connection, subscriber: str, subscription: str) -> tuple[i
     return (row.number, row.time) if row else (0, None)
 
 
-def _list_more(connection: Connection, subscriber: str, now: str) -> None:
+def list_more(connection: Connection, subscriber: str, now: str) -> None:
     """Make entries of some more notifications; the cursor is locked, so each becomes one entry.
 
     Times never go back, also if the clock does: a reader who asks what was modified since would miss entries.

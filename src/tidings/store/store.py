@@ -1,5 +1,6 @@
 """A store: the journal, subscriptions, notifications, dead letters, the event schema, reference tables, taxonomies,
-feeds, metadata, what a repository holds, what is told about objects of other databases, tokens."""
+feeds, metadata, what a repository holds, what is told about objects of other databases, tokens,
+destinations of deliveries."""
 
 from __future__ import annotations
 
@@ -8,10 +9,12 @@ from tidings.store.acknowledgements import Acknowledgements
 from tidings.store.backbone import Backbone
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
+from tidings.store.destinations import Destinations
 from tidings.store.encoding import Clock, utc
 from tidings.store.feeds import Feeds
 from tidings.store.hub import Hub
 from tidings.store.journal import Journal
+from tidings.store.lanes import Lanes
 from tidings.store.metadata import Metadata
 from tidings.store.metadata_browsing import MetadataBrowsing
 from tidings.store.migrations import check_version, migrate
@@ -20,6 +23,7 @@ from tidings.store.notifications import Notifications
 from tidings.store.object_notifications import ObjectNotifications
 from tidings.store.object_sources import ObjectSources
 from tidings.store.personal_feeds import PersonalFeeds
+from tidings.store.preferences import Preferences
 from tidings.store.references import References
 from tidings.store.repositories import Repositories
 from tidings.store.repository import Repository
@@ -28,6 +32,7 @@ from tidings.store.schemas import Schemas
 from tidings.store.subscriptions import Subscriptions
 from tidings.store.taxonomies import Taxonomies
 from tidings.store.tokens import Tokens
+from tidings.store.undelivered import Undelivered
 
 
 class Store(Closing):
@@ -56,6 +61,10 @@ class Store(Closing):
         self.rule_graph = RuleGraph(database)
         self.repository = Repository(database)
         self.tokens = Tokens(database, clock)
+        self.destinations = Destinations(database, clock)
+        self.lanes = Lanes(database, clock)
+        self.undelivered = Undelivered(database, clock)
+        self.preferences = Preferences(database)
 
     def check(self) -> None:
         """Refuse a store that does not answer, or that is not of the version that this code works with."""

@@ -1,0 +1,114 @@
+"""Destinations as their subscribers make and change them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from tidings.delivery.kinds import WEBHOOK
+from tidings.delivery.messages import Message, single
+from tidings.delivery.rules import Rules
+from tidings.delivery.sending import Sender
+from tidings.delivery.webhooks import new_secret
+from tidings.errors import Absent, InputError
+from tidings.model import Notification, Publication, Reason
+from tidings.store import Destination, FeedEntry, Store, instant, utc
+from tidings.store.names import fresh
+
+TEST = "tidings.test"
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What came back for a sample: the status of HTTP, if there was one, and what went wrong, if something did."""
+
+    taken: bool
+    seconds: float
+    status: int | None = None
+    problem: str | None = None
+
+
+class Destinations:
+    """The destinations of a store, checked before they are kept."""
+
+    def __init__(self, store: Store, senders: dict[str, Sender], rules: Rules | None = None) -> None:
+        self.store, self.senders, self.rules = store, senders, rules or Rules()
+
+    def add(
+        self, subscriber: str, kind: str, target: str, subscription: str | None = None, name: str = ""
+    ) -> Destination:
+        """Make a destination, or refuse it with the reason. A webhook has a secret from the beginning."""
+        place = self._sender(kind).check(target)
+        self._check_subscription(subscriber, subscription)
+        most = self.rules.per_subscriber
+        if self.store.destinations.count(subscriber) >= most:
+            raise InputError("as many destinations as one may have", accepted=f"{most:,}")
+        secret = new_secret() if kind == WEBHOOK else None
+        return self.store.destinations.add(
+            Destination("", subscriber, subscription, kind, target, place, name, secret)
+        )
+
+    def find(self, id: str) -> Destination:
+        found = self.store.destinations.find(id)
+        if found is None:
+            raise Absent("there is no such destination", received=id)
+        return found
+
+    def change(self, id: str, target: str | None = None, name: str | None = None) -> Destination:
+        """Change where it leads, or what it is called."""
+        values = {} if name is None else {"name": name}
+        if target is not None:
+            place = self._sender(self.find(id).kind).check(target)
+            values |= {"target": target, "place": place}
+        if not self.store.destinations.change(id, **values):
+            raise Absent("there is no such destination", received=id)
+        return self.find(id)
+
+    def rotate(self, id: str) -> Destination:
+        """A new secret; the one before signs, too, for a while. There are never more than two."""
+        found = self.find(id)
+        if found.secret is None:
+            raise InputError("only webhooks have a secret", received=found.kind)
+        self.store.destinations.rotate(id, new_secret(), self.rules.overlap)
+        return self.find(id)
+
+    def shown(self, one: Destination) -> str:
+        """What may be shown of its target."""
+        return self._sender(one.kind).shown(one.target)
+
+    def test(self, one: Destination) -> Tested:
+        """Send a sample now, and say what came back."""
+        began = monotonic()
+        sent = self._sender(one.kind).send(one, [_sample(one)], lambda: False)
+        problem = sent.refusal.problem if sent.refusal else None
+        return Tested(sent.refusal is None, monotonic() - began, sent.status, problem)
+
+    def close(self) -> None:
+        for sender in self.senders.values():
+            sender.close()
+
+    def _sender(self, kind: str) -> Sender:
+        if kind not in self.senders:
+            accepted = ", ".join(self.senders)
+            raise InputError("no kind of destination", where="kind", received=kind[:40], accepted=accepted)
+        return self.senders[kind]
+
+    def _check_subscription(self, subscriber: str, id: str | None) -> None:
+        """Somebody else's is answered as if it were not there."""
+        if id is None:
+            return
+        found = self.store.subscriptions.find(id)
+        rule = self.store.metadata.named([id]).get(id)
+        owners = {found.subscriber if found else None, rule.owner if rule else None}
+        if subscriber not in owners and not self.store.personal_feeds.is_of_objects(subscriber, id):
+            raise Absent("there is no such subscription", received=id)
+
+
+def _sample(to: Destination) -> Message:
+    """A notification that nobody was told, of a type of its own: no receiver takes it for one."""
+    publication = Publication("p-sample", "application/json", b'{"title": "A sample", "price": 180}')
+    because = (Reason("price < 200", 180, "/price"),)
+    name = to.subscription or "s-sample"
+    told = Notification(fresh("n-test"), to.subscriber, 0, name, publication.id, because, instant(utc()))
+    message = single(FeedEntry(0, told.time, told), publication, len(publication.body))
+    return replace(message, event=message.event | {"type": TEST})

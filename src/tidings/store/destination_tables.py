@@ -1,0 +1,107 @@
+"""The tables of deliveries: where subscribers want to be told, how far each destination was told, what was given up,
+and when subscribers want to be left alone.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Index, Integer, Table, Text
+
+from tidings.store.tables import Name, Whole, metadata
+
+# Without a subscription it is for all of the subscriber's. `since` is the subscriber's last sequence number when it was
+# made: what was told before is not delivered. `place` is the host that is connected to. The old secret signs, too,
+# until `old_until`.
+destinations = Table(
+    "destinations",
+    metadata,
+    Column("id", Name, primary_key=True),
+    Column("subscriber", Name, nullable=False, index=True),
+    Column("subscription", Name, nullable=True),
+    Column("kind", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("place", Name, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("secret", Text, nullable=True),
+    Column("old_secret", Text, nullable=True),
+    Column("old_until", Name, nullable=True),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=True),
+    Column("made", Name, nullable=False),
+    Column("since", Whole, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# Up to which sequence number a subscriber's notifications have woken the lanes of their destinations.
+delivery_owners = Table(
+    "delivery_owners",
+    metadata,
+    Column("subscriber", Name, primary_key=True),
+    Column("seen", Whole, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# A lane is a destination and a subscription: entries after `told` are to be delivered, in order. Without a `due` time
+# there is nothing to do. `busy` says that somebody works on it: until `due`, then another may. `ticket` counts how
+# often it was taken: who comes back with an older one comes too late.
+# `gathered` is the last entry of the digest that is under way, `gathers` whether the next message is a digest because
+# of quiet hours.
+delivery_lanes = Table(
+    "delivery_lanes",
+    metadata,
+    Column("destination", Name, primary_key=True),
+    Column("subscription", Name, primary_key=True),
+    Column("subscriber", Name, nullable=False, index=True),
+    Column("place", Name, nullable=False),
+    Column("told", Whole, nullable=False),
+    Column("due", Name, nullable=True),
+    Column("busy", Integer, nullable=False),
+    Column("ticket", Whole, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("gathered", Whole, nullable=True),
+    Column("gathers", Integer, nullable=False),
+    Column("delivered", Whole, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("last_success", Name, nullable=True),
+    Column("last_failure", Name, nullable=True),
+    Column("last_error", Text, nullable=True),
+    sqlite_with_rowid=False,
+)
+_works = delivery_lanes.c.due.is_not(None)
+Index("delivery_lanes_due", delivery_lanes.c.due, sqlite_where=_works, postgresql_where=_works)
+
+# What was given up: the entries `first` to `last`, more than one if they were a digest. With a `due` time it is tried
+# again. `message` is the id that the receiver knows it by.
+undelivered = Table(
+    "undelivered",
+    metadata,
+    Column("number", Whole, primary_key=True, autoincrement=False),
+    Column("destination", Name, nullable=False),
+    Column("subscription", Name, nullable=False),
+    Column("subscriber", Name, nullable=False),
+    Column("place", Name, nullable=False),
+    Column("first", Whole, nullable=False),
+    Column("last", Whole, nullable=False),
+    Column("digest", Integer, nullable=False),
+    Column("message", Name, nullable=False),
+    Column("problem", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("time", Name, nullable=False, index=True),
+    Column("due", Name, nullable=True),
+    Column("tries", Integer, nullable=False),
+)
+_again = undelivered.c.due.is_not(None)
+Index("undelivered_again", undelivered.c.due, sqlite_where=_again, postgresql_where=_again)
+Index("undelivered_of", undelivered.c.destination, undelivered.c.number)
+
+# Minutes of the day in the zone; the second may be before the first: over midnight.
+quiet_hours = Table(
+    "quiet_hours",
+    metadata,
+    Column("subscriber", Name, primary_key=True),
+    Column("from_minute", Integer, nullable=False),
+    Column("to_minute", Integer, nullable=False),
+    Column("zone", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+ALL = (destinations, delivery_owners, delivery_lanes, undelivered, quiet_hours)

@@ -1,0 +1,138 @@
+"""Dead letters of destinations: what was given up after the last attempt, until it is delivered after all or expires.
+
+Replaying one makes it due: it is tried as often as it was the first time, while its lane goes on with what is newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from tidings.store import counters
+from tidings.store.database import Database
+from tidings.store.destination_tables import delivery_lanes, destinations, undelivered
+from tidings.store.destinations import ACTIVE
+from tidings.store.encoding import Clock, instant, storable
+
+COUNTER = "undelivered"
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """The entries `first` to `last` of a subscription that a destination did not take; several are a digest.
+
+    `attempts` is how often it was tried, `tries` how often since somebody replayed it; `due` is when it is tried again,
+    if it is. `message` is the id that the receiver knows it by.
+    """
+
+    destination: str
+    subscription: str
+    subscriber: str
+    place: str
+    first: int
+    last: int
+    digest: bool
+    message: str
+    problem: str
+    attempts: int
+    time: str = ""
+    due: str | None = None
+    tries: int = 0
+    number: int = 0
+
+
+class Undelivered:
+    """The dead letters of all destinations."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def list(self, destination: str, after: int = 0, limit: int = 100) -> list[Letter]:
+        """Those of a destination, oldest first, after a number."""
+        mine = undelivered.c.destination == destination, undelivered.c.number > after
+        with self._database.read() as connection:
+            wanted = select(*_COLUMNS).where(*mine).order_by(undelivered.c.number).limit(limit)
+            return [_letter(row) for row in connection.execute(wanted)]
+
+    def count(self, destination: str) -> int:
+        wanted = select(func.count()).where(undelivered.c.destination == destination)
+        with self._database.read() as connection:
+            return int(connection.execute(wanted).scalar_one())
+
+    def replay(self, destination: str, number: int | None = None) -> int:
+        """Try one again, or all; how many there are to be tried now."""
+        mine = [undelivered.c.destination == destination, undelivered.c.due.is_(None)]
+        mine += [undelivered.c.number == number] if number is not None else []
+        due = instant(self._clock())
+        again = update(undelivered).where(*mine).values(due=due, tries=0)
+        return self._database.transact(lambda c: c.execute(again).rowcount)
+
+    def take(self, most: int, lease: timedelta) -> Sequence[Letter]:
+        """Letters that are to be tried now, the oldest first, for as long as the lease."""
+        return self._database.transact(lambda c: _take(c, most, self._clock(), lease))
+
+    def delivered(self, letter: Letter) -> None:
+        """Its receiver has it: forget it."""
+        self._database.transact(lambda c: _delivered(c, letter, instant(self._clock())))
+
+    def failed(self, letter: Letter, problem: str, wait: float | None) -> None:
+        """It was not taken again: try it later, or leave it where it is."""
+        due = None if wait is None else instant(self._clock() + timedelta(seconds=wait))
+        values = {"problem": storable(problem), "due": due, "attempts": letter.attempts + 1}
+        self._database.transact(lambda c: c.execute(_this(letter).values(values)))
+
+    def release(self, letter: Letter) -> None:
+        """Give back what was not tried."""
+        values = {"due": instant(self._clock()), "tries": letter.tries}
+        self._database.transact(lambda c: c.execute(_this(letter).values(values)))
+
+    def expire(self, lasting: timedelta) -> int:
+        """Forget those that are older than this, and are not being tried; how many."""
+        old = undelivered.c.time < instant(self._clock() - lasting), undelivered.c.due.is_(None)
+        with self._database.read() as connection:
+            if not connection.execute(select(undelivered.c.number).where(*old).limit(1)).first():
+                return 0
+        return self._database.transact(lambda c: c.execute(delete(undelivered).where(*old)).rowcount)
+
+
+_COLUMNS = tuple(undelivered.c[name] for name in Letter.__dataclass_fields__)
+
+
+def _letter(row: Any) -> Letter:
+    return Letter(**row._asdict() | {"digest": bool(row.digest)})
+
+
+def _this(letter: Letter) -> Any:
+    return update(undelivered).where(undelivered.c.number == letter.number)
+
+
+def bury(connection: Connection, letter: Letter) -> int:
+    """Keep a letter, under the next number."""
+    number = counters.step(connection, COUNTER)
+    row = {name: getattr(letter, name) for name in Letter.__dataclass_fields__}
+    row |= {"number": number, "digest": int(letter.digest), "problem": storable(letter.problem)}
+    connection.execute(insert(undelivered), row)
+    return number
+
+
+def _take(connection: Connection, most: int, moment: datetime, lease: timedelta) -> Sequence[Letter]:
+    active = select(destinations.c.id).where(destinations.c.state == ACTIVE)
+    due = undelivered.c.due <= instant(moment), undelivered.c.destination.in_(active)
+    wanted = select(*_COLUMNS).where(*due).order_by(undelivered.c.number).limit(most)
+    found = [_letter(row) for row in connection.execute(wanted.with_for_update(skip_locked=True))]
+    for one in found:
+        connection.execute(_this(one).values(due=instant(moment + lease), tries=one.tries + 1))
+    return found
+
+
+def _delivered(connection: Connection, letter: Letter, now: str) -> None:
+    if not connection.execute(delete(undelivered).where(undelivered.c.number == letter.number)).rowcount:
+        return
+    c = delivery_lanes.c
+    mine = c.destination == letter.destination, c.subscription == letter.subscription
+    counted = c.delivered + letter.last - letter.first + 1
+    connection.execute(update(delivery_lanes).where(*mine).values(delivered=counted, last_success=now))
