@@ -41,6 +41,8 @@ class DeliveryLoop:
         self._pool = ThreadPoolExecutor(self._rules.workers, "delivery")
         self._lanes: dict[Future[Run], Lane] = {}
         self._letters: dict[Future[list[Happened]], str] = {}
+        self.problem: str | None = None
+        """What keeps it from going on, if something does."""
         self._stop = Event()
         self._thread = Thread(target=self._run, name="delivery", daemon=True)
 
@@ -74,11 +76,13 @@ class DeliveryLoop:
         while not self._stop.is_set():
             try:
                 begun = self._begin()
+                self.problem = None
                 if self._lanes or self._letters:
                     self._settle(self._look)
                 elif not begun:
                     self._stop.wait(self._look)
             except TidingsError as problem:  # a store that is away for a while comes back
+                self.problem = str(problem)
                 _log.warning("delivery cannot go on now: %s", problem)
                 self._stop.wait(self._look)
 
