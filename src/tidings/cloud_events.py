@@ -57,6 +57,20 @@ def text_of(event: dict[str, Any]) -> str:
     return _encode(event)
 
 
+def text_with(told: Notification, carried: str) -> str:
+    """The same with a publication that is a text already: one that goes to thousands is written once."""
+    return f"{_encode(cloud_event(told, None))[: -len(_END)]}{carried}}}}}"
+
+
+_END = "null}}"
+"""How the text of a CloudEvent without a publication ends: that is its last member, on purpose."""
+
+
+def carried_text(publication: Publication | None, largest: int = LARGEST) -> str:
+    """A publication as `text_with` takes it."""
+    return _encode(_carried(publication, largest))
+
+
 def _carried(publication: Publication | None, largest: int) -> dict[str, Any] | None:
     """Nothing stands for what is not in the journal (resources, objects) and for what is too large."""
     if publication is None or len(publication.body) > largest:

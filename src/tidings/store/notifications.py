@@ -15,9 +15,9 @@ from datetime import datetime
 from functools import partial
 from itertools import groupby
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, Select, delete, func, select
 
 from tidings.model import Notification, notification_id
 from tidings.store import bulk, held, names, sequences
@@ -105,12 +105,23 @@ class Notifications:
         """A subscriber's notifications after a sequence number, in order. What is due is handed over first: no stream
         has to run for that.
         """
+        wanted = _after(subscriber, after)
         with self._database.read() as connection:
             if not held.due(connection, self._clock(), subscriber):
-                return _page(connection, subscriber, after, limit)
+                return _page(connection, wanted, limit)
         self.hand_over(subscriber)
         with self._database.read() as connection:
-            return _page(connection, subscriber, after, limit)
+            return _page(connection, wanted, limit)
+
+    def read_some(
+        self, subscriber: str, after: int, upto: int, limit: int, subscription: str | None = None
+    ) -> list[Notification]:
+        """The same of those up to a number and, perhaps, of one subscription: no more is looked through than that."""
+        wanted = _after(subscriber, after).where(notifications.c.sequence <= upto)
+        if subscription is not None:
+            wanted = wanted.where(notifications.c.subscription == subscription)
+        with self._database.read() as connection:
+            return _page(connection, wanted, limit)
 
     def follow(
         self, subscriber: str, after: int = 0, stop: Event | None = None, poll: float = POLL_SECONDS
@@ -241,8 +252,11 @@ def write_part(
     return len(later)
 
 
-def _page(connection: Connection, subscriber: str, after: int, limit: int) -> list[Notification]:
-    wanted = select(*READ).where(notifications.c.subscriber == subscriber, notifications.c.sequence > after)
+def _after(subscriber: str, after: int) -> Select[*tuple[Any, ...]]:
+    return select(*READ).where(notifications.c.subscriber == subscriber, notifications.c.sequence > after)
+
+
+def _page(connection: Connection, wanted: Select[*tuple[Any, ...]], limit: int) -> list[Notification]:
     rows = connection.execute(wanted.order_by(notifications.c.sequence).limit(limit)).all()
     return [notification_of(*row) for row in rows]
 
