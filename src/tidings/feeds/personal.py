@@ -97,7 +97,7 @@ class PersonalFeeds:
 
     def _wanted(self, subscriber: str, id: str) -> Subscription | None:
         """Nobody subscribes to objects, and so nobody can withdraw that: it is a feed once there is something in it."""
-        found = self.store.subscriptions.find(id)
+        found = self.store.subscriptions.find(id) or self.store.paused.find(id)
         if found is not None and found.subscriber == subscriber:
             return found
         return about(subscriber, id) if self.store.personal_feeds.is_of_objects(subscriber, id) else None
@@ -183,7 +183,7 @@ class PersonalFeeds:
 
     def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
         """A subscriber's subscriptions with the tokens of their feeds; then the databases that they were told about."""
-        found = list(self.store.subscriptions.list(subscriber))
+        found = [*self.store.subscriptions.list(subscriber), *self.store.paused.list(subscriber)]
         known = {one.id for one in found}
         sources = self.store.personal_feeds.of_objects(subscriber)
         found += [about(subscriber, name) for name in sources if name not in known]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, case, func, literal, select
 
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
@@ -33,6 +33,15 @@ class Appended:
     new: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A publication of the journal, when it came and how many bytes it has; one that is too large is without them."""
+
+    publication: Publication
+    time: str
+    size: int
+
+
 class Journal:
     """The ordered log of publications."""
 
@@ -44,15 +53,19 @@ class Journal:
 
         A publication with an empty id gets one of its own.
         """
+        return [each.position for each in self.append_all(publications)]
+
+    def append_all(self, publications: Iterable[Publication]) -> list[Appended]:
+        """The same, and where each of them stands."""
         offered = list(publications)
 
-        def all_or_none(connection: Connection) -> list[int]:
-            positions = []
+        def all_or_none(connection: Connection) -> list[Appended]:
+            done = []
             for outcome in append(connection, offered):
                 if isinstance(outcome, InputError):
                     raise outcome
-                positions.append(outcome.position)
-            return positions
+                done.append(outcome)
+            return done
 
         return self._database.transact(all_or_none)
 
@@ -86,6 +99,35 @@ class Journal:
         with self._database.read() as connection:
             row = connection.execute(select(*_COLUMNS).where(journal.c.id == id)).one_or_none()
         return Publication(*row) if row else None
+
+    def latest(self, before: int | None, limit: int, largest: int) -> list[Entry]:
+        """The last publications, newest first, or the last ones before a position."""
+        position = journal.c.position
+        end = self.head() + 1 if before is None else before
+        wanted = select(*_entry(largest)).where(position < end, position >= end - limit)
+        with self._database.read() as connection:
+            rows = connection.execute(wanted.order_by(position.desc())).all()
+        return [_entry_of(row) for row in rows]
+
+    def entry(self, id: str, largest: int) -> Entry | None:
+        """The publication with this id, with when it came."""
+        if not id.isprintable():
+            return None
+        with self._database.read() as connection:
+            row = connection.execute(select(*_entry(largest)).where(journal.c.id == id)).one_or_none()
+        return _entry_of(row) if row else None
+
+
+def _entry(largest: int) -> tuple[ColumnElement[Any], ...]:
+    """The columns of an entry; bytes beyond the limit are not even read."""
+    size = func.length(journal.c.body)
+    body = case((size <= largest, journal.c.body), else_=literal(b"")).label("shown")
+    return journal.c.id, journal.c.media_type, body, journal.c.position, journal.c.time, size
+
+
+def _entry_of(row: Row[*tuple[Any, ...]]) -> Entry:
+    id, media_type, body, position, time, size = row
+    return Entry(Publication(id, media_type, bytes(body), position), time, size)
 
 
 def append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | InputError]:

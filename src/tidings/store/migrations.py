@@ -135,6 +135,7 @@ MIGRATIONS = (
     ),
     Migration(18, "sources of objects", (creates(object_sources.object_sources),)),
     Migration(19, "tokens", (creates(tokens.tokens), counts("tokens"))),
+    Migration(21, "paused subscriptions", (creates(tables.paused),)),
     Migration(22, "acknowledgements", (creates(acknowledgements.acknowledgements),)),
     Migration(23, "destinations", (creates(*destination_tables.ALL), counts("undelivered"))),
 )
