@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tidings.cloud_events import carried_text, text_with
 from tidings.model import Notification, Publication, Reason
 from tidings.service.cloud_events import cloud_event, cloud_events, text_of
 from tidings.store import Found, open_store, sqlite_url
@@ -111,3 +112,10 @@ def test_a_page_has_its_publications_with_it(tmp_path: Path) -> None:
     assert [event["subject"] for event in events] == list(ids)
     bodies = [event["data"]["publication"] for event in events]
     assert bodies == [{"id": "p-1", "media_type": "application/json", "body": {"price": 1}}, None, None]
+
+
+def test_a_text_of_two_parts_is_the_same(tmp_path: Path) -> None:
+    publication = Publication("p-1", "application/json", b'{"a": "null}}"}')
+    one = told(bindings={"x": "null}}"})
+    assert text_with(one, carried_text(publication)) == text_of(cloud_event(one, publication))
+    assert text_with(one, carried_text(None)) == text_of(cloud_event(one, None))

@@ -6,9 +6,6 @@
               "because": [{"predicate": "price < 200", "value": 180, "at": "/price"}], "bindings": null,
               "publication": {"id": "p-91c0", "media_type": "application/json", "body": {"price": 180}}}}
 
-One that is withheld, because its subscriber may not see the publication any more, has no subject and says so in its
-`kind`.
-
 The source is that of CloudEvents, whose `id` is unique within it: a notification's id is unique everywhere.
 """
 
@@ -19,7 +16,7 @@ from base64 import b64encode
 from typing import Any
 from urllib.parse import quote
 
-from tidings.model import WITHHELD, Notification, Publication
+from tidings.model import Notification, Publication
 
 TYPE = "tidings.notification"
 MEDIA_TYPE = "application/cloudevents+json"
@@ -39,7 +36,7 @@ def cloud_event(
         "id": told.id,
         "type": TYPE,
         "source": f"/subscriptions/{quote(told.subscription, safe='')}",
-        **({} if told.kind == WITHHELD else {"subject": told.publication}),
+        "subject": told.publication,
         "time": told.time,
         "datacontenttype": "application/json",
         "data": {
@@ -50,7 +47,7 @@ def cloud_event(
                 {"predicate": one.predicate, "value": one.value, "at": one.at} for one in told.because
             ],
             "bindings": told.bindings,
-            "publication": None if told.kind == WITHHELD else _carried(publication, largest),
+            "publication": _carried(publication, largest),
         },
     }
 
@@ -58,6 +55,20 @@ def cloud_event(
 def text_of(event: dict[str, Any]) -> str:
     """A CloudEvent as one line of ASCII: half a surrogate pair, which JSON may hold and UTF-8 not, is escaped."""
     return _encode(event)
+
+
+def text_with(told: Notification, carried: str) -> str:
+    """The same with a publication that is a text already: one that goes to thousands is written once."""
+    return f"{_encode(cloud_event(told, None))[: -len(_END)]}{carried}}}}}"
+
+
+_END = "null}}"
+"""How the text of a CloudEvent without a publication ends: that is its last member, on purpose."""
+
+
+def carried_text(publication: Publication | None, largest: int = LARGEST) -> str:
+    """A publication as `text_with` takes it."""
+    return _encode(_carried(publication, largest))
 
 
 def _carried(publication: Publication | None, largest: int) -> dict[str, Any] | None:

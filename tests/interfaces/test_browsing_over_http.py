@@ -164,6 +164,7 @@ def test_with_a_token(store: Store) -> None:
 
 
 def test_administrators_need_no_other_token(store: Store) -> None:
+    fill(Provider(store))
     access = Access(store)
     root, ana = access.make("root", ["administer"]), access.make("phone", ["subscribe"], "ana")
     with served(router_for(store, Trust("secret", access=access))) as address:

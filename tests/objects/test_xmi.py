@@ -138,6 +138,150 @@ def test_as_eclipse_writes_it() -> None:
     assert placed.link(made) == ForeignKey("a", "b_id", End.SOURCE)
 
 
+UNIVERSITY = Model(
+    {
+        "Student": Class("Student", (Attribute("name", "string"),), subscriber=True),
+        "Course": Class("Course"),
+    },
+    (
+        Association(
+            "attends",
+            "Student",
+            "Course",
+            Cardinality(),
+            Cardinality(1),
+            Implicit(End.SOURCE, Mark(None, frozenset((Kind.UPDATE, Kind.LINK)))),
+        ),
+    ),
+)
+
+
+def test_as_staruml_writes_it() -> None:
+    """Stereotypes are words in an extension, tags beside them; an association lies in a class; * begins at *."""
+    body = b"""<?xml version="1.0" encoding="UTF-8"?>
+<xmi:XMI xmi:version="2.1" xmlns:uml="http://schema.omg.org/spec/UML/2.0" xmlns:xmi="http://schema.omg.org/spec/XMI/2.1">
+  <xmi:Documentation exporter="StarUML" exporterVersion="2.0"/>
+  <uml:Model xmi:id="AAAAAAGN=" xmi:type="uml:Model" name="RootModel">
+    <packagedElement xmi:id="AAAAAAFF+qBWK6M3Z8Y=" name="Model" visibility="public" xmi:type="uml:Model">
+      <packagedElement xmi:id="s=" name="Student" visibility="public" isAbstract="false" xmi:type="uml:Class">
+        <xmi:Extension extender="StarUML"><stereotype value="subscriber"/></xmi:Extension>
+        <ownedMember xmi:id="a=" name="attends" visibility="public" xmi:type="uml:Association" isDerived="false">
+          <xmi:Extension extender="StarUML">
+            <tag kinds="update, link"/>
+          </xmi:Extension>
+          <ownedEnd xmi:id="e1=" visibility="public" type="s=" aggregation="none" xmi:type="uml:Property">
+            <lowerValue xmi:id="l1=" xmi:type="uml:LiteralUnlimitedNatural" value="*"/>
+            <upperValue xmi:id="u1=" xmi:type="uml:LiteralUnlimitedNatural" value="*"/>
+          </ownedEnd>
+          <ownedEnd xmi:id="e2=" visibility="public" type="c=" aggregation="none" xmi:type="uml:Property">
+            <lowerValue xmi:id="l2=" xmi:type="uml:LiteralInteger" value="1"/>
+            <upperValue xmi:id="u2=" xmi:type="uml:LiteralUnlimitedNatural" value="*"/>
+          </ownedEnd>
+          <memberEnd xmi:idref="e1="/>
+          <memberEnd xmi:idref="e2="/>
+        </ownedMember>
+        <ownedAttribute xmi:id="n=" name="name" type="String_id" isStatic="false" isID="false" xmi:type="uml:Property"/>
+      </packagedElement>
+      <packagedElement xmi:id="c=" name="Course" visibility="public" xmi:type="uml:Class"/>
+    </packagedElement>
+    <packagedElement xmi:id="String_id" name="String" xmi:type="uml:DataType"/>
+  </uml:Model>
+</xmi:XMI>"""
+    marked = body.replace(b"<tag kinds", b'<stereotype value="implicit"/><tag kinds')
+    assert read_xmi(marked).model == UNIVERSITY
+    message = said(body.replace(b"<tag kinds", b'<stereotype value="implict"/><tag kinds'))
+    assert "(line 10); received implict" in message and "did you mean 'implicit'?" in message
+
+
+def test_as_visual_paradigm_writes_it() -> None:
+    """An extension says which stereotype, by the id of one that is a member of the model."""
+    body = b"""<?xml version="1.0" encoding="UTF-8"?>
+<uml:Model xmi:version="2.1" xmlns:uml="http://schema.omg.org/spec/UML/2.0" xmlns:xmi="http://schema.omg.org/spec/XMI/2.1"
+    name="university" xmi:id="m">
+  <xmi:Documentation exporter="Visual Paradigm" exporterVersion="7.0.2"/>
+  <ownedMember name="String" xmi:id="string_id" xmi:type="uml:DataType"/>
+  <ownedMember name="subscriber" xmi:id="Class_subscriber_id" xmi:type="uml:Stereotype">
+    <xmi:Extension extender="Visual Paradigm"><baseType value="Class"/></xmi:Extension>
+  </ownedMember>
+  <ownedMember name="implicit" xmi:id="Association_implicit_id" xmi:type="uml:Stereotype"/>
+  <ownedMember isAbstract="false" name="Student" visibility="public" xmi:id="s" xmi:type="uml:Class">
+    <xmi:Extension extender="Visual Paradigm">
+      <isRoot xmi:value="false"/><modelType value="Class"/><appliedStereotype xmi:value="Class_subscriber_id"/>
+    </xmi:Extension>
+    <ownedAttribute aggregation="none" isID="false" name="name" type="string_id" xmi:id="n" xmi:type="uml:Property">
+      <xmi:Extension extender="Visual Paradigm"><attribute/><isVisble xmi:value="true"/></xmi:Extension>
+    </ownedAttribute>
+  </ownedMember>
+  <ownedMember name="Course" xmi:id="c" xmi:type="uml:Class"/>
+  <ownedMember isDerived="false" name="attends" xmi:id="a" xmi:type="uml:Association">
+    <memberEnd xmi:idref="e1"/>
+    <ownedEnd association="a" isNavigable="true" type="s" xmi:id="e1" xmi:type="uml:Property">
+      <xmi:Extension extender="Visual Paradigm"><associationEnd/></xmi:Extension>
+      <lowerValue value="0" xmi:id="l1" xmi:type="uml:LiteralString"/>
+      <upperValue value="*" xmi:id="u1" xmi:type="uml:LiteralString"/>
+    </ownedEnd>
+    <memberEnd xmi:idref="e2"/>
+    <ownedEnd association="a" isNavigable="true" type="c" xmi:id="e2" xmi:type="uml:Property">
+      <lowerValue value="1" xmi:id="l2" xmi:type="uml:LiteralString"/>
+      <upperValue value="*" xmi:id="u2" xmi:type="uml:LiteralString"/>
+    </ownedEnd>
+    <xmi:Extension extender="Visual Paradigm">
+      <qualityScore value="-1"/><appliedStereotype xmi:value="Association_implicit_id"/>
+    </xmi:Extension>
+  </ownedMember>
+</uml:Model>"""
+    [attends] = read_xmi(body).model.associations
+    assert attends.implicit == Implicit(End.SOURCE, Mark()) and attends.target_cardinality == Cardinality(1)
+    assert read_xmi(body).model.classes == UNIVERSITY.classes
+
+
+def test_as_magicdraw_writes_it() -> None:
+    """Addresses of types are ids of a library, and extensions say what they mean; a lower bound of 0 is left out."""
+    body = b"""<?xml version='1.0' encoding='UTF-8'?>
+<xmi:XMI xmlns:uml='http://www.omg.org/spec/UML/20131001' xmlns:xmi='http://www.omg.org/spec/XMI/20131001'
+    xmlns:Tidings='http://www.magicdraw.com/schemas/Tidings.xmi'
+    xmlns:MagicDraw_Profile='http://www.omg.org/spec/UML/20131001/MagicDrawProfile'>
+  <xmi:Documentation>
+    <xmi:exporter>MagicDraw UML</xmi:exporter><xmi:exporterVersion>18.5</xmi:exporterVersion>
+  </xmi:Documentation>
+  <xmi:Extension extender='MagicDraw UML 18.5'><plugin pluginName='SysML' pluginVersion='18.5'/></xmi:Extension>
+  <uml:Model xmi:type='uml:Model' xmi:id='eee_1045467100313_135436_1' name='Model'>
+    <ownedComment xmi:type='uml:Comment' xmi:id='_c' body='Author: ana'>
+      <annotatedElement xmi:idref='eee_1045467100313_135436_1'/>
+    </ownedComment>
+    <packagedElement xmi:type='uml:Class' xmi:id='_s' name='Student'>
+      <ownedAttribute xmi:type='uml:Property' xmi:id='_n' name='name' visibility='private'>
+        <type href='UML_Standard_Profile.mdzip#_16_5_1_12c903cb_1245415335546_479030_4092'>
+          <xmi:Extension extender='MagicDraw UML 18.5'>
+            <referenceExtension referentPath='UML Standard Profile::UML2 Metamodel::PrimitiveTypes::String'
+                referentType='PrimitiveType'/>
+          </xmi:Extension>
+        </type>
+      </ownedAttribute>
+    </packagedElement>
+    <packagedElement xmi:type='uml:Class' xmi:id='_k' name='Course'/>
+    <packagedElement xmi:type='uml:Association' xmi:id='_a' name='attends'>
+      <memberEnd xmi:idref='_e1'/>
+      <memberEnd xmi:idref='_e2'/>
+      <ownedEnd xmi:type='uml:Property' xmi:id='_e1' visibility='private' type='_s' association='_a'>
+        <lowerValue xmi:type='uml:LiteralInteger' xmi:id='_l1'/>
+        <upperValue xmi:type='uml:LiteralUnlimitedNatural' xmi:id='_u1' value='*'/>
+      </ownedEnd>
+      <ownedEnd xmi:type='uml:Property' xmi:id='_e2' visibility='private' type='_k' association='_a'>
+        <xmi:Extension extender='MagicDraw UML 18.5'>
+          <modelExtension><lowerValue xmi:type='uml:LiteralInteger' xmi:id='_l2' value='1'/></modelExtension>
+        </xmi:Extension>
+        <upperValue xmi:type='uml:LiteralUnlimitedNatural' xmi:id='_u2' value='*'/>
+      </ownedEnd>
+    </packagedElement>
+  </uml:Model>
+  <Tidings:subscriber xmi:id='_t1' base_Class='_s'/>
+  <Tidings:implicit xmi:id='_t2' base_Association='_a'><kinds>update</kinds><kinds>link</kinds></Tidings:implicit>
+  <MagicDraw_Profile:auxiliaryResource xmi:id='_t3' base_Package='_x'/>
+</xmi:XMI>"""
+    assert read_xmi(body).model == UNIVERSITY
+
+
 def test_an_association_is_read_from_its_first_end_or_to_the_navigable_one() -> None:
     plain = document(cls("A"), cls("B"), association("ab", "A", "B"))
     assert [(each.source, each.target) for each in read_xmi(plain).model.associations] == [("A", "B")]

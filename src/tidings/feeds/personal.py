@@ -45,8 +45,6 @@ class Opened:
     token: str
     last: int
     time: str
-    grants: int = 0
-    """What the subscriber may see, as a version: entries are withheld from one moment to the next."""
 
     @property
     def archives(self) -> int:
@@ -95,13 +93,11 @@ class PersonalFeeds:
         if address.revoked or wanted is None:
             return Gone()
         last, time = self.store.personal_feeds.last(wanted.subscriber, wanted.id)
-        changed = self.store.audiences.changed(wanted.subscriber)
-        newest = max(time or address.made, changed.time)
-        return Opened(address, wanted, token, last, newest, changed.version)
+        return Opened(address, wanted, token, last, time or address.made)
 
     def _wanted(self, subscriber: str, id: str) -> Subscription | None:
         """Nobody subscribes to objects, and so nobody can withdraw that: it is a feed once there is something in it."""
-        found = self.store.subscriptions.find(id)
+        found = self.store.subscriptions.find(id) or self.store.paused.find(id)
         if found is not None and found.subscriber == subscriber:
             return found
         return about(subscriber, id) if self.store.personal_feeds.is_of_objects(subscriber, id) else None
@@ -140,7 +136,7 @@ class PersonalFeeds:
         if page.is_archive:
             wanted = page.opened.subscription
             [newest] = self.store.personal_feeds.entries(wanted.subscriber, wanted.id, page.last, page.last)
-            time = max(newest.time, self.store.audiences.changed(wanted.subscriber).time)
+            time = newest.time
         whole = datetime.fromisoformat(time).replace(microsecond=0)
         return whole if self.store.hub.now() >= whole + timedelta(seconds=1) else whole - timedelta(seconds=1)
 
@@ -187,7 +183,7 @@ class PersonalFeeds:
 
     def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
         """A subscriber's subscriptions with the tokens of their feeds; then the databases that they were told about."""
-        found = list(self.store.subscriptions.list(subscriber))
+        found = [*self.store.subscriptions.list(subscriber), *self.store.paused.list(subscriber)]
         known = {one.id for one in found}
         sources = self.store.personal_feeds.of_objects(subscriber)
         found += [about(subscriber, name) for name in sources if name not in known]
@@ -207,7 +203,6 @@ def _identity(page: Page) -> object:
         page.last,
         newest,
         opened.subscription.text,
-        opened.grants,
     )
 
 

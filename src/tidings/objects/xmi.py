@@ -31,7 +31,17 @@ from tidings.objects.placing import Placed, by_convention
 from tidings.objects.problems import Finding
 from tidings.objects.stereotypes import NAMES, nearly_ours, ours
 from tidings.objects.types import type_name
-from tidings.objects.xmi_document import read_document, references, spot, tagged, value, xmi
+from tidings.objects.xmi_document import (
+    extended_by,
+    extended_tags,
+    read_document,
+    references,
+    referred,
+    spot,
+    tagged,
+    value,
+    xmi,
+)
 from tidings.publications.xml_lines import Element
 from tidings.schema.names import listed, safe
 
@@ -63,6 +73,8 @@ class _Reading:
     def draft(self) -> Draft:
         for element, bases in self.document.applied:
             self._apply(element, bases)
+        for id, extension in self.document.extended:
+            self._extend(id, extension)
         for each in self.document.refused:
             hint = "a class between the two, with an association to each"
             self._refuse(each, "an association that is a class, too", value(each, "name"), hint=hint)
@@ -84,7 +96,7 @@ class _Reading:
     def _apply(self, element: Element, bases: tuple[str, ...]) -> None:
         name = ours(element.name)
         if name is None:
-            self._foreign(element)
+            self._foreign(element, element.name)
             return
         tags = {key: Said(said, spot(element)) for key, said in tagged(element, bases)}
         for id in (each for base in bases for each in references(element, base)):
@@ -92,12 +104,23 @@ class _Reading:
                 self._refuse(element, f"{name} is applied to what is not there", id)
             self.marks.setdefault(id, []).append(DraftMark(name, spot(element), tags))
 
-    def _foreign(self, element: Element) -> None:
+    def _extend(self, id: str, extension: Element) -> None:
+        """What a tool's own words apply. It may have written it down as UML has it, too: then that counts."""
+        tags = {key: Said(said, spot(extension)) for key, said in extended_tags(extension)}
+        for element, said in extended_by(extension):
+            written = self._named(said)
+            name = ours(written)
+            if name is None:
+                self._foreign(element, written)
+            elif name not in {each.name for each in self.marks.get(id, ())}:
+                self.marks.setdefault(id, []).append(DraftMark(name, spot(element), tags))
+
+    def _foreign(self, element: Element, name: str) -> None:
         """Somebody else's stereotype is left alone, unless it looks like one of ours or is of our profile."""
-        meant = nearly_ours(element.name)
+        meant = nearly_ours(name)
         if meant or "tidings" in element.namespace.lower():
             hint = f"did you mean '{meant}'?" if meant else None
-            self._refuse(element, "no mark of this name", element.name, listed(NAMES), hint)
+            self._refuse(element, "no mark of this name", name, listed(NAMES), hint)
 
     def _marks(self, element: Element) -> Marks:
         return tuple(self.marks.get(xmi(element, "id") or "", ()))
@@ -119,7 +142,7 @@ class _Reading:
     def _attribute(self, element: Element) -> DraftAttribute:
         said = Said(value(element, "name") or "", spot(element))
         types = references(element, "type")
-        written = self._named(types[0]) if types else None
+        written = referred(element, "type") or (self._named(types[0]) if types else None)
         return DraftAttribute(said, type_name(written), self._marks(element))
 
     def _named(self, id: str) -> str:
@@ -212,4 +235,5 @@ def _bound(element: Element, which: str, empty: str) -> str:
     if which in element.attributes:
         return element.attributes[which]
     found = next((each for each in element.children if each.name in (f"{which}Value", which)), None)
-    return "1" if found is None else found.attributes.get("value", found.text) or empty
+    said = "1" if found is None else found.attributes.get("value", found.text) or empty
+    return empty if said == "*" else said  # StarUML's * begins at *

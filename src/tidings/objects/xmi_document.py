@@ -23,6 +23,8 @@ class Document:
     generalizations: list[Element] = field(default_factory=list)
     refused: list[Element] = field(default_factory=list)
     applied: list[tuple[Element, tuple[str, ...]]] = field(default_factory=list)
+    extended: list[tuple[str, Element]] = field(default_factory=list)
+    """What tools say of an element, by its id, in words of their own."""
 
 
 def read_document(body: bytes) -> Document:
@@ -39,8 +41,11 @@ def read_document(body: bytes) -> Document:
 
 
 def _take(document: Document, element: Element, owner: Element | None) -> None:
-    """Vendors' extensions repeat the model in their own words: left out. A profile's classes are no classes."""
+    """Vendors' extensions repeat the model in their own words: left out, but for stereotypes that some have there. A
+    profile's classes are no classes."""
     if element.name == "Extension" and "XMI" in element.namespace.upper():
+        said = None if owner is None else xmi(owner, "id")
+        document.extended += [] if said is None else [(said, element)]
         return
     bases = tuple(key for key in element.attributes if key.startswith("base_"))
     bases += tuple(child.name for child in element.children if child.name.startswith("base_"))
@@ -113,6 +118,37 @@ def value(element: Element, name: str) -> str | None:
 
 def _content(element: Element) -> str:
     return element.text or element.attributes.get("value") or xmi(element, "idref") or ""
+
+
+STEREOTYPES = ("stereotype", "appliedStereotype")
+"""`<stereotype value="implicit"/>` is StarUML's, `<appliedStereotype xmi:value="..."/>` Visual Paradigm's."""
+
+
+def extended_by(extension: Element) -> Iterator[tuple[Element, str]]:
+    """Stereotypes in an extension: each by its name, or by the id of what defines it."""
+    for child in extension.children:
+        said = child.attributes.get("value") or xmi(child, "value")
+        if child.name in STEREOTYPES and said:
+            yield child, said
+
+
+def extended_tags(extension: Element) -> Iterator[tuple[str, str]]:
+    """`<tag kinds="update link"/>`, as StarUML has them beside a stereotype."""
+    for child in extension.children:
+        if child.name == "tag":
+            yield from (
+                (key, said.replace(",", " ").strip()) for key, said in child.attributes.items() if said
+            )
+
+
+def referred(element: Element, name: str) -> str | None:
+    """How MagicDraw calls what a reference leads to, since its address says nothing: `...::datatypes::long`."""
+    for child in (each for each in element.children if each.name == name):
+        for extension in child.children:
+            for each in extension.children:
+                if each.attributes.get("referentPath"):
+                    return each.attributes["referentPath"].rpartition("::")[2]
+    return None
 
 
 def tagged(element: Element, bases: tuple[str, ...]) -> Iterator[tuple[str, str]]:

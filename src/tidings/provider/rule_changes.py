@@ -61,6 +61,25 @@ def add(work: Work, made: Prepared, found: Evaluated | None = None) -> frozenset
     return added.entered
 
 
+def resume(work: Work, made: Prepared) -> bool | None:
+    """Keep a rule that was paused; false if it is not paused any more, None as `add` says."""
+    [rule] = made.rules
+    if not work.is_paused(rule.name):
+        return False
+    if add(work, made) is None:
+        return None
+    return work.take_paused(rule.name)
+
+
+def pause(work: Work, name: str) -> bool:
+    """Forget a rule and its results, and keep its text; false if there is no such rule."""
+    rule = work.rules([name]).get(name)
+    if rule is not None:
+        remove(work, [name])
+        work.pause(rule)
+    return rule is not None
+
+
 def remove(work: Work, names: Collection[str]) -> tuple[str, ...]:
     """Forget rules, if no other rule searches one of them."""
     _refuse_used(work, names, frozenset())
@@ -81,17 +100,31 @@ def replace_all(work: Work, given: Rules, owner: str, scope: str, schema: Schema
     _refuse_used(work, gone, given)
     if taken := work.rules(given.keys() - before.keys()):
         raise IdTaken("somebody else has a rule of this name", received=min(taken))
+    return _exchange(work, given, before, gone, schema)
+
+
+def change(work: Work, rule: StoredRule, schema: Schema) -> bool:
+    """Give a rule another text or delay; false if its owner has none of this name."""
+    before = work.rules([rule.name])
+    if rule.name not in before or before[rule.name].owner != rule.owner:
+        return False
+    _exchange(work, {rule.name: rule}, before, frozenset(), schema)
+    return True
+
+
+def _exchange(work: Work, given: Rules, before: Rules, gone: Collection[str], schema: Schema) -> Outcome:
+    """Rules in the place of those before, and what that does to results."""
 
     def find(names: Collection[str]) -> dict[str, StoredRule]:
         return work.rules([name for name in names if name not in gone])
 
     uses = Program(given.values(), schema, find)
     different = _different(work, given, before, uses)
-    affected = _with_users(work, different, uses) - gone
+    affected = _with_users(work, different, uses).difference(gone)
     others = find(affected - given.keys())
     made = Program([*given.values(), *others.values()], schema, find).taken_apart()
     had = work.results(affected)
-    work.remove_rules(affected | gone)
+    work.remove_rules(affected.union(gone))
     added = work.add_rules(schema, [made[name] for name in sorted(affected)])
     has = added.entered
     outcome = Outcome(has - had, frozenset(), frozenset(had - has), added.ends)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from tidings.languages.rules import parse
 from tidings.languages.rules_tree import Comparison, Condition
+from tidings.provider import rule_changes
 from tidings.provider.provider import Provider
+from tidings.provider.reading import Schemas
 from tidings.store import Store, names
+from tidings.store.metadata import StoredRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +28,55 @@ class RuleSubscriptions:
     """The rules of a store."""
 
     def __init__(self, store: Store) -> None:
-        self._provider = Provider(store)
+        self._provider, self._metadata = Provider(store), store.metadata
+        self._schemas = Schemas()
 
     def add(self, subscriber: str, text: str, name: str, within: int | None) -> Taken:
         """Take a rule under a name, or under one that is made if none is given. What it finds is entered at once."""
-        tree = parse(text)
-        name = name or names.fresh("r")
-        self._provider.add_rules({name: text}, subscriber, within=within)
-        about = next(each.extension for each in tree.searched if each.variable == tree.register)
-        return Taken(name, _predicates(tree.where), about)
+        taken = _taken(name or names.fresh("r"), text)
+        self._provider.add_rules({taken.name: text}, subscriber, within=within)
+        return taken
+
+    def check(self, text: str) -> Taken:
+        """What a rule would be, or why it would be refused; nothing is kept."""
+        taken = _taken(names.fresh("r"), text)
+        self._prepared(StoredRule(taken.name, "nobody", text))
+        return taken
+
+    def change(self, rule: StoredRule) -> bool:
+        """Give a rule another text or delay; what that changes in its results is told. False if there is none."""
+        return self._metadata.transact(
+            lambda work: rule_changes.change(work, rule, self._schemas.known(work.schema()).schema)
+        )
+
+    def pause(self, name: str) -> bool:
+        """Forget a rule's results for now. False if there is no such rule."""
+        return self._metadata.transact(lambda work: rule_changes.pause(work, name))
+
+    def resume(self, rule: StoredRule) -> bool:
+        """Take a paused rule again: what it finds then is entered. False if it is not paused."""
+        while True:
+            made = self._prepared(rule)
+            done = self._metadata.transact(partial(rule_changes.resume, made=made))
+            if done is not None:
+                return done
+
+    def _prepared(self, rule: StoredRule) -> rule_changes.Prepared:
+        known = self._schemas.known(self._metadata.schema())
+        given = rule_changes.stored({rule.name: rule.text}, rule.owner, "", rule.within)
+        return rule_changes.prepared(given, known, self._metadata.named)
 
     def remove(self, wanted: Iterable[str], subscriber: str | None) -> list[str]:
         """Forget rules, only the subscriber's own if one is given; the names that were found."""
         asked = set(wanted)
         own = [rule.name for rule in self._provider.rules() if subscriber in (None, rule.owner)]
         return list(self._provider.remove_rules([name for name in own if name in asked]))
+
+
+def _taken(name: str, text: str) -> Taken:
+    tree = parse(text)
+    about = next(each.extension for each in tree.searched if each.variable == tree.register)
+    return Taken(name, _predicates(tree.where), about)
 
 
 def _predicates(condition: Condition | None) -> int:

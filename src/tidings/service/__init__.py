@@ -10,6 +10,7 @@ subscriptions was good when it came. Matching is the stream's work, not this pac
 """
 
 from tidings.service.knowing import Declared, LoadedTaxonomy
-from tidings.service.tidings import Subscribed, Tidings, make_folder
+from tidings.service.subscribing import Subscribed
+from tidings.service.tidings import Tidings, make_folder
 
 __all__ = ["Declared", "LoadedTaxonomy", "Subscribed", "Tidings", "make_folder"]

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
-from tidings import durations
 from tidings.closing import Closing
-from tidings.compiler.context import Context
-from tidings.compiler.pipeline import LANGUAGES
 from tidings.errors import InputError, SetupError
 from tidings.feeds.personal import PersonalFeeds
 from tidings.feeds.places import places_at
 from tidings.feeds.tokens import Addresses, feed_key
-from tidings.languages.other_languages import hint_to_name
-from tidings.matching.access import reached_through
 from tidings.model import Notification, Reject, Subscription
 from tidings.objects.model import Model
 from tidings.objects.noticed import Noticed
@@ -31,30 +24,9 @@ from tidings.schema.event_schema import EventSchema
 from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
 from tidings.service import knowing, publishing
-from tidings.service.choosing import choose, given
 from tidings.service.knowing import Declared, LoadedTaxonomy
+from tidings.service.subscribing import RULES, Limited, Subscribed, Subscribing, wanted_of
 from tidings.store import Appended, DeadLetter, Held, Store, Telling, open_store, sqlite_url
-
-if TYPE_CHECKING:
-    from tidings.provider.subscribing import RuleSubscriptions
-
-RULES = "rules"
-"""The language of metadata. Its subscriptions are a provider's, not the stream's: what they find has its own life."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subscribed:
-    """A subscription that was taken, how many predicates it has, what they are reached through, and the delay in
-    seconds that its subscriber accepts.
-    """
-
-    id: str
-    subscriber: str
-    language: str
-    text: str
-    predicates: int
-    reached_through: str
-    within: int | None = None
 
 
 class Tidings(Closing):
@@ -101,34 +73,18 @@ class Tidings(Closing):
         `within` is a delay that the subscriber accepts, `10 minutes` say: what is found is gathered and handed over
         together, no later than that.
         """
-        delay = None if within is None else durations.parse(within)
-        if language == RULES:
-            return self._subscribe_by_rule(subscriber, text, given(id), delay)
-        hint = hint_to_name(language, (*LANGUAGES, RULES))
-        front = choose("a subscription language", language, LANGUAGES, hint, also=RULES)
-        plan = front.compile(Context(text, self._checked_against()))
-        id = self.store.subscriptions.add(Subscription(given(id), subscriber, language, text, delay))
-        tests = {test for clause in plan.clauses for test in clause}
-        return Subscribed(id, subscriber, language, text, len(tests), reached_through(plan), delay)
-
-    def _subscribe_by_rule(self, subscriber: str, text: str, name: str, delay: int | None) -> Subscribed:
-        taken = self._rules().add(subscriber, text, name, delay)
-        return Subscribed(taken.name, subscriber, RULES, text, taken.predicates, taken.about, delay)
+        return self.subscribing().subscribe(wanted_of(subscriber, text, language, id, within))
 
     def unsubscribe(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
         """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
-        asked = list(ids)
-        found = self.store.subscriptions.remove(asked, subscriber)
-        rules = self.store.metadata.named([id for id in asked if id not in found])
-        return found + self._rules().remove(rules, subscriber) if rules else found
+        return self.subscribing().remove(ids, subscriber)
 
-    def _rules(self) -> RuleSubscriptions:
-        from tidings.provider.subscribing import RuleSubscriptions  # noqa: PLC0415 - with it comes the index
-
-        return RuleSubscriptions(self.store)
+    def subscribing(self, limited: Limited | None = None) -> Subscribing:
+        """The subscriptions of all languages: to be checked, taken, changed, paused, resumed, withdrawn."""
+        return Subscribing(self.store, self._checked_against, limited)
 
     def subscriptions(self, subscriber: str | None = None) -> Sequence[Subscription]:
-        """The subscriptions of now, oldest first; then the rules over metadata, by name."""
+        """The subscriptions that count now, oldest first; then the rules over metadata, by name."""
         rules = [
             Subscription(rule.name, rule.owner, RULES, rule.text, rule.within)
             for rule in self.store.metadata.rules()
@@ -137,55 +93,38 @@ class Tidings(Closing):
         return [*self.store.subscriptions.list(subscriber), *rules]
 
     def publish(
-        self,
-        body: bytes | str,
-        id: str | None = None,
-        media_type: str = JSON,
-        base: str | None = None,
-        audience: str | None = None,
+        self, body: bytes | str, id: str | None = None, media_type: str = JSON, base: str | None = None
     ) -> Appended:
         """Put a publication into the journal, or refuse it with the reason; it is durable on return.
 
         The same id with the same body again is the same publication. `base` is what relative IRIs of a graph are
-        relative to; with one, it is kept as N-Triples. `audience` is a label: only subscribers who were granted it are
-        told, and see it. Without one it is for everybody.
+        relative to; with one, it is kept as N-Triples.
         """
-        return publishing.publish(self.store, body, id, media_type, base, self._checked_against(), audience)
+        return publishing.publish(self.store, body, id, media_type, base, self._checked_against())
 
     def publish_parts(
-        self,
-        body: bytes,
-        media_type: str,
-        id: str | None = None,
-        base: str | None = None,
-        audience: str | None = None,
+        self, body: bytes, media_type: str, id: str | None = None, base: str | None = None
     ) -> Iterator[Appended]:
         """Publish each of the graphs of a TriG file, or of the items of a feed, by itself; their ids are numbered."""
         for number, part in enumerate(parts_of(body, media_type, base), start=1):
-            yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES, audience=audience)
+            yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES)
 
     def publish_named(
-        self, bodies: Mapping[str, bytes], media_type: str = JSON, audience: str | None = None
+        self, bodies: Mapping[str, bytes], media_type: str = JSON
     ) -> dict[str, Appended | InputError]:
         """Publish several by their ids, in one transaction: of each its place in the journal, or why it was refused."""
-        return publishing.publish_named(self.store, bodies, media_type, self._checked_against(), audience)
+        return publishing.publish_named(self.store, bodies, media_type, self._checked_against())
 
     def publish_many(
-        self,
-        bodies: Iterable[bytes],
-        id_field: str | None = None,
-        media_type: str = JSON,
-        audience: str | None = None,
+        self, bodies: Iterable[bytes], id_field: str | None = None, media_type: str = JSON
     ) -> Iterator[Appended | Reject]:
         """Publish many, an outcome for each in the order given: its place in the journal, or why it was
         refused.
 
         Outcomes come in chunks; what has come out is durable. With `id_field` a publication's id is the value
-        there. All carry the label `audience`, or each the one that it says itself, as a CloudEvent.
+        there.
         """
-        return publishing.publish_many(
-            self.store, bodies, id_field, media_type, self._checked_against, audience
-        )
+        return publishing.publish_many(self.store, bodies, id_field, media_type, self._checked_against)
 
     def tell(
         self,

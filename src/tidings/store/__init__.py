@@ -1,7 +1,6 @@
 """The store: what must survive, on SQLite or PostgreSQL. The only place that imports SQLAlchemy."""
 
 from tidings.store.acknowledgements import Standing
-from tidings.store.audiences import Grant
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.destinations import Destination, Health
@@ -11,13 +10,14 @@ from tidings.store.feeds import PolledFeed
 from tidings.store.found import Found
 from tidings.store.held import Held
 from tidings.store.hub import Delivery, HubSubscription, Intent
-from tidings.store.journal import Appended
+from tidings.store.journal import Appended, Entry
 from tidings.store.lanes import Lane, Progress
 from tidings.store.notifications import Committed
 from tidings.store.object_notifications import Telling
 from tidings.store.object_sources import ObjectSource
 from tidings.store.personal_feeds import FeedAddress, FeedEntry
 from tidings.store.preferences import QuietHours
+from tidings.store.standings import Kept, Wanted
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
 from tidings.store.taxonomies import TaxonomyFile
@@ -32,14 +32,15 @@ __all__ = [
     "DeadLetter",
     "Delivery",
     "Destination",
+    "Entry",
     "FeedAddress",
     "FeedEntry",
     "Found",
-    "Grant",
     "Health",
     "Held",
     "HubSubscription",
     "Intent",
+    "Kept",
     "Lane",
     "Letter",
     "ObjectSource",
@@ -54,6 +55,7 @@ __all__ = [
     "TaxonomyFile",
     "Telling",
     "Token",
+    "Wanted",
     "instant",
     "open_store",
     "sqlite_url",

@@ -2,29 +2,26 @@
 
 Positions count from one without gaps, in the order of the commits: who has read up to the head has missed
 nothing, and nothing will ever appear behind them. A publication is known by its id; publishing it again
-changes nothing. One that is not for everybody carries a label (`audiences`).
+changes nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, case, func, literal, select
 
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
-from tidings.store import audiences, bulk, counters, names
+from tidings.store import bulk, counters, names
 from tidings.store.database import Database
 from tidings.store.encoding import now
 from tidings.store.tables import journal
 
 PAGE = 1_000
-PUBLICATIONS = select(
-    journal.c.id, journal.c.media_type, journal.c.body, journal.c.position, audiences.labels.c.label
-).join_from(journal, audiences.labels, audiences.labels.c.publication == journal.c.id, isouter=True)
-"""The rows of which publications are made, in the order of their fields."""
+_COLUMNS = (journal.c.id, journal.c.media_type, journal.c.body, journal.c.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +31,15 @@ class Appended:
     id: str
     position: int
     new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A publication of the journal, when it came and how many bytes it has; one that is too large is without them."""
+
+    publication: Publication
+    time: str
+    size: int
 
 
 class Journal:
@@ -47,15 +53,19 @@ class Journal:
 
         A publication with an empty id gets one of its own.
         """
+        return [each.position for each in self.append_all(publications)]
+
+    def append_all(self, publications: Iterable[Publication]) -> list[Appended]:
+        """The same, and where each of them stands."""
         offered = list(publications)
 
-        def all_or_none(connection: Connection) -> list[int]:
-            positions = []
+        def all_or_none(connection: Connection) -> list[Appended]:
+            done = []
             for outcome in append(connection, offered):
                 if isinstance(outcome, InputError):
                     raise outcome
-                positions.append(outcome.position)
-            return positions
+                done.append(outcome)
+            return done
 
         return self._database.transact(all_or_none)
 
@@ -77,7 +87,7 @@ class Journal:
         last = self.head() if upto is None else upto
         while after < last:
             end = min(after + page, last)
-            wanted = PUBLICATIONS.where(journal.c.position > after, journal.c.position <= end)
+            wanted = select(*_COLUMNS).where(journal.c.position > after, journal.c.position <= end)
             with self._database.read() as connection:
                 rows = connection.execute(wanted.order_by(journal.c.position)).all()
             for row in rows:
@@ -87,8 +97,37 @@ class Journal:
     def find(self, id: str) -> Publication | None:
         """The publication with this id."""
         with self._database.read() as connection:
-            row = connection.execute(PUBLICATIONS.where(journal.c.id == id)).one_or_none()
+            row = connection.execute(select(*_COLUMNS).where(journal.c.id == id)).one_or_none()
         return Publication(*row) if row else None
+
+    def latest(self, before: int | None, limit: int, largest: int) -> list[Entry]:
+        """The last publications, newest first, or the last ones before a position."""
+        position = journal.c.position
+        end = self.head() + 1 if before is None else before
+        wanted = select(*_entry(largest)).where(position < end, position >= end - limit)
+        with self._database.read() as connection:
+            rows = connection.execute(wanted.order_by(position.desc())).all()
+        return [_entry_of(row) for row in rows]
+
+    def entry(self, id: str, largest: int) -> Entry | None:
+        """The publication with this id, with when it came."""
+        if not id.isprintable():
+            return None
+        with self._database.read() as connection:
+            row = connection.execute(select(*_entry(largest)).where(journal.c.id == id)).one_or_none()
+        return _entry_of(row) if row else None
+
+
+def _entry(largest: int) -> tuple[ColumnElement[Any], ...]:
+    """The columns of an entry; bytes beyond the limit are not even read."""
+    size = func.length(journal.c.body)
+    body = case((size <= largest, journal.c.body), else_=literal(b"")).label("shown")
+    return journal.c.id, journal.c.media_type, body, journal.c.position, journal.c.time, size
+
+
+def _entry_of(row: Row[*tuple[Any, ...]]) -> Entry:
+    id, media_type, body, position, time, size = row
+    return Entry(Publication(id, media_type, bytes(body), position), time, size)
 
 
 def append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | InputError]:
@@ -96,43 +135,37 @@ def append(connection: Connection, offered: Sequence[Publication]) -> list[Appen
     last = counters.lock(connection, "journal")
     given = {one.id for one in offered}
     ids = [one.id or names.fresh("p") for one in offered]
-    known = {row[0]: Publication(*row) for row in _known(connection, ids)}
+    known = {id: (media_type, body, at) for id, media_type, body, at in _known(connection, ids)}
     outcomes: list[Appended | InputError] = []
-    new, carried, time = [], [], now()
+    new, time = [], now()
     for one, id in zip(offered, ids, strict=True):
         if not one.id and (id in known or id in given):
             id = names.fresh("p", 16)
         if id in known:
-            outcomes.append(_again(one, known[id]))
-        elif problem := _problem(id, one.audience):
+            outcomes.append(_again(one, *known[id]))
+        elif problem := names.problem("a publication's id", id):
             outcomes.append(problem)
         else:
             last += 1
-            known[id] = replace(one, id=id, position=last)
+            known[id] = (one.media_type, one.body, last)
             new.append((last, id, one.media_type, one.body, time))
-            carried += [(id, one.audience)] if one.audience is not None else []
             outcomes.append(Appended(id, last, new=True))
     bulk.insert_rows(connection, journal, new)
-    bulk.insert_rows(connection, audiences.labels, carried)
     counters.advance(connection, "journal", last)
     return outcomes
 
 
 def _known(connection: Connection, ids: Iterable[str]) -> Iterator[Row[*tuple[Any, ...]]]:
-    return bulk.select_among(connection, PUBLICATIONS, journal.c.id, {id for id in ids if id.isprintable()})
+    return bulk.select_among(
+        connection, select(*_COLUMNS), journal.c.id, {id for id in ids if id.isprintable()}
+    )
 
 
-def _problem(id: str, audience: str | None) -> InputError | None:
-    label = None if audience is None else names.problem("an audience label", audience)
-    return names.problem("a publication's id", id) or label
-
-
-def _again(one: Publication, known: Publication) -> Appended | IdTaken:
-    assert known.position is not None
-    if replace(one, position=known.position) == known:
-        return Appended(one.id, known.position, new=False)
+def _again(one: Publication, media_type: str, body: bytes, position: int) -> Appended | IdTaken:
+    if (one.media_type, one.body) == (media_type, body):
+        return Appended(one.id, position, new=False)
     return IdTaken(
         f"the id '{one.id}' was already used for another publication",
-        where=f"position {known.position}",
+        where=f"position {position}",
         hint="give it an id of its own, or leave the id out",
     )

@@ -13,19 +13,21 @@ from tidings.metadata.documents import Document
 from tidings.metadata.log import Draft, Entry
 from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Schema
+from tidings.model import Subscription
 from tidings.store import (
     atom_rows,
     bulk,
     counters,
     evaluated,
     metadata_log,
+    paused,
     registering,
     rule_base,
     rule_filter,
     rule_notifications,
 )
 from tidings.store.dead_letters import DeadLetter, bury
-from tidings.store.encoding import Clock, utc
+from tidings.store.encoding import Clock, instant, utc
 from tidings.store.evaluated import Evaluated
 from tidings.store.metadata_tables import APPLIED, LOG, RULE_CHANGES, rule_uses
 from tidings.store.rule_base import COUNTER, NamedRule, Removed
@@ -38,6 +40,7 @@ from tidings.store.rule_tables import (
     rule_ends,
     rule_results,
 )
+from tidings.store.standings import RULES
 
 if TYPE_CHECKING:
     from tidings.metadata.triggers import (
@@ -161,6 +164,18 @@ class Work:
 
     def remove_rules(self, names: Collection[str]) -> Removed:
         return rule_filter.remove_rules(self._connection, names)
+
+    def pause(self, rule: StoredRule) -> None:
+        """Keep a rule that was removed among what is paused."""
+        kept = Subscription(rule.name, rule.owner, RULES, rule.text, rule.within)
+        paused.keep(self._connection, kept, instant(self._clock()))
+
+    def is_paused(self, name: str) -> bool:
+        return paused.find(self._connection, name) is not None
+
+    def take_paused(self, name: str) -> bool:
+        """Take a rule out of what is paused; false if it is not there."""
+        return paused.take(self._connection, name) is not None
 
     def rules(self, names: Collection[str]) -> dict[str, StoredRule]:
         """Those of these rules that there are, by name."""

@@ -4,8 +4,7 @@ A batch is one transaction: the mark that it was done, its notifications with th
 subscribers, and its dead letters. Repeating a batch finds the mark; repeating a match in another batch finds
 the notification's id, which follows from publication and subscription. Either way nobody is notified twice,
 and no number is left out. Notifications of subscriptions that accept a delay are held (`held`); they get their numbers
-when they are handed over. What the owner of a subscription may not see becomes no notification; if they may not see
-it any more, it is withheld whenever it is read (`audiences`).
+when they are handed over.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from datetime import datetime
 from functools import partial
 from itertools import groupby
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, and_, delete, func, select
+from sqlalchemy import Connection, Select, delete, func, select
 
-from tidings.model import MATCHED, WITHHELD, Notification, notification_id
-from tidings.store import audiences, bulk, held, names, sequences
+from tidings.model import Notification, notification_id
+from tidings.store import bulk, held, names, sequences
 from tidings.store.database import Database
 from tidings.store.dead_letters import DeadLetter, bury
 from tidings.store.encoding import Clock, because_from, instant, mapping_from, utc
@@ -45,14 +44,13 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Committed:
     """What became of a batch: new notifications, repeated ones, and new ones that are held for later; `skipped` if the
-    batch had been committed before. `unseen` are matches whose subscribers may not see the publication.
+    batch had been committed before.
     """
 
     new: int
     repeated: int
     skipped: bool = False
     held: int = 0
-    unseen: int = 0
 
 
 class Notifications:
@@ -107,12 +105,23 @@ class Notifications:
         """A subscriber's notifications after a sequence number, in order. What is due is handed over first: no stream
         has to run for that.
         """
+        wanted = _after(subscriber, after)
         with self._database.read() as connection:
             if not held.due(connection, self._clock(), subscriber):
-                return _page(connection, subscriber, after, limit)
+                return _page(connection, wanted, limit)
         self.hand_over(subscriber)
         with self._database.read() as connection:
-            return _page(connection, subscriber, after, limit)
+            return _page(connection, wanted, limit)
+
+    def read_some(
+        self, subscriber: str, after: int, upto: int, limit: int, subscription: str | None = None
+    ) -> list[Notification]:
+        """The same of those up to a number and, perhaps, of one subscription: no more is looked through than that."""
+        wanted = _after(subscriber, after).where(notifications.c.sequence <= upto)
+        if subscription is not None:
+            wanted = wanted.where(notifications.c.subscription == subscription)
+        with self._database.read() as connection:
+            return _page(connection, wanted, limit)
 
     def follow(
         self, subscriber: str, after: int = 0, stop: Event | None = None, poll: float = POLL_SECONDS
@@ -163,19 +172,17 @@ def write_batch(
     if not _mark(connection, stream, batch):
         return Committed(0, 0, skipped=True)
     numbers = sequences.lock(connection, {one.subscriber for one in found})
-    before, given, seen, later = dict(numbers), 0, 0, 0
-    seeing = audiences.Seeing(connection)
+    before, given, later = dict(numbers), 0, 0
     for part in _parts(_ordered(found) if isinstance(found, Sequence) else found):
-        visible = seeing.only(part)
-        unknown = _unknown(connection, visible)
+        unknown = _unknown(connection, part)
         delays = held.delays(connection, unknown.values())
         later += write_part(connection, unknown, numbers, delays, clock())
-        given, seen = given + len(part), seen + len(visible)
+        given += len(part)
     sequences.advance(connection, numbers, before)
     for letters in bulk.pieces(dead, LETTERS):
         bury(connection, source, letters)
     new = sum(numbers.values()) - sum(before.values())
-    return Committed(new, seen - new - later, held=later, unseen=given - seen)
+    return Committed(new, given - new - later, held=later)
 
 
 def _repeatable(given: Iterable[T]) -> Iterable[T]:
@@ -245,8 +252,11 @@ def write_part(
     return len(later)
 
 
-def _page(connection: Connection, subscriber: str, after: int, limit: int) -> list[Notification]:
-    wanted = select(*READ).where(notifications.c.subscriber == subscriber, notifications.c.sequence > after)
+def _after(subscriber: str, after: int) -> Select[*tuple[Any, ...]]:
+    return select(*READ).where(notifications.c.subscriber == subscriber, notifications.c.sequence > after)
+
+
+def _page(connection: Connection, wanted: Select[*tuple[Any, ...]], limit: int) -> list[Notification]:
     rows = connection.execute(wanted.order_by(notifications.c.sequence).limit(limit)).all()
     return [notification_of(*row) for row in rows]
 
@@ -262,29 +272,22 @@ _NAMES = (
     "kind",
     "bindings",
 )
-_WITHHELD = and_(
-    notifications.c.kind == MATCHED,
-    audiences.withheld(notifications.c.subscriber, notifications.c.publication),
-)
-READ = (_WITHHELD, *(notifications.c[name] for name in _NAMES))
-"""The columns that `notification_of` takes, in order. Whether one is withheld is read in the same statement: nobody can
-forget to ask.
-"""
+READ = tuple(notifications.c[name] for name in _NAMES)
+"""The columns that `notification_of` takes, in order."""
 
 
 def notification_of(
-    is_withheld: bool,
     id: str,
     subscriber: str,
     sequence: int,
     subscription: str,
+    publication: str,
+    because: str,
     *rest: str | None,
 ) -> Notification:
     """The notification of a row."""
-    publication, because, time, kind, bindings = rest
-    assert publication is not None and because is not None and time is not None and kind is not None
-    if is_withheld:
-        return Notification(id, subscriber, sequence, subscription, "", (), time, WITHHELD)
+    time, kind, bindings = rest
+    assert time is not None and kind is not None
     reasons = because_from(because)
     return Notification(
         id, subscriber, sequence, subscription, publication, reasons, time, kind, mapping_from(bindings)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from tidings.closing import Closing
 from tidings.store.acknowledgements import Acknowledgements
-from tidings.store.audiences import Audiences
 from tidings.store.backbone import Backbone
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
@@ -16,6 +15,7 @@ from tidings.store.feeds import Feeds
 from tidings.store.hub import Hub
 from tidings.store.journal import Journal
 from tidings.store.lanes import Lanes
+from tidings.store.matched import Matched
 from tidings.store.metadata import Metadata
 from tidings.store.metadata_browsing import MetadataBrowsing
 from tidings.store.migrations import check_version, migrate
@@ -23,6 +23,7 @@ from tidings.store.news import News
 from tidings.store.notifications import Notifications
 from tidings.store.object_notifications import ObjectNotifications
 from tidings.store.object_sources import ObjectSources
+from tidings.store.paused import Paused
 from tidings.store.personal_feeds import PersonalFeeds
 from tidings.store.preferences import Preferences
 from tidings.store.references import References
@@ -30,6 +31,7 @@ from tidings.store.repositories import Repositories
 from tidings.store.repository import Repository
 from tidings.store.rule_graph import RuleGraph
 from tidings.store.schemas import Schemas
+from tidings.store.standings import Standings
 from tidings.store.subscriptions import Subscriptions
 from tidings.store.taxonomies import Taxonomies
 from tidings.store.tokens import Tokens
@@ -43,6 +45,8 @@ class Store(Closing):
         self.database = database
         self.journal = Journal(database)
         self.subscriptions = Subscriptions(database)
+        self.paused = Paused(database, clock)
+        self.standings = Standings(database)
         self.notifications = Notifications(database, clock)
         self.acknowledgements = Acknowledgements(database, clock)
         self.news = News(database)
@@ -54,6 +58,7 @@ class Store(Closing):
         self.taxonomies = Taxonomies(database)
         self.feeds = Feeds(database)
         self.personal_feeds = PersonalFeeds(database, self.notifications, clock)
+        self.matched = Matched(database, self.personal_feeds)
         self.hub = Hub(database, clock)
         self.metadata = Metadata(database, clock)
         self.repositories = Repositories(database)
@@ -62,7 +67,6 @@ class Store(Closing):
         self.rule_graph = RuleGraph(database)
         self.repository = Repository(database)
         self.tokens = Tokens(database, clock)
-        self.audiences = Audiences(database, clock)
         self.destinations = Destinations(database, clock)
         self.lanes = Lanes(database, clock)
         self.undelivered = Undelivered(database, clock)

@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select, update
 
 from tidings import durations
-from tidings.errors import IdTaken, StoreError
+from tidings.errors import IdTaken, OverLimit, StoreError
 from tidings.model import Subscription
-from tidings.store import bulk, counters, names
+from tidings.store import bulk, counters, names, standings
 from tidings.store.database import Database
-from tidings.store.tables import subscriptions
+from tidings.store.tables import paused, subscriptions
 
 _COLUMNS = (
     subscriptions.c.id,
@@ -47,19 +47,35 @@ class Subscriptions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, subscription: Subscription) -> str:
-        """Add one, and give its id; one without an id gets an id of its own."""
-        return self.add_many([subscription])[0]
+    def add(self, subscription: Subscription, most: int | None = None) -> str:
+        """Add one, and give its id; one without an id gets an id of its own.
+
+        With `most`, its subscriber may have no more than that, paused ones and rules counted.
+        """
+
+        def add_one(connection: Connection) -> str:
+            [id] = add(connection, [subscription])
+            if most is not None and standings.count(connection, subscription.subscriber) > most:
+                raise over_limit(most)
+            return id
+
+        return self._database.transact(add_one)
 
     def add_many(self, wanted: Iterable[Subscription]) -> list[str]:
         """Add all of them in one version, or none; those that are there already, unchanged, count as added."""
         offered = list(wanted)
-        return self._database.transact(lambda connection: _add(connection, offered))
+        return self._database.transact(lambda connection: add(connection, offered))
 
     def remove(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
         """Remove those that exist (and are the subscriber's, if one is given), and give their ids."""
         given = [id for id in dict.fromkeys(ids) if id.isprintable()]
-        return self._database.transact(lambda connection: _remove(connection, given, subscriber))
+        return self._database.transact(lambda connection: remove(connection, given, subscriber))
+
+    def change(self, changed: Subscription) -> bool:
+        """Give one that lives another text or delay, in one version; false if there is none of this id, subscriber and
+        language.
+        """
+        return self._database.transact(lambda connection: _change(connection, changed))
 
     def version(self) -> int:
         """The version of the last change; 0 if there was none."""
@@ -96,6 +112,12 @@ class Subscriptions:
             return [Subscription(*row) for row in connection.execute(ordered)]
 
 
+def over_limit(most: int) -> OverLimit:
+    """What is said to somebody who has as many as there may be."""
+    accepted, hint = f"{most:,} for each subscriber", "remove some first"
+    return OverLimit("too many subscriptions", accepted=accepted, hint=hint)
+
+
 def _of(wanted: Select[*tuple[Any, ...]], subscriber: str | None) -> Select[*tuple[Any, ...]]:
     return wanted if subscriber is None else wanted.where(subscriptions.c.subscriber == subscriber)
 
@@ -122,11 +144,12 @@ def _from_the_future(database: Database, since: int, version: int) -> StoreError
     )
 
 
-def _add(connection: Connection, offered: Sequence[Subscription]) -> list[str]:
+def add(connection: Connection, offered: Sequence[Subscription]) -> list[str]:
     last = counters.lock(connection, "subscriptions")
     given = {one.id for one in offered if one.id}
     ids = [one.id or names.fresh("s") for one in offered]
-    known = {one.id: one for one in _living(connection, ids)}
+    known = {one.id: one for one in living(connection, ids)}
+    _refuse_paused(connection, given)
     new = []
     for i, one in enumerate(offered):
         if not one.id and (ids[i] in known or ids[i] in given):
@@ -143,7 +166,30 @@ def _add(connection: Connection, offered: Sequence[Subscription]) -> list[str]:
     return ids
 
 
-def _living(connection: Connection, ids: Collection[str]) -> Iterator[Subscription]:
+def _change(connection: Connection, changed: Subscription) -> bool:
+    last = counters.lock(connection, "subscriptions")
+    before = next(living(connection, [changed.id]), None)
+    if before is None or (before.subscriber, before.language) != (changed.subscriber, changed.language):
+        return False
+    if before != changed:
+        _kill(connection, [changed.id], last + 1)
+        bulk.insert_rows(connection, subscriptions, [_row(changed, last + 1)])
+        counters.advance(connection, "subscriptions", last + 1)
+    return True
+
+
+def _refuse_paused(connection: Connection, ids: Collection[str]) -> None:
+    """What is paused keeps its id. Most stores have nothing paused, and many ids are not looked for then."""
+    if not ids or connection.execute(select(paused.c.id).limit(1)).first() is None:
+        return
+    found = next(bulk.select_among(connection, select(paused.c.id), paused.c.id, ids), None)
+    if found is not None:
+        hint = "resume or remove that one, or leave the id out"
+        raise IdTaken(f"the id '{found.id}' is used for a subscription that is paused", hint=hint)
+
+
+def living(connection: Connection, ids: Collection[str]) -> Iterator[Subscription]:
+    """Those of these that live, in the caller's transaction."""
     rows = bulk.select_among(connection, select(*_COLUMNS).where(_LIVES), subscriptions.c.id, set(ids))
     return (Subscription(*row) for row in rows)
 
@@ -163,12 +209,16 @@ def _taken(one: Subscription) -> IdTaken:
     )
 
 
-def _remove(connection: Connection, ids: Sequence[str], subscriber: str | None) -> list[str]:
+def remove(connection: Connection, ids: Sequence[str], subscriber: str | None) -> list[str]:
     last = counters.lock(connection, "subscriptions")
-    own = {one.id for one in _living(connection, ids) if subscriber in (None, one.subscriber)}
+    own = {one.id for one in living(connection, ids) if subscriber in (None, one.subscriber)}
     removed = [id for id in ids if id in own]
     if removed:
-        died = update(subscriptions).where(_LIVES, subscriptions.c.id == bindparam("dying"))
-        connection.execute(died.values(removed=last + 1), [{"dying": id} for id in removed])
+        _kill(connection, removed, last + 1)
         counters.advance(connection, "subscriptions", last + 1)
     return removed
+
+
+def _kill(connection: Connection, ids: Sequence[str], version: int) -> None:
+    died = update(subscriptions).where(_LIVES, subscriptions.c.id == bindparam("dying"))
+    connection.execute(died.values(removed=version), [{"dying": id} for id in ids])

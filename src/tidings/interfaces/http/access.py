@@ -37,7 +37,13 @@ class Asking:
 
     async def allowed(self, connection: HTTPConnection, scope: Scope) -> Caller:
         """The caller of a request or of a WebSocket, or a refusal."""
-        found = await self.who(connection)
+        return self._checked(await self.who(connection), scope)
+
+    async def allowed_by(self, secret: str, scope: Scope) -> Caller:
+        """The same for a token that came otherwise, in a message say."""
+        return self._checked(await run_in_threadpool(self._access.who, secret), scope)
+
+    def _checked(self, found: Caller | None, scope: Scope) -> Caller:
         if found is None:
             raise Refused(401, NotAllowed("a token is needed", hint=HINT))
         if not found.may(scope):

@@ -14,6 +14,8 @@ from tidings.interfaces.http.console.router import router_for as console_for
 from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.delivering import Delivering
 from tidings.interfaces.http.trust import Trust
+from tidings.interfaces.http.v1 import asyncapi, notification_socket, notifications
+from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.operating.settings import Part
 
 
@@ -55,4 +57,8 @@ def _add_api(app: FastAPI, context: Context) -> None:
     app.include_router(metadata_browsing.router_for(tidings.store, trust))
     app.include_router(objects.router_for(tidings.store, trust))
     app.include_router(console_for(tidings, public_url))
-    app.state.at_end.append(provider.news.end)
+    look_out = LookOut(tidings.store)
+    app.include_router(notifications.router_for(tidings.store, look_out))
+    app.include_router(notification_socket.router_for(tidings.store, look_out))
+    app.include_router(asyncapi.router)
+    app.state.at_end += [provider.news.end, look_out.end]

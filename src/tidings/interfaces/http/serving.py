@@ -16,6 +16,9 @@ from tidings.operating.settings import Settings
 GRACE = 5
 """Seconds that requests under way have to end."""
 
+LARGEST_MESSAGE = 65_536
+"""Bytes of a message from a WebSocket's client: acknowledgements and tokens are short."""
+
 
 class Server(uvicorn.Server):
     """Leaves signals to the caller, who sets `should_exit`. When it ends, `at_end` is called: requests that wait for
@@ -58,6 +61,7 @@ def server_for(app: FastAPI, settings: Settings | None = None) -> Server:
             forwarded_allow_ips=settings.forwarded_from,
             timeout_graceful_shutdown=min(GRACE, math.ceil(settings.drain)),
             lifespan="on",
+            ws_max_size=LARGEST_MESSAGE,
         )
     )
     server.at_end = getattr(app.state, "at_end", ())

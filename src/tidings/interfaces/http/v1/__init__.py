@@ -1,0 +1,1 @@
+"""The HTTP API: everything below `/v1`."""

@@ -1,0 +1,170 @@
+"""Notifications over a WebSocket: `/v1/notifications/ws?after=42`.
+
+Each message is a CloudEvent, the same as in the stream of server-sent events. The client acknowledges with
+`{"ack": 42}`. Who cannot send a header, as in a browser, sends `{"token": "tdg_..."}` first; a page of the console has
+its cookie.
+
+    1001, 1012   the server ends: come back, with the last number as `after`
+    1013         too many follow here, or the store cannot be read: come back later
+    4400         a message or a cursor that cannot be used
+    4401         no token, or one that is not good, now or any more
+    4403         a token that is for something else, or a page from elsewhere
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi.concurrency import run_in_threadpool
+
+from tidings.errors import InputError, NotAllowed, TidingsError
+from tidings.interfaces.http.access import COOKIE, HINT, asking, bearer
+from tidings.interfaces.http.answers import Refused, status_of
+from tidings.interfaces.http.v1.looking_out import Follower, LookOut, Over
+from tidings.interfaces.http.v1.notifications import subscriber_of
+from tidings.service.access import Caller, Scope
+from tidings.service.event_pages import cursor_of
+from tidings.store import Store
+
+FIRST_SECONDS = 10.0
+"""How long the first message, with the token, may take."""
+
+QUIET_SECONDS = 60.0
+"""How long a follower waits before it looks whether it is over; pings are the server's."""
+
+CLOSING_SECONDS = 5.0
+LONGEST = 4_096
+"""Characters of a message from a client: a token is the longest there is."""
+
+GOING_AWAY, LATER, UNUSABLE, UNKNOWN, FORBIDDEN = 1001, 1013, 4400, 4401, 4403
+
+_CODES: dict[int, int] = {401: UNKNOWN, 503: LATER, 403: FORBIDDEN}
+"""By the status that an answer would have; what is not here is unusable."""
+
+_ENDS = {Over.SERVER: GOING_AWAY, Over.STORE: LATER, Over.TOKEN: UNKNOWN}
+
+
+class Socket:
+    """The WebSocket of a store's notifications."""
+
+    def __init__(self, store: Store, look_out: LookOut) -> None:
+        self._store, self._look_out = store, look_out
+
+    async def __call__(self, socket: WebSocket) -> None:
+        """It is accepted before anything is checked: a browser learns the code of a close, not that of an answer."""
+        await socket.accept()
+        try:
+            code, why = await self._served(socket)
+        except WebSocketDisconnect:
+            return
+        except (Refused, TidingsError) as problem:
+            code, why = _refusal(problem)
+        with suppress(TimeoutError, RuntimeError):  # it takes nothing, or is closed already
+            async with asyncio.timeout(CLOSING_SECONDS):
+                await socket.close(code, _short(why))
+
+    async def _served(self, socket: WebSocket) -> tuple[int, str]:
+        caller = await self._caller(socket)
+        asked = socket.query_params
+        who = subscriber_of(caller, asked.get("subscriber"))
+        self._look_out.check_room()
+        standing = await run_in_threadpool(self._store.acknowledgements.standing, who)
+        cursor = cursor_of(standing, _number(asked["after"], "after") if "after" in asked else None)
+        with self._look_out.follow(who, caller.token.id, cursor, standing.last) as follower:
+            return await self._both_ways(socket, follower, asked.get("subscription"))
+
+    async def _both_ways(
+        self, socket: WebSocket, follower: Follower, subscription: str | None
+    ) -> tuple[int, str]:
+        """Send and receive until one of them ends."""
+        sending = asyncio.create_task(_send(socket, follower, subscription))
+        receiving = asyncio.create_task(self._receive(socket, follower))
+        try:
+            done, _ = await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (sending, receiving):
+                task.cancel()
+            await asyncio.gather(sending, receiving, return_exceptions=True)
+        over = follower.over or Over.SERVER
+        return _ENDS.get(over, GOING_AWAY), over.value
+
+    async def _receive(self, socket: WebSocket, follower: Follower) -> None:
+        """What the client acknowledges."""
+        while True:
+            given = _message(await _received(socket), "ack")
+            upto = _number(given, "ack")
+            await run_in_threadpool(
+                partial(self._store.acknowledgements.acknowledge, follower.subscriber, upto)
+            )
+
+    async def _caller(self, socket: WebSocket) -> Caller:
+        """By header, by the console's cookie from a page of its own, or by the first message."""
+        if bearer(socket) or COOKIE in socket.cookies:
+            return await asking(socket).allowed(socket, Scope.SUBSCRIBE)
+        try:
+            async with asyncio.timeout(FIRST_SECONDS):
+                first = await _received(socket)
+        except TimeoutError:
+            raise Refused(401, NotAllowed("a token is needed", hint=HINT)) from None
+        return await asking(socket).allowed_by(str(_message(first, "token")), Scope.SUBSCRIBE)
+
+
+def router_for(store: Store, look_out: LookOut) -> APIRouter:
+    router = APIRouter()
+    router.add_api_websocket_route("/v1/notifications/ws", Socket(store, look_out).__call__)
+    return router
+
+
+async def _send(socket: WebSocket, follower: Follower, subscription: str | None) -> None:
+    """Page after page, until it is over. A client that takes nothing is let go by the pings it does not answer."""
+    while follower.over is None:
+        page = await follower.next(QUIET_SECONDS)
+        for line in page.lines if page else ():
+            if subscription in (None, line.subscription):
+                await socket.send_text(line.text)
+
+
+async def _received(socket: WebSocket) -> str:
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message["code"])
+    text: str | None = message.get("text")
+    if text is None:
+        raise InputError("a message that cannot be used", received="bytes", accepted="text")
+    return text
+
+
+def _refusal(refused: Refused | TidingsError) -> tuple[int, str]:
+    problem = refused.problem if isinstance(refused, Refused) else refused
+    status = refused.status if isinstance(refused, Refused) else status_of(problem)
+    return _CODES.get(status, UNUSABLE), problem.headline()
+
+
+def _message(text: str, name: str) -> Any:
+    """The one member of a message."""
+    accepted = f'{{"{name}": ...}}'
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text) if len(text) <= LONGEST else None
+        if isinstance(found, dict) and set(found) == {name}:
+            return found[name]
+    raise InputError("a message that cannot be used", received=text[:40], accepted=accepted)
+
+
+def _number(given: object, where: str) -> int:
+    if isinstance(given, str) and given.isascii() and given.isdecimal() and len(given) < 19:
+        return int(given)
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**63:
+        return given
+    raise InputError("no cursor", where=where, received=str(given)[:40], accepted="a number")
+
+
+def _short(why: str) -> str:
+    """A close has room for 123 bytes of reason."""
+    return why.encode()[:120].decode(errors="ignore")

@@ -1,0 +1,165 @@
+"""Notifications over HTTP: pages by cursor, acknowledging by cursor, and a stream of server-sent events.
+
+    GET        /v1/notifications            ?after=  &limit=  &subscription=  &wait=
+    GET        /v1/notifications/stream     ?after=  &subscription=            Last-Event-ID
+    GET        /v1/notifications/ack
+    PUT, POST  /v1/notifications/ack        {"upto": 42}
+
+The cursor is the number of a notification in its subscriber's sequence. Whoever names none begins after what was
+acknowledged. An administrator says with `subscriber` whose notifications are meant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidings.errors import InputError
+from tidings.interfaces.http.access import Subscribing
+from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.v1 import shapes
+from tidings.interfaces.http.v1.event_stream import EventStream
+from tidings.interfaces.http.v1.looking_out import LookOut
+from tidings.service.access import Caller
+from tidings.service.event_pages import Page, cursor_of, read_page
+from tidings.store import Standing, Store
+
+MOST = 2**63 - 1
+LONGEST_WAIT = 60
+
+Subscriber = Annotated[
+    str | None, Query(max_length=500, description="Whose notifications: an administrator names them.")
+]
+After = Annotated[
+    int | None,
+    Query(
+        ge=0, le=MOST, description="A cursor: only what comes after it. Without one, what is unacknowledged."
+    ),
+]
+Subscription = Annotated[str | None, Query(max_length=500, description="Only those of this subscription.")]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="At most so many; there may be fewer in a page.")]
+Wait = Annotated[
+    float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for the first, if there is none.")
+]
+
+
+class Upto(BaseModel):
+    """Everything up to this number is dealt with."""
+
+    model_config = ConfigDict(extra="forbid")
+    upto: int = Field(ge=0, le=MOST)
+
+
+class Reading:
+    """Reads notifications for those who ask."""
+
+    def __init__(self, store: Store, look_out: LookOut) -> None:
+        self._store, self._look_out = store, look_out
+
+    async def page(
+        self,
+        caller: Subscribing,
+        after: After = None,
+        limit: Limit = 100,
+        subscription: Subscription = None,
+        subscriber: Subscriber = None,
+        wait: Wait = 0,
+    ) -> Response:
+        """A page of notifications, oldest first, and the cursor after which the next page begins."""
+        who = subscriber_of(caller, subscriber)
+        cursor = cursor_of(await self._standing(who), after)
+        read = partial(read_page, self._store, who, limit=limit, subscription=subscription)
+        page = await run_in_threadpool(partial(read, after=cursor))
+        if wait and not page.lines:
+            page = await self._waited(caller, who, page, read, wait)
+        return _answered(page, await self._standing(who))
+
+    async def _waited(
+        self, caller: Caller, who: str, page: Page, read: partial[Page], seconds: float
+    ) -> Page:
+        """The first page with something in it, or the last look when the time is over."""
+        self._look_out.check_room()
+        clock = asyncio.get_running_loop().time
+        until = clock() + seconds
+        with self._look_out.follow(who, caller.token.id, page.cursor, page.cursor) as follower:
+            while not page.lines and follower.over is None and clock() < until:
+                if await follower.next(until - clock()) is not None:
+                    page = await run_in_threadpool(partial(read, after=page.cursor))
+        return page
+
+    async def stream(
+        self,
+        caller: Subscribing,
+        after: After = None,
+        subscription: Subscription = None,
+        subscriber: Subscriber = None,
+        last_event_id: Annotated[str | None, Header(description="The cursor of whoever comes back.")] = None,
+    ) -> Response:
+        """Notifications as server-sent events, from a cursor on and as they come."""
+        who = subscriber_of(caller, subscriber)
+        self._look_out.check_room()
+        standing = await self._standing(who)
+        cursor = cursor_of(standing, _resumed(last_event_id, after))
+        follower = self._look_out.follow(who, caller.token.id, cursor, standing.last)
+        return EventStream(follower, subscription)
+
+    async def standing(self, caller: Subscribing, subscriber: Subscriber = None) -> shapes.Standing:
+        """What is acknowledged, and the last number there is."""
+        return _shown(await self._standing(subscriber_of(caller, subscriber)))
+
+    async def acknowledge(
+        self, caller: Subscribing, given: Upto, subscriber: Subscriber = None
+    ) -> shapes.Standing:
+        """Acknowledge everything up to a number. A smaller one than before changes nothing."""
+        who = subscriber_of(caller, subscriber)
+        work = partial(self._store.acknowledgements.acknowledge, who, given.upto)
+        return _shown(await run_in_threadpool(work))
+
+    async def _standing(self, who: str) -> Standing:
+        return await run_in_threadpool(partial(self._store.acknowledgements.standing, who))
+
+
+def router_for(store: Store, look_out: LookOut) -> APIRouter:
+    """The endpoints. Whoever serves them calls `look_out.end` at the end, so that streams end then, too."""
+    reading = Reading(store, look_out)
+    router = APIRouter(prefix="/v1/notifications", tags=["notifications"], route_class=Answering)
+    paged = {200: {"model": shapes.NotificationPage}}
+    streamed = {200: {"content": {"text/event-stream": {}}, "description": "CloudEvents as they come"}}
+    router.add_api_route("", reading.page, responses=paged, response_class=Response)  # type: ignore[arg-type]
+    router.add_api_route("/stream", reading.stream, responses=streamed, response_class=Response)  # type: ignore[arg-type]
+    router.add_api_route("/ack", reading.standing)
+    router.add_api_route("/ack", reading.acknowledge, methods=["PUT", "POST"])
+    return router
+
+
+def subscriber_of(caller: Caller, named: str | None) -> str:
+    """The subscriber that is meant; a name that nobody can have is refused before a database is asked for it."""
+    subscriber = caller.acting_as(named)
+    if not subscriber.isprintable():
+        raise InputError("no subscriber has such a name", where="subscriber", received=ascii(subscriber))
+    return subscriber
+
+
+def _resumed(last_event_id: str | None, after: int | None) -> int | None:
+    """Where a stream goes on. A browser that comes back has the address it began with, and says what it saw last."""
+    if not last_event_id:
+        return after
+    if not (last_event_id.isascii() and last_event_id.isdecimal()):
+        raise InputError("no cursor", where="Last-Event-ID", received=last_event_id[:80], accepted="a number")
+    return int(last_event_id)
+
+
+def _shown(standing: Standing) -> shapes.Standing:
+    return shapes.Standing(acknowledged=standing.acknowledged, last=standing.last, time=standing.time)
+
+
+def _answered(page: Page, standing: Standing) -> Response:
+    """The lines are JSON already."""
+    lines = ",".join(line.text for line in page.lines)
+    rest = f'"cursor":{page.cursor},"last":{standing.last},"acknowledged":{standing.acknowledged}'
+    return Response(f'{{"notifications":[{lines}],{rest}}}', media_type="application/json")

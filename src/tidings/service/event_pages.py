@@ -1,0 +1,118 @@
+"""Pages of notifications as CloudEvents, written once for everybody who reads them.
+
+A page has a number of notifications and of bytes at most, and says from where to go on. So whoever reads page after
+page holds one of them, however many notifications there are and however large their publications.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tidings.cloud_events import LARGEST, carried_text, text_with
+from tidings.errors import InputError
+from tidings.model import Notification
+from tidings.store import Standing, Store
+
+MOST_BYTES = 4_000_000
+"""Of a page; one notification it has in any case."""
+
+SCAN = 10_000
+"""How many notifications are looked through for those of one subscription; the page ends there, also an empty one."""
+
+TOGETHER = 50
+"""How many publications are in memory together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A notification as a CloudEvent, a line of JSON."""
+
+    subscriber: str
+    sequence: int
+    subscription: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some lines, and the cursor after which the next page begins; it may have moved though there are no lines."""
+
+    lines: tuple[Line, ...]
+    cursor: int
+
+    @property
+    def size(self) -> int:
+        return sum(len(line.text) for line in self.lines)
+
+
+def read_page(
+    store: Store,
+    subscriber: str,
+    after: int,
+    limit: int,
+    subscription: str | None = None,
+    most_bytes: int = MOST_BYTES,
+) -> Page:
+    """A subscriber's notifications after a cursor, of one subscription if it is named."""
+    store.notifications.hand_over(subscriber)
+    upto = min(after + SCAN, store.notifications.last_sequence(subscriber))
+    told = store.notifications.read_some(subscriber, after, upto, limit, subscription)
+    lines = tuple(as_many_as_fit(written(store, told), most_bytes))
+    is_cut = len(lines) < len(told) or len(told) == limit
+    return Page(lines, lines[-1].sequence if is_cut else max(after, upto))
+
+
+def as_many_as_fit(lines: Iterable[Line], most_bytes: int) -> Iterator[Line]:
+    """The first of them, as many as have so many bytes together, and the very first one in any case."""
+    size = 0
+    for line in lines:
+        size += len(line.text)
+        if size > most_bytes and size > len(line.text):
+            return
+        yield line
+
+
+def written(store: Store, told: Iterable[Notification], largest: int = LARGEST) -> Iterator[Line]:
+    """Notifications as lines, in order. A publication is read and written once for all who are told of it, as long as
+    not too many others come in between: these are in memory together.
+    """
+    for some in _windows(told):
+        found = store.personal_feeds.publications({one.publication for one in some}, largest)
+        carried = {id: carried_text(publication, largest) for id, publication in found.items()}
+        for one in some:
+            text = text_with(one, carried.get(one.publication, "null"))
+            yield Line(one.subscriber, one.sequence, one.subscription, text)
+
+
+def _windows(told: Iterable[Notification]) -> Iterator[list[Notification]]:
+    """Notifications of as many publications as may be in memory together."""
+    some: list[Notification] = []
+    ids: set[str] = set()
+    for one in told:
+        if len(ids) == TOGETHER and one.publication not in ids:
+            yield some
+            some, ids = [], set()
+        some.append(one)
+        ids.add(one.publication)
+    if some:
+        yield some
+
+
+def cursor_of(standing: Standing, after: int | None) -> int:
+    """Where a reader begins: after the cursor it names, or after what it has acknowledged.
+
+    A cursor that is ahead of everything is refused: what comes under the numbers in between would be missed. It is
+    from another store, or from before a backup was restored.
+    """
+    if after is None:
+        return standing.acknowledged
+    if not 0 <= after <= standing.last:
+        raise InputError(
+            "there is no such cursor",
+            where="after",
+            received=str(after),
+            accepted=f"0 to {standing.last}",
+            hint="begin with 0, or without one: after what was acknowledged",
+        )
+    return after

@@ -1,0 +1,216 @@
+"""Subscriptions of all languages alike: checked, taken, changed, paused, resumed, withdrawn.
+
+To change one keeps its id: the stream forgets the old text and takes the new one in the same version. What is paused
+keeps its id and its text, and nothing is matched for it until it is resumed. A rule that is resumed begins anew: what
+it finds then is entered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tidings import durations
+from tidings.compiler.context import DEFAULT_LIMIT, Context
+from tidings.compiler.pipeline import LANGUAGES
+from tidings.errors import Absent, IdTaken, pointing
+from tidings.languages.other_languages import hint_to_name
+from tidings.matching.access import reached_through
+from tidings.model import Subscription
+from tidings.schema.event_schema import EventSchema
+from tidings.service.choosing import choose, given
+from tidings.store import Kept, Store
+from tidings.store.metadata import StoredRule
+from tidings.store.standings import RULES
+from tidings.store.subscriptions import over_limit
+
+if TYPE_CHECKING:
+    from tidings.provider.subscribing import RuleSubscriptions
+
+__all__ = ["RULES", "Checked", "Limited", "Subscribed", "Subscribing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """A subscription that was taken, how many predicates it has, what they are reached through, and the delay in
+    seconds that its subscriber accepts.
+    """
+
+    id: str
+    subscriber: str
+    language: str
+    text: str
+    predicates: int
+    reached_through: str
+    within: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a text would be as a subscription."""
+
+    predicates: int
+    reached_through: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """How many clauses a subscription may become, and how many of them a subscriber may have; None is no limit."""
+
+    clauses: int = DEFAULT_LIMIT
+    each: int | None = None
+
+
+class Subscribing:
+    """The subscriptions of a store; `schema` is that of events, if there is one."""
+
+    def __init__(
+        self, store: Store, schema: Callable[[], EventSchema | None], limited: Limited | None = None
+    ) -> None:
+        self._store, self._schema, self._limited = store, schema, limited or Limited()
+
+    def check(self, language: str, text: str) -> Checked:
+        """What a text would be, or why it would be refused; nothing is kept."""
+        if language == RULES:
+            with pointing("/text"):
+                taken = self._rules.check(text)
+            return Checked(taken.predicates, taken.about)
+        with pointing("/language"):
+            hint = hint_to_name(language, (*LANGUAGES, RULES))
+            front = choose("a subscription language", language, LANGUAGES, hint, also=RULES)
+        with pointing("/text"):
+            plan = front.compile(Context(text, self._schema(), self._limited.clauses))
+        tests = {test for clause in plan.clauses for test in clause}
+        return Checked(len(tests), reached_through(plan))
+
+    def subscribe(self, wanted: Subscription) -> Subscribed:
+        """Take a subscription, or refuse it with the reason; one without an id gets one."""
+        if wanted.language == RULES:
+            return self._subscribe_by_rule(wanted)
+        checked = self.check(wanted.language, wanted.text)
+        with pointing("/id"):
+            self._refuse_rule(wanted.id)
+        id = self._store.subscriptions.add(wanted, self._limited.each)
+        return _subscribed(replace(wanted, id=id), checked)
+
+    def _subscribe_by_rule(self, wanted: Subscription) -> Subscribed:
+        known = self._store.standings.find(wanted.id) if wanted.id else None
+        if known is not None and known.subscription.language != RULES:
+            with pointing("/id"):
+                raise _taken(wanted.id)
+        most = self._limited.each
+        if most is not None and self._store.standings.count(wanted.subscriber) >= most:
+            raise over_limit(most)
+        with pointing("/text"):
+            taken = self._rules.add(wanted.subscriber, wanted.text, wanted.id, wanted.within)
+        return _subscribed(replace(wanted, id=taken.name), Checked(taken.predicates, taken.about))
+
+    def _refuse_rule(self, id: str) -> None:
+        """An id names one thing, a subscription or a rule."""
+        if id and self._store.metadata.named([id]):
+            raise _taken(id)
+
+    def find(self, id: str, subscriber: str | None = None) -> Kept:
+        """The one with this id, if it is the subscriber's, if one is given."""
+        found = self._store.standings.find(id)
+        if found is None or subscriber not in (None, found.subscription.subscriber):
+            raise Absent("there is no such subscription", received=repr(id)[:200])
+        return found
+
+    def change(
+        self, id: str, text: str | None, within: int | None, subscriber: str | None = None
+    ) -> Subscribed:
+        """Give one another text, if one is given, and this delay. One that is paused stays so."""
+        kept = self.find(id, subscriber)
+        before = kept.subscription
+        changed = replace(before, text=before.text if text is None else text, within=within)
+        checked = self.check(changed.language, changed.text)
+        if kept.paused:
+            done = self._store.paused.change(changed)
+        elif changed.language == RULES:
+            done = self._rules.change(_rule(changed))
+        else:
+            done = self._store.subscriptions.change(changed)
+        if not done:
+            raise _moved(id)
+        return _subscribed(changed, checked)
+
+    def pause(self, id: str, subscriber: str | None = None) -> Kept:
+        """Nothing is matched for it from the stream's next batch on; one that is paused stays so."""
+        kept = self.find(id, subscriber)
+        if kept.paused:
+            return kept
+        owner, is_rule = kept.subscription.subscriber, kept.subscription.language == RULES
+        done = self._rules.pause(id) if is_rule else self._store.paused.pause(id, owner)
+        if not done:
+            raise _moved(id)
+        return self.find(id, subscriber)
+
+    def resume(self, id: str, subscriber: str | None = None) -> Kept:
+        """It counts again from the stream's next batch on; one that is not paused stays as it is.
+
+        What the schema of now does not understand any more is refused, and stays paused.
+        """
+        kept = self.find(id, subscriber)
+        if not kept.paused:
+            return kept
+        self.check(kept.subscription.language, kept.subscription.text)
+        is_rule = kept.subscription.language == RULES
+        done = self._rules.resume(_rule(kept.subscription)) if is_rule else self._store.paused.resume(id)
+        if not done:
+            raise _moved(id)
+        return self.find(id, subscriber)
+
+    def remove(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
+        """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
+        asked = list(dict.fromkeys(ids))
+        found = self._store.subscriptions.remove(asked, subscriber)
+        others = [id for id in asked if id not in found]
+        found += [id for id in others if self._remove_paused(id, subscriber)]
+        rules = self._store.metadata.named([id for id in others if id not in found])
+        return found + self._rules.remove(rules, subscriber) if rules else found
+
+    def _remove_paused(self, id: str, subscriber: str | None) -> bool:
+        kept = self._store.standings.find(id)
+        own = kept is not None and kept.paused and subscriber in (None, kept.subscription.subscriber)
+        return bool(own) and self._store.paused.remove(id)
+
+    @cached_property
+    def _rules(self) -> RuleSubscriptions:
+        from tidings.provider.subscribing import RuleSubscriptions  # noqa: PLC0415 - with it comes the index
+
+        return RuleSubscriptions(self._store)
+
+
+def wanted_of(subscriber: str, text: str, language: str, id: str | None, within: str | None) -> Subscription:
+    """A subscription as somebody asks for it, its delay in words."""
+    with pointing("/id"):
+        named = given(id)
+    return Subscription(named, subscriber, language, text, delay_of(within))
+
+
+def delay_of(within: str | None) -> int | None:
+    """The seconds of a delay in words; none is at once."""
+    with pointing("/within"):
+        return None if within is None else durations.parse(within)
+
+
+def _subscribed(one: Subscription, checked: Checked) -> Subscribed:
+    through = checked.reached_through
+    return Subscribed(one.id, one.subscriber, one.language, one.text, checked.predicates, through, one.within)
+
+
+def _rule(one: Subscription) -> StoredRule:
+    return StoredRule(one.id, one.subscriber, one.text, "", one.within)
+
+
+def _taken(id: str) -> IdTaken:
+    hint = "give it an id of its own, or leave the id out"
+    return IdTaken(f"the id '{id}' is already used for another subscription", hint=hint)
+
+
+def _moved(id: str) -> IdTaken:
+    """Somebody else has changed, paused, resumed or removed it at the same moment."""
+    return IdTaken("somebody else has changed this subscription just now", received=id, hint="look again")

@@ -1,0 +1,92 @@
+"""Subscriptions that are paused: they keep their id and text, and nothing is matched for them.
+
+To the stream, pausing is removing, and resuming is adding: each is a version, in one transaction with the row here.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from tidings.model import Subscription
+from tidings.store import counters, subscriptions
+from tidings.store.database import Database
+from tidings.store.encoding import Clock, instant
+from tidings.store.standings import RULES
+from tidings.store.tables import paused
+
+_COLUMNS = (paused.c.id, paused.c.subscriber, paused.c.language, paused.c.text, paused.c.within)
+
+
+class Paused:
+    """What is paused, of everybody."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def pause(self, id: str, subscriber: str) -> bool:
+        """Pause a subscription that lives and is not a rule; false if the subscriber has none of this id."""
+
+        def work(connection: Connection) -> bool:
+            counters.lock(connection, "subscriptions")
+            found = [one for one in subscriptions.living(connection, [id]) if one.subscriber == subscriber]
+            for one in found:
+                subscriptions.remove(connection, [id], subscriber)
+                keep(connection, one, instant(self._clock()))
+            return bool(found)
+
+        return self._database.transact(work)
+
+    def resume(self, id: str) -> bool:
+        """Let a subscription live again that is not a rule; false if it is not paused."""
+
+        def work(connection: Connection) -> bool:
+            counters.lock(connection, "subscriptions")
+            found = take(connection, id)
+            if found is not None:
+                subscriptions.add(connection, [found])
+            return found is not None
+
+        return self._database.transact(work)
+
+    def find(self, id: str) -> Subscription | None:
+        """The one with this id, if it is paused and no rule."""
+        wanted = select(*_COLUMNS).where(paused.c.id == id, paused.c.language != RULES)
+        with self._database.read() as connection:
+            row = connection.execute(wanted).one_or_none()
+        return Subscription(*row) if row else None
+
+    def list(self, subscriber: str) -> list[Subscription]:
+        """A subscriber's, without rules, by id."""
+        wanted = select(*_COLUMNS).where(paused.c.subscriber == subscriber, paused.c.language != RULES)
+        with self._database.read() as connection:
+            return [Subscription(*row) for row in connection.execute(wanted.order_by(paused.c.id))]
+
+    def change(self, changed: Subscription) -> bool:
+        """Give one that is paused another text or delay; false if it is not paused."""
+        values = {"text": changed.text, "within": changed.within}
+        found = update(paused).where(paused.c.id == changed.id, paused.c.subscriber == changed.subscriber)
+        return bool(self._database.transact(lambda c: c.execute(found.values(**values)).rowcount))
+
+    def remove(self, id: str) -> bool:
+        """Forget one; false if it is not paused."""
+        return self._database.transact(lambda connection: take(connection, id)) is not None
+
+
+def keep(connection: Connection, one: Subscription, time: str) -> None:
+    """Keep what lives no more as paused, in the caller's transaction."""
+    row = {"id": one.id, "subscriber": one.subscriber, "language": one.language, "text": one.text}
+    connection.execute(insert(paused), row | {"within": one.within, "time": time})
+
+
+def take(connection: Connection, id: str) -> Subscription | None:
+    """Take what is paused out of here, in the caller's transaction."""
+    found = find(connection, id)
+    if found is not None:
+        connection.execute(delete(paused).where(paused.c.id == id))
+    return found
+
+
+def find(connection: Connection, id: str) -> Subscription | None:
+    """What is paused under an id, for the caller's transaction alone."""
+    row = connection.execute(select(*_COLUMNS).where(paused.c.id == id).with_for_update()).one_or_none()
+    return Subscription(*row) if row else None

@@ -1,0 +1,147 @@
+"""Subscriptions as their subscribers see them: those that live, rules, and those that are paused, in one order.
+
+A page is made of three short reads, one for each kind, in the order of ids: whoever has seen a page reads on after its
+last id. Rules of repositories are theirs: they are not among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import merge
+from typing import Any
+
+from sqlalchemy import Column, Connection, Table, func, literal, null, select
+from sqlalchemy.sql.elements import ColumnElement
+
+from tidings.model import Subscription
+from tidings.store.database import Database
+from tidings.store.rule_tables import metadata_rules
+from tidings.store.tables import paused, subscriptions
+
+RULES = "rules"
+ACTIVE, PAUSED = "active", "paused"
+
+_no_scope = func.coalesce(metadata_rules.c.scope, "") == ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A subscription, and since when it is paused, if it is."""
+
+    subscription: Subscription
+    paused: str | None = None
+
+    @property
+    def state(self) -> str:
+        return PAUSED if self.paused else ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which subscriptions: those after an id, of a subscriber, in a language, in a state, with a word in text or id."""
+
+    after: str = ""
+    subscriber: str | None = None
+    language: str | None = None
+    state: str | None = None
+    word: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Where subscriptions of a kind are, and what their columns are called there."""
+
+    table: Table
+    state: str
+    id: Column[Any]
+    owner: Column[Any]
+    language: ColumnElement[Any]
+    time: ColumnElement[Any]
+    lives: tuple[ColumnElement[bool], ...] = ()
+
+
+_KINDS = (
+    _Kind(
+        subscriptions,
+        ACTIVE,
+        subscriptions.c.id,
+        subscriptions.c.subscriber,
+        subscriptions.c.language,
+        null(),
+        (subscriptions.c.removed.is_(None),),
+    ),
+    _Kind(
+        metadata_rules,
+        ACTIVE,
+        metadata_rules.c.name,
+        metadata_rules.c.owner,
+        literal(RULES),
+        null(),
+        (_no_scope,),
+    ),
+    _Kind(paused, PAUSED, paused.c.id, paused.c.subscriber, paused.c.language, paused.c.time),
+)
+
+
+class Standings:
+    """The subscriptions of everybody, of every language and state."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, id: str) -> Kept | None:
+        """The one with this id."""
+        if not id.isprintable():
+            return None
+        with self._database.read() as connection:
+            found = (_read(connection, kind, [kind.id == id], 1) for kind in _KINDS)
+            return next((rows[0] for rows in found if rows), None)
+
+    def page(self, wanted: Wanted, limit: int) -> list[Kept]:
+        """The first ones after an id, in the order of ids."""
+        with self._database.read() as connection:
+            parts = [
+                _read(connection, kind, _asked(kind, wanted), limit)
+                for kind in _KINDS
+                if wanted.state in (None, kind.state)
+            ]
+        return list(merge(*parts, key=lambda one: one.subscription.id))[:limit]
+
+    def count(self, subscriber: str) -> int:
+        """How many a subscriber has."""
+        with self._database.read() as connection:
+            return count(connection, subscriber)
+
+
+def count(connection: Connection, subscriber: str) -> int:
+    """The same in the caller's transaction."""
+    wanted = (
+        select(func.count()).select_from(kind.table).where(kind.owner == subscriber, *kind.lives)
+        for kind in _KINDS
+    )
+    return sum(int(connection.execute(each).scalar_one()) for each in wanted)
+
+
+def _asked(kind: _Kind, wanted: Wanted) -> list[ColumnElement[bool]]:
+    asked: list[ColumnElement[bool]] = [kind.id > wanted.after]
+    if wanted.subscriber is not None:
+        asked.append(kind.owner == wanted.subscriber)
+    if wanted.language is not None:
+        asked.append(kind.language == wanted.language)
+    if wanted.word:
+        text: Column[Any] = kind.table.c.text
+        asked.append(
+            text.icontains(wanted.word, autoescape=True) | kind.id.icontains(wanted.word, autoescape=True)
+        )
+    return asked
+
+
+def _read(
+    connection: Connection, kind: _Kind, asked: Sequence[ColumnElement[bool]], limit: int
+) -> list[Kept]:
+    columns = (kind.id, kind.owner, kind.language, kind.table.c.text, kind.table.c.within, kind.time)
+    rows = connection.execute(
+        select(*columns).where(*kind.lives, *asked).order_by(kind.id).limit(limit)
+    ).all()
+    return [Kept(Subscription(*row[:5]), row[5]) for row in rows]

@@ -1,0 +1,91 @@
+"""Subscriptions that are changed and paused: what followers see, and what their subscribers do."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from tidings.errors import IdTaken, OverLimit
+from tidings.model import Reason, Subscription
+from tidings.store import Changes, Found, Store
+from tidings.store.standings import Wanted
+
+
+def wants(
+    id: str, text: str = "price < 5", subscriber: str = "ana", language: str = "predicates"
+) -> Subscription:
+    return Subscription(id, subscriber, language, text)
+
+
+def test_a_change_is_one_version(store: Store) -> None:
+    store.subscriptions.add_many([wants("s-1"), wants("s-2")])
+    changed = replace(wants("s-1", "price > 5"), within=60)
+    assert store.subscriptions.change(changed)
+    assert store.subscriptions.changes(1) == Changes(2, [changed], ["s-1"])
+    assert store.subscriptions.changes(0) == Changes(2, [wants("s-2"), changed], [])
+    assert store.subscriptions.change(changed), "the same again is there already"
+    assert store.subscriptions.version() == 2
+    assert not store.subscriptions.change(wants("s-9"))
+    assert not store.subscriptions.change(wants("s-1", subscriber="bo")), "it is ana's"
+
+
+def test_to_a_follower_pausing_is_removing_and_resuming_is_adding(store: Store) -> None:
+    store.subscriptions.add(wants("s-1"))
+    assert not store.paused.pause("s-1", "bo")
+    assert store.paused.pause("s-1", "ana")
+    assert not store.paused.pause("s-1", "ana")
+    assert store.subscriptions.changes(1) == Changes(2, [], ["s-1"])
+    assert (store.subscriptions.list(), store.paused.find("s-1")) == ([], wants("s-1"))
+    with pytest.raises(IdTaken, match="paused"):
+        store.subscriptions.add(wants("s-1"))
+    assert store.paused.change(wants("s-1", "price > 5"))
+    assert store.paused.resume("s-1")
+    assert not store.paused.resume("s-1")
+    assert store.subscriptions.changes(2) == Changes(3, [wants("s-1", "price > 5")], [])
+    assert store.paused.list("ana") == []
+    assert not store.paused.remove("s-1")
+
+
+def test_all_kinds_are_listed_in_one_order(store: Store) -> None:
+    store.subscriptions.add_many([wants(f"s-{i}") for i in range(5)])
+    store.subscriptions.add_many([wants("t-1", "//Oak", "bo", "xpath")])
+    store.paused.pause("s-3", "ana")
+    listed = [one.subscription.id for one in store.standings.page(Wanted(), 10)]
+    assert listed == ["s-0", "s-1", "s-2", "s-3", "s-4", "t-1"]
+    assert [one.state for one in store.standings.page(Wanted(after="s-1"), 3)] == [
+        "active",
+        "paused",
+        "active",
+    ]
+
+    def ids(**asked: str) -> list[str]:
+        return [one.subscription.id for one in store.standings.page(Wanted(**asked), 10)]
+
+    assert ids(subscriber="bo") == ids(language="xpath") == ids(word="oak") == ids(word="T-1") == ["t-1"]
+    assert ids(state="paused") == ["s-3"] and ids(word="100%") == []
+    found = store.standings.find("s-3")
+    assert found and found.paused and store.standings.find("s-9") is None
+    assert (store.standings.count("ana"), store.standings.count("cy")) == (5, 0)
+
+
+def test_who_has_as_many_as_there_may_be(store: Store) -> None:
+    store.subscriptions.add(wants("s-1"), most=2)
+    store.paused.pause("s-1", "ana")
+    with ThreadPoolExecutor(4) as threads:
+        outcomes = [threads.submit(store.subscriptions.add, wants(f"t-{i}"), 2) for i in range(4)]
+    refused = [one.exception() for one in outcomes if one.exception()]
+    assert len(refused) == 3 and all(isinstance(one, OverLimit) for one in refused)
+    assert store.standings.count("ana") == 2
+    assert store.subscriptions.add(wants("u-1", subscriber="bo"), most=2) == "u-1"
+
+
+def test_what_matched_is_counted(store: Store) -> None:
+    store.subscriptions.add_many([wants("s-1"), wants("s-2")])
+    why = (Reason("price < 5", 4, "/price"),)
+    store.notifications.commit_batch("stream", 1, [Found(f"p-{i}", "s-1", "ana", why) for i in range(3)])
+    found = store.matched.of("ana", ["s-1", "s-2"])
+    assert (found["s-1"][0], found["s-2"]) == (3, (0, None))
+    assert found["s-1"][1] == store.notifications.read("ana")[-1].time
+    assert store.matched.of("bo", ["s-1"]) == {"s-1": (0, None)}, "what is ana's is not bo's"
