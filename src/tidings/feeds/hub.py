@@ -199,29 +199,31 @@ class Hub:
             elif newest > one.told:
                 self.store.begin(one, newest)
 
-    def deliver(self, one: Delivery, to: HubSubscription) -> None:
-        """Post the entries of a delivery to its callback."""
+    def deliver(self, one: Delivery, to: HubSubscription) -> str:
+        """Post the entries of a delivery to its callback, and say what came of it: `delivered`, `failed`, which is
+        tried again, `dead`, or `gone`, when nobody wants it any more.
+        """
         opened = self._opened(one.address)
         if opened is None:
             self.store.deny(to)
-            return
+            return "gone"
         if one.attempts > len(self.rules.retries):
             self.store.failed(one, one.problem or "the hub ended each time", None)
-            return
+            return "dead"
         body = self.feeds.news(opened, one.format, one.first, one.last)
         headers = self._headers(opened, to, body)
         try:
             answer = self.caller.push(to.callback, headers, body, self._inside(to.callback))
         except FetchProblem as problem:
-            self._failed(one, str(problem))
-            return
+            return self._failed(one, str(problem))
         if answer.status == 410:
             self.store.forget(to)
-        elif 200 <= answer.status < 300:
+            return "gone"
+        if 200 <= answer.status < 300:
             self.store.delivered(one)
-        else:
-            asked_for = min(self._left_alone(answer), self.rules.patience)
-            self._failed(one, f"status {answer.status}", asked_for)
+            return "delivered"
+        asked_for = min(self._left_alone(answer), self.rules.patience)
+        return self._failed(one, f"status {answer.status}", asked_for)
 
     def _headers(self, opened: Opened, to: HubSubscription, body: bytes) -> dict[str, str]:
         places = self.feeds.places
@@ -234,14 +236,15 @@ class Hub:
             headers["x-hub-signature"] = "sha256=" + hmac.new(to.secret.encode(), body, "sha256").hexdigest()
         return headers
 
-    def _failed(self, one: Delivery, problem: str, asked_for: int = 0) -> None:
+    def _failed(self, one: Delivery, problem: str, asked_for: int = 0) -> str:
         """Waits differ a little, so that what failed together does not come back together."""
         waits = self.rules.retries
         if one.attempts >= len(waits):
             self.store.failed(one, problem[:500], None)
-            return
+            return "dead"
         wait = max(waits[one.attempts], asked_for) * self._chance.uniform(1.0, 1.1)
         self.store.failed(one, problem[:500], wait)
+        return "failed"
 
 
 def _names_one_host(url: str) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from threading import Event, Thread
 
 from tidings.errors import TidingsError
 from tidings.feeds.hub import Hub
+from tidings.operating import traces
+from tidings.store import Delivery, HubSubscription
 
 AT_ONCE = 8
 """How many callbacks are called at the same time. What is more waits in the store."""
@@ -15,14 +18,17 @@ LOOK_SECONDS = 1.0
 PART = 1_000
 """How many subscribers of feeds are begun to be told in one round."""
 
+Hear = Callable[[str], None]
+"""Is told what came of each delivery."""
+
 _log = logging.getLogger("tidings.hub")
 
 
 class HubLoop:
     """Carries out what is due, in a thread of its own from `with` to the end of it, or step by step."""
 
-    def __init__(self, hub: Hub, look: float = LOOK_SECONDS) -> None:
-        self.hub, self._look = hub, look
+    def __init__(self, hub: Hub, look: float = LOOK_SECONDS, hear: Hear | None = None) -> None:
+        self.hub, self._look, self._hear = hub, look, hear or (lambda outcome: None)
         self._pool = ThreadPoolExecutor(AT_ONCE, "hub")
         self._running: set[Future[None]] = set()
         self._stop = Event()
@@ -75,8 +81,12 @@ class HubLoop:
             self._running.add(self._pool.submit(self.hub.verify, intent))
         self.hub.distribute(PART)
         for one, to in store.take_deliveries(self._free()):
-            self._running.add(self._pool.submit(self.hub.deliver, one, to))
+            self._running.add(self._pool.submit(self._deliver, one, to))
         return len(self._running) - before
+
+    def _deliver(self, one: Delivery, to: HubSubscription) -> None:
+        with traces.span("deliver", attributes={"tidings.channel": "hub"}):
+            self._hear(self.hub.deliver(one, to))
 
     def _free(self) -> int:
         return AT_ONCE - len(self._running)

@@ -23,6 +23,8 @@ CONFIG = "TIDINGS_CONFIG"
 """The variable of the environment that names another file."""
 
 HIDDEN = "***"
+WHOLE = (("spark", "conf"), ("traces", "headers"))
+"""Tables that are one setting: what stands in them has names of others, with dots perhaps."""
 LIMITS = tuple(Settings.model_fields["limits"].annotation.model_fields)  # type: ignore[union-attr]
 
 Path_ = tuple[str, ...]
@@ -133,10 +135,10 @@ def _environment() -> dict[str, Any]:
 
 
 def leaves(said: Mapping[str, Any], path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
-    """Each value with its path. What Spark is told is one value: its names have dots in them."""
+    """Each value with its path."""
     for name, value in said.items():
         below = (*path, str(name))
-        if isinstance(value, Mapping) and below != ("spark", "conf"):
+        if isinstance(value, Mapping) and below not in WHOLE:
             yield from leaves(value, below)
         else:
             yield below, value

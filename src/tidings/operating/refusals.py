@@ -41,12 +41,13 @@ def _origin(path: tuple[str, ...], origins: Mapping[str, str]) -> str | None:
 
 
 def meant(path: tuple[str, ...]) -> str | None:
-    """The setting whose name is most like this one."""
-    close = get_close_matches(".".join(path), names(), n=1) or get_close_matches(
-        path[-1], [name.rpartition(".")[2] for name in names()], n=1
-    )
-    whole = next((name for name in names() if close and name.endswith(close[0])), None)
-    return f"did you mean '{whole}'?" if whole else None
+    """The setting whose name is most like this one, or whose last word is: it may stand in the wrong table."""
+    known = names()
+    tables = {name.rpartition(".")[0] for name in known} - {""}
+    by_last = {name.rpartition(".")[2]: name for name in known}
+    close = get_close_matches(".".join(path), [*known, *tables], n=1)
+    close = close or [by_last[name] for name in get_close_matches(path[-1], by_last, n=1)]
+    return f"did you mean '{close[0]}'?" if close else None
 
 
 def names(model: type[BaseModel] = Settings, before: str = "") -> list[str]:

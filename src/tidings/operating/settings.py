@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -105,6 +105,37 @@ class Limits(Group):
     sparql: str = Field(default="", description="Of queries in SPARQL.")
 
 
+class Retention(Group):
+    """How long things are kept."""
+
+    pipeline: Duration = Field(
+        default="2 days", description="What the pipeline did over time, for the charts."
+    )
+
+
+class Logging(Group):
+    """What is logged, to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="warning", description="From which level on; requests and batches are `info`."
+    )
+    format: Literal["console", "json"] = Field(default="console", description="Lines for people, or JSON.")
+
+
+class Traces(Group):
+    """OpenTelemetry."""
+
+    endpoint: str | None = Field(
+        default=None,
+        description="Where traces are sent, over OTLP/HTTP: `http://collector:4318`. Else none are.",
+    )
+    headers: dict[str, SecretStr] = Field(
+        default_factory=dict, description="What the endpoint wants to see in each request."
+    )
+    service: str = Field(default="tidings", description="The name of the service in traces.")
+    ratio: float = Field(default=1.0, ge=0, le=1, description="The share of publications that is traced.")
+
+
 class Settings(BaseSettings):
     """All settings."""
 
@@ -138,6 +169,10 @@ class Settings(BaseSettings):
         le=100_000,
         description="Entries of the log of metadata that are applied at once.",
     )
+    metrics: Literal["administrators", "open"] = Field(
+        default="administrators",
+        description="Who may read `/metrics`: those with an administrator's token, or all.",
+    )
     drain: float = Field(
         default=20.0,
         gt=0,
@@ -150,6 +185,9 @@ class Settings(BaseSettings):
     delivery: Delivery = Delivery()
     objects: Objects = Objects()
     limits: Limits = Limits()
+    retention: Retention = Retention()
+    logging: Logging = Logging()
+    traces: Traces = Traces()
 
     def store_url(self) -> str | None:
         return self.store.get_secret_value() if self.store else None

@@ -15,12 +15,22 @@ from tidings.store import Committed, DeadLetter, Found, Store
 T = TypeVar("T")
 
 
-def commit(store: Store, stream: str, source: str, batch: int, reports: Sequence[Report]) -> Committed:
-    """Make a batch durable. One that was committed before changes nothing; `source` names its dead letters."""
+def commit(
+    store: Store,
+    stream: str,
+    source: str,
+    batch: int,
+    reports: Sequence[Report],
+    position: int | None = None,
+) -> Committed:
+    """Make a batch durable. One that was committed before changes nothing; `source` names its dead letters.
+
+    `position` is how far in the journal it comes.
+    """
     ordered = sorted(reports, key=lambda report: report.first)
     found = Rows([report.found_file for report in ordered], Found)
     dead = Rows([report.dead_file for report in ordered], _letter)
-    return store.notifications.commit_batch(stream, batch, found, dead, source=source)
+    return store.notifications.commit_batch(stream, batch, found, dead, source=source, position=position)
 
 
 def _letter(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.durable import write_whole
+from tidings.operating import traces
 from tidings.provider import BATCH
 from tidings.spark import checkpoint, sink
 from tidings.spark.folder import FileList, FolderSource
@@ -34,10 +35,11 @@ from tidings.spark.references import LiveReferences
 from tidings.spark.source import JournalSource
 from tidings.spark.stages import Job, Report, stage
 from tidings.spark.taxonomies import LiveTaxonomy
-from tidings.store import Store, open_store
+from tidings.store import Store, open_store, utc
 
 MOST_PUBLICATIONS = 10_000
 POLL_SECONDS = 0.1
+MOST_TRACED = 100
 DRAIN_SECONDS = 20.0
 """How long a batch that is under way has to end when the stream ends."""
 
@@ -94,7 +96,11 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How the stream is doing: the last batch, and all batches since it was started."""
+    """How the stream is doing: the last batch, and all batches since it was started.
+
+    `latency` is how long the oldest publication of the batch has waited for its notifications; in a folder nothing says
+    when a file was published. `sizes` are the subscriptions of each segment.
+    """
 
     batch: int = -1
     events: int = 0
@@ -107,6 +113,8 @@ class Progress:
     seconds: float = 0.0
     subscriptions: int = 0
     segments: int = 0
+    sizes: Sequence[int] = ()
+    latency: float | None = None
     total_events: int = 0
     total_notifications: int = 0
     total_held: int = 0
@@ -185,6 +193,8 @@ def _absolute(store_url: str) -> str:
 def _beginning(stream: Stream, store: Store) -> Started:
     """Where the stream goes on. How many files a folder has is known with the first batch."""
     position = checkpoint.position(stream.checkpoint)
+    if not stream.folder:
+        store.notifications.reach(position)
     lag = 0 if stream.folder else max(0, store.journal.head() - position)
     index = open_current(stream.home / "segments")
     return Started(stream.source, position, lag, index.segments if index else 0)
@@ -280,6 +290,13 @@ class Live:
 
 def process(stream: Stream, live: Live, publications: DataFrame, batch: int) -> None:
     """One batch: bring the index, the reference tables and the taxonomy up to date, match, commit, tell."""
+    with traces.span("match batch", attributes={"tidings.batch": batch}) as traced:
+        reports = _processed(stream, live, publications, batch)
+        if traced is not None:
+            _trace(live.store, traced, reports)
+
+
+def _processed(stream: Stream, live: Live, publications: DataFrame, batch: int) -> list[Report]:
     began = perf_counter()
     live.index.refresh()
     live.taxonomy.refresh()
@@ -287,15 +304,55 @@ def process(stream: Stream, live: Live, publications: DataFrame, batch: int) -> 
     results = stream.home / "batches" / str(batch)
     results.mkdir(parents=True, exist_ok=True)
     reports = _matched(stream, live, publications, results)
-    committed = sink.commit(live.store, live.name, stream.source, batch, reports)
+    last = max((report.last for report in reports), default=0)
+    reached = None if stream.folder else last
+    with traces.span("commit"):
+        committed = sink.commit(live.store, live.name, stream.source, batch, reports, reached)
+    latency = None if stream.folder else _latency(live.store, reports)
     shutil.rmtree(results)
     live.index.tidy()
     live.references.tidy()
     live.taxonomy.tidy()
     events, dead = sum(report.events for report in reports), sum(report.dead for report in reports) + troubled
-    live.progress = _added(live, batch, events, dead, committed, max((r.last for r in reports), default=0))
-    live.progress = replace(live.progress, seconds=perf_counter() - began)
+    live.progress = _added(live, batch, events, dead, committed, last)
+    live.progress = replace(live.progress, seconds=perf_counter() - began, latency=latency)
     write_whole(stream.status, json.dumps(asdict(live.progress)))
+    live.store.measures.add(_measures(live.progress))
+    return reports
+
+
+def _trace(store: Store, batch: str, reports: Sequence[Report]) -> None:
+    """In the trace of each publication of a batch, that it was matched, with a link to the batch. Of very many, the
+    first ones: what is traced at a rate that people look at is not in batches of thousands.
+    """
+    if reports:
+        first, last = min(report.first for report in reports), max(report.last for report in reports)
+        known = store.traces.among(first, last, MOST_TRACED)
+        traces.link(known)
+        for one in known:
+            with traces.span("notify", parent=one, links=[batch]):
+                pass
+        store.traces.forget()
+
+
+def _latency(store: Store, reports: Sequence[Report]) -> float | None:
+    first = store.journal.time_of(min(report.first for report in reports)) if reports else None
+    return max(0.0, (utc() - first).total_seconds()) if first else None
+
+
+def _measures(now: Progress) -> dict[str, float]:
+    """What of a batch is drawn over time."""
+    counts = {
+        "publications": now.events,
+        "matches": now.notifications + now.held + now.repeated,
+        "notifications": now.notifications,
+        "dead_letters": now.dead_letters,
+        "batch_seconds": now.seconds,
+        "lag": now.lag,
+        "segments": now.segments,
+        "subscriptions": now.subscriptions,
+    }
+    return counts if now.latency is None else counts | {"latency_seconds": now.latency}
 
 
 def _matched(stream: Stream, live: Live, publications: DataFrame, results: Path) -> list[Report]:
@@ -327,6 +384,7 @@ def _added(live: Live, batch: int, events: int, dead: int, committed: Any, posit
         lag=max(0, live.head() - position),
         subscriptions=live.index.index.size,
         segments=live.index.index.segments,
+        sizes=live.index.index.sizes,
         total_events=before.total_events + events,
         total_notifications=before.total_notifications + committed.new,
         total_held=before.total_held + committed.held,

@@ -12,6 +12,7 @@ from tidings.store.held import Held
 from tidings.store.hub import Delivery, HubSubscription, Intent
 from tidings.store.journal import Appended, Entry
 from tidings.store.lanes import Lane, Progress
+from tidings.store.measures import Measured
 from tidings.store.notifications import Committed
 from tidings.store.object_notifications import Telling
 from tidings.store.object_sources import ObjectSource
@@ -43,6 +44,7 @@ __all__ = [
     "Kept",
     "Lane",
     "Letter",
+    "Measured",
     "ObjectSource",
     "PolledFeed",
     "Progress",

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, case, func, literal, select
 
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
-from tidings.store import bulk, counters, names
+from tidings.operating import traces as tracing
+from tidings.store import bulk, counters, names, traces
 from tidings.store.database import Database
 from tidings.store.encoding import now
 from tidings.store.tables import journal
@@ -78,6 +80,12 @@ class Journal:
         """The last position; 0 for an empty journal."""
         with self._database.read() as connection:
             return counters.current(connection, "journal")
+
+    def time_of(self, position: int) -> datetime | None:
+        """When the publication at a position was taken."""
+        with self._database.read() as connection:
+            found = connection.execute(select(journal.c.time).where(journal.c.position == position)).scalar()
+        return datetime.fromisoformat(found) if found else None
 
     def read(self, after: int, upto: int | None = None, page: int = PAGE) -> Iterator[Publication]:
         """The publications after a position, in order, up to and with `upto` (the head of now, if not given).
@@ -151,6 +159,8 @@ def append(connection: Connection, offered: Sequence[Publication]) -> list[Appen
             new.append((last, id, one.media_type, one.body, time))
             outcomes.append(Appended(id, last, new=True))
     bulk.insert_rows(connection, journal, new)
+    if traceparent := tracing.current():
+        traces.keep(connection, [(position, id) for position, id, *_ in new], traceparent, time)
     counters.advance(connection, "journal", last)
     return outcomes
 

@@ -20,12 +20,14 @@ from tidings.store import (
     bulk,
     destination_tables,
     feed_tables,
+    measures,
     metadata_tables,
     object_sources,
     repository_tables,
     rule_tables,
     tables,
     tokens,
+    traces,
 )
 from tidings.store.database import Database
 
@@ -138,6 +140,7 @@ MIGRATIONS = (
     Migration(21, "paused subscriptions", (creates(tables.paused),)),
     Migration(22, "acknowledgements", (creates(acknowledgements.acknowledgements),)),
     Migration(23, "destinations", (creates(*destination_tables.ALL), counts("undelivered"))),
+    Migration(24, "operating", (creates(measures.measures, traces.traces), counts("matched"))),
 )
 
 NEWEST = MIGRATIONS[-1].version

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Select, delete, func, select
 
 from tidings.model import Notification, notification_id
-from tidings.store import bulk, held, names, sequences
+from tidings.store import bulk, counters, held, names, sequences
 from tidings.store.database import Database
 from tidings.store.dead_letters import DeadLetter, bury
 from tidings.store.encoding import Clock, because_from, instant, mapping_from, utc
@@ -37,6 +37,8 @@ LETTERS = 200
 """How many dead letters are: they have their bodies with them."""
 SUBSCRIBERS = 100
 """How many get what was held for them in one transaction."""
+
+MATCHED = "matched"
 
 T = TypeVar("T")
 
@@ -67,6 +69,7 @@ class Notifications:
         found: Iterable[Found],
         dead: Iterable[DeadLetter] = (),
         source: str | None = None,
+        position: int | None = None,
     ) -> Committed:
         """Make a stream's batch durable, once.
 
@@ -76,12 +79,30 @@ class Notifications:
 
         What can be iterated again and again and is no list, such as rows in files, is never held whole; it has
         to give the matches of a publication one after the other.
+
+        `position` is how far in the journal the batch comes: `matched` says it from then on.
         """
         names.check("a stream's name", stream)
         matches, letters, origin = _repeatable(found), _repeatable(dead), source or stream
-        return self._database.transact(
-            lambda c: write_batch(c, stream, batch, matches, letters, origin, self._clock)
-        )
+
+        def write(connection: Connection) -> Committed:
+            done = write_batch(connection, stream, batch, matches, letters, origin, self._clock)
+            if position is not None:
+                _reach(connection, position)
+            return done
+
+        return self._database.transact(write)
+
+    def matched(self) -> int:
+        """The position in the journal up to which everything is matched, and its notifications are here."""
+        with self._database.read() as connection:
+            return counters.current(connection, MATCHED)
+
+    def reach(self, position: int) -> None:
+        """Note that everything up to a position is matched, if that is news: a store of an earlier version has no
+        such note.
+        """
+        self._database.transact(lambda connection: _reach(connection, position))
 
     def hand_over(self, subscriber: str | None = None) -> int:
         """Hand over the notifications that were held and are due now, to everybody or to one subscriber.
@@ -183,6 +204,11 @@ def write_batch(
         bury(connection, source, letters)
     new = sum(numbers.values()) - sum(before.values())
     return Committed(new, given - new - later, held=later)
+
+
+def _reach(connection: Connection, position: int) -> None:
+    if counters.lock(connection, MATCHED) < position:
+        counters.advance(connection, MATCHED, position)
 
 
 def _repeatable(given: Iterable[T]) -> Iterable[T]:

@@ -16,6 +16,7 @@ from tidings.store.hub import Hub
 from tidings.store.journal import Journal
 from tidings.store.lanes import Lanes
 from tidings.store.matched import Matched
+from tidings.store.measures import Measures
 from tidings.store.metadata import Metadata
 from tidings.store.metadata_browsing import MetadataBrowsing
 from tidings.store.migrations import check_version, migrate
@@ -35,6 +36,7 @@ from tidings.store.standings import Standings
 from tidings.store.subscriptions import Subscriptions
 from tidings.store.taxonomies import Taxonomies
 from tidings.store.tokens import Tokens
+from tidings.store.traces import Traces
 from tidings.store.undelivered import Undelivered
 
 
@@ -71,6 +73,8 @@ class Store(Closing):
         self.lanes = Lanes(database, clock)
         self.undelivered = Undelivered(database, clock)
         self.preferences = Preferences(database)
+        self.measures = Measures(database, clock)
+        self.traces = Traces(database, clock)
 
     def check(self) -> None:
         """Refuse a store that does not answer, or that is not of the version that this code works with."""

@@ -103,9 +103,26 @@ def serve(
     named = {"master": "spark.master", "private_callbacks": "delivery.private_callbacks"}
     loaded = given_settings(context, config, named)
     loaded.export()
-    by = Service(loaded.settings, _parts(only or [])).run()
+    parts = _parts(only or [])
+    with observed(loaded.settings):
+        by = Service(loaded.settings, parts).run()
     if by == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+@contextmanager
+def observed(settings: Settings) -> Iterator[None]:
+    """Log and trace as the settings say, until the end of the `with`."""
+    from tidings.operating import logs, traces
+
+    given = settings.traces
+    headers = {name: value.get_secret_value() for name, value in given.headers.items()}
+    with logs.configured(settings.logging.level, settings.logging.format):
+        traces.configure(given.endpoint, given.service, headers, given.ratio)
+        try:
+            yield
+        finally:
+            traces.end()
 
 
 def _parts(only: list[str]) -> frozenset[Part]:
@@ -145,6 +162,7 @@ class Service:
             return self._serve(tidings, listening, beside)
 
     def _serve(self, tidings: Tidings, listening: socket, beside: ExitStack) -> int | None:
+        from tidings.interfaces.cli.stream_news import Pulse
         from tidings.interfaces.http.app import app_for
         from tidings.interfaces.http.serving import server_for
 
@@ -153,7 +171,7 @@ class Service:
         keeper = self._keeper(context, server)
         with ended_by_signals(server, keeper) as came:
             self._announce(context)
-            with keeper or ExitStack():
+            with keeper or ExitStack(), Pulse(context, keeper) if keeper else ExitStack():
                 server.run(sockets=[listening])
         if keeper and keeper.is_given_up and self._parts == {"stream"}:
             raise SetupError("the stream failed again and again", hint=keeper.failure)
@@ -163,6 +181,8 @@ class Service:
         from tidings.feeds.hub import Hub
         from tidings.feeds.hub_rules import Rules
         from tidings.interfaces.http.context import Context
+        from tidings.operating.metrics import Metrics
+        from tidings.service.pipeline import counted
 
         settings = self._settings
         loop = None
@@ -174,7 +194,8 @@ class Service:
                 output.note(f"following {loop.log.name}")
         feeds = tidings.feeds_at(settings.public_url or self._address)
         hub = Hub(feeds, Rules(inside=settings.delivery.private_callbacks))
-        return Context(tidings, hub, settings, loop, self._parts)
+        metrics = Metrics(lambda: counted(tidings.store))
+        return Context(tidings, hub, settings, loop, self._parts, metrics=metrics)
 
     def _announce(self, context: Context) -> None:
         """Where it is, and who may use it: the administrator's token is shown with the first start, and never again."""
@@ -191,6 +212,7 @@ class Service:
 
     def _keeper(self, context: Context, server: Server) -> StreamKeeper | None:
         from tidings.interfaces.cli.stream_keeper import StreamKeeper
+        from tidings.interfaces.cli.stream_news import Counting
         from tidings.interfaces.cli.stream_words import StreamWords
 
         if "stream" not in self._parts:
@@ -199,8 +221,8 @@ class Service:
         def gave_up() -> None:
             server.should_exit = self._parts == {"stream"}
 
-        words = StreamWords(self._settings.spark.master)
-        keeper = StreamKeeper(context.tidings, self._settings, words, gave_up)
+        hear = Counting(context, StreamWords(self._settings.spark.master))
+        keeper = StreamKeeper(context.tidings, self._settings, hear, gave_up)
         context.health.watch("stream", lambda: keeper.problem)
         return keeper
 

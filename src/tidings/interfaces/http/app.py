@@ -8,11 +8,22 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 
-from tidings.interfaces.http import feeds, hub, metadata, metadata_browsing, objects, pings, probes, problems
+from tidings.interfaces.http import (
+    feeds,
+    hub,
+    metadata,
+    metadata_browsing,
+    objects,
+    pings,
+    pipeline,
+    probes,
+    problems,
+)
 from tidings.interfaces.http.access import Asking
 from tidings.interfaces.http.console.router import router_for as console_for
 from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.delivering import Delivering
+from tidings.interfaces.http.observing import Observing
 from tidings.interfaces.http.trust import Trust
 from tidings.interfaces.http.v1 import asyncapi, notification_socket, notifications
 from tidings.interfaces.http.v1.looking_out import LookOut
@@ -36,6 +47,7 @@ def app_for(context: Context) -> FastAPI:
     app = FastAPI(title="Tidings", lifespan=running, docs_url=None, redoc_url=None)
     app.state.asking = Asking(context.access)
     app.state.at_end = []
+    app.add_middleware(Observing, metrics=context.metrics)
     app.include_router(probes.router_for(context))
     if context.has(Part.API):
         _add_api(app, context)
@@ -61,4 +73,5 @@ def _add_api(app: FastAPI, context: Context) -> None:
     app.include_router(notifications.router_for(tidings.store, look_out))
     app.include_router(notification_socket.router_for(tidings.store, look_out))
     app.include_router(asyncapi.router)
+    app.include_router(pipeline.router_for(context))
     app.state.at_end += [provider.news.end, look_out.end]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tidings.backbone.follow_loop import FollowLoop
 from tidings.feeds.hub import Hub
 from tidings.operating.health import Health
+from tidings.operating.metrics import Metrics
 from tidings.operating.settings import Part, Settings
 from tidings.service import Tidings
 from tidings.service.access import Access
@@ -27,6 +28,7 @@ class Context:
     following: FollowLoop | None = None
     parts: frozenset[Part] = EVERYTHING
     health: Health = field(default_factory=Health)
+    metrics: Metrics = field(default_factory=Metrics)
 
     @property
     def access(self) -> Access:

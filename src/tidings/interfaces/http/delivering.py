@@ -25,7 +25,9 @@ class Delivering(ExitStack):
 
     def _begin(self) -> None:
         context, objects = self._context, self._context.settings.objects
-        hub = self.enter_context(HubLoop(context.hub))
+        hub = self.enter_context(
+            HubLoop(context.hub, hear=lambda outcome: context.metrics.delivered("hub", outcome))
+        )
         context.health.watch("hub", lambda: hub.problem)
         if objects.tell:
             how = How(tell_author=objects.tell_author, publish=objects.publish)

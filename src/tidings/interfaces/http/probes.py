@@ -1,19 +1,28 @@
-"""Probes: `/healthz` says that the process lives, `/readyz` whether it can do its work, and if not, why."""
+"""Probes: `/healthz` says that the process lives, `/readyz` whether it can do its work, and if not, why; `/metrics` is
+what it counts, for Prometheus.
+"""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 
 from tidings.errors import TidingsError
+from tidings.interfaces.http.access import needs
+from tidings.interfaces.http.answers import Answering
 from tidings.interfaces.http.context import Context
+from tidings.operating.metrics import CONTENT_TYPE
+from tidings.service.access import Scope
 
 NO_STORE = {"Cache-Control": "no-store"}
 
 
 def router_for(context: Context) -> APIRouter:
-    """The endpoints that whoever watches over the service asks. They say nothing of anybody's: no token is needed."""
-    router = APIRouter(tags=["operating"])
+    """The endpoints that whoever watches over the service asks. Probes say nothing of anybody's: no token is needed.
+    Counts do, a little: they are for administrators, unless a setting opens them.
+    """
+    router = APIRouter(tags=["operating"], route_class=Answering)
+    metered = [] if context.settings.metrics == "open" else [Depends(needs(Scope.ADMINISTER))]
     context.health.watch("store", lambda: _store_problem(context))
 
     @router.get("/healthz")
@@ -30,6 +39,10 @@ def router_for(context: Context) -> APIRouter:
             "checks": {name: problem or "ok" for name, problem in found.items()},
         }
         return JSONResponse(answer, 200 if ready else 503, NO_STORE)
+
+    @router.get("/metrics", dependencies=metered)
+    def metrics() -> Response:
+        return Response(context.metrics.text(), media_type=CONTENT_TYPE, headers=NO_STORE)
 
     return router
 

@@ -56,6 +56,7 @@ def server_for(app: FastAPI, settings: Settings | None = None) -> Server:
         uvicorn.Config(
             app,
             access_log=False,
+            log_config=None,
             log_level="warning",
             server_header=False,
             forwarded_allow_ips=settings.forwarded_from,

@@ -97,6 +97,11 @@ class Index:
         return len(self._now.parts)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many subscriptions each segment has, the largest first."""
+        return tuple(sorted((part.alive for part in self._now.parts), reverse=True))
+
+    @property
     def nbytes(self) -> int:
         """What matching keeps in memory, ids included."""
         return sum(segment.nbytes for segment, _ in self._now.opened)

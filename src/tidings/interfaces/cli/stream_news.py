@@ -1,0 +1,93 @@
+"""What a stream beside a server tells is counted and logged; while it runs, the store hears of it every ten seconds."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from tidings import durations
+from tidings.errors import TidingsError
+from tidings.operating import logs
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from tidings.interfaces.cli.stream_keeper import StreamKeeper
+    from tidings.interfaces.http.context import Context
+    from tidings.spark import stream
+
+BEAT_SECONDS = 10.0
+SHOWN = (
+    "batch",
+    "events",
+    "notifications",
+    "held",
+    "repeated",
+    "dead_letters",
+    "position",
+    "lag",
+    "segments",
+)
+"""What is logged of a batch."""
+
+_log = logs.logger("tidings.stream")
+
+
+class Counting:
+    """Hears the stream, and passes on what it hears."""
+
+    def __init__(self, context: Context, then: stream.Listener) -> None:
+        self._metrics, self._then = context.metrics, then
+
+    def __call__(self, news: stream.News) -> None:
+        from tidings.spark.stream import HandedOver, Progress
+
+        if isinstance(news, Progress):
+            matches = news.notifications + news.held + news.repeated
+            self._metrics.batch(matches, news.seconds, news.latency, news.sizes)
+            told = asdict(news)
+            _log.info("batch", seconds=round(news.seconds, 3), **{name: told[name] for name in SHOWN})
+        elif isinstance(news, HandedOver):
+            _log.info("held notifications are handed over", notifications=news.notifications)
+        self._then(news)
+
+
+class Pulse:
+    """Says in the store that the stream runs, from `with` to the end of it."""
+
+    def __init__(self, context: Context, keeper: StreamKeeper) -> None:
+        self._store, self._keeper = context.tidings.store, keeper
+        self._kept = _kept(context)
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="pulse", daemon=True)
+
+    def __enter__(self) -> Pulse:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(BEAT_SECONDS):
+            if self._keeper.problem is None:
+                self._beat()
+
+    def _beat(self) -> None:
+        from tidings.service.pipeline import beat
+
+        try:
+            beat(self._store, self._kept)
+        except TidingsError as problem:  # the store comes back; readiness says so meanwhile
+            logging.getLogger("tidings.stream").warning(
+                "the store cannot be told that the stream runs: %s", problem
+            )
+
+
+def _kept(context: Context) -> timedelta:
+    from datetime import timedelta
+
+    return timedelta(seconds=durations.parse(context.settings.retention.pipeline))

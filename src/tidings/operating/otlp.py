@@ -1,0 +1,67 @@
+"""OpenTelemetry itself: spans, sent in batches to an endpoint. Imported if one is configured, and not else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+PATH = "/v1/traces"
+EXPORT_SECONDS = 10
+"""How long the endpoint may take; spans that it does not take are dropped, and the work goes on."""
+
+_carrier = TraceContextTextMapPropagator()
+
+
+class Otlp:
+    """Spans of this process."""
+
+    def __init__(self, endpoint: str, service: str, headers: dict[str, str], ratio: float) -> None:
+        address = endpoint if endpoint.endswith(PATH) else endpoint.rstrip("/") + PATH
+        exporter = OTLPSpanExporter(endpoint=address, headers=headers, timeout=EXPORT_SECONDS)
+        sampler = ParentBased(TraceIdRatioBased(ratio))
+        self._provider = TracerProvider(sampler, Resource.create({"service.name": service}))
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("tidings")
+
+    @contextmanager
+    def span(
+        self, name: str, parent: str | None, links: Sequence[str], attributes: Mapping[str, Any]
+    ) -> Iterator[str | None]:
+        begun = self._tracer.start_as_current_span(
+            name,
+            context=_context(parent) if parent else None,
+            links=[trace.Link(_span_context(each)) for each in links],
+            attributes={key: value for key, value in attributes.items() if value is not None},
+        )
+        with begun:
+            yield self.current()
+
+    def link(self, traceparents: Sequence[str]) -> None:
+        for each in traceparents:
+            trace.get_current_span().add_link(_span_context(each))
+
+    def current(self) -> str | None:
+        carried: dict[str, str] = {}
+        _carrier.inject(carried)
+        return carried.get("traceparent")
+
+    def close(self) -> None:
+        self._provider.shutdown()
+
+
+def _context(traceparent: str) -> Context:
+    return _carrier.extract({"traceparent": traceparent})
+
+
+def _span_context(traceparent: str) -> trace.SpanContext:
+    return trace.get_current_span(_context(traceparent)).get_span_context()

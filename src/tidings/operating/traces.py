@@ -1,0 +1,79 @@
+"""Traces with OpenTelemetry, if an endpoint is configured; else nothing is imported, and nothing happens.
+
+    with traces.span("publish"): ...            in the trace of whoever called, or in a new one
+    with traces.span("deliver", parent=text):   in the trace that a traceparent names
+    traces.current()                            the traceparent of now, to be kept with a publication
+
+A publication is published by one process, matched by another, with thousands of others in one batch, and delivered by a
+third. So the batch has a trace of its own, with links to those of its publications; in each of those is `notify`, with
+a link to the batch, and `deliver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from tidings.errors import SetupError
+
+Tracing = Any
+"""What OpenTelemetry gives; it is imported by `configure` only."""
+
+_tracing: Tracing | None = None
+
+
+def configure(
+    endpoint: str | None,
+    service: str = "tidings",
+    headers: Mapping[str, str] | None = None,
+    ratio: float = 1.0,
+) -> None:
+    """Send traces to an OTLP endpoint over HTTP; without one, nothing is traced."""
+    global _tracing
+    if endpoint is None:
+        return
+    try:
+        from tidings.operating.otlp import Otlp  # noqa: PLC0415 - imports OpenTelemetry
+    except ModuleNotFoundError as error:
+        raise SetupError(
+            "OpenTelemetry is not installed", where="traces.endpoint", hint="pip install 'tidings[traces]'"
+        ) from error
+    _tracing = Otlp(endpoint, service, dict(headers or {}), ratio)
+
+
+def end() -> None:
+    """Send what is left, and trace no more."""
+    global _tracing
+    if _tracing is not None:
+        _tracing.close()
+    _tracing = None
+
+
+def is_on() -> bool:
+    return _tracing is not None
+
+
+def span(
+    name: str,
+    *,
+    parent: str | None = None,
+    links: Sequence[str] = (),
+    attributes: Mapping[str, Any] | None = None,
+) -> AbstractContextManager[str | None]:
+    """Something that takes time; gives its traceparent, or None if nobody traces."""
+    if _tracing is None:
+        return nullcontext()
+    found: AbstractContextManager[str | None] = _tracing.span(name, parent, links, attributes or {})
+    return found
+
+
+def link(traceparents: Sequence[str]) -> None:
+    """Link what is under way here to other traces."""
+    if _tracing is not None:
+        _tracing.link(traceparents)
+
+
+def current() -> str | None:
+    """The traceparent of what is under way here."""
+    return None if _tracing is None else _tracing.current()

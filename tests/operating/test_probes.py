@@ -1,0 +1,138 @@
+"""Probes, metrics, the pipeline over time, and what is logged of requests: over HTTP, on a real server."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.operating.served import Served, served
+from tidings.operating import logs
+from tidings.operating.settings import Part
+from tidings.service.pipeline import beat
+from tidings.store import Found
+from tidings.store.measures import KEPT
+
+DOCS = Path(__file__).parents[2] / "docs" / "operating.md"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("home")) as opened:
+        yield opened
+
+
+def values(service: Served) -> dict[str, float]:
+    """Each sample by its name and labels."""
+    text = service.get("/metrics").text
+    return {
+        sample.name
+        + "".join(f" {name}={value}" for name, value in sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_a_process_that_lives_and_one_that_can_work(service: Served) -> None:
+    assert httpx.get(f"{service.url}/healthz").json() == {"status": "alive"}
+    answer = httpx.get(f"{service.url}/readyz")
+    assert answer.json() == {"status": "ready", "checks": {"store": "ok", "hub": "ok", "objects": "ok"}}
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_what_is_wrong_is_said_with_503(tmp_path: Path) -> None:
+    """A store whose tables a newer Tidings has changed; then one that is gone."""
+    with served(tmp_path, frozenset({Part.API})) as service:
+        service.context.health.watch("stream", lambda: "Spark is starting")
+        answer = httpx.get(f"{service.url}/readyz")
+        assert answer.status_code == 503
+        assert answer.json() == {
+            "status": "not ready",
+            "checks": {"store": "ok", "stream": "Spark is starting"},
+        }
+        with sqlite3.connect(tmp_path / "store.db") as database:
+            database.execute("INSERT INTO tidings_migrations VALUES (999, 'later', '')")
+        answer = httpx.get(f"{service.url}/readyz")
+        assert "the store is of version 999" in answer.json()["checks"]["store"]
+        with sqlite3.connect(tmp_path / "store.db") as database:
+            database.execute("DELETE FROM tidings_migrations WHERE version >= 24")
+        answer = httpx.get(f"{service.url}/readyz")
+        assert answer.status_code == 503 and "works with version" in answer.json()["checks"]["store"]
+
+
+def test_metrics_are_for_administrators_unless_a_setting_opens_them(service: Served, tmp_path: Path) -> None:
+    assert httpx.get(f"{service.url}/metrics").status_code == 401
+    assert service.get("/metrics").headers["content-type"].startswith("text/plain; version=0.0.4")
+    with served(tmp_path, frozenset({Part.DELIVERY}), metrics="open") as alone:
+        assert httpx.get(f"{alone.url}/metrics").status_code == 200
+
+
+def test_what_is_counted(service: Served) -> None:
+    store, metrics = service.context.tidings.store, service.context.metrics
+    for number in range(3):
+        service.context.tidings.publish(json.dumps({"price": number}))
+    store.notifications.commit_batch("s", 0, [Found("p-1", "s-1", "ana")], position=2)
+    metrics.batch(matches=4, seconds=0.2, latency=0.6, sizes=(5, 1))
+    metrics.delivered("hub", "failed")
+    before = values(service)
+    assert before["tidings_publications_total"] == 3 and before["tidings_notifications_total"] == 1
+    assert (before["tidings_stream_position"], before["tidings_stream_lag"]) == (2, 1)
+    assert before["tidings_matches_total"] == 4 and before["tidings_batch_seconds_count"] == 1
+    assert before["tidings_batch_seconds_bucket le=0.25"] == 1
+    assert before["tidings_latency_seconds_bucket le=0.5"] == 0
+    assert before["tidings_segments"] == 2 and before["tidings_subscriptions"] == 6
+    assert before["tidings_segment_subscriptions segment=0"] == 5
+    assert before["tidings_deliveries_total channel=hub outcome=failed"] == 1
+    httpx.get(f"{service.url}/feeds/nobody")
+    httpx.get(f"{service.url}/nowhere/at/all")
+    after = values(service)
+    assert after["tidings_requests_total method=GET route=/feeds/{name} status=404"] == 1
+    assert after["tidings_requests_total method=GET route=(none) status=404"] == 1
+    assert not [name for name in after if "nobody" in name or "nowhere" in name]
+
+
+def test_every_metric_has_its_docs(service: Served) -> None:
+    said = DOCS.read_text()
+    for family in text_string_to_metric_families(service.get("/metrics").text):
+        name = family.name + ("_total" if family.type == "counter" else "")
+        assert f"| `{name}` | {family.documentation} |" in said, name
+
+
+def test_the_pipeline_over_time(service: Served) -> None:
+    store = service.context.tidings.store
+    assert httpx.get(f"{service.url}/v1/pipeline").status_code == 401
+    beat(store, KEPT)
+    store.measures.add({"publications": 3, "batch_seconds": 0.5, "segments": 2, "subscriptions": 6})
+    store.measures.add({"publications": 1, "batch_seconds": 0.1})
+    found = service.get("/v1/pipeline", params={"minutes": 5, "points": 10}).json()
+    assert found["step"] == 30 and found["now"]["runs"] and found["now"]["segments"] == 2
+    assert found["now"]["head"] == store.journal.head()
+    points = found["series"]["batch_seconds"]
+    assert sum(point["count"] for point in points) == 2 and max(point["most"] for point in points) == 0.5
+    assert sum(point["total"] for point in found["series"]["publications"]) == 4
+    assert service.get("/v1/pipeline", params={"minutes": 0}).status_code in (400, 422)
+
+
+def test_requests_are_logged_by_their_routes_and_ids(
+    service: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The address of a feed is a secret, and so is a token."""
+    address = f"{service.url}/feeds/4Qx9Zb0STx8ZutXF8gGeXyGBnY4Qx9Zb"
+    with logs.configured("info", "json"):
+        answer = httpx.get(address, headers={"x-request-id": "from-the-proxy"})
+        service.get("/v1/pipeline")
+        odd = httpx.get(address, headers={"x-request-id": "x" * 100})
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    first, second, third = (line for line in lines if line["event"] == "request")
+    assert (first["route"], first["status"], first["request"]) == ("/feeds/{name}", 404, "from-the-proxy")
+    assert answer.headers["x-request-id"] == "from-the-proxy"
+    assert re.fullmatch("[0-9a-f]{16}", odd.headers["x-request-id"]) and third["request"] != "x" * 100
+    assert second["route"] == "/v1/pipeline" and second["milliseconds"] >= 0
+    said = json.dumps(lines)
+    assert "4Qx9Zb0STx8" not in said and service.token not in said

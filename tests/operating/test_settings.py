@@ -1,0 +1,120 @@
+"""Settings: a file, the environment, the command line; what is wrong with them, and where."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tidings.errors import InputError
+from tidings.operating.loading import load, shown, sources
+from tidings.operating.places import place_of
+from tidings.operating.refusals import names
+
+
+def test_each_source_outweighs_those_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "tidings.toml"
+    file.write_text('port = 1\nhost = "file"\n\n[spark]\nmaster = "local"\n[spark.conf]\n"spark.a.b" = "c"\n')
+    monkeypatch.setenv("TIDINGS_PORT", "2")
+    monkeypatch.setenv("TIDINGS_CONTACT", "environment")
+    monkeypatch.setenv("TIDINGS_STREAM__RESTARTS", "9")
+    found = load({"home": tmp_path, "contact": "option", "delivery.private_callbacks": True})
+    settings = found.settings
+    assert (settings.port, settings.host, settings.contact) == (2, "file", "option")
+    assert settings.spark.conf == {"spark.a.b": "c"} and settings.stream.restarts == 9
+    assert settings.delivery.private_callbacks and settings.drain == 20
+    assert found.origins["port"] == "TIDINGS_PORT" and found.origins["contact"] == "--contact"
+    assert found.origins["spark.master"] == f"{file}, line 5"
+    assert found.origins["stream.restarts"] == "TIDINGS_STREAM__RESTARTS"
+    assert "drain" not in found.origins
+
+
+def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.toml").write_text("port = 1")
+    (tmp_path / "b.toml").write_text("port = 2")
+    monkeypatch.setenv("TIDINGS_CONFIG", str(tmp_path / "a.toml"))
+    assert load().settings.port == 1
+    assert load(config=tmp_path / "b.toml").settings.port == 2
+    for name, text, told in (
+        ("missing", None, "cannot be read"),
+        ("broken", "port = ", "this is no TOML"),
+        ("bytes", b"\xff", "not UTF-8"),
+    ):
+        if text is not None:
+            (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
+        with pytest.raises(InputError, match=told):
+            load(config=tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("prot = 1", "there is no setting 'prot' (column 1)\n  prot = 1\n  ^^^^   did you mean 'port'?"),
+        (
+            "[spark]\nmaster = 3\n",
+            "spark.master cannot be this: Input should be a valid string (line 2, column 1); received 3\n"
+            "  master = 3\n  ^^^^^^",
+        ),
+        (
+            "[stream]\n[streem]\nrestarts = 1\n",
+            "there is no setting 'streem' (line 2, column 2)\n  [streem]\n   ^^^^^^   did you mean 'stream'?",
+        ),
+        (
+            "spark.mastr = 'x'",
+            "there is no setting 'spark.mastr' (column 1)\n  spark.mastr = 'x'\n  ^^^^^^^^^^^   ",
+        ),
+        ("[retention]\npipeline = 'often'\n", "retention.pipeline cannot be this: Value error, "),
+        ("rpc_token = 7", "rpc_token cannot be this: Input should be a valid string (column 1)\n"),
+        (
+            "port = 70000",
+            "port cannot be this: Input should be less than or equal to 65535 (column 1); received 70000",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "tidings.toml").write_text(text)
+    [found] = sources({"home": tmp_path}).refusals()
+    assert str(found).startswith(told), str(found)
+    assert found.place is not None
+
+
+def test_what_is_wrong_in_the_environment_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIDINGS_PORT", "many")
+    with pytest.raises(InputError, match=r"port cannot be this.*\(TIDINGS_PORT\); received 'many'"):
+        load()
+
+
+def test_a_secret_is_never_shown(tmp_path: Path) -> None:
+    (tmp_path / "tidings.toml").write_text(
+        'store = "postgresql://tidings:geheim@db/tidings"\nrpc_token = "geheim"\n[traces.headers]\nkey = "geheim"\n'
+    )
+    settings = load({"home": tmp_path}).settings
+    assert shown(settings.store) == "postgresql://tidings:***@db/tidings"
+    assert shown(settings.rpc_token) == "***" and "geheim" not in repr(settings)
+    assert settings.store_url() == "postgresql://tidings:geheim@db/tidings"
+
+
+def test_limits_of_the_file_reach_the_modules_that_read_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tidings.toml").write_text('[limits]\ndocument = "depth=7"\ngraph = "edges=9"\n')
+    monkeypatch.setenv("TIDINGS_GRAPH_LIMITS", "edges=8")
+    monkeypatch.setenv("TIDINGS_DOCUMENT_LIMITS", "")
+    monkeypatch.delenv("TIDINGS_DOCUMENT_LIMITS")
+    load({"home": tmp_path}).export()
+    assert (
+        os.environ["TIDINGS_DOCUMENT_LIMITS"] == "depth=7" and os.environ["TIDINGS_GRAPH_LIMITS"] == "edges=8"
+    )
+
+
+def test_where_a_setting_stands() -> None:
+    text = 'a = 1\n[b]\n"c" = 2\n[d.e]\nf = 3\n'
+    places = {path: place_of(text, path) for path in (("a",), ("b", "c"), ("d", "e", "f"), ("x",))}
+    assert {path: place and place.line for path, place in places.items()} == {
+        ("a",): 1,
+        ("b", "c"): 3,
+        ("d", "e", "f"): 5,
+        ("x",): None,
+    }
+    assert "spark.master" in names() and "spark" not in names()
