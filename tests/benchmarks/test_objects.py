@@ -158,12 +158,13 @@ def measured() -> list[Row]:
 def test_ratios_are_told_of_whole_updates_and_of_what_is_added() -> None:
     first = lines(measured())[0]
     assert (first.whole(), first.added()) == (pytest.approx(13 / 3), pytest.approx(11.0))
+    assert first.driver() == pytest.approx(65)
     assert (
-        "| SQLite | 400 | 8% / 2% | 0.0 | 10 µs | 100 µs | 1 ms | 1.5 ms | 6.5 ms | 4.3 x | 11.0 x |"
+        "| SQLite | 400 | 8% / 2% | 0.0 | 10 µs | 100 µs | 1 ms | 1.5 ms | 6.5 ms | 65.0 x | 4.3 x | 11.0 x |"
         in table(measured())
     )
     without = [each for each in measured() if each.engine != ASPECT]
-    assert lines(without)[0].whole() is None and table([]) == ""
+    assert lines(without)[0].whole() is lines(without)[0].driver() is None and table([]) == ""
 
 
 def test_goals_are_those_of_the_largest_settings_of_the_paper() -> None:
