@@ -59,3 +59,24 @@ def test_help_imports_nothing_heavy() -> None:
     code = "import sys, tidings; from tidings.interfaces.cli import main; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(done.stdout.split())
+
+
+def test_the_client_imports_nothing_of_the_engine() -> None:
+    """A program that uses the service needs neither Spark nor a database."""
+    heavy = {
+        "numba",
+        "numpy",
+        "pyspark",
+        "pyarrow",
+        "pandas",
+        "sqlalchemy",
+        "lark",
+        "lxml",
+        "fastapi",
+        "pydantic",
+    }
+    code = "import sys, tidings.client; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not heavy & loaded
+    assert len([name for name in loaded if name.startswith("tidings.")]) < 20

@@ -27,10 +27,10 @@ Each carries the same facts as fields, so that an API can hand them over and the
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Self, TypeGuard, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,3 +256,28 @@ class SetupError(TidingsError):
     """Something the machine should have is not there."""
 
     exit_code = 4
+
+
+def error_from(facts: Mapping[str, object], text: str | None = None) -> TidingsError:
+    """The error that has these facts: what `facts` made of it, again where it was sent to.
+
+    `text` is the text that its place is in; without it the place is told in words. A kind that is not known here is a
+    plain TidingsError.
+    """
+    kind = _kinds().get(str(facts.get("error")), TidingsError)
+    fields: dict[str, object] = {"what": str(facts.get("what", "unknown")), "place": None}
+    fields |= {name: facts.get(name) for name in ("where", "received", "accepted", "hint")}
+    fields |= {name: facts[name] for name in ("pointer", "rule") if name in facts}
+    place = facts.get("place")
+    if isinstance(place, dict):
+        at = Place(text or "", *(int(place.get(name, 1)) for name in ("line", "column", "length")))
+        fields |= {"place": at} if text else {"where": f"line {at.line}, column {at.column}"}
+    return _restored(kind, fields)
+
+
+def _kinds() -> dict[str, type[TidingsError]]:
+    return {kind.__name__: kind for kind in globals().values() if _is_kind(kind)}
+
+
+def _is_kind(found: object) -> TypeGuard[type[TidingsError]]:
+    return isinstance(found, type) and issubclass(found, TidingsError)

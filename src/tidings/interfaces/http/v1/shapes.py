@@ -34,7 +34,8 @@ class Told(Shape):
     subscriber: str
     sequence: int = Field(ge=1)
     kind: str = Field(
-        description="`matched`; `entered`, `changed` or `left` for metadata; the change for objects"
+        description="`matched`; `entered`, `changed` or `left` for metadata; the change for objects; `withheld` for "
+        "what its subscriber may not see any more"
     )
     because: list[Reason]
     bindings: dict[str, Any] | None = Field(
@@ -52,7 +53,10 @@ class CloudEvent(Shape):
     id: str
     type: Literal["tidings.notification"]
     source: str = Field(pattern="^/subscriptions/", json_schema_extra={"format": "uri-reference"})
-    subject: str = Field(description="The id of the publication, the resource or the change")
+    subject: str = Field(
+        default="",
+        description="The id of the publication, the resource or the change; absent if it is withheld",
+    )
     time: AwareDatetime
     datacontenttype: Literal["application/json"]
     data: Told

@@ -1,0 +1,74 @@
+"""Answers of the service: values, or errors as they were raised there."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from tidings.errors import Absent, InputError, NotAllowed, TidingsError, TooOften, error_from
+
+LONGEST = 200
+"""Characters of an answer that nobody understands, in the message about it."""
+
+
+class NoAnswer(TidingsError):
+    """The service does not answer, or something else answers in its place."""
+
+
+_BY_STATUS: dict[int, type[TidingsError]] = {401: NotAllowed, 403: NotAllowed, 404: Absent}
+
+
+def value_of(response: httpx.Response) -> Any:
+    """What the answer says; `None` if it says nothing."""
+    if response.status_code == 204 or not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError as error:
+        raise _strange(response) from error
+
+
+def problem_of(response: httpx.Response, text: str | None = None) -> TidingsError:
+    """The error that an answer tells. `text` is what was asked about: its place is underlined in it."""
+    try:
+        told = response.json()
+    except ValueError:
+        return _strange(response)
+    if not isinstance(told, dict) or "error" not in told:
+        return _strange(response)
+    problem = error_from(told, text)
+    if isinstance(problem, TooOften):
+        seconds = response.headers.get("retry-after", "")
+        problem.seconds = int(seconds) if seconds.isdecimal() else 0
+    return problem
+
+
+def _strange(response: httpx.Response) -> TidingsError:
+    kind = _BY_STATUS.get(response.status_code, NoAnswer)
+    where = f"{response.request.method} {response.request.url.path}"
+    shown = f"{response.status_code} {response.text[:LONGEST]}".strip()
+    return kind("this is not an answer of Tidings", where=where, received=shown)
+
+
+def silent(where: str, error: Exception) -> NoAnswer:
+    """The error of a service that does not answer."""
+    said = str(error) or type(error).__name__
+    return NoAnswer(
+        "the service does not answer", where=where, received=said, hint="does `tidings serve` run there?"
+    )
+
+
+def checked(url: str) -> str:
+    """The address of a service, without a slash at the end."""
+    try:
+        parts = urlsplit(url)
+        right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        right = False
+    if not right or parts.username is not None or parts.query or parts.fragment:
+        raise InputError(
+            "this is no address of a service", received=url[:LONGEST], accepted="http://HOST:PORT"
+        )
+    return url.rstrip("/")

@@ -1,0 +1,53 @@
+"""What can be asked of the service: each call as a value, which both clients send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from tidings.client.told import Page, Standing, page_from, standing_from
+
+T = TypeVar("T")
+
+STREAM = "/v1/notifications/stream"
+ACK = "/v1/notifications/ack"
+
+READ_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A request, and what makes a value of its answer. `text` is what places in errors are places of."""
+
+    method: str
+    path: str
+    read: Callable[[Any], T]
+    params: Mapping[str, str] | None = None
+    json: Any = None
+    content: bytes | None = None
+    headers: Mapping[str, str] | None = None
+    text: str | None = None
+    seconds: float = READ_SECONDS
+
+
+def asked(**given: object) -> dict[str, str]:
+    """The parameters that were given."""
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def page(
+    after: int | None, limit: int, subscription: str | None, subscriber: str | None, wait: float
+) -> Call[Page]:
+    params = asked(
+        after=after, limit=limit, subscription=subscription, subscriber=subscriber, wait=wait or None
+    )
+    return Call("GET", "/v1/notifications", page_from, params, seconds=READ_SECONDS + wait)
+
+
+def standing(subscriber: str | None) -> Call[Standing]:
+    return Call("GET", ACK, standing_from, asked(subscriber=subscriber))
+
+
+def acknowledge(upto: int, subscriber: str | None) -> Call[Standing]:
+    return Call("PUT", ACK, standing_from, asked(subscriber=subscriber), json={"upto": upto})

@@ -1,0 +1,87 @@
+"""Notifications as a client has them: the CloudEvents of the service as typed values."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from tidings.model import Notification, Reason
+
+_SOURCE = "/subscriptions/"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What was published: JSON as its value, other texts as text, and what is no UTF-8 as bytes."""
+
+    id: str
+    media_type: str
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Notification):
+    """A notification; `sequence` is its cursor. `content` is the publication, if it is one and is not too large. One of
+    the kind `withheld` has neither: its subscriber may not see the publication any more.
+    """
+
+    content: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some notifications, the cursor after which the next page begins, and where the subscriber stands."""
+
+    notifications: tuple[Told, ...]
+    cursor: int
+    last: int
+    acknowledged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Up to which number everything is acknowledged, and the last number there is."""
+
+    acknowledged: int
+    last: int
+    time: str | None = None
+
+    @property
+    def unread(self) -> int:
+        return self.last - self.acknowledged
+
+
+def told_from(event: Mapping[str, Any]) -> Told:
+    """The notification of a CloudEvent."""
+    data = event["data"]
+    return Told(
+        id=event["id"],
+        subscriber=data["subscriber"],
+        sequence=data["sequence"],
+        subscription=unquote(event["source"].removeprefix(_SOURCE)),
+        publication=event.get("subject", ""),
+        because=tuple(Reason(one["predicate"], one["value"], one["at"]) for one in data["because"]),
+        time=event["time"],
+        kind=data["kind"],
+        bindings=data["bindings"],
+        content=_content(data["publication"]),
+    )
+
+
+def _content(given: Mapping[str, Any] | None) -> Content | None:
+    if given is None:
+        return None
+    body = b64decode(given["body_base64"]) if "body_base64" in given else given["body"]
+    return Content(given["id"], given["media_type"], body)
+
+
+def page_from(answer: Mapping[str, Any]) -> Page:
+    told = tuple(map(told_from, answer["notifications"]))
+    return Page(told, answer["cursor"], answer["last"], answer["acknowledged"])
+
+
+def standing_from(answer: Mapping[str, Any]) -> Standing:
+    return Standing(answer["acknowledged"], answer["last"], answer["time"])
