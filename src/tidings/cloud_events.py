@@ -6,6 +6,9 @@
               "because": [{"predicate": "price < 200", "value": 180, "at": "/price"}], "bindings": null,
               "publication": {"id": "p-91c0", "media_type": "application/json", "body": {"price": 180}}}}
 
+One that is withheld, because its subscriber may not see the publication any more, has no subject and says so in its
+`kind`.
+
 The source is that of CloudEvents, whose `id` is unique within it: a notification's id is unique everywhere.
 """
 
@@ -16,7 +19,7 @@ from base64 import b64encode
 from typing import Any
 from urllib.parse import quote
 
-from tidings.model import Notification, Publication
+from tidings.model import WITHHELD, Notification, Publication
 
 TYPE = "tidings.notification"
 MEDIA_TYPE = "application/cloudevents+json"
@@ -36,7 +39,7 @@ def cloud_event(
         "id": told.id,
         "type": TYPE,
         "source": f"/subscriptions/{quote(told.subscription, safe='')}",
-        "subject": told.publication,
+        **({} if told.kind == WITHHELD else {"subject": told.publication}),
         "time": told.time,
         "datacontenttype": "application/json",
         "data": {
@@ -47,7 +50,7 @@ def cloud_event(
                 {"predicate": one.predicate, "value": one.value, "at": one.at} for one in told.because
             ],
             "bindings": told.bindings,
-            "publication": _carried(publication, largest),
+            "publication": None if told.kind == WITHHELD else _carried(publication, largest),
         },
     }
 

@@ -26,12 +26,16 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What somebody published: bytes of a kind, and its place in the journal once it has one."""
+    """What somebody published: bytes of a kind, and its place in the journal once it has one.
+
+    `audience` is a label: only those see it who were granted that label. Without one it is for everybody.
+    """
 
     id: str
     media_type: str
     body: bytes
     position: int | None = None
+    audience: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,16 @@ class Reason:
     at: str
 
 
+MATCHED, WITHHELD = "matched", "withheld"
+"""Kinds of notifications: a publication matched; it did, but its subscriber may not see it any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A match made durable: it has an id, and a place in its subscriber's gapless sequence."""
+    """A match made durable: it has an id, and a place in its subscriber's gapless sequence.
+
+    One that is withheld keeps its place and tells nothing: no publication, no reasons, no bindings.
+    """
 
     id: str
     subscriber: str
@@ -63,7 +74,7 @@ class Notification:
     publication: str
     because: tuple[Reason, ...]
     time: str
-    kind: str = "matched"
+    kind: str = MATCHED
     bindings: dict[str, Any] | None = None
 
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from tidings.feeds import harmless
 from tidings.feeds.said import Said, said_by
-from tidings.model import Notification, Publication
+from tidings.model import WITHHELD, Notification, Publication
 from tidings.reasons import because, bound_rows, change_of, show_change, show_limits, show_reason
 from tidings.store import FeedEntry
 
@@ -46,7 +46,7 @@ def urn(*names: str) -> str:
 def entry_of(listed: FeedEntry, publication: Publication | None) -> Entry:
     """The entry of a notification, with what its publication says."""
     told = listed.notification
-    said = said_by(publication, _nodes(told)) if change_of(told) is None else Said(title=_changed(told))
+    said = _said(told, publication)
     found = datetime.fromisoformat(told.time)
     # A date to come would stay on top of every reader's list until then.
     updated = said.date if said.date and said.date <= found else found
@@ -62,6 +62,13 @@ def entry_of(listed: FeedEntry, publication: Publication | None) -> Entry:
         subjects=_names(said.subjects),
         facts=facts_of(told),
     )
+
+
+def _said(told: Notification, publication: Publication | None) -> Said:
+    """What there is to show: of a publication, of a changed object, or that nothing may be shown."""
+    if told.kind == WITHHELD:
+        return Said(title=WITHHELD, description="You may not see this publication any more.")
+    return said_by(publication, _nodes(told)) if change_of(told) is None else Said(title=_changed(told))
 
 
 def _changed(told: Notification) -> str:

@@ -45,6 +45,8 @@ class Opened:
     token: str
     last: int
     time: str
+    grants: int = 0
+    """What the subscriber may see, as a version: entries are withheld from one moment to the next."""
 
     @property
     def archives(self) -> int:
@@ -93,7 +95,9 @@ class PersonalFeeds:
         if address.revoked or wanted is None:
             return Gone()
         last, time = self.store.personal_feeds.last(wanted.subscriber, wanted.id)
-        return Opened(address, wanted, token, last, time or address.made)
+        changed = self.store.audiences.changed(wanted.subscriber)
+        newest = max(time or address.made, changed.time)
+        return Opened(address, wanted, token, last, newest, changed.version)
 
     def _wanted(self, subscriber: str, id: str) -> Subscription | None:
         """Nobody subscribes to objects, and so nobody can withdraw that: it is a feed once there is something in it."""
@@ -136,7 +140,7 @@ class PersonalFeeds:
         if page.is_archive:
             wanted = page.opened.subscription
             [newest] = self.store.personal_feeds.entries(wanted.subscriber, wanted.id, page.last, page.last)
-            time = newest.time
+            time = max(newest.time, self.store.audiences.changed(wanted.subscriber).time)
         whole = datetime.fromisoformat(time).replace(microsecond=0)
         return whole if self.store.hub.now() >= whole + timedelta(seconds=1) else whole - timedelta(seconds=1)
 
@@ -203,6 +207,7 @@ def _identity(page: Page) -> object:
         page.last,
         newest,
         opened.subscription.text,
+        opened.grants,
     )
 
 

@@ -27,6 +27,9 @@ Values = dict[str, tuple[Scalar, ...]]
 ENVELOPE = "cloudevent"
 """The context attributes of a CloudEvent are at `cloudevent.id`, `cloudevent.type` ..."""
 
+AUDIENCE = "audience"
+"""An extension of CloudEvents: the label of those who may see it."""
+
 REQUIRED = ("id", "source", "type")
 """The context attributes every CloudEvent has, beside `specversion`."""
 
@@ -68,6 +71,22 @@ def publication_id(body_or_object: bytes | Mapping[str, Any], field: str = ID_FI
     if len(values) != 1 or isinstance(values[0], bool | float):
         return None  # not a double: two ids beyond 64 bits could become the same one
     return str(values[0]) or None
+
+
+def audience_of(event: Event) -> str | None:
+    """The label that a CloudEvent carries, if it does."""
+    values = event.get(f"{ENVELOPE}.{AUDIENCE}", ())
+    if not values:
+        return None
+    if len(values) > 1 or not isinstance(values[0], str):
+        raise _no_audience(values)
+    return values[0]
+
+
+def _no_audience(received: object) -> DecodeProblem:
+    return DecodeProblem(
+        "no label of an audience", where=AUDIENCE, received=safe(repr(received)), accepted="one string"
+    )
 
 
 _CONTAINERS = (dict, list, tuple, Mapping)
@@ -138,6 +157,9 @@ def _check_envelope(content: Mapping[str, Any]) -> None:
         if not isinstance(content.get(name), str) or not content[name]:
             accepted = f"non-empty strings for {listed(REQUIRED)}"
             raise DecodeProblem(f"a CloudEvent needs the attribute {name}", accepted=accepted)
+    label = content.get(AUDIENCE)
+    if label is not None and (not isinstance(label, str) or not label):
+        raise _no_audience(label)  # an empty list would be no label, and the event for everybody
     if content.get("data") is not None and content.get("data_base64") is not None:
         raise DecodeProblem("a CloudEvent has both data and data_base64", accepted="one of them")
 
@@ -171,4 +193,14 @@ def _bytes(encoded: object) -> bytes:
         raise DecodeProblem("data_base64 is not Base64", accepted="a string in Base64") from None
 
 
-__all__ = ["ENVELOPE", "MAX_DEPTH", "JsonObject", "decode", "event_of", "flatten", "parse", "publication_id"]
+__all__ = [
+    "ENVELOPE",
+    "MAX_DEPTH",
+    "JsonObject",
+    "audience_of",
+    "decode",
+    "event_of",
+    "flatten",
+    "parse",
+    "publication_id",
+]

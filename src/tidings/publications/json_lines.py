@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import AtomKind, Atoms, Event
-from tidings.errors import PublicationError
+from tidings.errors import DecodeProblem, PublicationError
 from tidings.kernels import conform, lines
 from tidings.kernels import json_lines as kernel
 from tidings.publications.conformity import Conformity
-from tidings.publications.event import event_of, parse, publication_id
+from tidings.publications.event import audience_of, event_of, parse, publication_id
 from tidings.publications.path_table import PathTable
 
 __all__ = ["DecodedLines", "Lines", "PathTable", "decode_many", "documents_of", "split_lines"]
@@ -86,10 +86,12 @@ def decode_many(
     paths: PathTable,
     id_field: str | None = None,
     conformity: Conformity | None = None,
+    labels: bool = True,
 ) -> DecodedLines:
     """The atoms at the wanted paths, and the ids, of the documents `buffer[starts[i]:ends[i]]`.
 
-    With a `conformity`, whose paths these have to be, documents that are not consistent with its schema are refused.
+    With a `conformity`, whose paths these have to be, documents that are not consistent with its schema are refused;
+    without `labels` those that are not for everybody.
     """
     documents = kernel.Documents(_read_only(buffer), _read_only(starts), _read_only(ends))
     out = _run(documents, paths, id_field)
@@ -97,7 +99,8 @@ def decode_many(
     if conformity is not None:
         atoms = _conforming(atoms, out, conformity)
     if out.declined.any():
-        return _with_declined(documents, out, atoms, id_field, conformity)
+        slow = _by_definition(documents, np.flatnonzero(out.declined), id_field, conformity, labels)
+        return _with_declined(documents, out, atoms, slow)
     ids = _ids(documents.text, out.id_start, out.id_length)
     return DecodedLines(atoms, ids, ~out.declined, [])
 
@@ -180,12 +183,10 @@ def _with_declined(
     documents: kernel.Documents,
     out: kernel.Out,
     atoms: Atoms,
-    id_field: str | None,
-    conformity: Conformity | None,
+    slow: _Slow,
 ) -> DecodedLines:
-    """Decode the declined documents by the definition, and put their atoms and ids where they belong."""
+    """Put the atoms and ids of the declined documents where they belong."""
     where = np.flatnonzero(out.declined)
-    slow = _by_definition(documents, where, id_field, conformity)
     added = Atoms.of(slow.events, atoms.paths)
     names = [(name or "").encode() for name in slow.ids]
     text = _appended(documents.text, added.text, np.frombuffer(b"".join(names), np.uint8))
@@ -207,7 +208,11 @@ class _Slow(NamedTuple):
 
 
 def _by_definition(
-    documents: kernel.Documents, where: Integers, id_field: str | None, conformity: Conformity | None
+    documents: kernel.Documents,
+    where: Integers,
+    id_field: str | None,
+    conformity: Conformity | None,
+    labels: bool,
 ) -> _Slow:
     slow = _Slow([], [], [])
     for i in where.tolist():
@@ -217,6 +222,8 @@ def _by_definition(
         try:
             content = parse(body)
             event = event_of(content)
+            if not labels:
+                _refuse_label(event)
             name = None if id_field is None else publication_id(content, id_field)
             if conformity is not None:
                 event = event_of(content, conformity.schema, conformity.id_field)
@@ -226,6 +233,12 @@ def _by_definition(
         slow.events.append(event)
         slow.ids.append(name)
     return slow
+
+
+def _refuse_label(event: Event) -> None:
+    if (label := audience_of(event)) is not None:
+        hint = "publish it into the journal: tidings publish"
+        raise DecodeProblem("a label, which counts in the journal only", received=repr(label), hint=hint)
 
 
 def _appended(text: Bytes, *more: Bytes) -> Bytes:

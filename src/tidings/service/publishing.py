@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from tidings.errors import InputError, PublicationError, TidingsError
+from tidings.errors import DecodeProblem, InputError, PublicationError, TidingsError
 from tidings.model import Publication, Reject
-from tidings.publications.event import publication_id
+from tidings.publications.event import audience_of, publication_id
 from tidings.publications.media_types import MEDIA_TYPES, Decode
 from tidings.publications.rdf_media_types import SYNTAXES
 from tidings.publications.rdf_parts import N_TRIPLES, resolved
@@ -25,29 +25,36 @@ def publish(
     media_type: str,
     base: str | None,
     schema: EventSchema | None,
+    audience: str | None = None,
 ) -> Appended:
     data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
     if base is not None:
         data, media_type = _resolved(data, media_type, base), N_TRIPLES
-    choose("a media type", media_type, MEDIA_TYPES)(data, schema)
-    [outcome] = store.journal.offer([Publication(given(id), media_type, data)])
+    said = choose("a media type", media_type, MEDIA_TYPES)(data, schema)
+    label = label_of(said, audience)
+    [outcome] = store.journal.offer([Publication(given(id), media_type, data, audience=label)])
     if isinstance(outcome, InputError):
         raise outcome
     return outcome
 
 
 def publish_named(
-    store: Store, bodies: Mapping[str, bytes], media_type: str, schema: EventSchema | None
+    store: Store,
+    bodies: Mapping[str, bytes],
+    media_type: str,
+    schema: EventSchema | None,
+    audience: str | None = None,
 ) -> dict[str, Appended | InputError]:
     """All in one transaction; what is refused stands for itself."""
     decoder = choose("a media type", media_type, MEDIA_TYPES)
     outcomes: dict[str, Appended | InputError] = {}
+    good = []
     for id, body in bodies.items():
         try:
-            decoder(body, schema)
+            label = label_of(decoder(body, schema), audience)
+            good.append(Publication(id, media_type, body, audience=label))
         except PublicationError as problem:
             outcomes[id] = problem
-    good = [Publication(id, media_type, body) for id, body in bodies.items() if id not in outcomes]
     appended = store.journal.offer(good) if good else []
     return outcomes | {one.id: outcome for one, outcome in zip(good, appended, strict=True)}
 
@@ -58,12 +65,13 @@ def publish_many(
     id_field: str | None,
     media_type: str,
     schema_now: Callable[[], EventSchema | None],
+    audience: str | None = None,
 ) -> Iterator[Appended | Reject]:
     """Each chunk is checked against the schema of that moment."""
     decoder = choose("a media type", media_type, MEDIA_TYPES)
     schema, number, chunk = schema_now(), 0, []
     for number, body in enumerate(bodies, start=1):
-        chunk.append(_checked(number, body, id_field, media_type, decoder, schema))
+        chunk.append(_checked(number, body, id_field, media_type, decoder, schema, audience))
         if len(chunk) == CHUNK:
             yield from _append(store, chunk, number)
             chunk, schema = [], schema_now()
@@ -92,13 +100,24 @@ def _checked(
     media_type: str,
     decoder: Decode,
     schema: EventSchema | None,
+    audience: str | None,
 ) -> Publication | Reject:
     try:
-        decoder(body, schema)
+        label = label_of(decoder(body, schema), audience)
         id = publication_id(body, id_field) if id_field else None
     except PublicationError as error:
         return _reject(number, error)
-    return Publication(id or "", media_type, body)
+    return Publication(id or "", media_type, body, audience=label)
+
+
+def label_of(said: object, given: str | None) -> str | None:
+    """The label of a publication: the one given, or the one that a CloudEvent itself carries. Two that differ are
+    refused: whoever loses would be shown, or denied, what the other one meant.
+    """
+    carried = audience_of(said) if isinstance(said, Mapping) else None
+    if given is not None and carried is not None and given != carried:
+        raise DecodeProblem("two audiences", where="audience", received=f"{given!r} and {carried!r}")
+    return carried if given is None else given
 
 
 def _reject(number: int, error: TidingsError) -> Reject:

@@ -93,38 +93,55 @@ class Tidings(Closing):
         return [*self.store.subscriptions.list(subscriber), *rules]
 
     def publish(
-        self, body: bytes | str, id: str | None = None, media_type: str = JSON, base: str | None = None
+        self,
+        body: bytes | str,
+        id: str | None = None,
+        media_type: str = JSON,
+        base: str | None = None,
+        audience: str | None = None,
     ) -> Appended:
         """Put a publication into the journal, or refuse it with the reason; it is durable on return.
 
         The same id with the same body again is the same publication. `base` is what relative IRIs of a graph are
-        relative to; with one, it is kept as N-Triples.
+        relative to; with one, it is kept as N-Triples. `audience` is a label: only subscribers who were granted it are
+        told, and see it. Without one it is for everybody.
         """
-        return publishing.publish(self.store, body, id, media_type, base, self._checked_against())
+        return publishing.publish(self.store, body, id, media_type, base, self._checked_against(), audience)
 
     def publish_parts(
-        self, body: bytes, media_type: str, id: str | None = None, base: str | None = None
+        self,
+        body: bytes,
+        media_type: str,
+        id: str | None = None,
+        base: str | None = None,
+        audience: str | None = None,
     ) -> Iterator[Appended]:
         """Publish each of the graphs of a TriG file, or of the items of a feed, by itself; their ids are numbered."""
         for number, part in enumerate(parts_of(body, media_type, base), start=1):
-            yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES)
+            yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES, audience=audience)
 
     def publish_named(
-        self, bodies: Mapping[str, bytes], media_type: str = JSON
+        self, bodies: Mapping[str, bytes], media_type: str = JSON, audience: str | None = None
     ) -> dict[str, Appended | InputError]:
         """Publish several by their ids, in one transaction: of each its place in the journal, or why it was refused."""
-        return publishing.publish_named(self.store, bodies, media_type, self._checked_against())
+        return publishing.publish_named(self.store, bodies, media_type, self._checked_against(), audience)
 
     def publish_many(
-        self, bodies: Iterable[bytes], id_field: str | None = None, media_type: str = JSON
+        self,
+        bodies: Iterable[bytes],
+        id_field: str | None = None,
+        media_type: str = JSON,
+        audience: str | None = None,
     ) -> Iterator[Appended | Reject]:
         """Publish many, an outcome for each in the order given: its place in the journal, or why it was
         refused.
 
         Outcomes come in chunks; what has come out is durable. With `id_field` a publication's id is the value
-        there.
+        there. All carry the label `audience`, or each the one that it says itself, as a CloudEvent.
         """
-        return publishing.publish_many(self.store, bodies, id_field, media_type, self._checked_against)
+        return publishing.publish_many(
+            self.store, bodies, id_field, media_type, self._checked_against, audience
+        )
 
     def tell(
         self,

@@ -76,7 +76,8 @@ class Decoder:
     have none.
 
     With an event schema every event is checked against it; one that breaks a rule is refused. What reference tables add
-    comes afterwards: the schema is about what publishers say.
+    comes afterwards: the schema is about what publishers say. Without `labels` an event that is not for everybody is
+    refused, too.
     """
 
     def __init__(
@@ -86,7 +87,9 @@ class Decoder:
         id_field: str | None = None,
         enrichment: Enrichment | None = None,
         graphs: GraphReader | None = None,
+        labels: bool = True,
     ) -> None:
+        self._labels = labels
         self._graph_reader = graphs or GraphReader((), Taxonomy())
         self._enrichment = enrichment or Enrichment(())
         paths = (*paths, *self._enrichment.attributes)
@@ -102,7 +105,7 @@ class Decoder:
             return self._documents(buffer, starts, ends)
         if media_type in GRAPHS:
             return self._graphs(media_type, buffer, starts, ends)
-        found = decode_many(buffer, starts, ends, self._paths, self._id_field, self._conformity)
+        found = decode_many(buffer, starts, ends, self._paths, self._id_field, self._conformity, self._labels)
         added, plain = self._added(found.atoms, are_documents=False)
         atoms = with_events(found.atoms, added) if added else found.atoms
         return Decoded(atoms, found.ids, found.rejects, added, plain)

@@ -62,14 +62,17 @@ ROWS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the tasks of a batch have in common: the index they match with and where their files go."""
+    """What the tasks of a batch have in common: the index they match with and where their files go.
+
+    In the journal a position stays what it is, and a publication may carry a label; in a folder neither is so.
+    """
 
     index: str
     version: int
     schema: str | None
     id_field: str
     results: str
-    keep_position: bool
+    is_journal: bool
     references: tuple[Snapshot, ...] = ()
     taxonomy: str | None = None
 
@@ -109,10 +112,11 @@ def _opened(
     id_field: str,
     references: tuple[Snapshot, ...],
     taxonomy: str | None,
+    labels: bool,
 ) -> tuple[Index, Decoder]:
     opened = Index.open(index, version)
     reader = GraphReader(opened.graph_paths, read_taxonomy(taxonomy))
-    return opened, Decoder(opened.paths, _schema(schema), id_field, Enrichment(references), reader)
+    return opened, Decoder(opened.paths, _schema(schema), id_field, Enrichment(references), reader, labels)
 
 
 @lru_cache(maxsize=2)
@@ -156,7 +160,7 @@ class _Part:
     def __init__(self, job: Job, batch: Any, media_type: str) -> None:
         self._job, self._batch, self._media_type = job, batch, media_type
         self._index, self._decoder = _opened(
-            job.index, job.version, job.schema, job.id_field, job.references, job.taxonomy
+            job.index, job.version, job.schema, job.id_field, job.references, job.taxonomy, job.is_journal
         )
         self._decoded = self._decoder.decode(media_type, *documents_of(batch["body"]))
         ids = batch["publication"].fill_null(self._decoded.ids)
@@ -166,7 +170,7 @@ class _Part:
         """Tell of the publications that cannot be used, or not as they should."""
         batch = self._batch
         for i, problem in self._decoded.problems:
-            position = batch["position"][i].as_py() if self._job.keep_position else None
+            position = batch["position"][i].as_py() if self._job.is_journal else None
             missing = _missing(batch["problem"][i], batch["name"][i])
             output.bury(self._names[i], missing or problem, position, batch["body"][i].as_py())
 

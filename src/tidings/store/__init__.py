@@ -1,6 +1,7 @@
 """The store: what must survive, on SQLite or PostgreSQL. The only place that imports SQLAlchemy."""
 
 from tidings.store.acknowledgements import Standing
+from tidings.store.audiences import Grant
 from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
 from tidings.store.destinations import Destination, Health
@@ -37,6 +38,7 @@ __all__ = [
     "FeedAddress",
     "FeedEntry",
     "Found",
+    "Grant",
     "Health",
     "Held",
     "HubSubscription",

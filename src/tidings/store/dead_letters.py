@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from tidings.store import bulk, counters
+from tidings.store.audiences import labels
 from tidings.store.database import Database
 from tidings.store.encoding import mapping_from, mapping_text, now, storable
 from tidings.store.tables import dead_letters
@@ -20,7 +21,7 @@ class DeadLetter:
     """A publication that could not be used: which one, why, and where it stood.
 
     A stream fills in the first five. The store adds the rest: the source that it came from (the stream's
-    name), the letter's number, which is a cursor, and the time.
+    name), the letter's number, which is a cursor, the time, and the label that the publication carries.
     """
 
     publication: str
@@ -31,6 +32,7 @@ class DeadLetter:
     source: str = ""
     number: int = 0
     time: str = ""
+    audience: str | None = None
 
 
 class DeadLetters:
@@ -46,7 +48,7 @@ class DeadLetters:
 
     def read(self, after: int = 0, limit: int = 1_000, source: str | None = None) -> list[DeadLetter]:
         """The letters after a number, in order, of all sources or of one."""
-        wanted = select(*(dead_letters.c[name] for name in _READ)).where(dead_letters.c.number > after)
+        wanted = _LETTERS.where(dead_letters.c.number > after)
         if source is not None:
             wanted = wanted.where(dead_letters.c.source == source)
         with self._database.read() as connection:
@@ -55,8 +57,7 @@ class DeadLetters:
 
     def at(self, source: str, position: int) -> DeadLetter | None:
         """The letter of a source at a position, if what stood there could not be used."""
-        c = dead_letters.c
-        wanted = select(*(c[name] for name in _READ)).where(c.id == _at(source, f"@{position}"))
+        wanted = _LETTERS.where(dead_letters.c.id == _at(source, f"@{position}"))
         with self._database.read() as connection:
             row = connection.execute(wanted).one_or_none()
         return _letter(*row) if row else None
@@ -100,6 +101,9 @@ def _row(id: str, source: str, letter: DeadLetter, number: int) -> tuple[object,
 
 
 _READ = ("publication", "reason", "facts", "position", "body", "source", "number", "time")
+_LETTERS = select(*(dead_letters.c[name] for name in _READ), labels.c.label).join_from(
+    dead_letters, labels, labels.c.publication == dead_letters.c.publication, isouter=True
+)
 
 
 def _letter(publication: str, reason: str, facts: str, *rest: Any) -> DeadLetter:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidings.model import Reason
+from tidings.model import MATCHED, Reason
 from tidings.store.encoding import because_text, mapping_text, storable
 
 
@@ -21,7 +21,7 @@ class Found:
     subscriber: str
     because: Sequence[Reason] | str = ()
     bindings: dict[str, Any] | str | None = None
-    kind: str = "matched"
+    kind: str = MATCHED
 
 
 def row_of(id: str, one: Found, number: int, time: str) -> tuple[object, ...]:

@@ -2,28 +2,32 @@
 
 Positions count from one without gaps, in the order of the commits: who has read up to the head has missed
 nothing, and nothing will ever appear behind them. A publication is known by its id; publishing it again
-changes nothing.
+changes nothing. One that is not for everybody carries a label (`audiences`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, case, func, literal, select
+from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, select
 
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
 from tidings.operating import traces as tracing
-from tidings.store import bulk, counters, names, traces
+from tidings.store import audiences, bulk, counters, names, traces
 from tidings.store.database import Database
 from tidings.store.encoding import now
 from tidings.store.tables import journal
 
 PAGE = 1_000
-_COLUMNS = (journal.c.id, journal.c.media_type, journal.c.body, journal.c.position)
+_LABELLED = outerjoin(journal, audiences.labels, audiences.labels.c.publication == journal.c.id)
+PUBLICATIONS = select(
+    journal.c.id, journal.c.media_type, journal.c.body, journal.c.position, audiences.labels.c.label
+).select_from(_LABELLED)
+"""The rows of which publications are made, in the order of their fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class Journal:
         last = self.head() if upto is None else upto
         while after < last:
             end = min(after + page, last)
-            wanted = select(*_COLUMNS).where(journal.c.position > after, journal.c.position <= end)
+            wanted = PUBLICATIONS.where(journal.c.position > after, journal.c.position <= end)
             with self._database.read() as connection:
                 rows = connection.execute(wanted.order_by(journal.c.position)).all()
             for row in rows:
@@ -105,14 +109,14 @@ class Journal:
     def find(self, id: str) -> Publication | None:
         """The publication with this id."""
         with self._database.read() as connection:
-            row = connection.execute(select(*_COLUMNS).where(journal.c.id == id)).one_or_none()
+            row = connection.execute(PUBLICATIONS.where(journal.c.id == id)).one_or_none()
         return Publication(*row) if row else None
 
     def latest(self, before: int | None, limit: int, largest: int) -> list[Entry]:
         """The last publications, newest first, or the last ones before a position."""
         position = journal.c.position
         end = self.head() + 1 if before is None else before
-        wanted = select(*_entry(largest)).where(position < end, position >= end - limit)
+        wanted = _entries(largest).where(position < end, position >= end - limit)
         with self._database.read() as connection:
             rows = connection.execute(wanted.order_by(position.desc())).all()
         return [_entry_of(row) for row in rows]
@@ -122,20 +126,21 @@ class Journal:
         if not id.isprintable():
             return None
         with self._database.read() as connection:
-            row = connection.execute(select(*_entry(largest)).where(journal.c.id == id)).one_or_none()
+            row = connection.execute(_entries(largest).where(journal.c.id == id)).one_or_none()
         return _entry_of(row) if row else None
 
 
-def _entry(largest: int) -> tuple[ColumnElement[Any], ...]:
-    """The columns of an entry; bytes beyond the limit are not even read."""
+def _entries(largest: int) -> Select[*tuple[Any, ...]]:
+    """The rows of entries; bytes beyond the limit are not even read."""
     size = func.length(journal.c.body)
     body = case((size <= largest, journal.c.body), else_=literal(b"")).label("shown")
-    return journal.c.id, journal.c.media_type, body, journal.c.position, journal.c.time, size
+    own = journal.c.id, journal.c.media_type, body, journal.c.position
+    return select(*own, audiences.labels.c.label, journal.c.time, size).select_from(_LABELLED)
 
 
 def _entry_of(row: Row[*tuple[Any, ...]]) -> Entry:
-    id, media_type, body, position, time, size = row
-    return Entry(Publication(id, media_type, bytes(body), position), time, size)
+    id, media_type, body, position, label, time, size = row
+    return Entry(Publication(id, media_type, bytes(body), position, label), time, size)
 
 
 def append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | InputError]:
@@ -143,22 +148,24 @@ def append(connection: Connection, offered: Sequence[Publication]) -> list[Appen
     last = counters.lock(connection, "journal")
     given = {one.id for one in offered}
     ids = [one.id or names.fresh("p") for one in offered]
-    known = {id: (media_type, body, at) for id, media_type, body, at in _known(connection, ids)}
+    known = {row[0]: Publication(*row) for row in _known(connection, ids)}
     outcomes: list[Appended | InputError] = []
-    new, time = [], now()
+    new, carried, time = [], [], now()
     for one, id in zip(offered, ids, strict=True):
         if not one.id and (id in known or id in given):
             id = names.fresh("p", 16)
         if id in known:
-            outcomes.append(_again(one, *known[id]))
-        elif problem := names.problem("a publication's id", id):
+            outcomes.append(_again(one, known[id]))
+        elif problem := _problem(id, one.audience):
             outcomes.append(problem)
         else:
             last += 1
-            known[id] = (one.media_type, one.body, last)
+            known[id] = replace(one, id=id, position=last)
             new.append((last, id, one.media_type, one.body, time))
+            carried += [(id, one.audience)] if one.audience is not None else []
             outcomes.append(Appended(id, last, new=True))
     bulk.insert_rows(connection, journal, new)
+    bulk.insert_rows(connection, audiences.labels, carried)
     if traceparent := tracing.current():
         traces.keep(connection, [(position, id) for position, id, *_ in new], traceparent, time)
     counters.advance(connection, "journal", last)
@@ -166,16 +173,20 @@ def append(connection: Connection, offered: Sequence[Publication]) -> list[Appen
 
 
 def _known(connection: Connection, ids: Iterable[str]) -> Iterator[Row[*tuple[Any, ...]]]:
-    return bulk.select_among(
-        connection, select(*_COLUMNS), journal.c.id, {id for id in ids if id.isprintable()}
-    )
+    return bulk.select_among(connection, PUBLICATIONS, journal.c.id, {id for id in ids if id.isprintable()})
 
 
-def _again(one: Publication, media_type: str, body: bytes, position: int) -> Appended | IdTaken:
-    if (one.media_type, one.body) == (media_type, body):
-        return Appended(one.id, position, new=False)
+def _problem(id: str, audience: str | None) -> InputError | None:
+    label = None if audience is None else names.problem("an audience label", audience)
+    return names.problem("a publication's id", id) or label
+
+
+def _again(one: Publication, known: Publication) -> Appended | IdTaken:
+    assert known.position is not None
+    if replace(one, position=known.position) == known:
+        return Appended(one.id, known.position, new=False)
     return IdTaken(
         f"the id '{one.id}' was already used for another publication",
-        where=f"position {position}",
+        where=f"position {known.position}",
         hint="give it an id of its own, or leave the id out",
     )

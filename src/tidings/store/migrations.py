@@ -16,6 +16,7 @@ from sqlalchemy import Column, Connection, Table, func, insert, inspect, select,
 from tidings.errors import StoreError
 from tidings.store import (
     acknowledgements,
+    audiences,
     backbone_tables,
     bulk,
     destination_tables,
@@ -137,6 +138,7 @@ MIGRATIONS = (
     ),
     Migration(18, "sources of objects", (creates(object_sources.object_sources),)),
     Migration(19, "tokens", (creates(tokens.tokens), counts("tokens"))),
+    Migration(20, "audiences", (creates(audiences.labels, audiences.grants), counts("audiences"))),
     Migration(21, "paused subscriptions", (creates(tables.paused),)),
     Migration(22, "acknowledgements", (creates(acknowledgements.acknowledgements),)),
     Migration(23, "destinations", (creates(*destination_tables.ALL), counts("undelivered"))),

@@ -45,7 +45,9 @@ class News:
 
 
 _LAST = select(subscribers.c.subscriber, subscribers.c.last_sequence)
-_COLUMNS = ", ".join(f"n.{column.name}" for column in READ)
+_COLUMNS = str(select(*READ).compile(compile_kwargs={"literal_binds": True})).removesuffix(
+    "FROM notifications"
+)
 
 
 def _as_json(wanted: Sequence[Numbered]) -> dict[str, Any]:
@@ -59,13 +61,14 @@ def _as_arrays(wanted: Sequence[Numbered]) -> dict[str, Any]:
 # The short list comes first, whatever the planner thinks: it is looked up row by row under the primary key.
 _TOLD: dict[str, tuple[str, Callable[[Sequence[Numbered]], dict[str, Any]]]] = {
     "sqlite": (
-        f"SELECT {_COLUMNS} FROM json_each(:wanted) AS w CROSS JOIN notifications AS n"
-        " ON n.subscriber = json_extract(w.value, '$[0]') AND n.sequence = json_extract(w.value, '$[1]')",
+        f"{_COLUMNS} FROM json_each(:wanted) AS w CROSS JOIN notifications"
+        " ON notifications.subscriber = json_extract(w.value, '$[0]')"
+        " AND notifications.sequence = json_extract(w.value, '$[1]')",
         _as_json,
     ),
     "postgresql": (
-        f"SELECT {_COLUMNS} FROM unnest(CAST(:names AS text[]), CAST(:numbers AS bigint[])) AS w (name, number)"
-        " JOIN notifications AS n ON n.subscriber = w.name AND n.sequence = w.number",
+        f"{_COLUMNS} FROM unnest(CAST(:names AS text[]), CAST(:numbers AS bigint[])) AS w (name, number)"
+        " JOIN notifications ON notifications.subscriber = w.name AND notifications.sequence = w.number",
         _as_arrays,
     ),
 }

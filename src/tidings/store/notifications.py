@@ -4,7 +4,8 @@ A batch is one transaction: the mark that it was done, its notifications with th
 subscribers, and its dead letters. Repeating a batch finds the mark; repeating a match in another batch finds
 the notification's id, which follows from publication and subscription. Either way nobody is notified twice,
 and no number is left out. Notifications of subscriptions that accept a delay are held (`held`); they get their numbers
-when they are handed over.
+when they are handed over. What the owner of a subscription may not see becomes no notification; if they may not see
+it any more, it is withheld whenever it is read (`audiences`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, delete, func, select
 
-from tidings.model import Notification, notification_id
-from tidings.store import bulk, counters, held, names, sequences
+from tidings.model import WITHHELD, Notification, notification_id
+from tidings.store import audiences, bulk, counters, held, names, sequences
 from tidings.store.database import Database
 from tidings.store.dead_letters import DeadLetter, bury
 from tidings.store.encoding import Clock, because_from, instant, mapping_from, utc
@@ -46,13 +47,14 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Committed:
     """What became of a batch: new notifications, repeated ones, and new ones that are held for later; `skipped` if the
-    batch had been committed before.
+    batch had been committed before. `unseen` are matches whose subscribers may not see the publication.
     """
 
     new: int
     repeated: int
     skipped: bool = False
     held: int = 0
+    unseen: int = 0
 
 
 class Notifications:
@@ -193,17 +195,19 @@ def write_batch(
     if not _mark(connection, stream, batch):
         return Committed(0, 0, skipped=True)
     numbers = sequences.lock(connection, {one.subscriber for one in found})
-    before, given, later = dict(numbers), 0, 0
+    before, given, seen, later = dict(numbers), 0, 0, 0
+    seeing = audiences.Seeing(connection)
     for part in _parts(_ordered(found) if isinstance(found, Sequence) else found):
-        unknown = _unknown(connection, part)
+        visible = seeing.only(part)
+        unknown = _unknown(connection, visible)
         delays = held.delays(connection, unknown.values())
         later += write_part(connection, unknown, numbers, delays, clock())
-        given += len(part)
+        given, seen = given + len(part), seen + len(visible)
     sequences.advance(connection, numbers, before)
     for letters in bulk.pieces(dead, LETTERS):
         bury(connection, source, letters)
     new = sum(numbers.values()) - sum(before.values())
-    return Committed(new, given - new - later, held=later)
+    return Committed(new, seen - new - later, held=later, unseen=given - seen)
 
 
 def _reach(connection: Connection, position: int) -> None:
@@ -298,22 +302,25 @@ _NAMES = (
     "kind",
     "bindings",
 )
-READ = tuple(notifications.c[name] for name in _NAMES)
-"""The columns that `notification_of` takes, in order."""
+READ = (audiences.withheld(notifications), *(notifications.c[name] for name in _NAMES))
+"""The columns that `notification_of` takes, in order. Whether one is withheld is read in the same statement: nobody can
+forget to ask.
+"""
 
 
 def notification_of(
+    is_withheld: bool,
     id: str,
     subscriber: str,
     sequence: int,
     subscription: str,
-    publication: str,
-    because: str,
     *rest: str | None,
 ) -> Notification:
     """The notification of a row."""
-    time, kind, bindings = rest
-    assert time is not None and kind is not None
+    publication, because, time, kind, bindings = rest
+    assert publication is not None and because is not None and time is not None and kind is not None
+    if is_withheld:
+        return Notification(id, subscriber, sequence, subscription, "", (), time, WITHHELD)
     reasons = because_from(because)
     return Notification(
         id, subscriber, sequence, subscription, publication, reasons, time, kind, mapping_from(bindings)

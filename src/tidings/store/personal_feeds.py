@@ -24,6 +24,7 @@ from tidings.store.feed_tables import (
     feed_entries,
     hub_deliveries,
 )
+from tidings.store.journal import PUBLICATIONS
 from tidings.store.notifications import READ, Notifications, notification_of
 from tidings.store.tables import journal, notifications, subscribers
 
@@ -132,8 +133,7 @@ class PersonalFeeds:
 
     def publications(self, ids: Collection[str], largest: int) -> dict[str, Publication]:
         """The publications of the journal with these ids, by id; without those that have more than `largest` bytes."""
-        columns = (journal.c.id, journal.c.media_type, journal.c.body, journal.c.position)
-        wanted = select(*columns).where(func.length(journal.c.body) <= largest)
+        wanted = PUBLICATIONS.where(func.length(journal.c.body) <= largest)
         with self._database.read() as connection:
             rows = bulk.select_among(connection, wanted, journal.c.id, ids)
             return {row.id: Publication(*row) for row in rows}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tidings.closing import Closing
 from tidings.store.acknowledgements import Acknowledgements
+from tidings.store.audiences import Audiences
 from tidings.store.backbone import Backbone
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
@@ -69,6 +70,7 @@ class Store(Closing):
         self.rule_graph = RuleGraph(database)
         self.repository = Repository(database)
         self.tokens = Tokens(database, clock)
+        self.audiences = Audiences(database, clock)
         self.destinations = Destinations(database, clock)
         self.lanes = Lanes(database, clock)
         self.undelivered = Undelivered(database, clock)

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from tidings.errors import TidingsError
 from tidings.interfaces.cli import (
+    audiences,
     demo,
     doctor,
     feed,
@@ -123,6 +124,7 @@ app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)
 app.add_typer(tokens.app, name="token", rich_help_panel=SETTING_UP)
+app.add_typer(audiences.app, name="audience", rich_help_panel=SETTING_UP)
 
 
 def main() -> None:

@@ -129,7 +129,7 @@ def notification(found: Notification, as_json: bool) -> None:
     line(
         (f"#{found.sequence}", "bold cyan"),
         (found.subscription, "dim"),
-        (found.publication, "dim"),
+        *((found.publication, "dim") for _ in range(bool(found.publication))),
         *((each, "green") for each in (bound(found.bindings), show_change(found)) if each),
         _why(found),
         *((limits, "yellow") for limits in (show_limits(found),) if limits),
@@ -137,8 +137,8 @@ def notification(found: Notification, as_json: bool) -> None:
 
 
 def _why(found: Notification) -> str:
-    """Rules over metadata tell what a resource did; of subscriptions a match is all there is. What an object did stands
-    before the reasons."""
+    """Rules over metadata tell what a resource did; of subscriptions a match is all there is, or that it is
+    withheld. What an object did stands before the reasons."""
     why = because(found.because)
     if change_of(found) is not None:
         return one_line(why)

@@ -42,6 +42,14 @@ def publish(
             metavar="IRI", help="What relative IRIs of a graph or a feed are relative to.", show_default=False
         ),
     ] = None,
+    audience: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Only for subscribers who were granted this label; for everybody when none is given.",
+            show_default=False,
+        ),
+    ] = None,
     home: Home = DEFAULT_HOME,
     store: Store = None,
     as_json: AsJson = False,
@@ -58,6 +66,7 @@ def publish(
       tidings publish quote.xml
       tidings publish page.ttl --base http://example.org/page
       tidings publish events.jsonl --id-field lot
+      tidings publish merger.json --audience board
       tail -f auctions.log | tidings publish -
     """
     with open_tidings(home, store) as tidings:
@@ -65,23 +74,25 @@ def publish(
             if id_field is not None:
                 hint = "give this one's id with --id"
                 raise InputError("--id-field is for events given line by line", hint=hint)
-            _one(tidings, what, id, base, as_json)
+            _one(tidings, what, id, base, audience, as_json)
         elif base is not None:
             raise InputError("--base is for graphs and feeds")
         else:
-            _several(tidings, what, id, id_field, as_json)
+            _several(tidings, what, id, id_field, audience, as_json)
 
 
-def _one(tidings: Tidings, what: str, id: str | None, base: str | None, as_json: bool) -> None:
+def _one(
+    tidings: Tidings, what: str, id: str | None, base: str | None, audience: str | None, as_json: bool
+) -> None:
     """One publication; or the graphs of a file, or the items of a feed, each a publication of its own."""
     from tidings.publications.rdf_parts import holds_several
 
     body, media_type = inputs.one(what)
     if holds_several(body, media_type, base):
-        for placed in tidings.publish_parts(body, media_type, id, base):
+        for placed in tidings.publish_parts(body, media_type, id, base, audience):
             _tell_one(placed, as_json)
     else:
-        _tell_one(tidings.publish(body, id, media_type, base), as_json)
+        _tell_one(tidings.publish(body, id, media_type, base, audience), as_json)
 
 
 def _tell_one(placed: Appended, as_json: bool) -> None:
@@ -114,14 +125,16 @@ class Tally:
         return f"{plural(self.published, 'event')} published{again}{refused}"
 
 
-def _several(tidings: Tidings, what: str, id: str | None, id_field: str | None, as_json: bool) -> None:
+def _several(
+    tidings: Tidings, what: str, id: str | None, id_field: str | None, audience: str | None, as_json: bool
+) -> None:
     if id is not None:
         raise InputError(
             "--id is for one event", hint="name the field that holds each one's id with --id-field"
         )
     tally = Tally()
     for lines in inputs.batches(what):
-        outcomes = tidings.publish_many((line.body for line in lines), id_field)
+        outcomes = tidings.publish_many((line.body for line in lines), id_field, audience=audience)
         for line, outcome in zip(lines, outcomes, strict=True):
             tally.count(outcome)
             _tell(line.where, outcome, as_json)
