@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
-from tests.generated_models import as_plantuml
-from tests.objects.applying import Statements
-from tests.objects.databases import Memory
-from tests.objects.histories import Expected, History, create_tables
-from tests.objects.test_triggers import MODELS
 from tests.objects.university import PLACED
-from tidings.objects.definition import UNLIMITED, Change, Graph, Limits, Told, told
 from tidings.objects.model import Attribute, Class, Model
-from tidings.objects.placing import ClassTable, Discriminator, LinkTable, Placed
-from tidings.objects.plantuml import read_plantuml
-from tidings.objects.reasons import How, Object
-from tidings.objects.triggers.words import quoted, text
+from tidings.objects.placing import ClassTable, Discriminator, Placed
 from tidings.spark.objects.following import object_changes
 from tidings.spark.objects.reading import ORDER, read_log
 
@@ -89,170 +76,6 @@ def test_the_paper_s_university(session):
     }
     assert result.told.count() == 3
     assert result.rejects.isEmpty()
-
-
-@dataclass
-class Limited(History):
-    """A history whose changes are followed within limits."""
-
-    limits: Limits = UNLIMITED
-
-    def happens(self, change: Change, graph: Graph) -> None:
-        found = told(graph, self.watches, change, self.limits)
-        self.expected.append(Expected(change, graph.classes[change.object], found))
-
-
-@dataclass
-class Lived:
-    """A history that is over: its log, and after how many entries of it what was expected."""
-
-    placed: Placed
-    log: list[tuple[str, str, Any, Any]] = field(default_factory=list)
-    expected: list[tuple[int, list[Expected]]] = field(default_factory=list)
-
-
-def logging(table: str, columns: list[str]) -> Iterator[str]:
-    """Triggers that write each change of a row down. Before deletions: what goes with a row goes after it."""
-    rows = {
-        row: "json_object(" + ", ".join(f"{text(name)}, {row}.{quoted(name)}" for name in columns) + ")"
-        for row in ("OLD", "NEW")
-    }
-    for op, moment, old, new in (
-        ("c", "AFTER INSERT", "NULL", rows["NEW"]),
-        ("u", "AFTER UPDATE", rows["OLD"], rows["NEW"]),
-        ("d", "BEFORE DELETE", rows["OLD"], "NULL"),
-    ):
-        said = f"INSERT INTO log VALUES ({text(table)}, {text(op)}, {old}, {new});"
-        yield f"CREATE TRIGGER {quoted(f'log {op} {table}')} {moment} ON {quoted(table)} BEGIN {said} END"
-
-
-def logged(placed: Placed, key_type: str) -> Memory:
-    """A database that keeps a log."""
-    database = Memory()
-    watches = "CREATE TABLE tidings_watches (subscriber_class, subscriber_key, class, key)"
-    for sql in ('CREATE TABLE log ("table", op, before, after)', watches, *create_tables(placed, key_type)):
-        database.run(sql)
-    for (table,) in database.run("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'log'"):
-        columns = [name for (name,) in database.run(f"SELECT name FROM pragma_table_info({text(table)})")]
-        for sql in logging(table, columns):
-            database.run(sql)
-    return database
-
-
-@st.composite
-def lives(draw: st.DrawFn, limits: Limits) -> Lived:
-    placed, numbered = read_plantuml(as_plantuml(draw(MODELS))), draw(st.booleans())
-    database = logged(placed, "INTEGER" if numbered else "TEXT")
-    keys: list[Any] = list(range(1, 100)) if numbered else [f"k'{number}" for number in range(1, 100)]
-    history = Limited(placed, Statements(placed, database), keys, limits=limits)
-    done = Lived(placed)
-    for _ in range(draw(st.integers(8, 24))):
-        history.step(draw)
-        done.expected.append((database.run("SELECT count(*) FROM log")[0][0], history.expected))
-    for table, op, *rows in database.run("SELECT * FROM log ORDER BY rowid"):
-        done.log.append((table, op, *(row and json.loads(row) for row in rows)))
-    return done
-
-
-@st.composite
-def several(draw: st.DrawFn) -> tuple[Limits, list[Lived]]:
-    """In one run, because a run takes seconds whatever is in it."""
-    limits = draw(st.sampled_from([UNLIMITED, Limits(1, 2), Limits(2), Limits(told=1), Limits(0)]))
-    return limits, draw(st.lists(lives(limits), min_size=HISTORIES, max_size=HISTORIES))
-
-
-HISTORIES = 10
-
-
-def called(placed: Placed, prefix: str) -> Placed:
-    """The same model with other names for classes and tables."""
-    model = placed.model
-    classes = {
-        f"{prefix}{name}": replace(
-            cls, name=f"{prefix}{name}", parents=tuple(prefix + each for each in cls.parents)
-        )
-        for name, cls in model.classes.items()
-    }
-    associations = tuple(
-        replace(each, source=prefix + each.source, target=prefix + each.target) for each in model.associations
-    )
-    tables = {
-        prefix + name: replace(table, name=prefix + table.name) for name, table in placed.tables.items()
-    }
-    links = {
-        (prefix + source, name): replace(link, name=prefix + link.name)
-        if isinstance(link, LinkTable)
-        else replace(link, table=prefix + link.table)
-        for (source, name), link in placed.links.items()
-    }
-    return Placed(Model(classes, associations), tables, links)
-
-
-def together(all: list[Placed]) -> Placed:
-    classes = {name: cls for each in all for name, cls in each.model.classes.items()}
-    associations = tuple(one for each in all for one in each.model.associations)
-    tables = {name: table for each in all for name, table in each.tables.items()}
-    links = {name: link for each in all for name, link in each.links.items()}
-    return Placed(Model(classes, associations), tables, links)
-
-
-def entry(prefix: str, table: str, op: str, before: Any, after: Any) -> tuple[str, str, Any, Any]:
-    if table != "tidings_watches":
-        return prefix + table, op, before, after
-    named = {name: prefix + after[name] for name in ("subscriber_class", "class")}
-    return table, op, None, {**after, **named}
-
-
-def as_there(prefix: str, each: Expected) -> tuple[Change, str, Told]:
-    """What is expected, with the names and texts that it has on Spark."""
-
-    def one(of: Object) -> Object:
-        return Object(prefix + of.family, str(of.key))
-
-    steps = (replace(step, origin=one(step.origin), to=one(step.to)) for step in each.told.steps)
-    hits = (
-        replace(
-            hit,
-            subscriber=one(hit.subscriber),
-            object=one(hit.object),
-            by=prefix + hit.by if hit.how is How.CLASS else hit.by,
-        )
-        for hit in each.told.hits
-    )
-    found = replace(
-        each.told,
-        reached=frozenset(map(one, each.told.reached)),
-        steps=frozenset(steps),
-        hits=frozenset(hits),
-    )
-    return replace(each.change, object=one(each.change.object)), prefix + each.cls, found
-
-
-@settings(
-    max_examples=max(2, settings.default.max_examples // 60),
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a failure smaller would be a hundred runs
-    suppress_health_check=list(HealthCheck),
-)
-@given(several())
-def test_spark_tells_whom_the_definition_tells(session, drawn):
-    limits, all = drawn
-    histories = {f"h{number}": each for number, each in enumerate(all)}
-    placed = together([called(each.placed, prefix) for prefix, each in histories.items()])
-    log = [entry(prefix, *row) for prefix, each in histories.items() for row in each.log]
-    result = object_changes(session, placed, log_of(session, log), ["id"], limits=limits)
-    found: dict[int, list[Any]] = {}
-    for each in result.noticed(telling=False):
-        found.setdefault(int(each.id.split()[0]), []).append((each.change, each.cls, each.told))
-    assert result.rejects.isEmpty()
-    first = 0
-    for prefix, each in histories.items():
-        after = 0
-        for last, expected in each.expected:
-            got = [one for pos in range(first + after + 1, first + last + 1) for one in found.pop(pos, [])]
-            assert sorted(got, key=repr) == sorted((as_there(prefix, one) for one in expected), key=repr)
-            after = last
-        first += len(each.log)
-    assert not found
 
 
 ONE_TABLE = Placed(
