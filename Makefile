@@ -7,7 +7,7 @@ PY := .venv/bin/python
 # With it, each of the many processes that tests start would compile all that it imports once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run test doctor lint types layers unit docs faults fuzz long bench bench-full format constraints clean
+.PHONY: help setup run test doctor lint types layers unit docs browser faults fuzz long bench bench-full format constraints clean
 
 help: ## this list
 	@echo "make ..."
@@ -36,6 +36,9 @@ layers: setup ## import-linter: which folder may import which
 
 docs: setup ## the docs' links, examples and completeness
 	@$(PY) -m pytest tests/test_docs.py $(ARGS)
+
+browser: setup ## the console in a real browser, with what takes longer: all pages in all ways, and a stream on Spark
+	@scripts/chromium && $(PY) -m pytest tests/browser -m "long or not long" $(ARGS)
 
 faults: setup ## kill the stream with kill -9 again and again (FAULTS=20 times): nothing lost, nothing twice
 	@FAULTS=$(or $(FAULTS),20) $(PY) -m pytest -m faults --timeout=3600 $(ARGS)

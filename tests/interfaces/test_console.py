@@ -13,7 +13,10 @@ from tests.browser.filled import fill
 from tests.interfaces.visiting import Visitor, console
 from tidings.interfaces.http.console.answering import GUARDED
 from tidings.interfaces.http.console.attempts import FAILURES, SECONDS, Attempts
+from tidings.interfaces.http.console.examples import LANGUAGES
 from tidings.interfaces.http.console.router import parts_for
+from tidings.interfaces.http.console.subscriptions import PAGE
+from tidings.languages.rules import parse
 from tidings.service import Tidings
 from tidings.service.access import Access, Scope
 
@@ -59,6 +62,10 @@ PAGES = (
     "notifications/1",
     "notifications/1/inside",
     "notifications/new?after=0",
+    "subscriptions",
+    "subscriptions/new",
+    "subscriptions/S",
+    "subscriptions/S/edit",
     "publish",
     "browse",
     "browse/schema",
@@ -71,12 +78,18 @@ PAGES = (
     "browse/rules",
     "dead-letters",
     "dead-letters/1/mend",
+    "pipeline",
     "tokens",
 )
-"""All pages that are only looked at."""
+"""All pages that are only looked at; S is ana's subscription."""
 
 FORMS = (
     "notifications/acknowledge",
+    "subscriptions",
+    "subscriptions/S",
+    "subscriptions/S/pause",
+    "subscriptions/S/resume",
+    "subscriptions/S/delete",
     "publish",
     "dead-letters/1/replay",
     "tokens",
@@ -88,7 +101,7 @@ FORMS = (
 
 def test_every_route_is_among_those_that_are_tested(place: Place) -> None:
     def kind(path: str) -> str:
-        named = {"1", "t-1", "CycleProvider"}
+        named = {"1", "t-1", "CycleProvider", "S"}
         return "/".join(part for part in path.split("/") if part not in named and not part.startswith("{"))
 
     known = {kind(path.split("?")[0]) for path in (*PAGES, *FORMS)}
@@ -107,7 +120,8 @@ def test_strangers_are_led_to_the_log_in(place: Place) -> None:
 
 
 def test_every_answer_is_guarded(place: Place) -> None:
-    answers = [place.root.get(f"/console/{page}") for page in PAGES if "notifications" not in page]
+    pages = [page.replace("S", place.table) for page in PAGES if "notifications" not in page]
+    answers = [place.root.get(f"/console/{page}") for page in pages]
     answers += [place.nobody.get("/console/login"), place.ana.get("/console/tokens")]
     answers += [place.ana.get("/console/nonsense"), place.nobody.get("/console")]
     assert [answer.status_code for answer in answers[:-3]] == [200] * (len(answers) - 3)
@@ -208,8 +222,8 @@ def test_what_a_token_is_for_is_all_it_shows(place: Place) -> None:
     def statuses(visitor: Visitor) -> set[str]:
         return {page for page in PAGES if visitor.get(f"/console/{page}").status_code == 403}
 
-    of_administrators = {"dead-letters", "dead-letters/1/mend", "tokens"}
-    of_subscribers = {page for page in PAGES if page.startswith("notifications")}
+    of_administrators = {"dead-letters", "dead-letters/1/mend", "pipeline", "tokens"}
+    of_subscribers = {page for page in PAGES if page.startswith(("notifications", "subscriptions"))}
     assert statuses(place.bo) == of_administrators
     assert statuses(place.ana) == of_administrators | {"publish"}
     assert statuses(place.shop) == of_administrators | of_subscribers
@@ -227,6 +241,18 @@ def test_nobody_sees_what_is_somebody_elses(place: Place) -> None:
             answer = place.bo.get(f"/console/{path}", after="0", **given)
             assert "price" not in answer.text, path
             assert answer.status_code == (403 if given else 404 if "/1" in path else 200)
+    for act in ("", "/edit"):
+        answer = place.bo.get(f"/console/subscriptions/{place.table}{act}")
+        assert (answer.status_code, "dining room" in answer.text) == (404, False)
+    for act in ("", "/pause", "/resume", "/delete"):
+        assert (
+            place.bo.post(f"/console/subscriptions/{place.table}{act}", text="price = 1").status_code == 404
+        )
+    assert "dining room" not in place.bo.get("/console/subscriptions").text
+    assert place.bo.get("/console/subscriptions", subscriber="ana").status_code == 403
+    given = {"language": "predicates", "text": "price < 5", "subscriber": "ana"}
+    assert place.bo.post("/console/subscriptions", **given).status_code == 403
+    assert place.root.get("/console/notifications", subscriber="a\0").status_code == 422
     refused = place.bo.post("/console/notifications/acknowledge", upto="1", subscriber="ana")
     assert refused.status_code == 403
     assert place.tidings.store.acknowledgements.standing("ana").acknowledged == 0
@@ -254,6 +280,70 @@ def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None
     assert place.tidings.store.acknowledgements.standing("ana").acknowledged == 2
     assert visitor.post("/console/notifications/acknowledge", upto="99", subscriber="ana").status_code == 422
     assert "<strong" in place.ana.get("/console/notifications", before="3").text
+
+
+def test_a_subscription_is_written_changed_paused_and_deleted(place: Place) -> None:
+    """By plain forms, as without scripts."""
+    checked = place.bo.post("/console/subscriptions", language="predicates", text="price < 5", act="check")
+    assert checked.status_code == 200 and "1 predicate, reached through price" in checked.text
+    made = place.bo.post(
+        "/console/subscriptions", language="predicates", text="price < 5", within="10 minutes"
+    )
+    at = made.headers["location"].partition("?")[0]
+    shown = place.bo.get(at).text
+    assert "price &lt; 5" in shown and "10 minutes" in shown and ">active<" in shown
+    assert place.bo.post(at, text="price < 6", within="").status_code == 303
+    assert "price &lt; 6" in place.bo.get(f"{at}/edit").text
+    for act, state in (("pause", ">paused<"), ("resume", ">active<")):
+        assert place.bo.post(f"{at}/{act}").status_code == 303
+        assert state in place.bo.get(at).text
+    assert at in place.bo.get("/console/subscriptions", search="PRICE < 6").text
+    assert "Nothing found" in place.bo.get("/console/subscriptions", search="price < 7").text
+    assert "Deleted." in place.bo.get(place.bo.post(f"{at}/delete").headers["location"]).text
+    assert place.bo.get(at).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"text": "prise < 200"}, "<mark>prise</mark>"),
+        ({"text": "price < 5 and"}, "expected a predicate"),
+        ({"text": "price < 5", "within": "a while"}, "no duration"),
+        ({"text": "price < 5", "language": "sql"}, "a subscription language"),
+    ],
+)
+def test_what_is_wrong_with_a_subscription_stands_below_its_text(
+    place: Place, fields: dict[str, str], said: str
+) -> None:
+    for act in ("check", "save"):
+        for path in ("subscriptions", f"subscriptions/{place.table}"):
+            if "language" in fields and "/" in path:
+                continue  # it keeps its language
+            answer = place.ana.post(f"/console/{path}", **({"language": "predicates", "act": act} | fields))
+            assert answer.status_code == 422 and said.lower() in answer.text.lower()
+    assert place.tidings.store.subscriptions.find(place.table) is not None
+
+
+def test_subscriptions_are_shown_in_pages(place: Place) -> None:
+    for number in range(PAGE + 1):
+        place.tidings.subscribe("many", f"quantity = {number}", id=f"s-{number:03}")
+    token = Access(place.tidings.store).make("many", [Scope.SUBSCRIBE], "many")
+    visitor = Visitor(place.address, token.secret)
+    first = visitor.get("/console/subscriptions").text
+    assert "s-049" in first and "s-050" not in first and "after=s-049" in first
+    assert "s-050" in visitor.get("/console/subscriptions", after="s-049").text
+    everybodys = place.root.get("/console/subscriptions", search="quantity = 50").text
+    assert "s-050" in everybodys and ">many<" in everybodys
+
+
+def test_examples_are_taken_as_they_are(place: Place) -> None:
+    """Those of rules are of the papers' schema, and parse."""
+    for language in LANGUAGES:
+        for example in language.examples:
+            if language.name == "rules":
+                parse(example.text)
+            else:
+                place.tidings.subscribing().check(language.name, example.text)
 
 
 @pytest.mark.parametrize(
@@ -308,6 +398,13 @@ def test_tokens_are_made_shown_once_and_listed(place: Place) -> None:
     assert "cy&#39;s phone" in listed and ">tdg_" not in listed
     refused = place.root.post("/console/tokens", name="x", subscribe="yes")
     assert refused.status_code == 422 and "a token to subscribe is for somebody" in refused.text.lower()
+
+
+def test_the_pipeline_is_a_table_without_scripts(place: Place) -> None:
+    place.tidings.store.measures.add({"publications": 120, "batch_seconds": 0.25, "lag": 7, "segments": 3})
+    shown = place.root.get("/console/pipeline").text
+    assert "Throughput: publications (/s)" in shown and '<td class="number">0.25</td>' in shown
+    assert '<td class="number">7</td>' in shown and "no stream runs" in shown
 
 
 def test_pictures_are_drawn_in_the_page(place: Place) -> None:

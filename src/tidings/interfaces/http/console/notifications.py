@@ -13,6 +13,7 @@ from tidings.interfaces.http.console.answering import HOME, Shown, moved
 from tidings.interfaces.http.console.pretty import shown
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import Subscriber, Visitor, form_of, page
+from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.model import Notification
 from tidings.reasons import show_reason
 from tidings.service import Tidings
@@ -78,7 +79,7 @@ class Pages:
 
     def new(self, visitor: Subscriber, after: Number, subscriber: Whose = "") -> Response:
         """Those that have come since, for the page that is open: no page of its own."""
-        whose = visitor.caller.acting_as(subscriber or None)
+        whose = subscriber_of(visitor.caller, subscriber or None)
         found = self._tidings.notifications(whose, after, MOST_NEW)[::-1]
         shelf = Shelf(whose, found, max(after, *(each.sequence for each in found), 0), after)
         return page("notification_items.html", visitor, HERE, self._values(visitor, shelf) | {"shelf": shelf})
@@ -93,7 +94,7 @@ class Pages:
 
     async def acknowledge(self, request: Request, visitor: Subscriber) -> Response:
         given = await form_of(request, visitor)
-        whose = visitor.caller.acting_as(given.get("subscriber") or None)
+        whose = subscriber_of(visitor.caller, given.get("subscriber") or None)
         if not given.get("upto", "").isdecimal():
             raise InputError("up to which notification?", where="upto", accepted="its number")
         await run_in_threadpool(self._store.acknowledgements.acknowledge, whose, int(given["upto"]))
@@ -109,22 +110,22 @@ class Pages:
 
     def _values(self, visitor: Visitor, shelf: Shelf) -> dict[str, Any]:
         asked = {each.subscription for each in shelf.found}
-        texts = {id: found.text for id in asked if (found := self._store.subscriptions.find(id))}
+        texts = {id: found.subscription.text for id in asked if (found := self._store.standings.find(id))}
         return {"texts": texts, "whose": shelf.subscriber if visitor.is_administrator else ""}
 
     def _one(self, visitor: Visitor, sequence: int, subscriber: str) -> dict[str, Any]:
-        whose = visitor.caller.acting_as(subscriber or None)
+        whose = subscriber_of(visitor.caller, subscriber or None)
         found = self._tidings.notifications(whose, sequence - 1, 1) if sequence > 0 else []
         if not found or found[0].sequence != sequence:
             raise Absent("there is no such notification", received=str(sequence))
         told = found[0]
         publication = self._store.journal.find(told.publication)
-        subscription = self._store.subscriptions.find(told.subscription)
+        kept = self._store.standings.find(told.subscription)
         return {
             "told": told,
             "publication": publication,
             "body": shown(publication, [each.at for each in told.because]) if publication else None,
-            "asked": subscription.text if subscription else None,
+            "asked": kept.subscription.text if kept and kept.subscription.subscriber == whose else None,
             "reasons": [(show_reason(each), each.at) for each in told.because],
             "whose": whose if visitor.is_administrator else "",
         }

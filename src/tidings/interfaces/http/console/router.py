@@ -10,8 +10,10 @@ from tidings.interfaces.http.console import (
     dead_letters,
     log_in,
     notifications,
+    pipeline,
     publish,
     static,
+    subscriptions,
     tokens,
 )
 from tidings.interfaces.http.console.answering import HOME, Shown, moved
@@ -42,9 +44,11 @@ def parts_for(
         log_in.router_for(access, (public_url or "").startswith("https:"), attempts),
         static.router_for(),
         notifications.router_for(tidings),
+        subscriptions.router_for(tidings),
         publish.router_for(tidings),
         browse.router_for(tidings),
         dead_letters.router_for(tidings),
+        pipeline.router_for(tidings),
         tokens.router_for(access),
     )
 

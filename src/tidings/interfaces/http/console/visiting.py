@@ -19,6 +19,7 @@ from tidings.errors import InputError, NotAllowed
 from tidings.interfaces.http.access import COOKIE, asking, bearer
 from tidings.interfaces.http.answers import Refused, body_of
 from tidings.interfaces.http.console.templating import rendered
+from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.service.access import Caller, Scope
 
 WORD = "word"
@@ -55,7 +56,9 @@ class Visitor:
 
     def only(self, subscriber: str | None) -> str | None:
         """Whose things are listed: one's own; for an administrator everybody's, or those of the one they name."""
-        return subscriber or None if self.is_administrator else self.caller.acting_as(subscriber or None)
+        if self.is_administrator and not subscriber:
+            return None
+        return subscriber_of(self.caller, subscriber or None)
 
 
 def word_of(secret: str) -> str:

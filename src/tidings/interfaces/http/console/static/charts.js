@@ -1,0 +1,104 @@
+// Charts of /v1/pipeline, drawn as SVG, again every few seconds while somebody looks.
+const charts = document.getElementById("charts");
+const state = document.getElementById("live");
+const words = document.getElementById("live-words");
+const EVERY = 2000;
+const WIDE = 600;
+const HIGH = 120;
+const SVG = "http://www.w3.org/2000/svg";
+
+const drawn = {
+  rate: (one, step) => one.total / step,
+  sum: (one) => one.total,
+  mean: (one) => (one.count ? one.total / one.count : 0),
+  most: (one) => one.most,
+};
+
+/** Numbers as people read them: three digits that mean something. */
+function shown(value) {
+  return value.toLocaleString("en", { maximumSignificantDigits: value < 1000 ? 3 : 4 });
+}
+
+function shape(name, kind, points) {
+  const made = document.createElementNS(SVG, name);
+  made.setAttribute("class", kind);
+  made.setAttribute(name === "path" ? "d" : "points", points);
+  return made;
+}
+
+/** The points of a line. What is counted was nothing where nothing is said; what is measured stayed as it was. */
+function points(line, answer, begin, end) {
+  const series = new Map((answer.series[line.dataset.measure] ?? []).map((one) => [Date.parse(one.at), one]));
+  const isCounted = line.dataset.drawn === "rate" || line.dataset.drawn === "sum";
+  const step = answer.step * 1000;
+  const found = [];
+  const first = Math.min(...series.keys(), end);
+  for (const moment of isCounted ? range(first, end, begin, step) : [...series.keys()].sort((a, b) => a - b)) {
+    const one = series.get(moment);
+    found.push([moment, one ? drawn[line.dataset.drawn](one, answer.step) : 0]);
+  }
+  return found;
+}
+
+function* range(first, end, begin, step) {
+  let moment = first;
+  while (moment - step >= begin) moment -= step;
+  for (; moment < end; moment += step) yield moment;
+}
+
+function draw(chart, answer, begin, end) {
+  const lines = [...chart.querySelectorAll("[data-measure]")].map((line) => points(line, answer, begin, end));
+  const most = Math.max(...lines.flat().map(([, value]) => value), 0);
+  const x = (moment) => (((moment - begin) / (end - begin)) * WIDE).toFixed(1);
+  const y = (value) => (HIGH - 4 - (most ? value / most : 0) * (HIGH - 12)).toFixed(1);
+  const svg = chart.querySelector("svg");
+  svg.replaceChildren(shape("path", "grid", `M0 ${HIGH - 4}H${WIDE}M0 8H${WIDE}`));
+  lines.forEach((line, at) => {
+    if (line.length === 0) return;
+    const way = line.map(([moment, value]) => `${x(moment)},${y(value)}`).join(" ");
+    if (at === 0) svg.append(shape("polygon", "under", `${x(line[0][0])},${HIGH - 4} ${way} ${x(line.at(-1)[0])},${HIGH - 4}`));
+    svg.append(shape("polyline", at === 0 ? "drawn" : "drawn second", way));
+  });
+  const now = lines[0].length ? lines[0].at(-1)[1] : 0;
+  const unit = chart.dataset.unit ? ` ${chart.dataset.unit}` : "";
+  chart.querySelector(".now").textContent = `${shown(now)}${unit}`;
+  chart.querySelector(".from").textContent = clock(begin);
+  chart.querySelector(".to").textContent = `most ${shown(most)}`;
+  svg.setAttribute("aria-label", `${chart.querySelector("h2").textContent}: now ${shown(now)}${unit}, most ${shown(most)}${unit}`);
+}
+
+function clock(moment) {
+  return new Date(moment).toLocaleString(undefined, { dateStyle: "short", timeStyle: "short" });
+}
+
+function tell(answer) {
+  for (const place of document.querySelectorAll("[data-now]")) {
+    place.textContent = answer.now[place.dataset.now].toLocaleString("en");
+  }
+  const runs = document.querySelector("#runs .state");
+  runs.className = answer.now.runs ? "state good" : "state bad";
+  runs.textContent = answer.now.runs ? "a stream runs" : "no stream runs";
+  const end = Date.now();
+  const begin = Date.parse(answer.since);
+  for (const chart of charts.querySelectorAll(".chart")) draw(chart, answer, begin, end);
+  charts.hidden = false;
+}
+
+async function ask() {
+  if (document.hidden) return;
+  try {
+    const answer = await fetch(`/v1/pipeline?minutes=${charts.dataset.minutes}&points=${charts.dataset.points}`);
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    tell(await answer.json());
+    state.className = "live quiet on";
+    words.textContent = "live";
+  } catch {
+    state.className = "live quiet off";
+    words.textContent = "not live: the service does not answer";
+  }
+  state.hidden = false;
+}
+
+document.addEventListener("visibilitychange", ask);
+setInterval(ask, EVERY);
+ask();

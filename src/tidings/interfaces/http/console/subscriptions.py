@@ -1,0 +1,187 @@
+"""Subscriptions: looked for, written, changed, paused, resumed, withdrawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from tidings import durations
+from tidings.errors import InputError
+from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.examples import LANGUAGES
+from tidings.interfaces.http.console.templating import query
+from tidings.interfaces.http.console.visiting import Subscriber, Visitor, form_of, page
+from tidings.model import Subscription
+from tidings.service import Tidings
+from tidings.service.health import health_of
+from tidings.store import Wanted
+
+HERE = "subscriptions"
+AT = f"{HOME}/{HERE}"
+PAGE = 50
+
+DONE = {
+    "subscribed": "Subscribed. It counts from the stream's next batch on.",
+    "changed": "Changed.",
+    "paused": "Paused: nothing is matched for it until it is resumed.",
+    "resumed": "Resumed.",
+    "deleted": "Deleted.",
+}
+"""What was done before a page, as its address says."""
+
+Whose = Annotated[str, Query(alias="subscriber", max_length=200)]
+Word = Annotated[str, Query(max_length=200)]
+Text = Annotated[str, Query(max_length=20_000)]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A subscription while it is written; `id` is empty for one that is new."""
+
+    subscriber: str
+    language: str = LANGUAGES[0].name
+    text: str = ""
+    within: str = ""
+    id: str = ""
+
+
+def router_for(tidings: Tidings) -> APIRouter:
+    """The pages of subscriptions."""
+    router = APIRouter(prefix=f"/{HERE}", route_class=Shown)
+    pages = Pages(tidings)
+    router.add_api_route("", pages.all, methods=["GET"])
+    router.add_api_route("", pages.make, methods=["POST"])
+    router.add_api_route("/new", pages.new, methods=["GET"])
+    router.add_api_route("/{id}", pages.one, methods=["GET"])
+    router.add_api_route("/{id}", pages.change, methods=["POST"])
+    router.add_api_route("/{id}/edit", pages.edit, methods=["GET"])
+    for act in (pages.pause, pages.resume, pages.delete):
+        router.add_api_route(f"/{{id}}/{act.__name__}", act, methods=["POST"])
+    return router
+
+
+class Pages:
+    """What is answered. Whoever asks has their own; an administrator has everybody's."""
+
+    def __init__(self, tidings: Tidings) -> None:
+        self._tidings, self._store = tidings, tidings.store
+
+    def all(
+        self,
+        visitor: Subscriber,
+        search: Word = "",
+        subscriber: Whose = "",
+        after: Word = "",
+        done: Word = "",
+    ) -> Response:
+        whose = visitor.only(subscriber)
+        wanted = Wanted(after=after, subscriber=whose, word=search.strip() or None)
+        found = self._store.standings.page(wanted, PAGE + 1)
+        listed, healths = found[:PAGE], health_of(self._store, [each.subscription for each in found[:PAGE]])
+        values = {
+            "found": [(each, healths.get(each.subscription.id)) for each in listed],
+            "more": listed[-1].subscription.id if len(found) > PAGE else None,
+            "is_first": not after,
+            "search": search,
+            "whose": whose if visitor.is_administrator else None,
+            "done": DONE.get(done),
+        }
+        return page("subscriptions.html", visitor, HERE, values)
+
+    def new(
+        self, visitor: Subscriber, language: Word = "", text: Text = "", subscriber: Whose = ""
+    ) -> Response:
+        whose = visitor.only(subscriber) or visitor.caller.subscriber or ""
+        return self._form(visitor, Draft(whose, language or LANGUAGES[0].name, text))
+
+    def one(self, visitor: Subscriber, id: str, done: Word = "") -> Response:
+        kept = self._tidings.subscribing().find(id, visitor.only(None))
+        one = kept.subscription
+        values = {"kept": kept, "one": one, "health": health_of(self._store, [one])[one.id]}
+        return page("subscription.html", visitor, HERE, values | {"done": DONE.get(done)})
+
+    def edit(self, visitor: Subscriber, id: str) -> Response:
+        return self._form(visitor, self._draft(visitor, id))
+
+    async def make(self, request: Request, visitor: Subscriber) -> Response:
+        given = await form_of(request, visitor)
+        return await run_in_threadpool(self._make, visitor, given)
+
+    async def change(self, id: str, request: Request, visitor: Subscriber) -> Response:
+        given = await form_of(request, visitor)
+        return await run_in_threadpool(self._change, visitor, id, given)
+
+    async def pause(self, id: str, request: Request, visitor: Subscriber) -> Response:
+        await form_of(request, visitor)
+        await run_in_threadpool(self._tidings.subscribing().pause, id, visitor.only(None))
+        return _one(id, "paused")
+
+    async def resume(self, id: str, request: Request, visitor: Subscriber) -> Response:
+        await form_of(request, visitor)
+        await run_in_threadpool(self._tidings.subscribing().resume, id, visitor.only(None))
+        return _one(id, "resumed")
+
+    async def delete(self, id: str, request: Request, visitor: Subscriber) -> Response:
+        await form_of(request, visitor)
+        await run_in_threadpool(self._delete, visitor, id)
+        return moved(f"{AT}{query({'done': 'deleted'})}")
+
+    def _delete(self, visitor: Visitor, id: str) -> None:
+        self._tidings.subscribing().find(id, visitor.only(None))
+        self._tidings.unsubscribe([id], visitor.only(None))
+
+    def _make(self, visitor: Visitor, given: dict[str, str]) -> Response:
+        whose = given.get("subscriber", "").strip()
+        draft = Draft(
+            whose, given.get("language", ""), given.get("text", ""), given.get("within", "").strip()
+        )
+        try:
+            owner = visitor.caller.acting_as(whose or None)
+            if given.get("act") == "check":
+                return self._checked(visitor, draft)
+            wanted = Subscription("", owner, draft.language, draft.text, _seconds(draft))
+            made = self._tidings.subscribing().subscribe(wanted)
+        except InputError as problem:
+            return self._form(visitor, draft, problem)
+        return _one(made.id, "subscribed")
+
+    def _change(self, visitor: Visitor, id: str, given: dict[str, str]) -> Response:
+        before = self._draft(visitor, id)
+        draft = Draft(
+            before.subscriber, before.language, given.get("text", ""), given.get("within", "").strip(), id
+        )
+        try:
+            if given.get("act") == "check":
+                return self._checked(visitor, draft)
+            self._tidings.subscribing().change(id, draft.text, _seconds(draft), visitor.only(None))
+        except InputError as problem:
+            return self._form(visitor, draft, problem)
+        return _one(id, "changed")
+
+    def _draft(self, visitor: Visitor, id: str) -> Draft:
+        one = self._tidings.subscribing().find(id, visitor.only(None)).subscription
+        within = durations.show(one.within) if one.within else ""
+        return Draft(one.subscriber, one.language, one.text, within, one.id)
+
+    def _checked(self, visitor: Visitor, draft: Draft) -> Response:
+        """What scripts show while somebody writes, for whoever has none."""
+        _seconds(draft)
+        checked = self._tidings.subscribing().check(draft.language, draft.text)
+        return self._form(visitor, draft, taken=checked)
+
+    def _form(
+        self, visitor: Visitor, draft: Draft, problem: InputError | None = None, taken: Any = None
+    ) -> Response:
+        values = {"draft": draft, "problem": problem, "taken": taken, "preview": None, "languages": LANGUAGES}
+        return page("subscription_form.html", visitor, HERE, values, 422 if problem else 200)
+
+
+def _seconds(draft: Draft) -> int | None:
+    return durations.parse(draft.within) if draft.within else None
+
+
+def _one(id: str, done: str) -> Response:
+    return moved(f"{AT}/{id}{query({'done': done})}")

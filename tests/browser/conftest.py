@@ -1,0 +1,63 @@
+"""A real Chromium, and a real service on loopback for it to look at."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from threading import Thread
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.filled import fill
+from tests.browser.people import ARGUMENTS, Place
+from tidings.feeds.hub import Hub
+from tidings.feeds.hub_rules import Rules
+from tidings.interfaces.http.app import app_for
+from tidings.interfaces.http.context import Context
+from tidings.interfaces.http.serving import listen, server_for
+from tidings.operating.settings import Part
+from tidings.service import Tidings
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One browser for all: with several workers they stay together."""
+    for item in items:
+        if "/tests/browser/" in str(item.path) and not item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The system's browser."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip("no Chromium here: apt-get install chromium")
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Place]:
+    """A service with something in it. What a stream would write, tests write: Spark takes long to start."""
+    with Tidings(tmp_path_factory.mktemp("home")) as tidings, listen("127.0.0.1", 0) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        hub = Hub(tidings.feeds_at(address), Rules(inside=True))
+        table = fill(tidings)
+        server = server_for(app_for(Context(tidings, hub, parts=frozenset({Part.API}))))
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield Place(tidings, browser, address, table)
+        finally:
+            server.should_exit = True
+            thread.join()

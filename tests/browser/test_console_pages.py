@@ -1,0 +1,68 @@
+"""Every page as people meet it: axe finds nothing, nothing is wider than a phone, nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.people import PHONE, Person, Place
+
+OF_ANA = (
+    "notifications",
+    "notifications/1",
+    "subscriptions",
+    "subscriptions/new",
+    "subscriptions/{table}",
+    "subscriptions/{table}/edit",
+    "publish",
+    "browse",
+    "browse/schema",
+    "browse/taxonomies",
+    "browse/references",
+    "browse/metadata",
+    "browse/metadata/class/CycleProvider",
+    "browse/metadata/resource?uri=http://example.org/doc.ttl%23host",
+    "browse/model",
+    "browse/rules",
+    "nowhere",
+)
+OF_ROOT = ("notifications", "dead-letters", "dead-letters/1/mend", "pipeline", "tokens")
+PAGES = {"ana": OF_ANA, "root": OF_ROOT}
+
+WAYS = {
+    "desktop, light": {"color_scheme": "light"},
+    "phone, dark": {"color_scheme": "dark", "viewport": PHONE, "has_touch": True},
+    "desktop, dark": {"color_scheme": "dark"},
+    "phone, light": {"color_scheme": "light", "viewport": PHONE, "has_touch": True},
+}
+
+
+def looked_at(place: Place, way: str, who: str, contrast_only: bool = False) -> None:
+    """Look at every page of somebody, and at the log-in."""
+    with place.visited(**WAYS[way]) as person:
+        person.go("login")
+        assert wrong_with(person, contrast_only) == ""
+        person.log_in(place.secrets[who])
+        for path in PAGES[who]:
+            person.go(path.format(table=place.table))
+            assert wrong_with(person, contrast_only) == "", path
+
+
+def wrong_with(person: Person, contrast_only: bool) -> str:
+    return person.violations(contrast_only) + ("the page moves sideways" if person.overflows() else "")
+
+
+@pytest.mark.parametrize("who", PAGES)
+def test_no_page_shuts_people_out(place: Place, who: str) -> None:
+    looked_at(place, "desktop, light", who)
+
+
+@pytest.mark.parametrize("who", PAGES)
+def test_pages_fit_a_phone_and_the_dark(place: Place, who: str) -> None:
+    looked_at(place, "phone, dark", who, contrast_only=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("who", PAGES)
+def test_no_page_shuts_people_out_in_any_way(place: Place, who: str, way: str) -> None:
+    looked_at(place, way, who)

@@ -1,0 +1,134 @@
+"""People at work in the console, in a real browser."""
+
+from __future__ import annotations
+
+import json
+
+from playwright.sync_api import expect
+
+from tests.browser.filled import PRICE, TABLE, told
+from tests.browser.people import Place
+from tests.interfaces.calling import EXAMPLES
+
+
+def test_from_log_in_to_a_notification_that_arrives(place: Place) -> None:
+    with place.visited("ana") as ana:
+        page = ana.page
+        page.get_by_role("link", name="Subscriptions").click()
+        page.get_by_role("link", name="New subscription").click()
+        page.get_by_role("link", name="A place in a hierarchy, and a value: both").click()
+        expect(page.get_by_label("Text", exact=True)).to_have_value(PRICE)
+        page.get_by_role("button", name="Subscribe", exact=True).click()
+        expect(page.get_by_role("status")).to_contain_text("Subscribed")
+        subscription = page.get_by_role("heading", level=1).inner_text()
+
+        page.get_by_role("link", name="Notifications").click()
+        expect(page.locator("#live")).to_contain_text("live")
+        unread = int(page.locator("#unread").inner_text())
+        with place.visited("ana") as other:
+            other.go("publish")
+            other.page.get_by_label("What to publish").fill(json.dumps(TABLE | {"price": 77}))
+            other.page.get_by_role("button", name="Publish").click()
+            expect(other.page.get_by_role("status").first).to_contain_text("at position")
+        told(place.tidings, subscription, place.next_batch(), price=77)
+
+        first = page.locator(".tiding").first
+        expect(first).to_contain_text("price 77 < 200")  # without anything having been loaded again
+        expect(page.locator("#unread")).to_have_text(str(unread + 1))
+        expect(page.locator("#arrived")).to_contain_text("New: furniture_category 'table' is a 'dining room'")
+        first.locator("summary").click()
+        expect(first.locator("mark", has_text="77")).to_be_visible()
+        page.get_by_role("button", name="Mark all as read").click()
+        expect(page.locator("#unread")).to_have_text("0")
+        expect(page.locator(".tiding.unread")).to_have_count(0)
+
+
+def test_many_that_come_at_once_all_arrive(place: Place) -> None:
+    with place.visited("ana") as ana:
+        expect(ana.page.locator("#live")).to_contain_text("live")
+        before = int(ana.page.locator("#last").inner_text())
+        for price in range(1, 8):
+            told(place.tidings, place.table, place.next_batch(), price=price)
+        expect(ana.page.locator("#last")).to_have_text(str(before + 7))
+        numbers = ana.page.locator(".tiding .number").all_inner_texts()[:8]
+        assert numbers == [f"#{before + 7 - at}" for at in range(8)]
+
+
+def test_a_dead_letter_is_replayed(place: Place) -> None:
+    """As it is, it is refused again; mended, it is published."""
+    with place.visited("root") as root:
+        page = root.page
+        page.get_by_role("link", name="Dead letters").click()
+        letter = page.get_by_role("article").filter(has_text="price is no number")
+        letter.get_by_role("button", name="Publish again").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        text = page.get_by_label("What to publish")
+        expect(text).to_have_value('{"price": "a lot"}')
+        text.fill(json.dumps(TABLE))
+        page.get_by_role("button", name="Publish").click()
+        expect(page.get_by_role("status").first).to_contain_text("Published at position")
+
+
+def test_a_file_is_dropped(place: Place) -> None:
+    with place.visited("ana") as ana:
+        ana.go("publish")
+        ana.page.get_by_label("Or choose a file").set_input_files(EXAMPLES / "page.ttl")
+        expect(ana.page.get_by_label("Kind")).to_have_value("text/turtle")
+        dropped = (
+            "data => { const t = new DataTransfer(); t.items.add(new File([data], 'quote.xml')); return t }"
+        )
+        transfer = ana.page.evaluate_handle(dropped, "<stock><price>9</price></stock>")
+        ana.page.dispatch_event("#drop", "drop", {"dataTransfer": transfer})
+        expect(ana.page.get_by_label("Kind")).to_have_value("application/xml")
+        ana.page.get_by_role("button", name="Publish").click()
+        expect(ana.page.get_by_role("status").first).to_contain_text("application/xml")
+
+
+def test_charts_move(place: Place) -> None:
+    with place.visited("root") as root:
+        root.go("pipeline")
+        lag = root.page.get_by_role("img", name="Lag")
+        expect(lag).to_be_visible()
+        place.tidings.store.measures.add({"publications": 500, "lag": 42, "batch_seconds": 0.5})
+        expect(lag).to_have_attribute("aria-label", "Lag: now 42 publications, most 42 publications")
+        expect(lag.locator("polyline")).to_have_count(1)
+
+
+def test_by_keyboard_alone(place: Place) -> None:
+    with place.visited() as ana:
+        page, press = ana.page, ana.page.keyboard.press
+        ana.go("login")
+        page.keyboard.type(place.secrets["ana"])  # the field has the focus
+        press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Notifications")
+        press("Tab")
+        expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        press("Enter")
+        expect(page.get_by_role("main")).to_be_focused()
+        press("Tab")
+        if page.get_by_role("button", name="Mark all as read").is_enabled():
+            press("Tab")
+        expect(page.locator(".tiding summary").first).to_be_focused()
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        press("Enter")
+        expect(page.locator(".tiding").first.get_by_role("heading", name="Publication")).to_be_visible()
+
+
+def test_without_scripts(place: Place) -> None:
+    with place.visited("ana", java_script_enabled=False) as ana:
+        page = ana.page
+        page.get_by_role("link", name="Subscriptions").click()
+        page.get_by_role("link", name="New subscription").click()
+        page.get_by_label("Text", exact=True).fill("prise < 200")
+        page.get_by_role("button", name="Check").click()
+        expect(page.get_by_role("alert")).to_contain_text("No event type has an attribute 'prise'")
+        expect(page.get_by_role("alert").locator("mark")).to_have_text("prise")
+        page.get_by_label("Text", exact=True).fill("price < 200")
+        page.get_by_role("button", name="Subscribe", exact=True).click()
+        expect(page.get_by_role("status")).to_contain_text("Subscribed")
+        page.get_by_role("button", name="Delete").click()
+        expect(page.get_by_role("status")).to_contain_text("Deleted")
+        page.get_by_role("link", name="Notifications").click()
+        page.locator(".tiding summary").first.click()
+        page.get_by_role("link", name="with its publication").first.click()
+        expect(page.get_by_role("heading", name="Because")).to_be_visible()
