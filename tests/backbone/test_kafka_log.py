@@ -16,7 +16,7 @@ from tests.backbone.test_killed import follow_until
 from tidings.backbone import follow_loop, kafka_writing
 from tidings.backbone.following import Diverged, Follower
 from tidings.backbone.joining import shared_log
-from tidings.backbone.kafka_address import Address, parse
+from tidings.web.kafka_address import Address, parse
 from tidings.backbone.kafka_entries import to_message
 from tidings.backbone.log import Shared
 from tidings.backbone.peer import Peer, Unreachable

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tidings.backbone import kafka_address
 from tidings.backbone.log import Log, Shared
 from tidings.backbone.peer import Peer
 from tidings.backbone.shared_log import SharedLog
 from tidings.errors import InputError, SetupError
 from tidings.provider import Provider
 from tidings.store import Store
+from tidings.web import kafka_address
 
 
 def log_for(store: Store, provider: Provider, leader: str | None, shared: str | None) -> Log | None:

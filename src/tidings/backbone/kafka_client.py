@@ -11,9 +11,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from tidings.backbone.kafka_address import Address
 from tidings.backbone.peer import Unreachable
 from tidings.errors import InputError, TidingsError
+from tidings.web.kafka_address import Address
 
 LOOK_SECONDS = 0.2
 """How long at most until it is noticed that nobody should wait any more."""

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator
 from contextlib import closing
 from time import monotonic
 
-from tidings.backbone.kafka_address import Address
 from tidings.backbone.kafka_client import Client
 from tidings.backbone.kafka_reading import Reader
 from tidings.backbone.kafka_topic import ANSWER_SECONDS, Topic
@@ -21,6 +20,7 @@ from tidings.metadata.log_pages import Page
 from tidings.provider import Provider
 from tidings.store.encoding import storable
 from tidings.store.metadata_log import PAGE, refuse_trimmed
+from tidings.web.kafka_address import Address
 
 
 class KafkaLog(Shared):
