@@ -1,0 +1,94 @@
+"""What was given up: it is seen, tried again one by one or all at once, and expires."""
+
+from __future__ import annotations
+
+from tests.delivery.receiving import OK, Delivering, event, subjects
+from tests.feeds.site import Request, Response, Site
+from tidings.store import Destination
+
+A_WEEK = 7 * 86_400
+
+
+def failed(at: Delivering, site: Site, *names: str) -> Destination:
+    """A destination that took none of these publications, however often it was tried; others it takes."""
+
+    def answer(request: Request) -> Response:
+        return Response(500, b"never") if event(request)["subject"] in names else OK
+
+    site.pages["/"] = answer  # type: ignore[assignment]
+    hook = at.webhook(site)
+    at.tell("ana", "s-1", *names)
+    for _ in range(len(names) * 9):
+        at.steps()
+        at.clock.go(72_001)
+    assert len(at.store.undelivered.list(hook.id)) == len(names)
+    return hook
+
+
+def test_replaying_one_and_all(at: Delivering, site: Site) -> None:
+    hook = failed(at, site, "p-1", "p-2", "p-3")
+    first, second, third = at.store.undelivered.list(hook.id)
+    assert [one.first for one in (first, second, third)] == [1, 2, 3]
+    assert at.store.undelivered.list(hook.id, after=first.number, limit=1) == [second]
+    assert at.store.undelivered.count(hook.id) == 3
+    before = [one.headers["webhook-id"] for one in site.requests]
+    site.requests.clear()
+    site.pages["/"] = OK
+    assert at.store.undelivered.replay(hook.id, second.number) == 1
+    at.steps()
+    assert subjects(site.requests) == ["p-2"]
+    assert site.requests[0].headers["webhook-id"] == second.message and second.message in before
+    assert at.store.undelivered.replay(hook.id, second.number) == 0
+    assert at.store.undelivered.replay(hook.id) == 2
+    at.steps()
+    assert subjects(site.requests) == ["p-2", "p-1", "p-3"]
+    assert at.store.undelivered.list(hook.id) == []
+    assert at.store.destinations.health_of([hook.id])[hook.id].delivered == 3
+
+
+def test_what_is_not_taken_again_is_tried_as_often_as_before(at: Delivering, site: Site) -> None:
+    hook = failed(at, site, "p-1")
+    [before] = at.store.undelivered.list(hook.id)
+    site.requests.clear()
+    at.store.undelivered.replay(hook.id)
+    at.tell("ana", "s-1", "p-9")
+    at.steps()
+    assert sorted(subjects(site.requests)) == ["p-1", "p-9"], "what is newer does not wait for it"
+    at.clock.go(4)
+    at.steps()
+    assert len(site.requests) == 2
+    for _ in range(20):
+        at.clock.go(72_001)
+        at.steps()
+    assert subjects(site.requests).count("p-1") == 9
+    [letter] = at.store.undelivered.list(hook.id)
+    assert (letter.number, letter.attempts, letter.due) == (before.number, 18, None)
+
+
+def test_letters_of_a_paused_destination_wait(at: Delivering, site: Site) -> None:
+    hook = failed(at, site, "p-1")
+    site.pages["/"] = OK
+    site.requests.clear()
+    at.store.destinations.pause(hook.id)
+    at.store.undelivered.replay(hook.id)
+    at.steps()
+    assert site.requests == []
+    at.store.destinations.resume(hook.id)
+    at.steps()
+    assert subjects(site.requests) == ["p-1"]
+
+
+def test_letters_expire(at: Delivering, site: Site) -> None:
+    hook = failed(at, site, "p-1")
+    at.clock.go(4 * A_WEEK)
+    at.steps()
+    assert len(at.store.undelivered.list(hook.id)) == 1
+    at.clock.go(A_WEEK)
+    at.steps()
+    assert at.store.undelivered.list(hook.id) == []
+
+
+def test_letters_of_a_removed_destination_are_gone(at: Delivering, site: Site) -> None:
+    hook = failed(at, site, "p-1")
+    at.store.destinations.remove(hook.id)
+    assert at.store.undelivered.list(hook.id) == [] and at.store.undelivered.replay(hook.id) == 0
