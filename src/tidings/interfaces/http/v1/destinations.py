@@ -1,0 +1,277 @@
+"""Destinations over HTTP: where a subscriber wants to be told.
+
+    GET, POST           /v1/destinations
+    GET, PATCH, DELETE  /v1/destinations/{id}
+    POST                /v1/destinations/{id}/pause, resume, rotate, drop-old-secret, test
+    GET                 /v1/destinations/{id}/letters             ?after=  &limit=
+    POST                /v1/destinations/{id}/letters/replay
+    POST                /v1/destinations/{id}/letters/{number}/replay
+
+A secret is told when it is made, and never again. An administrator says with `subscriber` whose destinations are meant.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidings.delivery import Destinations, Tested
+from tidings.errors import Absent
+from tidings.interfaces.http.access import Subscribing, refuse_strangers
+from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.v1.notifications import subscriber_of
+from tidings.service.access import Caller
+from tidings.store import Destination, Health, Letter
+
+MOST = 2**63 - 1
+
+Id = Annotated[str, Path(max_length=500)]
+Number = Annotated[int, Path(ge=1, le=MOST)]
+Subscriber = Annotated[
+    str | None, Query(max_length=500, description="Whose destinations: an administrator names them.")
+]
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+
+
+class Given(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewDestination(Given):
+    """Where to deliver what: to a target of a kind, of one subscription or of all."""
+
+    kind: Literal["webhook", "apprise", "kafka"]
+    target: str = Field(max_length=4_000)
+    subscription: str | None = Field(default=None, max_length=500)
+    name: str = Field(default="", max_length=200)
+
+
+class Changes(Given):
+    """What is left out stays as it is."""
+
+    target: str | None = Field(default=None, max_length=4_000)
+    name: str | None = Field(default=None, max_length=200)
+
+
+class ShownHealth(BaseModel):
+    """How deliveries go."""
+
+    delivered: int
+    last_success: str | None
+    consecutive_failures: int
+    last_failure: str | None
+    last_error: str | None
+
+
+class ShownDestination(BaseModel):
+    """A destination without its secrets: of the target, what may be shown."""
+
+    id: str
+    subscriber: str
+    subscription: str | None
+    kind: str
+    target: str
+    name: str
+    state: Literal["active", "paused", "disabled"]
+    reason: str | None
+    made: str
+    old_secret_until: str | None
+    health: ShownHealth
+    dead_letters: int
+
+
+class WithSecret(ShownDestination):
+    """The same when a secret was made: it is not told again."""
+
+    secret: str | None
+
+
+class DestinationPage(BaseModel):
+    """Destinations by id; the next page begins after `after`, if there is one."""
+
+    destinations: list[ShownDestination]
+    after: str | None
+
+
+class ShownLetter(BaseModel):
+    """The entries `first` to `last` of a subscription that were not taken; `due` is when they are tried again."""
+
+    number: int
+    subscription: str
+    first: int
+    last: int
+    digest: bool
+    message: str
+    problem: str
+    attempts: int
+    time: str
+    due: str | None
+
+
+class LetterPage(BaseModel):
+    letters: list[ShownLetter]
+    after: int | None
+
+
+class Replayed(BaseModel):
+    """How many are tried again now."""
+
+    replayed: int
+
+
+class ShownTest(BaseModel):
+    """What came back for a sample."""
+
+    taken: bool
+    seconds: float
+    status: int | None
+    problem: str | None
+
+
+class Serving:
+    """Answers subscribers about their destinations."""
+
+    def __init__(self, destinations: Destinations) -> None:
+        self._all, self._store = destinations, destinations.store
+
+    def add(self, caller: Subscribing, given: NewDestination, subscriber: Subscriber = None) -> WithSecret:
+        """Make a destination. A webhook has a secret, which is told here."""
+        who = subscriber_of(caller, subscriber)
+        made = self._all.add(who, given.kind, given.target, given.subscription, given.name)
+        return self._with_secret(made)
+
+    def page(
+        self,
+        caller: Subscribing,
+        subscriber: Subscriber = None,
+        after: Annotated[str, Query(max_length=500)] = "",
+        limit: Limit = 100,
+    ) -> DestinationPage:
+        """A subscriber's destinations."""
+        found = self._store.destinations.list(subscriber_of(caller, subscriber), after, limit)
+        healths = self._store.destinations.health_of([one.id for one in found])
+        shown = [self._shown(one, healths.get(one.id, Health())) for one in found]
+        return DestinationPage(destinations=shown, after=found[-1].id if len(found) == limit else None)
+
+    def read(self, caller: Subscribing, id: Id) -> ShownDestination:
+        return self._one(self._mine(caller, id))
+
+    def change(self, caller: Subscribing, id: Id, given: Changes) -> ShownDestination:
+        """Change the target or the name. What waits to be tried again is tried now."""
+        self._mine(caller, id)
+        return self._one(self._all.change(id, given.target, given.name))
+
+    def remove(self, caller: Subscribing, id: Id) -> None:
+        """Forget a destination and its dead letters."""
+        self._mine(caller, id)
+        self._store.destinations.remove(id)
+
+    def pause(self, caller: Subscribing, id: Id) -> ShownDestination:
+        """Deliver nothing until it is resumed; nothing is lost meanwhile."""
+        self._mine(caller, id)
+        self._store.destinations.pause(id)
+        return self._one(self._all.find(id))
+
+    def resume(self, caller: Subscribing, id: Id) -> ShownDestination:
+        """Go on where it was, also after it was disabled."""
+        self._mine(caller, id)
+        self._store.destinations.resume(id)
+        return self._one(self._all.find(id))
+
+    def rotate(self, caller: Subscribing, id: Id) -> WithSecret:
+        """A new secret, which is told here. The one before signs, too, for a while."""
+        self._mine(caller, id)
+        return self._with_secret(self._all.rotate(id))
+
+    def drop_old_secret(self, caller: Subscribing, id: Id) -> ShownDestination:
+        """Sign with the new secret only, from now on."""
+        self._mine(caller, id)
+        self._store.destinations.drop_old_secret(id)
+        return self._one(self._all.find(id))
+
+    def test(self, caller: Subscribing, id: Id) -> ShownTest:
+        """Send a sample now, and say what came back."""
+        tested: Tested = self._all.test(self._mine(caller, id))
+        return ShownTest(
+            taken=tested.taken, seconds=tested.seconds, status=tested.status, problem=tested.problem
+        )
+
+    def letters(
+        self,
+        caller: Subscribing,
+        id: Id,
+        after: Annotated[int, Query(ge=0, le=MOST)] = 0,
+        limit: Limit = 100,
+    ) -> LetterPage:
+        """The dead letters of a destination, oldest first."""
+        self._mine(caller, id)
+        found = self._store.undelivered.list(id, after, limit)
+        last = found[-1].number if len(found) == limit else None
+        return LetterPage(letters=[_letter(one) for one in found], after=last)
+
+    def replay_all(self, caller: Subscribing, id: Id) -> Replayed:
+        """Try all dead letters of a destination again."""
+        self._mine(caller, id)
+        return Replayed(replayed=self._store.undelivered.replay(id))
+
+    def replay(self, caller: Subscribing, id: Id, number: Number) -> Replayed:
+        """Try one dead letter again."""
+        self._mine(caller, id)
+        found = self._store.undelivered.list(id, number - 1, 1)
+        if not found or found[0].number != number:
+            raise Absent("there is no such dead letter", received=str(number))
+        return Replayed(replayed=self._store.undelivered.replay(id, number))
+
+    def _mine(self, caller: Caller, id: str) -> Destination:
+        """What is somebody else's is not there."""
+        found = self._store.destinations.find(id) if id.isprintable() else None
+        if found is None:
+            raise Absent("there is no such destination")
+        refuse_strangers(caller, found.subscriber, "destination")
+        return found
+
+    def _one(self, one: Destination) -> ShownDestination:
+        return self._shown(one, self._store.destinations.health_of([one.id]).get(one.id, Health()))
+
+    def _with_secret(self, one: Destination) -> WithSecret:
+        return WithSecret(**self._one(one).model_dump(), secret=one.secret)
+
+    def _shown(self, one: Destination, health: Health) -> ShownDestination:
+        return ShownDestination(
+            id=one.id,
+            subscriber=one.subscriber,
+            subscription=one.subscription,
+            kind=one.kind,
+            target=self._all.shown(one),
+            name=one.name,
+            state=one.state,  # type: ignore[arg-type]
+            reason=one.reason,
+            made=one.made,
+            old_secret_until=one.old_until,
+            health=ShownHealth(**{name: getattr(health, name) for name in ShownHealth.model_fields}),
+            dead_letters=self._store.undelivered.count(one.id),
+        )
+
+
+def _letter(one: Letter) -> ShownLetter:
+    return ShownLetter(**{name: getattr(one, name) for name in ShownLetter.model_fields})
+
+
+def router_for(destinations: Destinations) -> APIRouter:
+    """The endpoints."""
+    serving = Serving(destinations)
+    router = APIRouter(prefix="/v1/destinations", tags=["destinations"], route_class=Answering)
+    router.add_api_route("", serving.page)
+    router.add_api_route("", serving.add, methods=["POST"], status_code=201)
+    router.add_api_route("/{id}", serving.read)
+    router.add_api_route("/{id}", serving.change, methods=["PATCH"])
+    router.add_api_route("/{id}", serving.remove, methods=["DELETE"], status_code=204)
+    posts = {"pause": serving.pause, "resume": serving.resume, "rotate": serving.rotate}
+    posts |= {"drop-old-secret": serving.drop_old_secret, "test": serving.test}
+    posts |= {"letters/replay": serving.replay_all, "letters/{number}/replay": serving.replay}
+    for path, work in posts.items():
+        router.add_api_route(f"/{{id}}/{path}", work, methods=["POST"])
+    router.add_api_route("/{id}/letters", serving.letters)
+    return router

@@ -1,0 +1,66 @@
+"""How a subscriber wants to be told, over HTTP: quiet hours.
+
+    GET, PUT    /v1/preferences     {"quiet_hours": {"from": "22:00", "to": "07:00", "zone": "Europe/Berlin"}}
+
+Without quiet hours (`null`) there are none.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidings.delivery.quiet import quiet_hours, show
+from tidings.interfaces.http.access import Subscribing
+from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.v1.notifications import subscriber_of
+from tidings.store import QuietHours, Store
+
+Subscriber = Annotated[
+    str | None, Query(max_length=500, description="Whose preferences: an administrator names them.")
+]
+
+
+class Hours(BaseModel):
+    """From a time of the day to another, in a time zone; over midnight if it ends before it begins."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    start: str = Field(alias="from", max_length=10)
+    end: str = Field(alias="to", max_length=10)
+    zone: str = Field(max_length=100)
+
+
+class Preferences(BaseModel):
+    """What a subscriber has said."""
+
+    model_config = ConfigDict(extra="forbid")
+    quiet_hours: Hours | None
+
+
+def router_for(store: Store) -> APIRouter:
+    """The endpoints."""
+    router = APIRouter(prefix="/v1/preferences", tags=["preferences"], route_class=Answering)
+
+    @router.get("")
+    def read(caller: Subscribing, subscriber: Subscriber = None) -> Preferences:
+        return _shown(store.preferences.quiet(subscriber_of(caller, subscriber)))
+
+    @router.put("")
+    def change(caller: Subscribing, given: Preferences, subscriber: Subscriber = None) -> Preferences:
+        """What waits for the end of quiet hours is looked at again at once."""
+        who, hours = subscriber_of(caller, subscriber), given.quiet_hours
+        wanted = quiet_hours(who, hours.start, hours.end, hours.zone) if hours else None
+        store.preferences.set_quiet(who, wanted)
+        store.lanes.rouse(who)
+        return _shown(wanted)
+
+    return router
+
+
+def _shown(hours: QuietHours | None) -> Preferences:
+    if hours is None:
+        return Preferences(quiet_hours=None)
+    shown = Hours(start=show(hours.from_minute), end=show(hours.to_minute), zone=hours.zone)
+    return Preferences(quiet_hours=shown)
