@@ -33,7 +33,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("exam
 MODULES = sorted((ROOT / "src").rglob("*.py"))
 FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-MADE_ID = re.compile(r"\b([spn])-[0-9a-f]{8,20}\b")
+MADE_ID = re.compile(r"\b([spnd])-[0-9a-f]{8,20}\b")
 ON_SPARK = re.compile(r"tidings (run|match|demo|doctor|model changes)\b")
 SHELL = re.compile(r"[|<>&;]+")
 
@@ -108,7 +108,7 @@ class Page:
         return done.stdout
 
     def _pattern(self, expected: str, new: dict[str, str]) -> str:
-        parts = re.split(r"(^\.\.\.\n|\.\.\.|\b[spn]-[0-9a-f]{8,20}\b)", expected, flags=re.MULTILINE)
+        parts = re.split(r"(^\.\.\.\n|\.\.\.|\b[spnd]-[0-9a-f]{8,20}\b)", expected, flags=re.MULTILINE)
         return "".join(self._part(part, new) for part in parts)
 
     def _part(self, part: str, new: dict[str, str]) -> str:

@@ -16,7 +16,6 @@ from tests.backbone.test_killed import follow_until
 from tidings.backbone import follow_loop, kafka_writing
 from tidings.backbone.following import Diverged, Follower
 from tidings.backbone.joining import shared_log
-from tidings.web.kafka_address import Address, parse
 from tidings.backbone.kafka_entries import to_message
 from tidings.backbone.log import Shared
 from tidings.backbone.peer import Peer, Unreachable
@@ -24,6 +23,7 @@ from tidings.errors import InputError, SetupError
 from tidings.metadata.log import Draft, Entry, What
 from tidings.provider import Provider
 from tidings.store.metadata_log import Trimmed
+from tidings.web.kafka_address import Address, parse
 
 pytestmark = pytest.mark.xdist_group("kafka")
 

@@ -7,24 +7,10 @@ from datetime import timedelta
 
 from tidings.cloud_events import LARGEST
 from tidings.errors import InputError
+from tidings.operating.settings import SERVICES
 from tidings.web.posting import Times
 
 MARGIN = timedelta(seconds=60)
-SCHEMES = (
-    "mailto",
-    "mailtos",
-    "slack",
-    "discord",
-    "tgram",
-    "msteams",
-    "gchat",
-    "pover",
-    "pbul",
-    "sendgrid",
-    "mailgun",
-)
-"""Services of Apprise that are reached at hosts of their own, and mail. Others go to whatever host a target names, over
-connections that Apprise makes itself: a name could lead inside after it was looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +44,7 @@ class Rules:
     grace: float = 10.0
     inside: bool = False
     brokers: tuple[str, ...] = ()
-    schemes: tuple[str, ...] = SCHEMES
+    schemes: tuple[str, ...] = SERVICES
     per_subscriber: int = 20
 
     def __post_init__(self) -> None:

@@ -77,11 +77,59 @@ class Stream(Group):
     )
 
 
+SERVICES = (
+    "mailto",
+    "mailtos",
+    "slack",
+    "discord",
+    "tgram",
+    "msteams",
+    "gchat",
+    "pover",
+    "pbul",
+    "sendgrid",
+    "mailgun",
+)
+"""Services that are reached at hosts of their own, and mail. Others go to whatever host a target names, over
+connections that Apprise makes itself: a name could lead inside after it was looked at."""
+
+
 class Delivery(Group):
     """What is told to others."""
 
     private_callbacks: bool = Field(
-        default=False, description="Let the hub call back to this machine and to private networks."
+        default=False,
+        description="Let the hub and destinations lead to this machine and to private networks.",
+    )
+    retries: tuple[float, ...] = Field(
+        default=(5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000),
+        min_length=1,
+        max_length=100,
+        description="Seconds to wait after each failed attempt to deliver; after the last it is a dead letter.",
+    )
+    jitter: float = Field(
+        default=0.1, ge=0, le=1, description="Up to which part of itself a wait is longer, by chance."
+    )
+    patience: int = Field(
+        default=86_400, ge=0, le=604_800, description="Seconds that a receiver may ask to be left alone."
+    )
+    timeout: float = Field(
+        default=20.0, gt=0, le=600, description="Seconds that a receiver has to answer, all in all."
+    )
+    workers: int = Field(default=32, ge=1, le=1_000, description="How many deliveries are made at once.")
+    per_host: int = Field(default=8, ge=1, le=1_000, description="How many of those to one host.")
+    destinations: int = Field(
+        default=20, ge=1, le=100_000, description="How many destinations a subscriber may have."
+    )
+    letters: int = Field(default=30, ge=1, le=3_650, description="Days that dead letters are kept.")
+    overlap: int = Field(
+        default=24, ge=0, le=8_760, description="Hours that an old secret signs beside the new one."
+    )
+    brokers: tuple[str, ...] = Field(
+        default=(), description="The brokers of Kafka that destinations may name, `host:port`."
+    )
+    services: tuple[str, ...] = Field(
+        default=SERVICES, description="The services of Apprise that destinations may name."
     )
 
 

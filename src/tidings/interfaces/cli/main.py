@@ -16,6 +16,7 @@ from tidings.errors import TidingsError
 from tidings.interfaces.cli import (
     audiences,
     demo,
+    destinations,
     doctor,
     feed,
     feeds,
@@ -27,6 +28,7 @@ from tidings.interfaces.cli import (
     provider,
     publish,
     query,
+    quiet,
     references,
     rejects,
     repository,
@@ -101,6 +103,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (DAILY, notifications.notifications),
     (DAILY, rejects.rejects),
     (DAILY, feeds.feeds),
+    (DAILY, quiet.quiet),
     (DAILY, serve.serve),
     (METADATA, query.query),
     (OBJECTS, watches.watch),
@@ -115,6 +118,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 for panel, command in COMMANDS:
     app.command(help=prose(command), rich_help_panel=panel)(command)
 app.add_typer(feed.app, name="feed", rich_help_panel=DAILY)
+app.add_typer(destinations.app, name="destination", rich_help_panel=DAILY)
 app.add_typer(provider.app, name="provider", rich_help_panel=METADATA)
 app.add_typer(rule_graph.app, name="rules", rich_help_panel=METADATA)
 app.add_typer(repository.app, name="repository", rich_help_panel=METADATA)

@@ -70,7 +70,7 @@ def serve(
         bool,
         typer.Option(
             "--private-callbacks",
-            help="Let the hub call back to this machine and to private networks.",
+            help="Let the hub and destinations lead to this machine and to private networks.",
         ),
     ] = False,
     follow: Follow = None,

@@ -25,9 +25,10 @@ from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.delivering import Delivering
 from tidings.interfaces.http.observing import Observing
 from tidings.interfaces.http.trust import Trust
-from tidings.interfaces.http.v1 import asyncapi, notification_socket, notifications
+from tidings.interfaces.http.v1 import asyncapi, destinations, notification_socket, notifications, preferences
 from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.operating.settings import Part
+from tidings.service.delivering import destinations_of, rules_of
 
 
 def app_for(context: Context) -> FastAPI:
@@ -74,4 +75,7 @@ def _add_api(app: FastAPI, context: Context) -> None:
     app.include_router(notification_socket.router_for(tidings.store, look_out))
     app.include_router(asyncapi.router)
     app.include_router(pipeline.router_for(context))
-    app.state.at_end += [provider.news.end, look_out.end]
+    made = destinations_of(tidings.store, rules_of(context.settings))
+    app.include_router(destinations.router_for(made))
+    app.include_router(preferences.router_for(tidings.store))
+    app.state.at_end += [provider.news.end, look_out.end, made.close]

@@ -1,4 +1,4 @@
-"""Delivery beside the requests: the hub, and telling about objects of the databases that were added."""
+"""Delivery beside the requests: to destinations, by the hub, and telling about objects."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from tidings.feeds.hub_loop import HubLoop
 from tidings.interfaces.http.context import Context
 from tidings.operating.settings import Part
+from tidings.service.delivering import delivery_loop, rules_of
 from tidings.service.tell_loop import TellLoop
 from tidings.service.telling import How
 
@@ -29,6 +30,14 @@ class Delivering(ExitStack):
             HubLoop(context.hub, hear=lambda outcome: context.metrics.delivered("hub", outcome))
         )
         context.health.watch("hub", lambda: hub.problem)
+        deliveries = self.enter_context(
+            delivery_loop(
+                context.tidings.store,
+                rules_of(context.settings),
+                lambda happened: context.metrics.delivered(happened.kind, happened.what),
+            )
+        )
+        context.health.watch("delivery", lambda: deliveries.problem)
         if objects.tell:
             how = How(tell_author=objects.tell_author, publish=objects.publish)
             telling = self.enter_context(TellLoop(context.tidings, how))

@@ -12,6 +12,7 @@ A secret is told when it is made, and never again. An administrator says with `s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
@@ -268,7 +269,11 @@ def router_for(destinations: Destinations) -> APIRouter:
     router.add_api_route("/{id}", serving.read)
     router.add_api_route("/{id}", serving.change, methods=["PATCH"])
     router.add_api_route("/{id}", serving.remove, methods=["DELETE"], status_code=204)
-    posts = {"pause": serving.pause, "resume": serving.resume, "rotate": serving.rotate}
+    posts: dict[str, Callable[..., BaseModel]] = {
+        "pause": serving.pause,
+        "resume": serving.resume,
+        "rotate": serving.rotate,
+    }
     posts |= {"drop-old-secret": serving.drop_old_secret, "test": serving.test}
     posts |= {"letters/replay": serving.replay_all, "letters/{number}/replay": serving.replay}
     for path, work in posts.items():

@@ -26,7 +26,7 @@ Subscriber = Annotated[
 class Hours(BaseModel):
     """From a time of the day to another, in a time zone; over midnight if it ends before it begins."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(extra="forbid")
     start: str = Field(alias="from", max_length=10)
     end: str = Field(alias="to", max_length=10)
     zone: str = Field(max_length=100)
@@ -62,5 +62,5 @@ def router_for(store: Store) -> APIRouter:
 def _shown(hours: QuietHours | None) -> Preferences:
     if hours is None:
         return Preferences(quiet_hours=None)
-    shown = Hours(start=show(hours.from_minute), end=show(hours.to_minute), zone=hours.zone)
-    return Preferences(quiet_hours=shown)
+    times = {"from": show(hours.from_minute), "to": show(hours.to_minute)}
+    return Preferences(quiet_hours=Hours.model_validate(times | {"zone": hours.zone}))
