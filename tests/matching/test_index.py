@@ -397,3 +397,14 @@ def test_an_integer_beyond_64_bits_is_the_nearest_double() -> None:
     index = Index.create()
     index.add(compiled(huge="n > 1e20", exact="n = 9223372036854775807"))
     assert found(index, {"n": [2**70]}, {"n": [2**63 - 1]}) == {(0, "huge"), (1, "exact")}
+
+
+@pytest.mark.parametrize("value", [1e-31, -1e-31, 5e-324, 2 - 2**-52, -1 - 2**-52, -0.0, 0, 1.0, -2])
+def test_what_is_next_to_a_whole_number_is_not_that_number(value: float) -> None:
+    """Constants without gaps are codes by themselves: -1, 0, 1. Seen from -1, 1e-31 is as far away as 0."""
+    operators = ("=", "!=", "<", "<=", ">", ">=")
+    texts = [f"n {operator} {constant}" for operator in operators for constant in (-1, 0, 1)]
+    index = Index.create()
+    index.add(compiled(**{text: text for text in texts}))
+    event: Event = {"n": [value]}
+    assert found(index, event) == {(0, text) for text in texts if matches(understand(text), event)}

@@ -98,13 +98,14 @@ def grid_cell(value: float, low: float, scale: float, cells: int) -> int:
 def number_code(codec: NumberCodec, column: int, nearest: float, rest: int) -> Any:
     mode, count = codec.mode[column], codec.count[column]
     if mode == DENSE_NUMBERS:
-        distance = nearest - np.float64(codec.low[column])
-        if distance < 0.0:
+        # Not by the distance from the lowest: 1e-31 is as far from -1 as 0 is, as doubles go.
+        low = codec.low[column]
+        if nearest < low:
             return 0
-        if distance > count - 1:
+        if nearest > low + count - 1:
             return 2 * count
-        whole = np.int64(distance)
-        return 2 * whole + (1 if distance == whole else 2)
+        below = np.floor(nearest)
+        return 2 * (np.int64(below) - low) + (1 if below == nearest else 2)
     if mode == NO_NUMBERS:
         return 0
     first = codec.start[column]

@@ -1,4 +1,7 @@
-"""Atoms become coded atoms: what the constants of a segment's columns make of a batch's values."""
+"""Atoms become coded atoms: what the constants of a segment's columns make of a batch's values.
+
+A code is odd for a value that is one of the constants, and even for what lies between two of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A few publications, matched in one call: what takes a microsecond should not be prepared for twenty."""
+"""A few publications, matched in one call: what takes a microsecond should not be prepared for twenty.
+
+The kernels for many, `encode` and `match`, are compiled into it.
+"""
 
 from __future__ import annotations
 
