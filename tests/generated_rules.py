@@ -5,8 +5,8 @@
     programs(schema)            named rules, some of which search others: a dict in the order they can be added
 
 Variables join one after the other, each through comparisons with one variable that is there. Conditions with constants,
-and comparisons of what belongs to one resource, stand anywhere, joined by `and` and `or`. Constants are those that
-generated resources have as values.
+and comparisons of what belongs to one resource, stand anywhere, joined by `and` and `or`. Some rules have comparisons
+that close circles, where these can be opened. Constants are those that generated resources have as values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from tests.generated_metadata import DOCUMENTS, FRAGMENTS, MOMENTS, NUMBERS, properties_of
+from tidings.errors import SubscriptionError
 from tidings.languages.rules_tree import (
     Both,
     Compares,
@@ -29,6 +30,7 @@ from tidings.languages.rules_tree import (
     Searched,
     Step,
 )
+from tidings.metadata.checking import check
 from tidings.metadata.schema import Schema
 from tidings.values import Kind
 
@@ -214,7 +216,39 @@ def rules(
         classes[variable] = known[extension]
     parts += draw(st.lists(conditions(schema, classes, depth), max_size=2))
     where = joined(Both, draw(st.permutations(parts))) if parts else None
-    return Rule(tuple(draw(st.permutations(searched))), draw(st.sampled_from(sorted(classes))), where)
+    rule = Rule(tuple(draw(st.permutations(searched))), draw(st.sampled_from(sorted(classes))), where)
+    return draw(with_circles(schema, classes, rule, dict(types or {})))
+
+
+@st.composite
+def with_circles(
+    draw: st.DrawFn, schema: Schema, classes: Mapping[str, str], rule: Rule, types: Mapping[str, str]
+) -> Rule:
+    """The rule with comparisons of whatever its variables lead to, each taken if it is not refused."""
+    for _ in range(draw(_HOW_MANY)):
+        more = draw(_across(schema, classes))
+        if more is None:
+            continue
+        parts = [more] if rule.where is None else [rule.where, more]
+        closed = Rule(rule.searched, rule.register, joined(Both, parts))
+        rule = closed if _is_taken(closed, schema, types) else rule
+    return rule
+
+
+@st.composite
+def _across(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) -> Comparison | None:
+    one, other = draw(st.sampled_from(sorted(classes))), draw(st.sampled_from(sorted(classes)))
+    left = draw(ends(schema, one, classes[one]))
+    rights = [draw(ends(schema, other, classes[other])) for _ in range(3)]
+    return draw(_compared(schema, left, rights))
+
+
+def _is_taken(rule: Rule, schema: Schema, types: Mapping[str, str]) -> bool:
+    try:
+        check(rule, schema, types)
+    except SubscriptionError:
+        return False
+    return True
 
 
 @st.composite

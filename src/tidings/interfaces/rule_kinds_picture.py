@@ -8,6 +8,7 @@ from tidings.counts import plural
 from tidings.interfaces.drawing.picture import Box, Edge, Picture
 from tidings.languages.rules_shown import show_name
 from tidings.metadata.atomic import Meeting, Predicate
+from tidings.metadata.atomic_shown import show_property
 from tidings.store.rule_graph import Counted, Kind, Kinds
 
 TITLE = "Rules and the atomic rules they share"
@@ -109,7 +110,7 @@ def _stands(kept: str, asked: Predicate, other: str) -> str:
 
 
 def _side(name: str, property: str | None) -> str:
-    return name if property is None else f"{name}.{show_name(property)}"
+    return name if property is None else f"{name}.{show_property(property)}"
 
 
 def layers(top: int) -> tuple[str, ...]:

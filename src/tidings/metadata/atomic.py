@@ -37,7 +37,10 @@ class Triggering:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a join: the class of its resources, and the property that is compared; None is itself."""
+    """One side of a join: the class of its resources, and the property that is compared; None is itself.
+
+    `serverInformation.memory` is a path: the memory of what is referred to. Names have no dots.
+    """
 
     cls: str
     property: str | None = None
@@ -45,7 +48,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A comparison of two resources by a property of each; None is the resource itself.
+    """A comparison of two resources by a property (or a path) of each; None is the resource itself.
 
     `contains` has no opposite. If it is `turned`, the right one has the left one in it.
     """
@@ -60,6 +63,11 @@ class Predicate:
         if self.compares in FLIPPED:
             return Predicate(self.right, FLIPPED[self.compares], self.left)
         return Predicate(self.right, self.compares, self.left, not self.turned)
+
+
+def is_path(property: str | None) -> bool:
+    """Whether what is compared stands behind a reference."""
+    return property is not None and "." in property
 
 
 @dataclass(frozen=True, slots=True)

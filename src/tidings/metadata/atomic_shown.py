@@ -58,5 +58,10 @@ def _right_name(left: Side, right: Side) -> str:
     return "b" if name == "a" or left.cls == right.cls else name
 
 
+def show_property(property: str) -> str:
+    """What is compared of a resource, as rules write it; a path has several steps."""
+    return ".".join(map(show_name, property.split(".")))
+
+
 def _path(variable: str, property: str | None) -> Path:
-    return Path(variable, () if property is None else (Step(property),))
+    return Path(variable, () if property is None else tuple(map(Step, property.split("."))))

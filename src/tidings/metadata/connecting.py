@@ -6,9 +6,10 @@ on it, and then it is gone. All that compares it with the one that it is reached
     search A a, B b register a where a.x = b and a.y = b
 
 Two joins would be true of a resource whose x and y are two different Bs. In a circle of three or more, what closes it
-would be asked of another resource in the same way, and no join has more than two; so that is refused.
+would be asked of another resource in the same way, and no join has more than two. So circles are opened before, along
+references (`folding`); one that cannot be opened is refused.
 
-    search A a, B b, C c register a where a.x = b and b.y = c and c.z = a
+    search A a, B b, C c register a where a.x = b.x and b.y = c.y and c.z = a.z
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def joins(normal: Rule) -> Iterator[tuple[str, Predicate, str, Comparison]]:
 
 
 def _property(path: Path) -> str | None:
-    return path.steps[0].property if path.steps else None
+    """A property; a path, where a circle was opened; or None, for the resource itself."""
+    return ".".join(step.property for step in path.steps) if path.steps else None
 
 
 def neighbours(normal: Rule) -> dict[str, dict[str, list[Predicate]]]:
@@ -52,8 +54,13 @@ def neighbours(normal: Rule) -> dict[str, dict[str, list[Predicate]]]:
     return found
 
 
-def check_connected(normal: Rule, rule: Rule, several: bool, place: Callable[[Span], Place]) -> None:
-    """Refuse what a normal rule cannot be taken apart for. `several` says that it is one of several alternatives."""
+def closing(normal: Rule) -> Comparison | None:
+    """The comparison that closes a circle of three variables or more, if there is one."""
+    return _grown(normal)[1]
+
+
+def _grown(normal: Rule) -> tuple[dict[str, set[str]], Comparison | None]:
+    """The variables that each one is connected with, up to the first comparison that closes a circle."""
     part = {each.variable: {each.variable} for each in normal.searched}
     linked: set[frozenset[str]] = set()
     for left, _, right, comparison in joins(normal):
@@ -61,10 +68,18 @@ def check_connected(normal: Rule, rule: Rule, several: bool, place: Callable[[Sp
         if left == right or pair in linked:
             continue
         if right in part[left]:
-            raise problems.in_a_circle(place(comparison.span))
+            return part, comparison
         linked.add(pair)
         together = part[left] | part[right]
         part |= dict.fromkeys(together, together)
+    return part, None
+
+
+def check_connected(normal: Rule, rule: Rule, several: bool, place: Callable[[Span], Place]) -> None:
+    """Refuse what a normal rule cannot be taken apart for. `several` says that it is one of several alternatives."""
+    part, circle = _grown(normal)
+    if circle is not None:
+        raise problems.in_a_circle(place(circle.span))
     for each in rule.searched:
         if each.variable not in part[rule.register]:
             raise problems.not_connected(each.variable, rule.register, several, place(each.span))

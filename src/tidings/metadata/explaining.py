@@ -80,8 +80,11 @@ def look(tree: Tree, uri: str, world: World) -> None:
         return
     look(tree.kept, uri, world)
     other = _other(tree, resource, world) if resource is not None else None
-    if other is not None:
-        look(tree.other, other, world)
+    if resource is None or other is None:
+        return
+    look(tree.other, other, world)
+    assert isinstance(tree.asks, Meeting)
+    Pair(tree.asks, resource, other, world.find(other), "", world.find).look()
 
 
 def why(tree: Tree, uri: str, world: World) -> list[Reason]:
@@ -123,23 +126,23 @@ def _proof(tree: Tree, uri: str, path: str, world: World) -> list[Reason] | None
     if resource is None:
         return None
     if isinstance(tree.asks, Triggering):
-        return _held(tree.asks, resource, path, world.schema)
+        return _held(tree.asks, resource, path, world)
     assert tree.kept is not None and tree.other is not None
     own, other = _proof(tree.kept, uri, path, world), _other(tree, resource, world)
     if own is None or other is None:
         return None
-    between = Pair(tree.asks, resource, other, world.find(other), path).held()
+    between = Pair(tree.asks, resource, other, world.find(other), path, world.find).held()
     found = _proof(tree.other, other, way(tree.asks, other, path), world)
     return None if between is None or found is None else [*own, *between, *found]
 
 
-def _held(asks: Triggering, resource: Resource, path: str, schema: Schema) -> list[Reason] | None:
-    if asks.cls not in schema.at_or_above(resource.cls):
+def _held(asks: Triggering, resource: Resource, path: str, world: World) -> list[Reason] | None:
+    if asks.cls not in world.schema.at_or_above(resource.cls):
         return None
     constant = _constant(asks)
     if asks.compares is None or constant is None:
         return [Reason(f"{_CLASS}{show_name(asks.cls)}", None, resource.uri)]
-    for value in values(asks.property, resource):
+    for value in values(asks.property, resource, world.find):
         if holds(value, asks.compares, constant):
             predicate = f"{called(asks.property, path)} {asks.compares.value} {_shown(constant)}"
             return [Reason(predicate, scalar(value), resource.uri)]
@@ -152,20 +155,20 @@ def _lacking(tree: Tree, uri: str, path: str, world: World) -> list[Reason]:
     if resource is None:
         return [Reason(f"{path[:-1]} leads nowhere", None, uri)]
     if isinstance(tree.asks, Triggering):
-        return list(_unheld(tree.asks, resource, path, world.schema))
+        return list(_unheld(tree.asks, resource, path, world))
     assert tree.kept is not None and tree.other is not None
     own = _lacking(tree.kept, uri, path, world)
     other = _other(tree, resource, world)
     if other is None:
-        return [*own, alone(tree.asks, resource, path)]
-    between = Pair(tree.asks, resource, other, world.find(other), path).unheld()
+        return [*own, alone(tree.asks, resource, path, world.find)]
+    between = Pair(tree.asks, resource, other, world.find(other), path, world.find).unheld()
     return [*own, *between, *_lacking(tree.other, other, way(tree.asks, other, path), world)]
 
 
-def _unheld(asks: Triggering, resource: Resource, path: str, schema: Schema) -> Iterator[Reason]:
+def _unheld(asks: Triggering, resource: Resource, path: str, world: World) -> Iterator[Reason]:
     constant, name = _constant(asks), called(asks.property, path)
-    found = values(asks.property, resource)
-    if asks.cls not in schema.at_or_above(resource.cls):
+    found = values(asks.property, resource, world.find)
+    if asks.cls not in world.schema.at_or_above(resource.cls):
         yield Reason(f"{path[:-1]} is no {show_name(asks.cls)}".lstrip(), None, resource.uri)
     elif asks.compares is None or constant is None:
         return

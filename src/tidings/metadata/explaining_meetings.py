@@ -8,17 +8,24 @@ What is registered stands first. What it meets is called by the way there if tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
 from tidings.languages.rules_shown import show_name
 from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Meeting, Predicate, Side
+from tidings.metadata.atomic import Meeting, Predicate, Side, is_path
+from tidings.metadata.atomic_shown import show_property
 from tidings.metadata.definition import holds
 from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
 from tidings.model import Reason
 from tidings.values import Scalar
+
+Find = Callable[[str], Resource | None]
+"""Finds a resource by its URI."""
+
+Placed = tuple[Value, str]
+"""A value, and the URI of the resource where it stands."""
 
 
 def sides(meeting: Meeting) -> tuple[Side, Side]:
@@ -28,7 +35,10 @@ def sides(meeting: Meeting) -> tuple[Side, Side]:
 
 def is_along(meeting: Meeting) -> bool:
     """Whether what is met is the resource itself, or one that it refers to."""
-    return meeting.compares is Compares.EQUAL and sides(meeting)[1].property in (None, SUBJECT)
+    own, other = sides(meeting)
+    return (
+        meeting.compares is Compares.EQUAL and other.property in (None, SUBJECT) and not is_path(own.property)
+    )
 
 
 def way(meeting: Meeting, other: str, path: str) -> str:
@@ -41,43 +51,59 @@ def way(meeting: Meeting, other: str, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What is registered, the URI of what it meets or could meet, and what is there. `path` leads to the first."""
+    """What is registered, the URI of what it meets or could meet, and what is there. `path` leads to the first. `find`
+    finds what paths lead through.
+    """
 
     meeting: Meeting
     own: Resource
     uri: str
     there: Resource | None
     path: str
+    find: Find
+
+    def look(self) -> None:
+        """Find all that is compared."""
+        for asked in self.meeting.predicates if self.there is not None else ():
+            both = asked if self.meeting.registers_left else asked.back()
+            self._mine(both)
+            self._others(both)
 
     def held(self) -> list[Reason] | None:
         """What the two have to do with each other; None if something does not hold."""
         found: list[Reason] = []
         for asked in _further(self.meeting):
-            value = next((own for own, theirs in self._values(asked) if _meet(asked, own, theirs)), None)
-            if value is None:
+            pairs = product(self._mine(asked), self._others(asked))
+            met = next((own for own, (theirs, _) in pairs if _meet(asked, own[0], theirs)), None)
+            if met is None:
                 return None
-            found.append(_compared(asked, self._theirs(asked), value, self.path, self.own.uri))
+            found.append(_compared(asked, self._theirs(asked), met, self.path))
         return found
 
     def unheld(self) -> Iterator[Reason]:
         """What does not hold between them. Of a reference that leads nowhere something else is told."""
         for asked in _further(self.meeting) if self.there is not None else ():
-            mine, theirs = values(asked.left, self.own), self._theirs(asked)
+            mine, theirs = self._mine(asked), self._theirs(asked)
             if not mine:
                 yield Reason(f"{called(asked.left, self.path)} is missing", None, self.own.uri)
-            elif self.there is not None and not values(asked.right, self.there):
+            elif not self._others(asked):
                 yield Reason(f"{theirs} is missing", None, self.uri)
-            elif not any(_meet(asked, *pair) for pair in self._values(asked)):
-                yield _compared(asked, theirs, mine[0], self.path, self.own.uri, is_so=False)
+            elif not any(
+                _meet(asked, own, other) for (own, _), (other, _) in product(mine, self._others(asked))
+            ):
+                yield _compared(asked, theirs, mine[0], self.path, is_so=False)
 
-    def _values(self, asked: Predicate) -> Iterator[tuple[Value, Value]]:
-        theirs = values(asked.right, self.there) if self.there is not None else ()
-        return product(values(asked.left, self.own), theirs)
+    def _mine(self, asked: Predicate) -> tuple[Placed, ...]:
+        return placed(asked.left, self.own, self.find)
+
+    def _others(self, asked: Predicate) -> tuple[Placed, ...]:
+        return placed(asked.right, self.there, self.find) if self.there is not None else ()
 
     def _theirs(self, asked: Predicate) -> str:
         if is_along(self.meeting):
             return called(asked.right, way(self.meeting, self.uri, self.path))
-        return f"<{self.uri}>" if asked.right in (None, SUBJECT) else f"<{self.uri}>.{show_name(asked.right)}"
+        right = asked.right
+        return f"<{self.uri}>" if right in (None, SUBJECT) else f"<{self.uri}>.{show_property(right)}"
 
 
 def _predicates(meeting: Meeting) -> tuple[Predicate, ...]:
@@ -91,24 +117,25 @@ def _further(meeting: Meeting) -> tuple[Predicate, ...]:
     return _predicates(meeting)[int(is_along(meeting)) :]
 
 
-def alone(meeting: Meeting, resource: Resource, path: str) -> Reason:
+def alone(meeting: Meeting, resource: Resource, path: str, find: Find) -> Reason:
     """Nothing is met: `serverPort 7 = that of no DataProvider.serverPort with synthValue < its memory`."""
     first, *also = _predicates(meeting)
-    own = next(iter(values(first.left, resource)), None)
+    own = next(iter(placed(first.left, resource, find)), None)
     if own is None or is_along(meeting):
         return Reason(f"{called(first.left, path)} is missing", None, resource.uri)
-    name = "" if first.right in (None, SUBJECT) else f".{show_name(first.right)}"
-    told = _compared(first, f"that of no {show_name(sides(meeting)[1].cls)}{name}", own, path, resource.uri)
-    with_ = (_compared(each, _its(each.right), own, path, resource.uri).predicate for each in also)
+    name = "" if first.right in (None, SUBJECT) else f".{show_property(first.right)}"
+    told = _compared(first, f"that of no {show_name(sides(meeting)[1].cls)}{name}", own, path)
+    with_ = (_compared(each, _its(each.right), own, path).predicate for each in also)
     return replace(told, predicate=" with ".join((told.predicate, *with_)))
 
 
 def _its(name: str | None) -> str:
-    return "itself" if name in (None, SUBJECT) else f"its {show_name(name)}"
+    return "itself" if name in (None, SUBJECT) else f"its {show_property(name)}"
 
 
-def _compared(asked: Predicate, other: str, value: Value, path: str, at: str, is_so: bool = True) -> Reason:
+def _compared(asked: Predicate, other: str, found: Placed, path: str, is_so: bool = True) -> Reason:
     """A comparison with what is registered on the left; `contains` has no opposite."""
+    value, at = found
     own, says = called(asked.left, path), said(asked.compares, is_so)
     if asked.turned:
         return Reason(f"{other} {says} {own}", None, at)
@@ -126,12 +153,24 @@ def _meet(asked: Predicate, own: Value, other: Value) -> bool:
     return holds(left, asked.compares, right)
 
 
-def values(name: str | None, resource: Resource) -> tuple[Value, ...]:
-    return (Ref(resource.uri),) if name in (None, SUBJECT) else resource.values.get(name, ())
+def values(name: str | None, resource: Resource, find: Find) -> tuple[Value, ...]:
+    return tuple(value for value, _ in placed(name, resource, find))
+
+
+def placed(name: str | None, resource: Resource, find: Find) -> tuple[Placed, ...]:
+    """What is compared of a resource, and where it stands. A path leads through whatever there is."""
+    if name is None or name == SUBJECT:
+        return ((Ref(resource.uri), resource.uri),)
+    first, _, further = name.partition(".")
+    found = resource.values.get(first, ())
+    if not further:
+        return tuple((value, resource.uri) for value in found)
+    there = [find(value.uri) for value in found if isinstance(value, Ref)]
+    return tuple(each for one in there if one is not None for each in placed(further, one, find))
 
 
 def called(name: str | None, path: str) -> str:
-    return (path[:-1] or "it") if name in (None, SUBJECT) else f"{path}{show_name(name)}"
+    return (path[:-1] or "it") if name in (None, SUBJECT) else f"{path}{show_property(name)}"
 
 
 def scalar(value: Value) -> Scalar:

@@ -5,7 +5,8 @@
     group(DataProvider) a, group(CycleProvider) c register c where c.partners = a and c.serverPort = a.serverPort
 
 The first predicate is that by which a partner is found. So it is an equality if there is one: best of the resources
-themselves, then of a reference with a resource, then of values; half of all there is have an equal boolean.
+themselves, then of a reference with a resource, then of values; half of all there is have an equal boolean. Paths, for
+which there is no index, come after all these.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Join, Meeting, Predicate, Side, Triggering
+from tidings.metadata.atomic import Join, Meeting, Predicate, Side, Triggering, is_path
 from tidings.metadata.schema import Schema
 from tidings.values import Kind
 
@@ -50,6 +51,8 @@ def ranked(asked: Iterable[Predicate], cls: str, schema: Schema) -> list[Predica
 
     def rank(each: Predicate) -> int:
         if each.compares is not Compares.EQUAL:
+            return 5
+        if is_path(each.left) or is_path(each.right):
             return 4
         if each.left is None or each.right is None:
             return int(each.left is not each.right)

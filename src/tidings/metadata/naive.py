@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from tidings.metadata.atomic import Atomic, Join, Predicate, Triggering
 from tidings.metadata.definition import holds
-from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
+from tidings.metadata.resources import Ref, Resource, Value
 from tidings.metadata.schema import Schema
 
 
@@ -41,17 +41,27 @@ def _joined(rule: Join, resources: Mapping[str, Resource], schema: Schema) -> se
         (left if meeting.registers_left else right).uri
         for left in lefts
         for right in rights
-        if all(_meet(left, each, right) for each in meeting.predicates)
+        if all(_meet(left, each, right, resources) for each in meeting.predicates)
     }
 
 
-def _meet(left: Resource, asked: Predicate, right: Resource) -> bool:
-    pairs = ((one, other) for one in _values(left, asked.left) for other in _values(right, asked.right))
+def _meet(left: Resource, asked: Predicate, right: Resource, resources: Mapping[str, Resource]) -> bool:
+    lefts, rights = _values(left, asked.left, resources), _values(right, asked.right, resources)
+    pairs = ((one, other) for one in lefts for other in rights)
     if asked.turned:
         return any(holds(other, asked.compares, one) for one, other in pairs)
     return any(holds(one, asked.compares, other) for one, other in pairs)
 
 
-def _values(resource: Resource, property: str | None) -> list[Value]:
-    name = SUBJECT if property is None else property
-    return [atom.value for atom in resource.atoms() if atom.property == name]
+def _values(resource: Resource, property: str | None, resources: Mapping[str, Resource]) -> list[Value]:
+    """What is compared of a resource; a path leads through whatever there is."""
+    if property is None:
+        return [Ref(resource.uri)]
+    *before, last = property.split(".")
+    there = [resource]
+    for name in before:
+        led_to = (
+            value.uri for each in there for value in each.values.get(name, ()) if isinstance(value, Ref)
+        )
+        there = [resources[uri] for uri in led_to if uri in resources]
+    return [value for each in there for value in each.values.get(last, ())]

@@ -4,7 +4,8 @@
 
     search CycleProvider c, ServerInformation s register c where c.serverInformation = s and s.memory > 64
 
-A normal rule is a rule still, and reads as one. Rules are checked before; here nothing is refused but their size.
+A normal rule is a rule still, and reads as one. Rules are checked before; here nothing is refused but their size. Where
+variables would run in a circle, `folding` puts longer paths back.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tidings.languages.rules_tree import (
 )
 from tidings.languages.tree import Span
 from tidings.metadata import rule_problems as problems
+from tidings.metadata.folding import folded
 from tidings.metadata.literals import instant_text
 from tidings.metadata.schema import Schema
 from tidings.values import Kind, parse_instant
@@ -91,7 +93,7 @@ class _Splitting:
             self.predicates.append(Comparison(left, each.compares, right, each.span))
         unique = tuple(dict.fromkeys(self.predicates))
         where = Both(unique) if len(unique) > 1 else unique[0] if unique else None
-        return Rule(tuple(self.searched), self.register, where)
+        return folded(Rule(tuple(self.searched), self.register, where), self.schema, self.classes)
 
     def access(self, path: Path) -> Path:
         """A path of one step at most. Where two paths go the same way, they go through the same variable."""

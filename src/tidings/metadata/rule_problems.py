@@ -96,7 +96,7 @@ def not_connected(variable: str, register: str, several: bool, place: Place) -> 
 
 def in_a_circle(place: Place) -> CheckProblem:
     what = "these variables are connected already, through others: a circle cannot be asked for"
-    hint = "two variables may be compared several times, but three not all with each other; a path is a variable, too"
+    hint = "a circle needs a reference with one value that leads on from one of them to the next, without '?'"
     return CheckProblem(what, place=place, hint=hint)
 
 

@@ -46,7 +46,7 @@ class Finding:
 
     def partners(self, edge: Edge, node: Node, others: str) -> str:
         """All resources that a variable may stand for and that stand so to one of a set."""
-        if edge.operator == "=":
+        if edge.by_value:
             return self.among(node, self.made.led_to(edge, others))
         return self.among(
             node, self.fewest[node.variable].few(self.made), self.made.meets("r.uri", edge, others)
@@ -110,6 +110,10 @@ class Finding:
     ) -> str:
         """Put what stands so to a resource into the join; what its URI is."""
         a, b, x = f"a{at}", f"b{at}", f"x{at}"
+        if edge.by_path:
+            tables.append(f"{those} {x}")
+            conditions.append(self.made.between(f"{x}.uri", edge, uri))
+            return f"{x}.uri"
         theirs = uri
         if edge.others.property is not None:
             tables.append(f"metadata_atoms {b}")

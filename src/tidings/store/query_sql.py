@@ -100,7 +100,8 @@ class Statement:
         return somehow(own, Compares(stands.operator), others, self.dialect)
 
     def operand(self, alias: str, uri: str, side: Side) -> Operand:
-        return operand(alias, uri, None if side.property is None else self.parameter(side.property))
+        steps = () if side.property is None else side.property.split(".")
+        return operand(alias, uri, [self.parameter(step) for step in steps])
 
     def values(self, side: Side, those: str) -> str:
         """What is compared of the resources of a set: each value once."""
@@ -134,6 +135,7 @@ class Statement:
 
     def equal(self, side: Side, value: str, alias: str = "a") -> str:
         """That an atom is one of the property with a value, found by the index."""
+        assert side.kind is not None, "there is no index for paths"
         return (
             f"{alias}.property = {self.parameter(side.property)} AND {starts(f'{alias}.value')} = {starts(value)}"
             f" AND {alias}.value = {value} AND {alias}.kind = {int(side.kind)}"
@@ -141,9 +143,9 @@ class Statement:
 
     def meets(self, uri: str, edge: Edge, others: str) -> str:
         """That a resource stands so to one of a set."""
-        if edge.operator == "=":
+        if edge.by_value:
             return f"{uri} IN ({self.led_to(edge, others)})"
-        if edge.also:
+        if edge.also or edge.by_path:
             every = " AND ".join(self.between(uri, each, "y.uri") for each in (edge, *edge.also))
             return f"EXISTS (SELECT 1 FROM {others} y WHERE {every})"
         if edge.own.property is None:

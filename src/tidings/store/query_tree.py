@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tidings.languages.rules_tree import Compares, Constant, Path, Rule
-from tidings.metadata.atomic import Predicate
+from tidings.metadata.atomic import Predicate, is_path
 from tidings.metadata.connecting import neighbours, predicates
 from tidings.metadata.meeting import ranked
 from tidings.metadata.normal import class_of
@@ -40,10 +40,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is compared of a variable, and of which kind that is."""
+    """What is compared of a variable, and of which kind that is. Of a path it is not said: values have their kinds."""
 
     property: str | None
-    kind: int
+    kind: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,15 @@ class Edge(Stands):
 
     other: str
     also: tuple[Stands, ...] = ()
+
+    @property
+    def by_value(self) -> bool:
+        """Whether one is found from the other by an equal value. What stands behind a reference is not."""
+        return self.operator == "=" and not self.by_path
+
+    @property
+    def by_path(self) -> bool:
+        return is_path(self.own.property) or is_path(self.others.property)
 
     def turned(self, variable: str) -> Edge:
         """The same from the other variable."""
@@ -131,6 +140,8 @@ def _stands(
 def _side(property: str | None, cls: str, schema: Schema) -> Side:
     if property is None:
         return Side(None, REF)
+    if is_path(property):
+        return Side(property, None)
     found = schema.property_of(cls, property)
     assert found is not None, "queries are checked before"
     return Side(found.name, REF if found.kind is None else found.kind)

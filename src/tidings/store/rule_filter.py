@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from sqlalchemy import Connection, TextClause, bindparam, delete, func, select, text
 
-from tidings.metadata.atomic import Meeting, Triggering
+from tidings.metadata.atomic import Meeting, Predicate, Triggering, is_path
 from tidings.metadata.schema import Schema
 from tidings.store import bulk, counters, evaluated, metadata_changes, rule_base, rule_joins, triggering
 from tidings.store.atom_rows import Placed
@@ -80,6 +80,7 @@ def run(
         connection.execute(_FEED, {"level": 0})
         if found.touched:
             connection.execute(_FEED_TOUCHED)
+        _feed_paths(connection)
         _climb(connection)
         return _outcome(connection)
 
@@ -163,6 +164,58 @@ _FEED_TOUCHED = text(
     " OR g.further IS NOT NULL AND (SELECT 1 FROM rule_group_also o WHERE o.grp = g.grp AND t.property ="
     " CASE f.is_left WHEN 1 THEN o.left_property ELSE o.right_property END LIMIT 1) IS NOT NULL)"
 )
+
+
+def _feed_paths(connection: Connection) -> None:
+    """What is compared behind a reference may be different without the resource itself: look at who refers to it.
+
+    The references of now are enough: who referred to it before, and does so no more, was changed itself.
+    """
+    for grp in connection.execute(_WITH_PATHS).scalars().all():
+        (meeting,) = rule_base.load_groups(connection, [grp]).values()
+        for is_left, steps in _paths(meeting):
+            bound = {f"step{at}": step for at, step in enumerate(steps)}
+            for length in range(len(steps)):
+                statement = text(_feed_path(length))
+                connection.execute(statement, {"grp": grp, "is_left": is_left, **bound})
+
+
+_WITH_PATHS = text(
+    "SELECT g.grp FROM rule_groups g WHERE g.left_property LIKE '%.%' OR g.right_property LIKE '%.%'"
+    " OR g.further IS NOT NULL AND (SELECT 1 FROM rule_group_also o WHERE o.grp = g.grp"
+    " AND (o.left_property LIKE '%.%' OR o.right_property LIKE '%.%') LIMIT 1) IS NOT NULL ORDER BY g.grp"
+)
+
+
+def _paths(meeting: Meeting) -> set[tuple[int, tuple[str, ...]]]:
+    """The paths that a group compares, step by step, and of which side each is."""
+    both = ((is_left, each) for asked in meeting.predicates for is_left, each in _compared(asked))
+    return {(is_left, tuple(each.split("."))) for is_left, each in both if is_path(each)}
+
+
+def _compared(asked: Predicate) -> tuple[tuple[int, str], ...]:
+    return (1, asked.left or ""), (0, asked.right or "")
+
+
+@lru_cache(maxsize=100)
+def _feed_path(length: int) -> str:
+    """Those that lead to what changed by so many steps of a path; by none, those that changed."""
+    tables, conditions, uri = ["run_changed u"], list[str](), "u.uri"
+    for at in reversed(range(length)):
+        tables.append(f"metadata_atoms a{at}")
+        conditions += (
+            f"a{at}.property = :step{at}",
+            f"substr(a{at}.value, 1, {INDEXED}) = substr({uri}, 1, {INDEXED})",
+            f"a{at}.value = {uri}",
+        )
+        uri = f"a{at}.uri"
+    tables += ("rule_results r", "rule_feeds f")
+    conditions += (f"r.uri = {uri}", "f.rule = r.rule", "f.grp = :grp", "f.is_left = :is_left")
+    return (
+        "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
+        " SELECT DISTINCT f.level, f.grp, f.is_left, r.rule, r.uri, 1, 1"
+        f" FROM {' CROSS JOIN '.join(tables)} WHERE {' AND '.join(conditions)}"
+    )
 
 
 def _climb(connection: Connection) -> None:

@@ -14,11 +14,12 @@ SQLite takes the tables of a CROSS JOIN in the order in which they are written.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Meeting, Predicate, Side
+from tidings.metadata.atomic import Meeting, Predicate, Side, is_path
 from tidings.metadata.resources import SUBJECT
 from tidings.store.atom_rows import REF
 from tidings.store.rule_tables import INDEXED
@@ -69,16 +70,26 @@ def met(meeting: Meeting, dialect: str) -> str:
 
 
 def _group(meeting: Meeting, dialect: str) -> _Group:
-    return _Equal(meeting, dialect) if meeting.compares is Compares.EQUAL else _Other(meeting, dialect)
+    """There is no index for what stands behind a reference: pairs are looked at, as for other comparisons."""
+    plain = not is_path(meeting.left.property) and not is_path(meeting.right.property)
+    is_found = plain and meeting.compares is Compares.EQUAL
+    return _Equal(meeting, dialect) if is_found else _Other(meeting, dialect)
 
 
 def parameters(meeting: Meeting) -> dict[str, str | None]:
     """The properties of x and of y, `p` and `q`, and those of further comparisons; None is the resource itself."""
     x, y = _sides(meeting)
-    found = {"p": _property(x), "q": _property(y)}
+    found = _steps("p", _property(x)) | _steps("q", _property(y))
     for at, each in enumerate(meeting.also):
-        found |= {f"left{at}": each.left, f"right{at}": each.right}
+        found |= _steps(f"left{at}", each.left) | _steps(f"right{at}", each.right)
     return found
+
+
+def _steps(name: str, property: str | None) -> dict[str, str | None]:
+    """The parameters of a property by name; those of a path have numbers."""
+    if property is None or not is_path(property):
+        return {name: property}
+    return {f"{name}_{at}": step for at, step in enumerate(property.split("."))}
 
 
 def _sides(meeting: Meeting) -> tuple[Side, Side]:
@@ -132,7 +143,8 @@ class _Group(ABC):
 
     def operand(self, alias: str, uri: str, property: str | None, parameter: str, table: str) -> Operand:
         """The value that is compared of the resource `uri`."""
-        return operand(alias, uri, None if property is None else parameter, table)
+        names = () if property is None else tuple(_steps(parameter, property))
+        return operand(alias, uri, names, table)
 
     def also(self, x: str, y: str) -> tuple[str, ...]:
         """What else must hold between two resources. Each `?` is a choice of its own, so each is asked by itself."""
@@ -317,12 +329,19 @@ class _Other(_Group):
         return condition(left, self.meeting.compares, right, self.dialect)
 
 
-def operand(alias: str, uri: str, parameter: str | None, table: str = "metadata_atoms") -> Operand:
-    """The value of a property of the resource `uri`; without a property, the resource itself."""
-    if parameter is None:
+def operand(alias: str, uri: str, steps: Sequence[str], table: str = "metadata_atoms") -> Operand:
+    """The value of a property of the resource `uri`, or of what a path leads to; without steps, the resource itself."""
+    if not steps:
         return Operand((), (), uri, str(REF), "NULL")
-    conditions = (f"{alias}.uri = {uri}", f"{alias}.property = {parameter}")
-    return Operand((f"{table} {alias}",), conditions, f"{alias}.value", f"{alias}.kind", f"{alias}.number")
+    tables, conditions = list[str](), list[str]()
+    for at, step in enumerate(steps[:-1]):
+        before = f"{alias}{at}"
+        tables.append(f"metadata_atoms {before}")
+        conditions += (f"{before}.uri = {uri}", f"{before}.property = {step}", f"{before}.kind = {REF}")
+        uri = f"{before}.value"
+    tables.append(f"{table} {alias}")
+    conditions += (f"{alias}.uri = {uri}", f"{alias}.property = {steps[-1]}")
+    return Operand(tuple(tables), tuple(conditions), f"{alias}.value", f"{alias}.kind", f"{alias}.number")
 
 
 def somehow(left: Operand, compares: Compares, right: Operand, dialect: str) -> str:

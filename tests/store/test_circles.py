@@ -1,0 +1,121 @@
+"""Rules whose variables run in circles: opened along references, they have the results that their meaning says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from effort import share
+from generated_metadata import Step, histories, state
+from metadata_sparql import sparql_results
+from tests.store.test_metadata_histories import batches, drafts, members, told
+from tidings.errors import SubscriptionError
+from tidings.languages.rules import parse
+from tidings.languages.rules_shown import show
+from tidings.metadata.checking import check
+from tidings.metadata.decomposing import decompose
+from tidings.metadata.naive import atomic_results
+from tidings.metadata.normal import normalised
+from tidings.metadata.schema import Class, Property, Reference, Schema
+from tidings.provider import Provider
+from tidings.queries import Queries
+from tidings.store import Store, open_store
+from tidings.values import Kind
+
+A = "http://example.org/a#"
+
+
+def _property(of: str, name: str, leads_to: str | None = None, several: bool = False) -> Property:
+    if leads_to is None:
+        return Property(name, A + name, of, kind=Kind.NUMBER, several=several)
+    return Property(name, A + name, of, leads_to=leads_to, reference=Reference.STRONG, several=several)
+
+
+PROPERTIES = (
+    *(_property("Host", "port"), _property("Host", "rank"), _property("Host", "info", "Info")),
+    *(_property("Host", "twin", "Host"), _property("Host", "near", "Host", several=True)),
+    *(_property("Info", "size"), _property("Info", "host", "Host")),
+)
+SCHEMA = Schema(
+    {
+        "Host": Class("Host", A + "Host"),
+        "Big": Class("Big", A + "Big", ("Host",)),
+        "Info": Class("Info", A + "Info"),
+    },
+    {each.name: (each,) for each in PROPERTIES},
+)
+CIRCLES = {
+    # what a rule says, and what is compared behind a reference when it is opened
+    "search Host c register c where c.info.size > c.twin.port": "c.info.size > c.twin.port",
+    "search Host c register c where c.info.host.port = c.twin.port": "c.info.host.port = c.twin.port",
+    "search Host c, Host d register c where c.info.size = d.info.size and c.port = d.port": "c.info.size = d.info.size",
+    "search Host c, Host d register d where c.info.size != d.port and c.port <= d.port": "c.info.size != d.port",
+    "search Host c, Big d register c where c.info.size > d.twin.port and c.twin.port < d.info.size and d.rank = 1": (
+        "c.twin.port < d.info.size"
+    ),
+    "search Host c, Host d, Big e register c where c.near? = d and d.near? = e and e.twin = c": "e.twin.near? = d",
+    "search Host c, Host d, Host e register e where c.twin = d and d.twin = e and e.twin = c": "c.twin.twin.twin = c",
+    "search Host c, Info i, Host d register i where c.info = i and d.info = i and c.port = d.port": "d.info = c.info",
+    "search Big c, Info i, Host d register d where c.info = i and i.host = d and d.twin = c and c.port > d.port": (
+        "c.info.host.twin = c"
+    ),
+}
+REFUSED = (
+    "search Host c, Host d, Host e register c where c.port = d.port and d.rank = e.rank and e.port = c.rank",
+    "search Host c, Host d register c where c.near?.port = d.port and c.rank = d.rank",
+)
+RULES = {f"r{number}": parse(text) for number, text in enumerate(CIRCLES)}
+
+
+@pytest.mark.parametrize("text", CIRCLES)
+def test_what_closes_a_circle_is_asked_from_where_it_is_known(text: str) -> None:
+    check(parse(text), SCHEMA, {}, text)
+    (normal,) = normalised(parse(text), SCHEMA, {})
+    assert CIRCLES[text] in show(normal)
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_others_are_refused(text: str) -> None:
+    with pytest.raises(SubscriptionError, match="a circle cannot be asked for"):
+        check(parse(text), SCHEMA, {}, text)
+
+
+@given(histories(SCHEMA))
+def test_atomic_rules_say_what_sparql_says(history: Sequence[Step]) -> None:
+    there = list(state(history).values())
+    for rule in RULES.values():
+        found = set().union(*(atomic_results(each, there, SCHEMA) for each in decompose(rule, SCHEMA)))
+        assert found == sparql_results(rule, there, SCHEMA)
+
+
+@share(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    history=histories(SCHEMA),
+    sizes=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    begin=st.integers(0, 4),
+)
+def test_any_history(new_url: Callable[[], str], history: list[Step], sizes: list[int], begin: int) -> None:
+    """Told is what became different, with reasons; what rules have in the end, queries find, too."""
+    with open_store(new_url()) as store:
+        provider = Provider(store)
+        entries = [draft.at(i) for i, draft in enumerate(drafts(history, SCHEMA), 1)]
+        provider.apply(entries[: begin + 1])
+        first = provider.add_rules({name: show(rule) for name, rule in RULES.items()}, "ana")
+        assert first == members(history[:begin], RULES, SCHEMA)
+        for batch in batches(entries[begin + 1 :], sizes):
+            done, sequence = provider.position - 1, store.notifications.last_sequence("ana")
+            provider.apply(batch)
+            before, now = (members(history[:end], RULES, SCHEMA) for end in (done, done + len(batch)))
+            found = told(store, sequence, state(history[: done + len(batch)]))
+            assert sorted(found["entered"]) == sorted(now - before)
+            assert sorted(found["left"]) == sorted(before - now)
+        _ask(store, members(history, RULES, SCHEMA))
+
+
+def _ask(store: Store, expected: set[tuple[str, str]]) -> None:
+    for name, rule in RULES.items():
+        answered = Queries.at_provider(store).ask(show(rule))
+        assert {each.uri for each in answered.resources} == {uri for named, uri in expected if named == name}
