@@ -161,10 +161,24 @@ def _nested(given: Mapping[str, Any]) -> dict[str, Any]:
     return nested
 
 
+def value_of(settings: Settings, name: str) -> str:
+    """A setting by its name, `table.key`, as it may be shown; nothing if it is not set."""
+    value: Any = settings
+    for part in name.split("."):
+        value = getattr(value, part)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={shown(each)}" for key, each in value.items())
+    return "" if value is None else shown(value)
+
+
 def shown(value: object) -> str:
     """A setting as it may be shown: of an address everything but its password, of another secret nothing."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return ", ".join(map(shown, value))
     if not isinstance(value, SecretStr):
-        return without_password(value) if isinstance(value, str) else str(value)
+        return without_password(str(value))
     address = value.get_secret_value()
     return without_password(address) if "://" in address else HIDDEN
 

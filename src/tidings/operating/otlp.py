@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from time import time_ns
 from typing import Any
 
 from opentelemetry import trace
@@ -35,12 +36,18 @@ class Otlp:
 
     @contextmanager
     def span(
-        self, name: str, parent: str | None, links: Sequence[str], attributes: Mapping[str, Any]
+        self,
+        name: str,
+        parent: str | None,
+        links: Sequence[str],
+        attributes: Mapping[str, Any],
+        lasted: float,
     ) -> Iterator[str | None]:
         begun = self._tracer.start_as_current_span(
             name,
             context=_context(parent) if parent else None,
             links=[trace.Link(_span_context(each)) for each in links],
+            start_time=time_ns() - int(lasted * 1e9) if lasted else None,
             attributes={key: value for key, value in attributes.items() if value is not None},
         )
         with begun:

@@ -217,6 +217,10 @@ class Settings(BaseSettings):
         le=100_000,
         description="Entries of the log of metadata that are applied at once.",
     )
+    migrate: bool = Field(
+        default=True,
+        description="Bring the store to the newest version on start; else `tidings store migrate` does.",
+    )
     metrics: Literal["administrators", "open"] = Field(
         default="administrators",
         description="Who may read `/metrics`: those with an administrator's token, or all.",

@@ -60,11 +60,14 @@ def span(
     parent: str | None = None,
     links: Sequence[str] = (),
     attributes: Mapping[str, Any] | None = None,
+    lasted: float = 0.0,
 ) -> AbstractContextManager[str | None]:
-    """Something that takes time; gives its traceparent, or None if nobody traces."""
+    """Something that takes time; gives its traceparent, or None if nobody traces. What is told when it is over has
+    `lasted` for so many seconds.
+    """
     if _tracing is None:
         return nullcontext()
-    found: AbstractContextManager[str | None] = _tracing.span(name, parent, links, attributes or {})
+    found: AbstractContextManager[str | None] = _tracing.span(name, parent, links, attributes or {}, lasted)
     return found
 
 

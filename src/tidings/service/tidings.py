@@ -35,9 +35,10 @@ class Tidings(Closing):
     The store is opened when it is first needed and closed at the end of a `with`, or by `close`.
     """
 
-    def __init__(self, home: Path | str, store_url: str | None = None) -> None:
+    def __init__(self, home: Path | str, store_url: str | None = None, migrates: bool = True) -> None:
         self.home = Path(home)
         self._given_url = store_url
+        self._migrates = migrates
 
     @property
     def store_url(self) -> str:
@@ -58,7 +59,7 @@ class Tidings(Closing):
     def store(self) -> Store:
         if self._given_url is None:
             make_folder(self.home)
-        return open_store(self.store_url)
+        return open_store(self.store_url, migrates=self._migrates)
 
     def subscribe(
         self,

@@ -78,7 +78,11 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
 
     def initialOffset(self) -> dict[str, int]:
         hold(self._lock)
-        return {"position": 0}
+        return {"position": self.beginning()}
+
+    def beginning(self) -> int:
+        """Where a stream without a checkpoint begins."""
+        return 0
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._most)
@@ -93,7 +97,7 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
         if head < start["position"] and self._target is None:
             raise StoreError(
                 f"the stream has read up to position {start['position']}, but the last one now is {head}",
-                hint="was the store replaced by an older copy? remove the checkpoint: all is matched anew",
+                hint="was the store replaced by an older copy? remove the checkpoint: it goes on where the copy is",
             )
         return {"position": max(start["position"], min(head, start["position"] + self._most))}
 
@@ -116,6 +120,12 @@ class JournalReader(PositionReader):
 
     def head(self) -> int:
         return opened(self._url).journal.head()
+
+    def beginning(self) -> int:
+        """After what the store says was matched, by a stream whose checkpoint is gone or stayed elsewhere. From the
+        first publication on, somebody would be told of what was published before they subscribed.
+        """
+        return opened(self._url).notifications.matched()
 
     def rows(self, part: Range) -> Iterator[Row]:
         for one in opened(self._url).journal.read(part.after, part.upto):

@@ -171,15 +171,15 @@ def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) ->
     return database.transact(climb)
 
 
-def version(database: Database) -> int:
-    """The version that a store is of; 0 if it has no tables yet."""
+def found_version(database: Database) -> int:
+    """The version that a store is of, whichever that is; 0 if it has no tables yet."""
     with database.read() as connection:
-        return _version(connection, database, NEWEST)
+        return _found(connection)
 
 
 def check_version(database: Database) -> None:
     """Refuse a store that is not of the newest version: one that nobody has brought there, or a newer one."""
-    found = version(database)
+    found = found_version(database)
     if found != NEWEST:
         raise StoreError(
             f"the store is of version {found}, this Tidings works with version {NEWEST}",
@@ -196,16 +196,20 @@ def _begin(connection: Connection, migrations: Sequence[Migration]) -> None:
 
 
 def _version(connection: Connection, database: Database, newest: int) -> int:
-    if not inspect(connection).has_table(tables.migrations.name):
-        return 0
-    found = connection.execute(select(func.max(tables.migrations.c.version))).scalar() or 0
+    found = _found(connection)
     if found > newest:
         raise StoreError(
             f"the store is of version {found}, this Tidings knows versions up to {newest}",
             where=database.name,
             hint="use the newer Tidings that wrote it, or another store (--home, --store)",
         )
-    return int(found)
+    return found
+
+
+def _found(connection: Connection) -> int:
+    if not inspect(connection).has_table(tables.migrations.name):
+        return 0
+    return int(connection.execute(select(func.max(tables.migrations.c.version))).scalar() or 0)
 
 
 def _alone(connection: Connection, database: Database) -> None:

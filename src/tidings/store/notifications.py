@@ -10,7 +10,7 @@ it any more, it is withheld whenever it is read (`audiences`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -169,6 +169,12 @@ class Notifications:
         """How many notifications there are, of all subscribers."""
         with self._database.read() as connection:
             return int(connection.execute(select(func.sum(subscribers.c.last_sequence))).scalar() or 0)
+
+    def publications(self, ids: Collection[str]) -> set[str]:
+        """The publications that notifications are about."""
+        wanted = select(notifications.c.publication)
+        with self._database.read() as connection:
+            return {row.publication for row in bulk.select_among(connection, wanted, notifications.c.id, ids)}
 
     def last_batch(self, stream: str) -> int | None:
         """The highest batch that a stream has committed."""

@@ -86,11 +86,15 @@ class Store(Closing):
         self.database.close()
 
 
-def open_store(url: str, clock: Clock = utc) -> Store:
-    """The store at `sqlite:///path` or `postgresql://...`, with its tables made or brought up to date.
+def open_store(url: str, clock: Clock = utc, migrates: bool = True) -> Store:
+    """The store at `sqlite:///path` or `postgresql://...`, with its tables made or brought up to date; if it may not be
+    migrated, one of another version is refused.
 
     The clock says when a notification that is held has to be handed over.
     """
     database = open_database(url)
-    migrate(database)
+    if migrates:
+        migrate(database)
+    else:
+        check_version(database)
     return Store(database, clock)

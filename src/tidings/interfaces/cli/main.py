@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from tidings.errors import TidingsError
 from tidings.interfaces.cli import (
     audiences,
+    config,
     demo,
     destinations,
     doctor,
@@ -37,6 +38,7 @@ from tidings.interfaces.cli import (
     schema,
     segments,
     serve,
+    stores,
     subscriptions,
     taxonomies,
     tokens,
@@ -127,6 +129,8 @@ app.add_typer(objects.app, name="objects", rich_help_panel=OBJECTS)
 app.add_typer(schema.app, name="schema", rich_help_panel=SETTING_UP)
 app.add_typer(references.app, name="reference", rich_help_panel=SETTING_UP)
 app.add_typer(taxonomies.app, name="taxonomy", rich_help_panel=SETTING_UP)
+app.add_typer(config.app, name="config", rich_help_panel=SETTING_UP)
+app.add_typer(stores.app, name="store", rich_help_panel=SETTING_UP)
 app.add_typer(tokens.app, name="token", rich_help_panel=SETTING_UP)
 app.add_typer(audiences.app, name="audience", rich_help_panel=SETTING_UP)
 

@@ -134,15 +134,20 @@ def given_settings(context: typer.Context, config: Path | None, names: Mapping[s
     `names` are the settings of options that are called otherwise.
     """
     from tidings.operating.loading import load
+
+    return load(typed_settings(context, names), config)
+
+
+def typed_settings(context: typer.Context, names: Mapping[str, str]) -> dict[str, Any]:
+    """The settings that somebody has typed as options."""
     from tidings.operating.refusals import names as known
 
     settings = {names.get(option, option): option for option in context.params}
-    said = {
+    return {
         setting: context.params[option]
         for setting, option in settings.items()
         if setting in known() and _is_typed(context, option)
     }
-    return load(said, config)
 
 
 def _is_typed(context: typer.Context, option: str) -> bool:
@@ -151,10 +156,23 @@ def _is_typed(context: typer.Context, option: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
+def configured(home: Path, store: str | None) -> tuple[Path, str | None]:
+    """The home folder and the store that settings in a file name, if nobody has said others: what the service works
+    with is what commands work with.
+    """
+    named = os.environ.get("TIDINGS_CONFIG")
+    if not (named or (home / "tidings.toml").is_file()):
+        return home, store
+    from tidings.operating.loading import load
+
+    settings = load({} if home == DEFAULT_HOME else {"home": home}).settings
+    return settings.home, store or settings.store_url()
+
+
 def open_tidings(home: Path, store: str | None) -> Tidings:
     from tidings.service import Tidings
 
-    return Tidings(home, store)
+    return Tidings(*configured(home, store))
 
 
 @contextmanager

@@ -23,7 +23,6 @@ from tidings.interfaces.cli.options import (
     Store,
     check_master,
     given_settings,
-    open_tidings,
 )
 
 if TYPE_CHECKING:
@@ -145,6 +144,7 @@ class Service:
         """Serve until a signal comes, and say which."""
         from tidings.interfaces.cli.stream_keeper import refuse_second_stream
         from tidings.interfaces.http.serving import listen
+        from tidings.service import Tidings
 
         settings = self._settings
         if settings.host in EVERYWHERE and settings.public_url is None and "api" in self._parts:
@@ -152,7 +152,7 @@ class Service:
             raise InputError("listening everywhere needs a public address", where="--host", hint=hint)
         check_master(settings.spark.master)
         with (
-            open_tidings(settings.home, settings.store_url()) as tidings,
+            Tidings(settings.home, settings.store_url(), settings.migrate) as tidings,
             listen(settings.host, settings.port) as listening,
             ExitStack() as beside,
         ):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 from tidings.feeds.hub_loop import HubLoop
 from tidings.interfaces.http.context import Context
+from tidings.interfaces.http.delivered import Delivered
 from tidings.operating.settings import Part
 from tidings.service.delivering import delivery_loop, rules_of
 from tidings.service.tell_loop import TellLoop
@@ -30,12 +31,9 @@ class Delivering(ExitStack):
             HubLoop(context.hub, hear=lambda outcome: context.metrics.delivered("hub", outcome))
         )
         context.health.watch("hub", lambda: hub.problem)
+        heard = self.enter_context(closing(Delivered(context)))
         deliveries = self.enter_context(
-            delivery_loop(
-                context.tidings.store,
-                rules_of(context.settings),
-                lambda happened: context.metrics.delivered(happened.kind, happened.what),
-            )
+            delivery_loop(context.tidings.store, rules_of(context.settings), heard)
         )
         context.health.watch("delivery", lambda: deliveries.problem)
         if objects.tell:

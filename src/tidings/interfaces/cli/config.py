@@ -1,0 +1,97 @@
+"""`config show` and `config check`: the settings, where each comes from, and what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import typer
+
+from tidings.counts import plural
+from tidings.interfaces.cli import output
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Config, Home, Store, given_settings, prose
+
+if TYPE_CHECKING:
+    from tidings.errors import TidingsError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Settings: [cyan]tidings.toml[/] in the home folder, and [cyan]TIDINGS_...[/] in the environment.",
+)
+REFUSED = 2
+OTHERS = frozenset(
+    {
+        "TIDINGS_CONFIG",
+        "TIDINGS_BENCH_CACHE",
+        "TIDINGS_JSONLD_CONTEXTS",
+        "TIDINGS_REPOSITORY_HOME",
+        "TIDINGS_REPOSITORY_STORE",
+        *(
+            f"TIDINGS_{what}_LIMITS"
+            for what in ("DOCUMENT", "GRAPH", "XPATH", "GQL", "RULES", "QUERY", "SPARQL")
+        ),
+    }
+)
+"""Variables that are no settings of the service."""
+
+
+def show(
+    context: typer.Context,
+    config: Config = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the settings as [cyan]tidings serve[/] would have them, and where each comes from. Secrets are not shown.
+
+    [dim]Examples[/]
+      tidings config show
+      tidings config show --config /etc/tidings.toml --json
+    """
+    from tidings.operating.loading import value_of
+    from tidings.operating.refusals import names
+
+    loaded = given_settings(context, config, {})
+    rows = [(name, value_of(loaded.settings, name), loaded.origins.get(name, "default")) for name in names()]
+    if as_json:
+        for name, value, origin in rows:
+            output.json_line({"setting": name, "value": value, "from": origin})
+    else:
+        output.table(
+            ("setting", "value", "from"), [(name, value or "-", origin) for name, value, origin in rows]
+        )
+
+
+def check(
+    context: typer.Context,
+    config: Config = None,
+    home: Home = DEFAULT_HOME,
+    store: Store = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the settings, and say all that is wrong with them: names that are no settings, values that cannot be.
+
+    [dim]Example[/]
+      tidings config check --config /etc/tidings.toml
+    """
+    from tidings.interfaces.cli.options import typed_settings
+    from tidings.operating.loading import sources
+    from tidings.operating.refusals import unknown_variables
+
+    found = sources(typed_settings(context, {}), config)
+    problems: list[TidingsError] = [*found.refusals(), *unknown_variables(os.environ, OTHERS)]
+    for problem in problems:
+        output.error(problem, as_json)
+    if problems:
+        raise typer.Exit(REFUSED)
+    count = len(found.origins)
+    said = f"{plural(count, 'setting')} that {'is no default' if count == 1 else 'are no defaults'}"
+    where = str(found.file) if found.file else "no file"
+    if as_json:
+        output.json_line({"settings": len(found.origins), "file": str(found.file) if found.file else None})
+    else:
+        output.line(("good", "bold green"), f"{said}; {where}")
+
+
+app.command(help=prose(show))(show)
+app.command(help=prose(check))(check)
