@@ -50,7 +50,7 @@ def cloud_event(
                 {"predicate": one.predicate, "value": one.value, "at": one.at} for one in told.because
             ],
             "bindings": told.bindings,
-            "publication": None if told.kind == WITHHELD else _carried(publication, largest),
+            "publication": None if told.kind == WITHHELD else carried(publication, largest),
         },
     }
 
@@ -71,10 +71,10 @@ _END = "null}}"
 
 def carried_text(publication: Publication | None, largest: int = LARGEST) -> str:
     """A publication as `text_with` takes it."""
-    return _encode(_carried(publication, largest))
+    return _encode(carried(publication, largest))
 
 
-def _carried(publication: Publication | None, largest: int) -> dict[str, Any] | None:
+def carried(publication: Publication | None, largest: int) -> dict[str, Any] | None:
     """Nothing stands for what is not in the journal (resources, objects) and for what is too large."""
     if publication is None or len(publication.body) > largest:
         return None

@@ -80,6 +80,7 @@ CHECKS: dict[str, Any] = {
     "items": _items,
     "format": _format,
     "required": lambda value, asked, _s, _d, at: [f"{at}: no {name}" for name in asked if name not in value],
+    "enum": lambda value, asked, _s, _d, at: [] if value in asked else [f"{at}: not one of {asked}"],
     "const": lambda value, asked, _s, _d, at: [] if value == asked else [f"{at}: not {asked}"],
     "minimum": lambda value, asked, _s, _d, at: [] if value >= asked else [f"{at}: below {asked}"],
     "pattern": lambda value, asked, _s, _d, at: [] if re.search(asked, value) else [f"{at}: not {asked}"],

@@ -151,6 +151,7 @@ class Limits(Group):
     rules: str = Field(default="", description="Of rules over metadata.")
     query: str = Field(default="", description="Of queries over metadata.")
     sparql: str = Field(default="", description="Of queries in SPARQL.")
+    api: str = Field(default="", description="Of the HTTP API: `body=1000000 rate=600 burst=100`.")
 
 
 class Retention(Group):

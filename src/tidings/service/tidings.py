@@ -82,7 +82,7 @@ class Tidings(Closing):
 
     def subscribing(self, limited: Limited | None = None) -> Subscribing:
         """The subscriptions of all languages: to be checked, taken, changed, paused, resumed, withdrawn."""
-        return Subscribing(self.store, self._checked_against, limited)
+        return Subscribing(self.store, self.checked_against, limited)
 
     def subscriptions(self, subscriber: str | None = None) -> Sequence[Subscription]:
         """The subscriptions that count now, oldest first; then the rules over metadata, by name."""
@@ -107,7 +107,7 @@ class Tidings(Closing):
         relative to; with one, it is kept as N-Triples. `audience` is a label: only subscribers who were granted it are
         told, and see it. Without one it is for everybody.
         """
-        return publishing.publish(self.store, body, id, media_type, base, self._checked_against(), audience)
+        return publishing.publish(self.store, body, id, media_type, base, self.checked_against(), audience)
 
     def publish_parts(
         self,
@@ -125,7 +125,7 @@ class Tidings(Closing):
         self, bodies: Mapping[str, bytes], media_type: str = JSON, audience: str | None = None
     ) -> dict[str, Appended | InputError]:
         """Publish several by their ids, in one transaction: of each its place in the journal, or why it was refused."""
-        return publishing.publish_named(self.store, bodies, media_type, self._checked_against(), audience)
+        return publishing.publish_named(self.store, bodies, media_type, self.checked_against(), audience)
 
     def publish_many(
         self,
@@ -141,7 +141,7 @@ class Tidings(Closing):
         there. All carry the label `audience`, or each the one that it says itself, as a CloudEvent.
         """
         return publishing.publish_many(
-            self.store, bodies, id_field, media_type, self._checked_against, audience
+            self.store, bodies, id_field, media_type, self.checked_against, audience
         )
 
     def tell(
@@ -237,7 +237,8 @@ class Tidings(Closing):
             knowing.refuse_orphans(self.store, extended.schema)
         return extended
 
-    def _checked_against(self) -> EventSchema | None:
+    def checked_against(self) -> EventSchema | None:
+        """The event schema, if there is one."""
         schema = self.schema()
         return None if schema.is_empty else schema
 

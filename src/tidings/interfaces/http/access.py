@@ -18,6 +18,7 @@ from starlette.requests import HTTPConnection
 
 from tidings.errors import Absent, NotAllowed
 from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.same_origin import changes, foreign, is_same_origin
 from tidings.service.access import Access, Caller, Scope
 
@@ -85,9 +86,22 @@ def needs(scope: Scope) -> Callable[..., Awaitable[Caller]]:
     async def caller(
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
     ) -> Caller:
-        return await asking(request).allowed(request, scope)
+        found = await asking(request).allowed(request, scope)
+        _count(request, found)
+        return found
 
     return caller
+
+
+def _count(request: Request, caller: Caller) -> None:
+    """Whoever asks too often with a token is refused, if the application has limits for that."""
+    rates: Rates | None = getattr(request.app.state, "rates", None)
+    if rates is None:
+        return
+    left = rates.take(caller.token.id)
+    request.state.headers = rates.headers(left)
+    if not left.is_allowed:
+        raise rates.problem(left)
 
 
 Publishing = Annotated[Caller, Depends(needs(Scope.PUBLISH))]

@@ -10,11 +10,13 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from tidings.backbone.peer import Unreachable
 from tidings.errors import (
     Absent,
+    DecodeProblem,
     Gone,
     InputError,
     NotAllowed,
@@ -26,6 +28,7 @@ from tidings.errors import (
 )
 from tidings.interfaces.http import problems
 from tidings.objects.triggers.sites import Away
+from tidings.publications.strict_json import parse_value
 
 STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
     (NotAllowed, 403),
@@ -43,6 +46,9 @@ STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 """What goes with a status."""
 
+LARGEST_REQUEST = 1_000_000
+"""Bytes of a request that a model is made of, where the application has no other limit."""
+
 _instance: ContextVar[str | None] = ContextVar("instance", default=None)
 """What is asked for now: the path of the request."""
 
@@ -55,6 +61,22 @@ class Refused(Exception):
     def __init__(self, status: int, problem: TidingsError) -> None:
         self.status, self.problem = status, problem
         super().__init__(str(problem))
+
+
+class Limited(Request):
+    """A request whose body, where a model is made of it, has at most as many bytes as allowed, and is strict JSON."""
+
+    async def body(self) -> bytes:
+        if not hasattr(self, "_body"):
+            limits = getattr(self.app.state, "limits", None)
+            self._body = await body_of(self, limits.request if limits else LARGEST_REQUEST)
+        return self._body
+
+    async def json(self) -> Any:
+        try:
+            return parse_value(await self.body())
+        except DecodeProblem as problem:
+            raise Refused(400, problem) from problem
 
 
 class Answering(APIRoute):
@@ -71,16 +93,30 @@ class Answering(APIRoute):
 
         async def answered(request: Request) -> Response:
             _instance.set(request.url.path)
+            asked = Limited(request.scope, request.receive)
             try:
-                return await answer(request)
-            except Refused as refused:
-                return self.wrong(refused.problem, refused.status)
-            except RequestValidationError as error:
-                return self.wrong(parameter_problem(error), 400)
-            except TidingsError as problem:
-                return self.wrong(problem, self.status(problem))
+                response = await answer(asked)
+            except (Refused, RequestValidationError, TidingsError, HTTPException) as error:
+                problem, status = self._problem(error)
+                response = self.wrong(problem, status)
+            response.headers.update(getattr(asked.state, "headers", {}))
+            return response
 
         return answered
+
+    def _problem(self, error: Exception) -> tuple[TidingsError, int]:
+        """What is wrong, and the status that says so. FastAPI has its own for what goes wrong with a body."""
+        if isinstance(error, HTTPException):
+            if not isinstance(error.__cause__, Refused):
+                raise error
+            error = error.__cause__
+        if isinstance(error, Refused):
+            return error.problem, error.status
+        if isinstance(error, RequestValidationError):
+            return parameter_problem(error), 422 if error.errors()[0]["loc"][0] == "body" else 400
+        if isinstance(error, TidingsError):
+            return error, self.status(error)
+        raise error
 
 
 class Plain(Answering):
@@ -128,11 +164,15 @@ def too_large(most: int) -> Refused:
 
 
 def parameter_problem(error: RequestValidationError) -> InputError:
-    """The first parameter that is wrong."""
+    """The first parameter, or member of the body, that is wrong."""
     first = error.errors()[0]
-    given = first.get("input")
+    given, (place, *names) = first.get("input"), first["loc"]
     received = str(given)[:200] if isinstance(given, str | int | float) else None
-    where = str(first["loc"][-1])
-    return InputError(
-        "a parameter that cannot be used", where=where, received=received, accepted=first["msg"]
-    )
+    if place != "body":
+        what, where = "a parameter that cannot be used", str(names[-1] if names else place)
+        return InputError(what, where=where, received=received, accepted=first["msg"])
+    problem = InputError("the request cannot be used", received=received, accepted=first["msg"])
+    problem.pointer = "".join(f"/{str(name).replace('~', '~0').replace('/', '~1')}" for name in names) or None
+    if problem.pointer is None:
+        problem.hint = "Content-Type: application/json"
+    return problem

@@ -25,7 +25,14 @@ from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.delivering import Delivering
 from tidings.interfaces.http.observing import Observing
 from tidings.interfaces.http.trust import Trust
-from tidings.interfaces.http.v1 import asyncapi, destinations, notification_socket, notifications, preferences
+from tidings.interfaces.http.v1 import (
+    api,
+    asyncapi,
+    destinations,
+    notification_socket,
+    notifications,
+    preferences,
+)
 from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.operating.settings import Part
 from tidings.service.delivering import destinations_of, rules_of
@@ -69,6 +76,7 @@ def _add_api(app: FastAPI, context: Context) -> None:
     app.include_router(provider.router)
     app.include_router(metadata_browsing.router_for(tidings.store, trust))
     app.include_router(objects.router_for(tidings.store, trust))
+    api.add_to(app, tidings)
     app.include_router(console_for(tidings, public_url))
     look_out = LookOut(tidings.store)
     app.include_router(notifications.router_for(tidings.store, look_out))

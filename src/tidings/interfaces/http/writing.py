@@ -21,8 +21,8 @@ AT_ONCE, WAITING = 8, 200
 class Writers:
     """Threads for writing, in one event loop, and a queue that is not endless."""
 
-    def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING) -> None:
-        self._limiter, self._most = CapacityLimiter(at_once), waiting
+    def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING, what: str = "registrations") -> None:
+        self._limiter, self._most, self._what = CapacityLimiter(at_once), waiting, what
 
     @property
     def waiting(self) -> int:
@@ -33,5 +33,5 @@ class Writers:
         """Do something in a thread, when it is its turn."""
         if self.waiting >= self._most:
             hint = "come back in a moment"
-            raise Refused(503, TidingsError("too many registrations wait already", hint=hint))
+            raise Refused(503, TidingsError(f"too many {self._what} wait already", hint=hint))
         return await to_thread.run_sync(work, limiter=self._limiter)

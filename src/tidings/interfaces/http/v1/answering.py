@@ -1,0 +1,49 @@
+"""What the routes of the API have in common: an id that is taken is a conflict, and what may go wrong is described."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tidings.errors import IdTaken, TidingsError
+from tidings.interfaces.http import answers, problems
+from tidings.interfaces.http.v1.forms import Problem
+
+MEANINGS = {
+    400: "The request cannot be read",
+    401: "A token is needed",
+    403: "The token is for something else",
+    404: "It is not there, or is somebody else's",
+    409: "The id stands for something else",
+    413: "The body is too large",
+    415: "Nothing of this media type is taken",
+    422: "The request cannot be taken: `pointer` and `place` say why",
+    429: "Too many requests: `Retry-After` says when to come back",
+    503: "The store cannot be used, or too many wait",
+}
+
+
+class Versioned(answers.Answering):
+    """A route below `/v1`. Elsewhere an id that is taken is 422, as clients that are older know it."""
+
+    def status(self, problem: TidingsError) -> int:
+        return status_of(problem)
+
+
+def status_of(problem: TidingsError) -> int:
+    """The status that fits an error."""
+    return 409 if isinstance(problem, IdTaken) else answers.status_of(problem)
+
+
+def wrong(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What may be answered besides, for the description of a route."""
+    return {
+        status: {"description": MEANINGS[status], "content": {problems.MEDIA_TYPE: {"schema": _SCHEMA}}}
+        for status in sorted({*statuses, 401, 403, 429, 503})
+    }
+
+
+_SCHEMA = {"$ref": f"#/components/schemas/{Problem.__name__}"}
+
+line = json.JSONEncoder(separators=(",", ":")).encode
+"""A value as a line of JSON."""

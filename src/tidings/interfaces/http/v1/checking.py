@@ -1,0 +1,81 @@
+"""A subscription before it is one: what it would be, and what it would have matched.
+
+POST   /v1/check       {"language", "text"}
+POST   /v1/preview     {"language", "text", "last"}
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fastapi import APIRouter
+
+from tidings.errors import OverLimit
+from tidings.interfaces.http.access import Subscribing
+from tidings.interfaces.http.v1 import forms
+from tidings.interfaces.http.v1.answering import Versioned, wrong
+from tidings.interfaces.http.v1.limits import Limits
+from tidings.interfaces.http.v1.publications import shown
+from tidings.interfaces.http.v1.shapes import Reason
+from tidings.interfaces.http.writing import Writers
+from tidings.service import Tidings
+from tidings.service.access import Caller
+from tidings.service.previewing import Bounds, Previewed, preview
+from tidings.service.subscribing import Limited
+
+LAST = 100
+"""How many publications are looked at if nobody says how many."""
+AT_ONCE, WAITING = 2, 20
+"""How many previews are made at a time, and how many wait for their turn: each takes a processor for itself."""
+
+
+class Checking:
+    """Looks at texts as somebody types them."""
+
+    def __init__(self, tidings: Tidings, limits: Limits) -> None:
+        self._tidings, self._limits = tidings, limits
+        self._subscribing = tidings.subscribing(Limited(limits.clauses, limits.subscriptions))
+        self._turns = Writers(AT_ONCE, WAITING, "previews")
+
+    def check(self, caller: Subscribing, asked: forms.Asked) -> forms.Checked:
+        """What a text would be as a subscription, or what is wrong with it and where. Nothing is kept."""
+        found = self._subscribing.check(asked.language, asked.text)
+        return forms.Checked(
+            language=asked.language, predicates=found.predicates, reached_through=found.reached_through
+        )
+
+    async def preview(self, caller: Subscribing, asked: forms.PreviewAsked) -> forms.Preview:
+        """Which of the last publications a text would have matched, newest first, and why. Nothing is kept."""
+        last = asked.last or min(LAST, self._limits.preview)
+        if last > self._limits.preview:
+            problem = OverLimit("too many publications", accepted=f"{self._limits.preview:,}")
+            problem.pointer = "/last"
+            raise problem
+        return await self._turns.run(partial(self._previewed, caller, asked, last))
+
+    def _previewed(self, caller: Caller, asked: forms.PreviewAsked, last: int) -> forms.Preview:
+        limits, schema = self._limits, self._tidings.checked_against()
+        bounds = Bounds(last, limits.preview_bytes, limits.preview_seconds)
+        store = self._tidings.store
+        granted = None if caller.is_administrator else store.audiences.of(caller.acting_as(None))
+        found = preview(store, self._subscribing, schema, asked.language, asked.text, bounds, granted)
+        return forms.Preview(
+            looked_at=found.looked_at,
+            complete=found.complete,
+            matches=[_match(one) for one in found.matches],
+            notes=found.notes,
+        )
+
+
+def _match(one: Previewed) -> forms.PreviewMatch:
+    because = [Reason(predicate=each.predicate, value=each.value, at=each.at) for each in one.because]
+    return forms.PreviewMatch(publication=shown(one.entry), because=because, bindings=one.bindings)
+
+
+def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
+    """The endpoints."""
+    found = Checking(tidings, limits)
+    router = APIRouter(prefix="/v1", tags=["subscriptions"], route_class=Versioned)
+    router.add_api_route("/check", found.check, methods=["POST"], responses=wrong(400, 413, 422))
+    router.add_api_route("/preview", found.preview, methods=["POST"], responses=wrong(400, 413, 422))
+    return router

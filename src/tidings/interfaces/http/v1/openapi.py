@@ -1,0 +1,78 @@
+"""The OpenAPI 3.1 document of everything below `/v1`: `GET /v1/openapi.json`."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
+from pydantic.json_schema import models_json_schema
+
+from tidings.interfaces.http.v1.answering import wrong
+from tidings.interfaces.http.v1.forms import Problem
+
+PREFIX = "/v1/"
+_WORD = re.compile(r"\w+")
+_REFERENCE = re.compile(r'"#/components/schemas/([^"]+)"')
+
+router = APIRouter(prefix="/v1")
+
+
+@router.get("/openapi.json", include_in_schema=False)
+def openapi(request: Request) -> JSONResponse:
+    """What there is, for programs that make clients of it."""
+    app = request.app
+    if not hasattr(app.state, "openapi"):
+        app.state.openapi = document(app)
+    return JSONResponse(app.state.openapi)
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The document of an application's routes below `/v1`, with the shapes that they speak of."""
+    made = get_openapi(
+        title="Tidings",
+        version=version("tidings"),
+        openapi_version="3.1.0",
+        summary="Publish, subscribe, be told.",
+        routes=app.routes,
+    )
+    made["paths"] = {path: found for path, found in made["paths"].items() if path.startswith(PREFIX)}
+    for path, operations in made["paths"].items():
+        for method, operation in operations.items():
+            _correct(operation, f"{method}_{'_'.join(_WORD.findall(path)[1:])}")
+    _, known = models_json_schema([(Problem, "validation")], ref_template="#/components/schemas/{model}")
+    components = made["components"]
+    components["schemas"] = _used(made["paths"], components["schemas"] | known["$defs"])
+    return made
+
+
+def _used(paths: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schemas that paths refer to, however far."""
+    found, waiting = dict[str, Any](), _references(paths)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = schemas[name]
+            waiting |= _references(schemas[name])
+    return dict(sorted(found.items()))
+
+
+def _references(part: Any) -> set[str]:
+    return set(_REFERENCE.findall(json.dumps(part)))
+
+
+def _correct(operation: dict[str, Any], name: str) -> None:
+    """Where FastAPI would answer its own errors, Problem Details are answered; and every route has a name of its own,
+    also one that several methods share.
+    """
+    operation["operationId"] = name
+    told = operation["responses"]
+    own = told.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    if own.get("$ref", "").endswith("HTTPValidationError"):
+        del told["422"]
+        told |= {str(status): one for status, one in wrong(400, 422).items()}
+    told |= {str(status): one for status, one in wrong().items() if str(status) not in told}

@@ -1,0 +1,161 @@
+"""Subscriptions over HTTP, of all languages.
+
+    POST    /v1/subscriptions               {"language", "text", "within", "id", "subscriber"}
+    GET     /v1/subscriptions               ?q=  &language=  &state=  &subscriber=  &after=  &limit=
+    GET     /v1/subscriptions/{id}          PUT, PATCH and DELETE the same
+    POST    /v1/subscriptions/{id}/pause
+    POST    /v1/subscriptions/{id}/resume
+
+Somebody else's are answered as if they were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Response
+
+from tidings import durations
+from tidings.errors import Absent, pointing
+from tidings.interfaces.http.access import Subscribing
+from tidings.interfaces.http.v1 import forms
+from tidings.interfaces.http.v1.answering import Versioned, wrong
+from tidings.interfaces.http.v1.limits import Limits
+from tidings.service import Subscribed, Tidings
+from tidings.service.access import Caller
+from tidings.service.health import health_of
+from tidings.service.subscribing import Limited, delay_of, wanted_of
+from tidings.store import Kept, Wanted
+
+Q = Annotated[str | None, Query(max_length=500, description="Only those with this in their text or id.")]
+Language = Annotated[str | None, Query(max_length=100, description="Only those in this language.")]
+State = Annotated[forms.State | None, Query(description="Only active or paused ones.")]
+Whose = Annotated[str | None, Query(max_length=500, description="Only this subscriber's.")]
+After = Annotated[
+    str, Query(max_length=500, description="Only those after this id: `next` of the page before.")
+]
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+
+
+class Subscriptions:
+    """Takes subscriptions, shows, changes, pauses and removes them."""
+
+    def __init__(self, tidings: Tidings, limits: Limits) -> None:
+        self._store = tidings.store
+        self._subscribing = tidings.subscribing(Limited(limits.clauses, limits.subscriptions))
+
+    def create(
+        self, caller: Subscribing, asked: forms.NewSubscription, response: Response
+    ) -> forms.Subscription:
+        """Take a subscription, or refuse it with the reason. It counts from the stream's next batch on."""
+        with pointing("/subscriber"):
+            subscriber = caller.acting_as(asked.subscriber)
+        wanted = wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
+        known = self._store.standings.find(wanted.id) if wanted.id else None
+        taken = self._subscribing.subscribe(wanted)
+        response.headers["Location"] = f"/v1/subscriptions/{quote(taken.id, safe='')}"
+        response.status_code = 200 if known else 201
+        return self._told(caller, taken)
+
+    def page(
+        self,
+        caller: Subscribing,
+        q: Q = None,
+        language: Language = None,
+        state: State = None,
+        subscriber: Whose = None,
+        after: After = "",
+        limit: Limit = 100,
+    ) -> forms.SubscriptionPage:
+        """Subscriptions with their health, in the order of their ids: one's own, or those an administrator chooses."""
+        whose = subscriber if caller.is_administrator else caller.acting_as(subscriber)
+        _refuse_unprintable(q, language, whose, after)
+        found = self._store.standings.page(Wanted(after, whose, language, state, q), limit + 1)
+        page = found[:limit]
+        following = page[-1].subscription.id if len(found) > limit else None
+        return forms.SubscriptionPage(subscriptions=self._shown(page), next=following)
+
+    def find(self, caller: Subscribing, id: str) -> forms.Subscription:
+        """A subscription with its health."""
+        return self._shown([self._subscribing.find(id, _own(caller))])[0]
+
+    def replace(self, caller: Subscribing, id: str, asked: forms.Replacement) -> forms.Subscription:
+        """Give it another text and delay. It keeps its id; the stream's next batch knows the new text only."""
+        changed = self._subscribing.change(id, asked.text, delay_of(asked.within), _own(caller))
+        return self._told(caller, changed)
+
+    def change(self, caller: Subscribing, id: str, asked: forms.Change) -> forms.Subscription:
+        """Give it another text or delay: what is not named stays."""
+        kept = self._subscribing.find(id, _own(caller))
+        is_named = "within" in asked.model_fields_set
+        within = delay_of(asked.within) if is_named else kept.subscription.within
+        return self._told(caller, self._subscribing.change(id, asked.text, within, _own(caller)))
+
+    def pause(self, caller: Subscribing, id: str) -> forms.Subscription:
+        """Match nothing for it until it is resumed."""
+        return self._shown([self._subscribing.pause(id, _own(caller))])[0]
+
+    def resume(self, caller: Subscribing, id: str) -> forms.Subscription:
+        """Match for it again. What was published meanwhile is not told of; a rule tells what it finds now."""
+        return self._shown([self._subscribing.resume(id, _own(caller))])[0]
+
+    def remove(self, caller: Subscribing, id: str) -> Response:
+        """Withdraw it. Notifications that were made stay."""
+        self._subscribing.find(id, _own(caller))
+        if not self._subscribing.remove([id], _own(caller)):
+            raise Absent("there is no such subscription", received=repr(id)[:200])
+        return Response(status_code=204)
+
+    def _told(self, caller: Caller, taken: Subscribed) -> forms.Subscription:
+        shown = self._shown([self._subscribing.find(taken.id, _own(caller))])[0]
+        return shown.model_copy(
+            update={"predicates": taken.predicates, "reached_through": taken.reached_through}
+        )
+
+    def _shown(self, kept: Sequence[Kept]) -> list[forms.Subscription]:
+        healths = health_of(self._store, [one.subscription for one in kept])
+        return [_form(one, asdict(healths[one.subscription.id])) for one in kept]
+
+
+def _own(caller: Caller) -> str | None:
+    """Whose subscriptions a caller sees; an administrator sees everybody's."""
+    return None if caller.is_administrator else caller.acting_as(None)
+
+
+def _form(kept: Kept, health: dict[str, Any]) -> forms.Subscription:
+    one = kept.subscription
+    return forms.Subscription(
+        id=one.id,
+        subscriber=one.subscriber,
+        language=one.language,
+        text=one.text,
+        within=None if one.within is None else durations.show(one.within),
+        state="paused" if kept.paused else "active",
+        paused=kept.paused,
+        health=forms.Health(**health),
+    )
+
+
+def _refuse_unprintable(*given: str | None) -> None:
+    """Nothing has such a name or text, and no database has to be asked for it."""
+    if any(each is not None and ("\x00" in each or not each.isprintable()) for each in given):
+        raise Absent("nothing is called that")
+
+
+def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
+    """The endpoints."""
+    found = Subscriptions(tidings, limits)
+    router = APIRouter(prefix="/v1/subscriptions", tags=["subscriptions"], route_class=Versioned)
+    add, one = router.add_api_route, "/{id:path}"
+    add("", found.create, methods=["POST"], status_code=201, responses=wrong(400, 409, 413, 422))
+    add("", found.page, methods=["GET"], responses=wrong(400))
+    add(f"{one}/pause", found.pause, methods=["POST"], responses=wrong(404, 409))
+    add(f"{one}/resume", found.resume, methods=["POST"], responses=wrong(404, 409, 422))
+    add(one, found.find, methods=["GET"], responses=wrong(404))
+    add(one, found.replace, methods=["PUT"], responses=wrong(400, 404, 409, 413, 422))
+    add(one, found.change, methods=["PATCH"], responses=wrong(400, 404, 409, 413, 422))
+    add(one, found.remove, methods=["DELETE"], status_code=204, responses=wrong(404))
+    return router

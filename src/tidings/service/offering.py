@@ -1,0 +1,186 @@
+"""What somebody sends, as publications: one or many, by its media type.
+
+    application/json, application/cloudevents+json     an event
+    application/xml, text/xml                          a document
+    text/turtle, application/ld+json, ...              a graph; several graphs and the items of feeds are taken apart
+    application/x-ndjson, application/jsonl            an event a line
+    application/cloudevents-batch+json                 several CloudEvents
+
+The id of a CloudEvent is that of the publication, unless another one is given.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from tidings.errors import DecodeProblem, InputError, PublicationError
+from tidings.model import Publication
+from tidings.publications.event import publication_id
+from tidings.publications.media_types import DOCUMENTS, JSON, MEDIA_TYPES
+from tidings.publications.rdf_media_types import FEEDS, SYNTAXES, plain
+from tidings.publications.rdf_parts import N_TRIPLES, holds_several, parts_of, resolved
+from tidings.publications.strict_json import parse_value
+from tidings.schema.event_schema import EventSchema
+from tidings.service.choosing import given
+from tidings.service.publishing import label_of
+
+CLOUD_EVENT = "application/cloudevents+json"
+BATCH = "application/cloudevents-batch+json"
+LINES = frozenset({"application/x-ndjson", "application/jsonl", "application/x-jsonlines"})
+ACCEPTED = tuple(dict.fromkeys((*MEDIA_TYPES, *sorted(FEEDS), *sorted(LINES), BATCH)))
+"""The media types of what may be published."""
+
+_write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What somebody sends. `context` are the attributes of a CloudEvent that come beside its data (binary mode)."""
+
+    body: bytes
+    media_type: str
+    id: str | None = None
+    id_field: str | None = None
+    base: str | None = None
+    audience: str | None = None
+    context: Mapping[str, str] | None = None
+
+
+Offered = Publication | InputError
+"""A publication that is good, or why it is none."""
+
+
+class WrongType(InputError):
+    """Nothing of this media type can be published."""
+
+
+def is_bulk(sent: Sent) -> bool:
+    """Whether each of many stands for itself: what is wrong with one is no matter of the others."""
+    return plain(sent.media_type) in LINES or plain(sent.media_type) == BATCH
+
+
+def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
+    """The publications in what was sent, each checked. Where they do not stand for themselves, the first refusal is
+    raised.
+    """
+    kind = plain(sent.media_type)
+    if sent.context is not None:
+        return [_checked(_binary(sent, kind), schema, sent.audience)]
+    if kind in LINES:
+        lines = [line for line in sent.body.split(b"\n") if line.strip()]
+        return _each(lines, lambda line: _line(line, sent.id_field), schema, sent.audience)
+    if kind == BATCH:
+        return _each(_elements(sent.body), _element, schema, sent.audience)
+    if kind not in ACCEPTED:
+        raise WrongType(
+            "nothing of this media type can be published",
+            where="Content-Type",
+            received=kind[:200] or "nothing",
+            accepted=", ".join(ACCEPTED),
+        )
+    if kind in FEEDS or (kind in SYNTAXES and holds_several(sent.body, sent.media_type, sent.base)):
+        return [*_parts(sent)]
+    return [_checked(_one(sent, kind), schema, sent.audience)]
+
+
+def numbered_lines(body: bytes) -> list[int]:
+    """The numbers of the lines that are not empty, counted from one."""
+    return [number for number, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
+
+
+def _one(sent: Sent, kind: str) -> Publication:
+    id = given(sent.id)
+    if kind == CLOUD_EVENT and not id:
+        id = publication_id(sent.body) or ""
+    if sent.base is None:
+        return Publication(id, kind, sent.body)
+    if kind not in SYNTAXES:
+        raise InputError("only graphs have a base", received=kind, accepted=", ".join(SYNTAXES))
+    return Publication(id, N_TRIPLES, resolved(sent.body, sent.media_type, sent.base))
+
+
+def _parts(sent: Sent) -> list[Publication]:
+    """The graphs of a file, or the items of a feed. With an id, theirs are numbered."""
+    id = given(sent.id)
+    found = parts_of(sent.body, sent.media_type, sent.base)
+    ids = (f"{id}-{n}" if id else "" for n in count(1))
+    return [
+        Publication(name, N_TRIPLES, part, audience=sent.audience)
+        for name, part in zip(ids, found, strict=False)
+    ]
+
+
+def _binary(sent: Sent, kind: str) -> Publication:
+    """A CloudEvent whose attributes come as headers. What is a document or a graph by its type is published as one;
+    else it is kept in the structured mode, with the data as it came.
+    """
+    context = dict(sent.context or {})
+    id = given(sent.id) or context.get("id", "")
+    if kind in DOCUMENTS or kind in SYNTAXES:
+        label = label_of(_read_context(context), None)
+        return replace(_one(replace(sent, id=id or None), kind), audience=label)
+    envelope = dict(sorted(context.items())) | ({"datacontenttype": sent.media_type} if kind else {})
+    return Publication(id, CLOUD_EVENT, _structured(envelope, kind, sent.body))
+
+
+def _structured(envelope: Mapping[str, str], kind: str, body: bytes) -> bytes:
+    head = _write(envelope)[:-1].encode("utf-8", "surrogatepass")
+    if not body:
+        return head + b"}"
+    if not kind or kind.endswith(("/json", "+json")):
+        parse_value(body)  # so that nothing but a value stands between the braces
+        return head + b',"data":' + body.strip() + b"}"
+    return head + b',"data_base64":"' + b64encode(body) + b'"}'
+
+
+def _read_context(context: Mapping[str, str]) -> object:
+    """What is checked of the attributes of an event is checked of a document's, too."""
+    return MEDIA_TYPES[CLOUD_EVENT](_write(context).encode("utf-8", "surrogatepass"), None)
+
+
+def _line(line: bytes, id_field: str | None) -> Publication:
+    id = publication_id(line, id_field) if id_field else None
+    return Publication(id or "", JSON, line.strip())
+
+
+def _elements(body: bytes) -> list[Any]:
+    found = parse_value(body)
+    if not isinstance(found, list):
+        raise DecodeProblem("the body is not a JSON array", accepted="an array of CloudEvents")
+    return found
+
+
+def _element(element: Any) -> Publication:
+    if not isinstance(element, dict) or "specversion" not in element:
+        raise DecodeProblem("not a CloudEvent", accepted='an object with a "specversion"')
+    return Publication(publication_id(element) or "", CLOUD_EVENT, _write(element).encode())
+
+
+def _each(
+    sent: Sequence[Any],
+    publication: Callable[[Any], Publication],
+    schema: EventSchema | None,
+    audience: str | None,
+) -> list[Offered]:
+    def one(each: Any) -> Offered:
+        try:
+            return _checked(publication(each), schema, audience)
+        except PublicationError as problem:
+            return problem
+
+    return [one(each) for each in sent]
+
+
+def _checked(one: Publication, schema: EventSchema | None, audience: str | None) -> Publication:
+    """It with its label: the one given, or the one that it says itself."""
+    said = MEDIA_TYPES[one.media_type](one.body, schema)
+    label = label_of(said, audience)
+    if one.audience is not None and label is not None and one.audience != label:
+        received = f"{one.audience!r} and {label!r}"
+        raise DecodeProblem("two audiences", where="audience", received=received)
+    return replace(one, audience=label if one.audience is None else one.audience)

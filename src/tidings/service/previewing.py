@@ -1,0 +1,167 @@
+"""Which of the last publications a subscription would have matched, and why; nothing is kept.
+
+The definition of matching is asked, publication by publication, newest first: without Spark, and without an index. What
+takes too long, or is too much to read, is left out, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.compiler.pipeline import understand
+from tidings.errors import InputError, PublicationError, pointing
+from tidings.languages import gql, xpath
+from tidings.matching import graphs
+from tidings.matching.bindings import results_of
+from tidings.matching.documents import Explainer
+from tidings.matching.explain import explain
+from tidings.model import Publication, Reason
+from tidings.publications import event, rdf, xml
+from tidings.publications.media_types import DOCUMENTS, GRAPHS
+from tidings.publications.taxonomy_files import taxonomy_in
+from tidings.schema.event_schema import EventSchema
+from tidings.service.subscribing import RULES, Subscribing
+from tidings.store import Entry, Store
+from tidings.taxonomies import merged
+
+PAGE = 50
+"""How many publications are read at a time."""
+
+WITHOUT_TABLES = "publications are looked at without what reference tables add to them"
+
+Why = tuple[tuple[Reason, ...], dict[str, Any] | None]
+Ask = Callable[[Publication], Why | None]
+"""Says why a publication matches; None if it does not, or is of another kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many publications a preview looks at, of how many bytes together, and for how many seconds."""
+
+    last: int
+    size: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """A publication that would have matched, and why."""
+
+    entry: Entry
+    because: tuple[Reason, ...]
+    bindings: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What was found, newest first; `complete` says whether all that was asked for was looked at."""
+
+    looked_at: int
+    complete: bool
+    matches: list[Previewed]
+    notes: list[str]
+
+
+def preview(
+    store: Store,
+    subscribing: Subscribing,
+    schema: EventSchema | None,
+    language: str,
+    text: str,
+    bounds: Bounds,
+    granted: Collection[str] | None = (),
+    clock: Callable[[], float] = time.monotonic,
+) -> Preview:
+    """What a text in a language would have matched; one that is no subscription is refused as `check` does.
+
+    `granted` are the labels of publications that may be seen; None is all of them.
+    """
+    if language == RULES:
+        with pointing("/language"):
+            hint = "ask what there is now at /browse, or with tidings query"
+            raise InputError(
+                "rules are about metadata, and publications are none", received=language, hint=hint
+            )
+    subscribing.check(language, text)
+    ask, until = _asking(store, schema, language, text), clock() + bounds.seconds
+    looked_at, read, is_over, found = 0, 0, False, []
+    for entry in _newest(store, bounds):
+        if clock() > until or read > bounds.size:
+            is_over = True
+            break
+        looked_at, read = looked_at + 1, read + entry.size
+        label = entry.publication.audience
+        if granted is not None and label is not None and label not in granted:
+            continue
+        if (why := _why(ask, entry)) is not None:
+            found.append(Previewed(entry, *why))
+    notes = [WITHOUT_TABLES] if store.references.load() else []
+    return Preview(looked_at, not is_over, found, notes)
+
+
+def _newest(store: Store, bounds: Bounds) -> Iterator[Entry]:
+    """The last publications, page by page; one that is too large for all of it together is passed over."""
+    before, left = None, bounds.last
+    while left > 0:
+        page = store.journal.latest(before, min(PAGE, left), bounds.size)
+        yield from page
+        left -= len(page)
+        if not page or (before := page[-1].publication.position) == 1:
+            return
+
+
+def _why(ask: Ask, entry: Entry) -> Why | None:
+    """What the schema of now refuses would have been a dead letter."""
+    if len(entry.publication.body) != entry.size:
+        return None
+    try:
+        return ask(entry.publication)
+    except PublicationError:
+        return None
+
+
+def _asking(store: Store, schema: EventSchema | None, language: str, text: str) -> Ask:
+    if language == "xpath":
+        return _of_documents(text)
+    return _of_graphs(store, text) if language == "gql" else _of_events(schema, text)
+
+
+def _of_events(schema: EventSchema | None, text: str) -> Ask:
+    tree = understand(text, schema)
+
+    def ask(one: Publication) -> Why | None:
+        if one.media_type in DOCUMENTS or one.media_type in GRAPHS:
+            return None
+        because = explain(tree, event.decode(one.body, schema))
+        return (because, None) if because else None
+
+    return ask
+
+
+def _of_documents(text: str) -> Ask:
+    expression = xpath.parse(text)
+
+    def ask(one: Publication) -> Why | None:
+        if one.media_type not in DOCUMENTS:
+            return None
+        because = Explainer(xml.decode(one.body)).explain(expression)
+        return (because, None) if because else None
+
+    return ask
+
+
+def _of_graphs(store: Store, text: str) -> Ask:
+    pattern = gql.parse(text)
+    taxonomy = merged(*(taxonomy_in(file.body, file.media_type) for file in store.taxonomies.load()))
+
+    def ask(one: Publication) -> Why | None:
+        if one.media_type not in GRAPHS:
+            return None
+        explainer = graphs.Explainer(rdf.decode(one.body, one.media_type), taxonomy)
+        because = explainer.explain(pattern)
+        return (because, results_of(pattern, explainer.bindings(pattern))) if because else None
+
+    return ask

@@ -1,0 +1,66 @@
+"""The API on a real server, and callers with their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import httpx
+from fastapi import FastAPI
+
+from tidings.interfaces.http.access import Asking
+from tidings.interfaces.http.serving import listen, server_for
+from tidings.interfaces.http.v1 import api
+from tidings.interfaces.http.v1.limits import Limits
+from tidings.service import Tidings
+from tidings.service.access import Access
+
+
+class Service:
+    """The API of a home, and clients with tokens."""
+
+    def __init__(self, tidings: Tidings, address: str) -> None:
+        self.tidings, self.address = tidings, address
+        self._access, self._clients = Access(tidings.store), dict[str, httpx.Client]()
+
+    def caller(self, name: str, *scopes: str) -> httpx.Client:
+        """Somebody with a token for these scopes; without any, to subscribe."""
+        if name not in self._clients:
+            made = self._access.make(name, scopes or ["subscribe"], None if scopes else name)
+            headers = {"Authorization": f"Bearer {made.secret}"}
+            self._clients[name] = httpx.Client(
+                base_url=self.address, headers=headers, trust_env=False, timeout=60
+            )
+        return self._clients[name]
+
+    @property
+    def shop(self) -> httpx.Client:
+        return self.caller("shop", "publish")
+
+    @property
+    def root(self) -> httpx.Client:
+        return self.caller("root", "administer")
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+
+@contextmanager
+def served_api(tidings: Tidings, limits: Limits | None = None) -> Iterator[Service]:
+    """The API of a home until the end of the `with`."""
+    app = FastAPI()
+    app.state.asking = Asking(Access(tidings.store))
+    api.add_to(app, tidings, limits)
+    with listen("127.0.0.1", 0) as listening:
+        server = server_for(app)
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        service = Service(tidings, f"http://127.0.0.1:{listening.getsockname()[1]}")
+        try:
+            yield service
+        finally:
+            service.close()
+            server.should_exit = True
+            thread.join()

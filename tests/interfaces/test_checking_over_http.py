@@ -1,0 +1,122 @@
+"""Texts that are checked and previewed as somebody types, on a real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.api import Service, served_api
+from tests.interfaces.providing import SCHEMA
+from tidings.interfaces.http.v1.limits import Limits
+from tidings.provider import Provider
+from tidings.service import Tidings
+from tidings.service.previewing import Bounds, preview
+
+TAXONOMY = """
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix e: <http://e.org/> .
+e:Cat rdfs:subClassOf e:Animal . e:Tom a e:Cat .
+"""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    limits = Limits(preview=50)
+    with Tidings(tmp_path_factory.mktemp("home")) as tidings, served_api(tidings, limits) as made:
+        Provider(tidings.store).load_schema(SCHEMA.read_bytes(), "text/turtle")
+        tidings.load_taxonomy("animals", TAXONOMY.encode(), "text/turtle")
+        for number in range(10):
+            tidings.publish(json.dumps({"price": number}), f"e-{number}")
+        tidings.publish("<stock><price>60</price></stock>", "x-1", "application/xml")
+        tidings.publish("<stock><price>40</price></stock>", "x-2", "text/xml")
+        tidings.publish("<http://e.org/page> <http://e.org/about> <http://e.org/Tom> .", "g-1", "text/turtle")
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "predicates", "through"),
+    [
+        ("predicates", "price < 200 and period = 'XVI'", 2, "period"),
+        ("xpath", "//stock[price > 50]", 1, "/price"),
+        ("gql", "SELECT ?x WHERE (?x, rss:title, ?t) AND ?t contains 'cats'", 1, "rss:title"),
+        ("rules", "search CycleProvider c register c where c.serverPort > 5", 1, "CycleProvider"),
+    ],
+)
+def test_what_a_text_would_be(
+    service: Service, language: str, text: str, predicates: int, through: str
+) -> None:
+    told = service.caller("ana").post("/v1/check", json={"language": language, "text": text}).json()
+    assert (told["language"], told["predicates"]) == (language, predicates)
+    assert through in told["reached_through"]
+    kept = service.tidings.store.standings
+    assert kept.count("ana") == 0, "nothing is kept"
+
+
+def test_what_is_wrong_and_where(service: Service) -> None:
+    answer = service.caller("ana").post("/v1/check", json={"text": "price < 200 and"})
+    assert (answer.status_code, answer.json()["pointer"]) == (422, "/text")
+    assert answer.json()["place"] == {"line": 1, "column": 16, "length": 1}
+    many = " or ".join(f"(a{i} = 1 and b{i} = 2)" for i in range(300))
+    assert service.caller("ana").post("/v1/check", json={"text": many}).json()["error"] == "TooLarge"
+    assert service.shop.post("/v1/check", json={"text": "price < 5"}).status_code == 403
+
+
+def asked(service: Service, language: str, text: str, last: int = 50) -> dict[str, object]:
+    body = {"language": language, "text": text, "last": last}
+    answer = service.caller("ana").post("/v1/preview", json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, object] = answer.json()
+    return found
+
+
+def ids(told: dict[str, object]) -> list[str]:
+    return [one["publication"]["id"] for one in told["matches"]]  # type: ignore[attr-defined]
+
+
+def test_which_of_the_last_publications_would_have_matched(service: Service) -> None:
+    told = asked(service, "predicates", "price < 3")
+    assert (ids(told), told["looked_at"], told["complete"]) == (["e-2", "e-1", "e-0"], 13, True)
+    first = told["matches"][0]  # type: ignore[index]
+    assert first["because"] == [{"predicate": "price < 3", "value": 2, "at": "/price"}]
+    assert first["publication"]["body"] == {"price": 2} and first["bindings"] is None
+    assert ids(asked(service, "predicates", "price < 3", last=12)) == ["e-2", "e-1"], "of the last only"
+    assert ids(asked(service, "xpath", "//stock[price > 50]")) == ["x-1"]
+    graph = asked(
+        service, "gql", "SELECT ?x WHERE (?x, <http://e.org/about>, ?t) AND ?t <= <http://e.org/Animal>"
+    )
+    assert ids(graph) == ["g-1"]
+    rows = graph["matches"][0]["bindings"]["results"]["bindings"]  # type: ignore[index]
+    assert rows == [{"x": {"type": "uri", "value": "http://e.org/page"}}]
+    assert ids(asked(service, "predicates", "not exists price and not exists x")) == []
+
+
+def test_what_a_preview_refuses(service: Service) -> None:
+    ana = service.caller("ana")
+    for body, pointer in (
+        ({"text": "price <"}, "/text"),
+        ({"text": "price < 5", "last": 51}, "/last"),
+        ({"text": "price < 5", "last": 0}, "/last"),
+        ({"text": "search A a register a", "language": "rules"}, "/language"),
+    ):
+        answer = ana.post("/v1/preview", json=body)
+        assert (answer.status_code, answer.json()["pointer"]) == (422, pointer), body
+    assert "50" in ana.post("/v1/preview", json={"text": "price < 5", "last": 51}).json()["accepted"]
+
+
+def test_a_preview_ends_in_time_and_says_so(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as tidings:
+        for number in range(200):
+            tidings.publish(json.dumps({"price": number, "more": "x" * 100}))
+        ticks = iter(range(10_000))
+        arguments = tidings.store, tidings.subscribing(), None, "predicates", "price >= 0"
+        found = preview(*arguments, Bounds(200, 10**6, 100), clock=lambda: float(next(ticks)))
+        assert (found.looked_at, found.complete) == (100, False)
+        found = preview(*arguments, Bounds(200, 1_000, 100), clock=lambda: 0.0)
+        assert (found.looked_at < 20, found.complete) == (True, False)
+        found = preview(*arguments, Bounds(150, 10**6, 100), clock=lambda: 0.0)
+        assert (found.looked_at, len(found.matches), found.complete, found.notes) == (150, 150, True, [])
+        (tmp_path / "t.csv").write_text("price,sector\n5,tech\n")
+        tidings.add_reference("sectors", str(tmp_path / "t.csv"), "price", "price")
+        assert preview(*arguments, Bounds(1, 10**6, 100)).notes

@@ -1,0 +1,118 @@
+"""The OpenAPI document: complete, consistent in itself, and true of what is answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.openapi.models import OpenAPI
+
+from tests.interfaces.api import Service, served_api
+from tests.interfaces.schema_check import problems
+from tidings.service import Tidings
+
+PATHS = {
+    "/v1/publications": {"get", "post"},
+    "/v1/publications/{id}": {"get"},
+    "/v1/subscriptions": {"get", "post"},
+    "/v1/subscriptions/{id}": {"get", "put", "patch", "delete"},
+    "/v1/subscriptions/{id}/pause": {"post"},
+    "/v1/subscriptions/{id}/resume": {"post"},
+    "/v1/check": {"post"},
+    "/v1/preview": {"post"},
+}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Tidings(tmp_path_factory.mktemp("home")) as tidings, served_api(tidings) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def document(service: Service) -> dict[str, Any]:
+    found: dict[str, Any] = httpx.get(f"{service.address}/v1/openapi.json", trust_env=False).json()
+    return found
+
+
+def test_all_of_it_is_there(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1.")
+    OpenAPI.model_validate(document)
+    assert {path: set(operations) for path, operations in document["paths"].items()} == PATHS
+    [(name, scheme)] = document["components"]["securitySchemes"].items()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            assert operation["security"] == [{name: []}]
+            assert operation["summary"] and operation["description"] and operation["operationId"]
+            refusals = {status: one for status, one in operation["responses"].items() if int(status) >= 400}
+            assert {"401", "403", "429", "503"} <= refusals.keys()
+            assert all(list(one["content"]) == ["application/problem+json"] for one in refusals.values())
+
+
+def test_every_reference_leads_somewhere_and_every_schema_is_used(document: dict[str, Any]) -> None:
+    used = set(re.findall(r"#/components/schemas/(\w+)", str(document)))
+    assert used == document["components"]["schemas"].keys()
+
+
+def answered(document: dict[str, Any], response: httpx.Response, path: str) -> list[str]:
+    """What of an answer contradicts the document."""
+    operation = document["paths"][path][response.request.method.lower()]
+    told = operation["responses"][str(response.status_code)]
+    if "content" not in told:
+        return [] if not response.content else ["no content is told of"]
+    kind = response.headers["content-type"].partition(";")[0]
+    return problems(response.json(), told["content"][kind]["schema"], document)
+
+
+def test_what_is_answered_is_what_is_told(service: Service, document: dict[str, Any]) -> None:
+    ana, shop, one = service.caller("ana"), service.shop, "/v1/subscriptions/{id}"
+    event, lines = {"Content-Type": "application/json"}, {"Content-Type": "application/jsonl"}
+    publish = "/v1/publications"
+    for response, path in (
+        (shop.post(publish, content=b'{"price": 5}', headers=event, params={"id": "p"}), publish),
+        (shop.post(publish, content=b'{"price": 5}', headers=event, params={"id": "p"}), publish),
+        (shop.post(publish, content=b'{"price": 6}', headers=event, params={"id": "p"}), publish),
+        (shop.post(publish, content=b'{"a": 1}\n{', headers=lines), publish),
+        (shop.post(publish, content=b"{", headers=event), publish),
+        (shop.post(publish, content=b"{", headers={"Content-Type": "text/css"}), publish),
+        (shop.get(publish), publish),
+        (shop.get(f"{publish}/p"), f"{publish}/{{id}}"),
+        (shop.get(f"{publish}/q"), f"{publish}/{{id}}"),
+        (ana.post("/v1/subscriptions", json={"text": "price < 9", "id": "s"}), "/v1/subscriptions"),
+        (ana.post("/v1/subscriptions", json={"text": "price <"}), "/v1/subscriptions"),
+        (ana.post("/v1/subscriptions", json={}), "/v1/subscriptions"),
+        (ana.get("/v1/subscriptions"), "/v1/subscriptions"),
+        (ana.get("/v1/subscriptions/s"), one),
+        (ana.get("/v1/subscriptions/t"), one),
+        (ana.put("/v1/subscriptions/s", json={"text": "price < 8"}), one),
+        (ana.patch("/v1/subscriptions/s", json={"within": "1 hour"}), one),
+        (ana.post("/v1/subscriptions/s/pause"), f"{one}/pause"),
+        (ana.post("/v1/subscriptions/s/resume"), f"{one}/resume"),
+        (ana.post("/v1/check", json={"text": "price < 9"}), "/v1/check"),
+        (ana.post("/v1/preview", json={"text": "price < 9"}), "/v1/preview"),
+        (shop.post("/v1/preview", json={"text": "price < 9"}), "/v1/preview"),
+        (ana.delete("/v1/subscriptions/s"), one),
+    ):
+        assert answered(document, response, path) == [], (
+            f"{response.request.method} {path} {response.status_code}"
+        )
+
+
+def test_the_document_of_the_whole_service(tmp_path: Path) -> None:
+    from tidings.feeds.hub import Hub  # noqa: PLC0415 - the whole service, once
+    from tidings.interfaces.http.app import app_for  # noqa: PLC0415
+    from tidings.interfaces.http.context import Context  # noqa: PLC0415
+    from tidings.interfaces.http.v1.openapi import document as made_of  # noqa: PLC0415
+
+    with Tidings(tmp_path) as tidings:
+        made = made_of(app_for(Context(tidings, Hub(tidings.feeds_at("http://127.0.0.1:1")))))
+    OpenAPI.model_validate(made)
+    assert PATHS.keys() <= made["paths"].keys()
+    assert all(path.startswith("/v1/") for path in made["paths"])
+    identifiers = [one["operationId"] for path in made["paths"].values() for one in path.values()]
+    assert len(set(identifiers)) == len(identifiers)

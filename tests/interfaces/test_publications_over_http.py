@@ -1,0 +1,306 @@
+"""Publishing over HTTP, on a real server: every kind, once each, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.interfaces.api import Service, served_api
+from tidings.interfaces.http.v1.limits import Limits
+from tidings.service import Tidings
+
+TURTLE = "<http://e.org/a> <http://e.org/p> 'x' ."
+TRIG = "@prefix e: <http://e.org/> . e:g { e:a e:p [] } e:h { e:b e:p 'y' }"
+RSS = (
+    "<rss version='2.0'><channel><title>n</title><link>http://e.org/</link>"
+    "<item><title>a</title><guid>1</guid></item><item><title>b</title><guid>2</guid></item></channel></rss>"
+)
+EVENT = {"specversion": "1.0", "id": "ce-1", "source": "/shop", "type": "sale", "data": {"price": 5}}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    limits = Limits(body=200_000, uploads=1_000_000)
+    with Tidings(tmp_path_factory.mktemp("home")) as tidings, served_api(tidings, limits) as made:
+        yield made
+
+
+def post(service: Service, body: bytes | str, kind: str, **more: str) -> httpx.Response:
+    """Publish something; what begins with `ce_` or a capital letter is a header, the rest is in the query."""
+    named = {name: more.pop(name) for name in list(more) if name.startswith("ce_") or name[0].isupper()}
+    headers = {"Content-Type": kind} | {name.replace("_", "-"): value for name, value in named.items()}
+    data = body.encode() if isinstance(body, str) else body
+    return service.shop.post("/v1/publications", content=data, headers=headers, params=more)
+
+
+def test_one_is_durable_and_once(service: Service) -> None:
+    answer = post(service, '{"price": 5}', "application/json", id="once")
+    assert answer.status_code == 201
+    position = answer.json()["position"]
+    assert answer.json() == {"id": "once", "position": position, "new": True}
+    found = service.tidings.store.journal.find("once")
+    assert found and found.position == position
+    again = post(service, '{"price": 5}', "application/json", Idempotency_Key='"once"')
+    assert (again.status_code, again.json()) == (200, {"id": "once", "position": position, "new": False})
+    other = post(service, '{"price": 6}', "application/json", id="once")
+    assert (other.status_code, other.json()["error"]) == (409, "IdTaken")
+    assert other.headers["content-type"] == "application/problem+json"
+    read = service.shop.get(answer.headers["location"]).json()
+    assert (
+        read["body"] == {"price": 5}
+        and read["media_type"] == "application/json"
+        and read["position"] == position
+    )
+    both = post(service, '{"price": 6}', "application/json", id="once", Idempotency_Key="twice")
+    assert both.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/json; charset=utf-8", '{"price": 5}'),
+        ("application/cloudevents+json", json.dumps(EVENT | {"id": "ce-structured"})),
+        ("application/xml", "<stock><price>5</price></stock>"),
+        ("text/xml", "<stock/>"),
+        ("text/turtle", TURTLE),
+        ("application/n-triples", '<http://e.org/a> <http://e.org/p> "x" .'),
+        (
+            "application/rdf+xml",
+            "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:e='http://e.org/'>"
+            "<rdf:Description rdf:about='http://e.org/a'><e:p>x</e:p></rdf:Description></rdf:RDF>",
+        ),
+        ("application/ld+json", '{"@id": "http://e.org/a", "http://e.org/p": "x"}'),
+    ],
+)
+def test_every_kind_alone(service: Service, kind: str, body: str) -> None:
+    answer = post(service, body, kind)
+    assert answer.status_code == 201, answer.text
+    kept = service.tidings.store.journal.find(answer.json()["id"])
+    assert kept and (kept.media_type, kept.body) == (kind.partition(";")[0], body.encode())
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "count"),
+    [
+        ("application/trig", TRIG, 2),
+        ("application/n-quads", '<http://e.org/a> <http://e.org/p> "x" <http://e.org/g> .', 1),
+        ("application/rss+xml", RSS, 2),
+    ],
+)
+def test_several_graphs_are_taken_apart(service: Service, kind: str, body: str, count: int) -> None:
+    first = post(service, body, kind, id=kind)
+    again = post(service, body, kind, id=kind)
+    assert (first.status_code, again.status_code) == (201, 200)
+    told = first.json().get("publications") or [first.json()]
+    assert [one["id"] for one in told] == [f"{kind}-{n}" for n in range(1, count + 1)]
+    assert service.tidings.store.journal.find(f"{kind}-1").media_type == "application/n-triples"  # type: ignore[union-attr]
+
+
+def test_a_base_for_relative_addresses(service: Service) -> None:
+    answer = post(service, "<a> <p> 'x' .", "text/turtle", base="http://e.org/")
+    kept = service.tidings.store.journal.find(answer.json()["id"])
+    assert kept and kept.body == b'<http://e.org/a> <http://e.org/p> "x" .\n'
+
+
+def test_the_id_of_a_cloud_event_is_that_of_the_publication(service: Service) -> None:
+    structured = post(service, json.dumps(EVENT), "application/cloudevents+json")
+    assert (structured.status_code, structured.json()["id"]) == (201, "ce-1")
+    assert post(service, json.dumps(EVENT), "application/cloudevents+json").status_code == 200
+    context = {"ce_specversion": "1.0", "ce_id": "ce-b", "ce_source": "/shop", "ce_type": "s%C3%A4le"}
+    binary = post(service, '{"price": 5.00}', "application/json", **context)
+    assert (binary.status_code, binary.json()["id"]) == (201, "ce-b")
+    kept = service.tidings.store.journal.find("ce-b")
+    assert kept and kept.media_type == "application/cloudevents+json"
+    assert json.loads(kept.body)["type"] == "säle" and b'"data":{"price": 5.00}' in kept.body
+    assert post(service, '{"price": 5.00}', "application/json", **context).status_code == 200
+    assert post(service, '{"price": 6}', "application/json", **context).status_code == 409
+    document = post(service, "<a/>", "application/xml", **(context | {"ce_id": "ce-x"}))
+    assert service.tidings.store.journal.find("ce-x").body == b"<a/>"  # type: ignore[union-attr]
+    assert document.status_code == 201
+    text = post(service, b"\xff\x00", "application/octet-stream", **(context | {"ce_id": "ce-o"}))
+    assert text.status_code == 201
+    for bad in ({"ce_specversion": "2.0"}, {"ce_source": ""}):
+        assert (
+            post(service, "{}", "application/json", **(context | {"ce_id": "bad"} | bad)).status_code == 422
+        )
+    assert post(service, '1},"id":{', "application/json", **(context | {"ce_id": "bad"})).status_code == 422
+
+
+def test_of_many_each_stands_for_itself(service: Service) -> None:
+    lines = b'{"lot": "l-1", "a": 1}\n\n{"lot": "l-2", broken\n{"lot": "l-1", "a": 1}\n'
+    lines += b'{"lot": "l-1", "a": 2}\n{"a": NaN}\n'
+    answer = post(service, lines, "application/x-ndjson", id_field="lot")
+    assert answer.status_code == 207
+    told = answer.json()
+    assert (told["published"], told["known"], told["refused"]) == (1, 1, 3)
+    assert [one["line"] for one in told["outcomes"]] == [1, 3, 4, 5, 6]
+    assert told["outcomes"][0]["id"] == "l-1" and told["outcomes"][0]["new"]
+    assert [one["problem"]["status"] for one in told["outcomes"] if "problem" in one] == [422, 409, 422]
+    assert told["outcomes"][1]["problem"]["place"]["column"]
+    headers = {"Content-Type": "application/jsonl", "Accept": "application/x-ndjson"}
+    streamed = service.shop.post("/v1/publications", content=b'{"a": 1}\n{"a": 2}', headers=headers)
+    assert streamed.status_code == 201
+    assert [json.loads(line)["new"] for line in streamed.text.splitlines()] == [True, True]
+    assert post(service, b"{}", "application/jsonl", id="x").status_code == 422
+
+
+def test_a_batch_of_cloud_events(service: Service) -> None:
+    batch = [EVENT | {"id": f"b-{n}"} for n in range(3)] + [{"id": "no event"}]
+    kind = "application/cloudevents-batch+json"
+    answer = post(service, json.dumps(batch), kind)
+    assert (answer.status_code, answer.json()["published"], answer.json()["refused"]) == (207, 3, 1)
+    assert [one["number"] for one in answer.json()["outcomes"]] == [1, 2, 3, 4]
+    again = post(service, json.dumps(batch[:3], indent=1), kind)
+    assert (again.status_code, again.json()["known"]) == (200, 3)
+    assert post(service, "{}", kind).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status", "what"),
+    [
+        ("application/json", '{"price": NaN}', 422, "NaN"),
+        ("application/json", '{"price": ', 422, "expected a value"),
+        ("application/json", "[1]", 422, "not a JSON object"),
+        ("application/json", '{"a":' * 5_000 + "1" + "}" * 5_000, 422, "deep"),
+        ("application/json", b"\xff", 422, "UTF-8"),
+        ("application/json", "", 422, "empty"),
+        ("application/xml", "<a><b></a>", 422, ""),
+        ("application/xml", '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>', 422, ""),
+        ("application/rdf+xml", '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>', 422, ""),
+        ("text/turtle", "<a> <p", 422, ""),
+        ("application/json", "x" * 200_001, 413, "200,000 bytes"),
+        ("text/plain", "hello", 415, "application/json"),
+        ("", "hello", 415, "application/json"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    service: Service, kind: str, body: bytes | str, status: int, what: str
+) -> None:
+    answer = post(service, body, kind)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert what in answer.json()["message"]
+
+
+def test_a_body_is_not_held_beyond_the_limit(service: Service) -> None:
+    """Nobody says how long it is: it is refused as soon as it is too long, and all that came is let go."""
+    endless = (b"x" * 10_000 for _ in range(1_000))
+    with pytest.raises((httpx.HTTPStatusError, httpx.WriteError, httpx.RemoteProtocolError)) as refused:
+        answer = service.shop.post(
+            "/v1/publications", content=endless, headers={"Content-Type": "application/json"}
+        )
+        assert answer.status_code == 413
+        answer.raise_for_status()
+    assert refused
+    for _ in range(8):
+        assert post(service, "x" * 190_000, "application/json").status_code == 422, "nothing is left of them"
+
+
+def test_a_body_that_ends_too_early_is_nothing(service: Service) -> None:
+    head = service.tidings.store.journal.head()
+    to = urlsplit(service.address)
+    bearer = service.shop.headers["authorization"]
+    with socket.create_connection((to.hostname, to.port)) as connection:
+        connection.sendall(
+            f"POST /v1/publications HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer}\r\n"
+            'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"price": 5}'.encode()
+        )
+    assert post(service, '{"price": 7}', "application/json").json()["position"] == head + 1
+
+
+def test_concurrent_publishers_of_one_id(service: Service) -> None:
+    def publish(number: int) -> tuple[int, int]:
+        body = json.dumps({"price": number % 2})
+        answer = post(service, body, "application/json", id="race")
+        return answer.status_code, number % 2
+
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = list(threads.map(publish, range(40)))
+    kept = service.tidings.store.journal.find("race")
+    assert kept is not None
+    won = json.loads(kept.body)["price"]
+    assert [status for status, price in outcomes if price == won].count(201) == 1
+    assert {status for status, price in outcomes if price == won} == {200, 201}
+    assert {status for status, price in outcomes if price != won} == {409}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text(min_size=1, max_size=40), st.dictionaries(st.text(max_size=5), st.integers(0, 9), max_size=2))
+def test_the_same_id_and_body_are_one_publication(service: Service, id: str, event: dict[str, int]) -> None:
+    id = f"h-{id}-{sorted(event.items())}"
+    first = post(service, json.dumps(event), "application/json", id=id)
+    if first.status_code == 422:
+        assert not id.isprintable()
+        return
+    again = post(service, json.dumps(event), "application/json", id=id)
+    other = post(service, json.dumps(event | {"more": 10}), "application/json", id=id)
+    assert (again.status_code, other.status_code) == (200, 409)
+    assert again.json() == first.json() | {"new": False}
+    assert service.shop.get(first.headers.get("location", again.headers["location"])).json()["body"] == event
+
+
+def test_who_may_publish_and_look(service: Service) -> None:
+    ana, nobody = service.caller("ana"), httpx.Client(base_url=service.address, trust_env=False)
+    event = {"content": b"{}", "headers": {"Content-Type": "application/json"}}
+    assert ana.post("/v1/publications", **event).status_code == 403
+    assert nobody.post("/v1/publications", **event).status_code == 401
+    assert service.root.post("/v1/publications", **event).status_code == 201
+    assert ana.get("/v1/publications").status_code == 403
+    assert service.shop.get("/v1/publications/none").status_code == 404
+
+
+def test_the_last_ones_page_by_page(service: Service) -> None:
+    for number in range(5):
+        post(service, json.dumps({"n": number}), "application/json", id=f"page-{number}")
+    post(service, json.dumps({"n": "x" * 100_000}), "application/json", id="page-large")
+    first = service.root.get("/v1/publications", params={"limit": 3}).json()
+    assert [one["id"] for one in first["publications"]] == ["page-large", "page-4", "page-3"]
+    assert first["publications"][0]["body"] is None and first["publications"][0]["size"] > 100_000
+    second = service.root.get("/v1/publications", params={"limit": 3, "before": first["next"]}).json()
+    assert [one["id"] for one in second["publications"]] == ["page-2", "page-1", "page-0"]
+    everything = service.root.get("/v1/publications", params={"limit": 1_000}).json()
+    assert everything["next"] is None and everything["publications"][-1]["position"] == 1
+    assert service.root.get("/v1/publications", params={"limit": 0}).status_code == 400
+
+
+def test_an_event_that_contradicts_the_schema(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as tidings:
+        furniture = Path(__file__).parents[2] / "examples" / "furniture.yaml"
+        tidings.extend_schema(furniture.read_text())
+        with served_api(tidings) as service:
+            answer = post(service, '{"event_type": ["furniture"], "price": 100}', "application/json")
+            assert (answer.status_code, answer.json()["error"]) == (422, "ConsistencyProblem")
+            assert answer.json()["rule"] == "R2"
+
+
+def test_what_carries_a_label_is_for_those_who_were_granted_it(service: Service) -> None:
+    root, audiences = service.root, service.tidings.store.audiences
+    json_event = "application/json"
+    post(service, '{"deal": 1}', json_event, id="label-1", audience="board")
+    context = {"ce_specversion": "1.0", "ce_source": "/shop", "ce_type": "deal", "ce_audience": "board"}
+    post(service, '{"deal": 2}', json_event, ce_id="label-2", **context)
+    post(service, "<deal>3</deal>", "application/xml", ce_id="label-3", **context)
+    post(service, '{"id": "label-4", "deal": 4}', "application/jsonl", id_field="id", audience="board")
+    post(service, RSS, "application/rss+xml", id="label-5", audience="board")
+    ids = ["label-1", "label-2", "label-3", "label-4", "label-5-1", "label-5-2"]
+    for id in ids:
+        assert root.get(f"/v1/publications/{id}").json()["audience"] == "board"
+        assert service.shop.get(f"/v1/publications/{id}").status_code == 404
+    listed = service.shop.get("/v1/publications").json()["publications"]
+    assert not {one["id"] for one in listed} & set(ids)
+    two = post(service, "{}", json_event, ce_id="two", **context, audience="staff")
+    assert two.status_code == 422
+    ana, asked = service.caller("ana"), {"text": "deal >= 1", "last": 10}
+    assert ana.post("/v1/preview", json=asked).json()["matches"] == []
+    audiences.grant("ana", "board")
+    seen = ana.post("/v1/preview", json=asked).json()["matches"]
+    assert [one["publication"]["id"] for one in seen] == ["label-4", "label-2", "label-1"]
