@@ -13,7 +13,7 @@ from standardwebhooks.webhooks import Webhook
 from tests.feeds.site import Request, Response, Site
 from tests.feeds.told import BECAUSE, Clock
 from tidings.delivery import Courier, DeliveryLoop, Destinations, Happened, Rules
-from tidings.delivery.courier import MaySee, sees_all
+from tidings.delivery.courier import MaySee, is_open
 from tidings.delivery.kinds import senders
 from tidings.model import Publication, Reason, Subscription
 from tidings.store import Destination, Found, Store, open_store
@@ -35,7 +35,7 @@ class Delivering:
         self.destinations = Destinations(self.store, senders(rules, network, self.clock), rules)
         self.loop = self.another_loop()
 
-    def another_loop(self, may_see: MaySee = sees_all) -> DeliveryLoop:
+    def another_loop(self, may_see: MaySee = is_open) -> DeliveryLoop:
         made = senders(self.rules, self.network, self.clock)
         courier = Courier(self.store, made, self.rules, may_see, Random(7))
         return DeliveryLoop(courier, self.happened.append)
@@ -44,12 +44,18 @@ class Delivering:
         self.store.subscriptions.add(Subscription(id, subscriber, "predicates", "price < 200", within))
 
     def tell(
-        self, subscriber: str, id: str, *names: str, reason: Reason = BECAUSE[0], body: str = ""
+        self,
+        subscriber: str,
+        id: str,
+        *names: str,
+        reason: Reason = BECAUSE[0],
+        body: str = "",
+        audience: str | None = None,
     ) -> None:
         """Tell a subscriber of publications with these names; what each says is its name, if there is no body."""
         bodies = {name: json.dumps({"title": body or name, "price": 180}).encode() for name in names}
         self.store.journal.append(
-            [Publication(name, "application/json", body) for name, body in bodies.items()]
+            [Publication(name, "application/json", body, audience=audience) for name, body in bodies.items()]
         )
         self.batches += 1
         found = [Found(name, id, subscriber, (reason,)) for name in names]

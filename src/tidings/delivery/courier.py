@@ -5,7 +5,7 @@ Nothing is written here but the beginning of a digest; the loop writes what beca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
@@ -16,17 +16,18 @@ from tidings.delivery.happened import DEAD, DELIVERED, FAILED, Happened
 from tidings.delivery.messages import Message, digest, single
 from tidings.delivery.rules import Rules
 from tidings.delivery.sending import Refusal, Sender, Sent
+from tidings.model import WITHHELD, Notification
 from tidings.store import Destination, FeedEntry, Lane, Letter, Progress, Store, instant
 
 VANISHED = "whoever delivered it ended each time"
 
-MaySee = Callable[[str, Collection[str]], Collection[str]]
-"""Which of these publications a subscriber may see now. What they may not see any more is not delivered."""
+MaySee = Callable[[Notification], bool]
+"""Whether its subscriber may see now what a notification is about. What they may not is not delivered."""
 
 
-def sees_all(_: str, publications: Collection[str]) -> Collection[str]:
-    """Everybody may see everything."""
-    return publications
+def is_open(told: Notification) -> bool:
+    """The store says so with each notification it reads: grants that were revoked meanwhile count."""
+    return told.kind != WITHHELD
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Courier:
         store: Store,
         senders: Mapping[str, Sender],
         rules: Rules,
-        may_see: MaySee = sees_all,
+        may_see: MaySee = is_open,
         chance: Random | None = None,
     ) -> None:
         self.store, self.senders, self.rules = store, senders, rules
@@ -123,12 +124,9 @@ class Courier:
 
     def _made(self, entries: Sequence[FeedEntry], first: int, last: int, together: bool) -> Sequence[Message]:
         """Messages of entries, oldest first. This is the place where it is looked again who may see what."""
-        if not entries:
-            return []
-        named = {entry.notification.publication for entry in entries}
-        seen = set(self._may_see(entries[0].notification.subscriber, named))
-        left = [entry for entry in entries if entry.notification.publication in seen]
-        found = self.store.personal_feeds.publications(seen, self.rules.largest)
+        left = [entry for entry in entries if self._may_see(entry.notification)]
+        named = {entry.notification.publication for entry in left}
+        found = self.store.personal_feeds.publications(named, self.rules.largest)
         if together:
             return [digest(left, found, first, last, self.rules.digest_bytes)] if left else []
         largest = self.rules.largest
