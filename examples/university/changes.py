@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import sys
 
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, inspect
 from sqlalchemy.orm import Session
 from university import Base, Course, LearningMaterial, Lecturer, Student
 
 
 def begin(session: Session) -> None:
     """Three students, two courses, two scripts: figure 2 of the paper."""
+    if inspect(session.connection()).has_table("course"):
+        sys.exit("there is a university in this database already: delete it, or say another database")
     Base.metadata.create_all(session.connection())
     lecturer = Lecturer(name="Ada", phone="4711")
     basics = Course(title="ProgrammingBasics", room="A1", lecturer=lecturer)
@@ -42,4 +44,6 @@ def run(url: str, does: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[2] not in ("begin", "change"):
+        sys.exit(__doc__)
     run(*sys.argv[1:])

@@ -1,8 +1,7 @@
 """The program of the university tells itself whom its changes concern: no triggers, and no tables but its own.
 
-    python examples/university/listening.py sqlite:///university.db
-
-With postgresql://user@host/database instead it is the same. The database must be empty.
+python examples/university/listening.py                                        # in SQLite, in a new file here
+python examples/university/listening.py postgresql://user@localhost/university # in an empty database of PostgreSQL
 """
 
 from __future__ import annotations
@@ -37,7 +36,8 @@ def say(*words: str) -> None:
 
 
 if __name__ == "__main__":
-    engine = create_engine(sys.argv[1].replace("postgresql://", "postgresql+psycopg://"))
+    url = sys.argv[1] if len(sys.argv) > 1 else "sqlite:///listened.db"
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     sessions = sessionmaker(engine)
     with sessions.begin() as session:
         begin(session)

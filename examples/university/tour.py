@@ -1,4 +1,4 @@
-"""All of it, one command after the other: the model, its picture, the triggers, watches, a change, and who is told.
+"""All of it, one command after the other: the model, its picture, its triggers, watches, a change, and who is told.
 
     python examples/university/tour.py                                        # in SQLite, in a new file here
     python examples/university/tour.py postgresql://user@localhost/university # in an empty database of PostgreSQL
@@ -35,6 +35,7 @@ def tour(url: str) -> None:
     run(url, "begin")
     tidings("model", "check", MODEL)
     tidings("model", "diagram", MODEL, "--out", "university.svg")
+    tidings("model", "triggers", MODEL, "--dialect", url.partition(":")[0], "--out", "triggers.sql")
     tidings("model", "triggers", MODEL, "--install", url)
     tidings("objects", "add", "university", "--model", MODEL, "--database", url)
     tidings("watch", "--as", "Student:S1", "Course:ProgrammingBasics")

@@ -41,7 +41,7 @@ def test_tour(
         monkeypatch.setenv("PGPASSWORD", server.password)
     tour(url)
     said = capsys.readouterr().out.split("(somebody updates a script in the application)\n")
-    assert said[0].count("$ tidings") == 6 and "watches  Course:1  ProgrammingBasics" in said[0]
+    assert said[0].count("$ tidings") == 7 and "watches  Course:1  ProgrammingBasics" in said[0]
     assert said[1].splitlines() == [
         "$ tidings model tell",
         "university  1 change  3 notifications",
@@ -53,4 +53,6 @@ def test_tour(
         "$ tidings notifications --as Student:3",
         f"{NEW}{PATH}DataStructures <-attends- you",
     ]
-    assert Path("university.svg").exists()
+    assert Path("university.svg").exists() and "CREATE TRIGGER" in Path("triggers.sql").read_text()
+    with pytest.raises(SystemExit, match="a university in this database already"):
+        tour(url)
