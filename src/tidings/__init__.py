@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidings.client import AsyncClient, Client
     from tidings.compiler.pipeline import compile_many, compile_text
     from tidings.errors import InputError, NotTold, SetupError, StoreError, TidingsError
     from tidings.matching.index import Index
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tidings.service import Tidings
 
 _PLACES = {
+    "AsyncClient": "client",
+    "Client": "client",
     "EventSchema": "schema.event_schema",
     "Index": "matching.index",
     "InputError": "errors",
@@ -54,6 +57,8 @@ _PLACES = {
 }
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "EventSchema",
     "Index",
     "InputError",

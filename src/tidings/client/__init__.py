@@ -3,6 +3,8 @@
     from tidings.client import Client
 
     with Client("http://127.0.0.1:8080", "tdg_...") as client:
+        client.subscribe("price < 200")
+        client.publish({"price": 180})
         for told in client.follow():
             print(told.sequence, told.content)
 
@@ -12,7 +14,28 @@
 from tidings.client.answers import NoAnswer
 from tidings.client.async_client import AsyncClient
 from tidings.client.client import Client
+from tidings.client.delivered import Destination, Letter, Tested
 from tidings.client.retrying import Patience
+from tidings.client.subscribed import Checked, Health, Preview, Previewed, Subscription
+from tidings.client.taken import Taken
 from tidings.client.told import Content, Page, Standing, Told
 
-__all__ = ["AsyncClient", "Client", "Content", "NoAnswer", "Page", "Patience", "Standing", "Told"]
+__all__ = [
+    "AsyncClient",
+    "Checked",
+    "Client",
+    "Content",
+    "Destination",
+    "Health",
+    "Letter",
+    "NoAnswer",
+    "Page",
+    "Patience",
+    "Preview",
+    "Previewed",
+    "Standing",
+    "Subscription",
+    "Taken",
+    "Tested",
+    "Told",
+]

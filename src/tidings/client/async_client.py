@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, suppress
 from typing import Self, TypeVar
 
 import httpx
 
-from tidings.client import calls
+from tidings.client import calls, subscribed, taken
 from tidings.client.answers import checked
-from tidings.client.asking import Attempts, outcome, request_of
+from tidings.client.asking import Attempts, request_of
 from tidings.client.calls import Call
+from tidings.client.destinations import AsyncDestinations
 from tidings.client.following import Following
 from tidings.client.retrying import Patience
+from tidings.client.subscribed import UNCHANGED, Checked, Preview, Subscription, Unchanged
+from tidings.client.taken import JSON, Body, Taken
 from tidings.client.told import Page, Standing, Told
+from tidings.errors import InputError, TidingsError
 
 T = TypeVar("T")
 
@@ -32,6 +36,7 @@ class AsyncClient:
         self.url, self._patience = checked(url), patience or Patience()
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.AsyncClient(base_url=self.url, headers=headers, trust_env=False)
+        self.destinations = AsyncDestinations(self._ask)
 
     async def __aenter__(self) -> Self:
         return self
@@ -41,6 +46,97 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         await self._http.aclose()
+
+    async def publish(
+        self,
+        body: Body,
+        media_type: str = JSON,
+        id: str | None = None,
+        base: str | None = None,
+        audience: str | None = None,
+    ) -> Taken:
+        """Publish something, durable on return. Values are written as JSON; what is bytes or text is sent as it is.
+
+        The same id with the same body again is the same publication, and with another body an error. Without an id one
+        is made: so it can be sent again when an answer is lost, and is published once. `base` is what relative IRIs of
+        a graph are relative to, `audience` a label: only those who were granted it are told.
+        """
+        return await self._ask(taken.publish(body, media_type, id, base, audience))
+
+    async def publish_many(
+        self, bodies: Iterable[Body], id_field: str | None = None, audience: str | None = None
+    ) -> AsyncIterator[Taken | TidingsError]:
+        """Publish events, an outcome for each in the order given: its place, or the error that refuses it.
+
+        With `id_field`, the field that has each event's id, a thousand travel together. Without ids they travel one by
+        one, each with an id made here: what is sent twice must not be published twice.
+        """
+        if id_field is not None:
+            for lines in taken.together(bodies):
+                for one in await self._ask(taken.publish_lines(lines, id_field, audience)):
+                    yield one
+            return
+        for body in bodies:
+            try:
+                yield await self.publish(body, audience=audience)
+            except InputError as problem:
+                yield problem
+
+    async def subscribe(
+        self,
+        text: str,
+        language: str = "predicates",
+        within: str | None = None,
+        id: str | None = None,
+        subscriber: str | None = None,
+    ) -> Subscription:
+        """Ask to be told; `within` is a delay that is accepted, `10 minutes` say. It counts from the next batch on."""
+        return await self._ask(subscribed.subscribe(text, language, within, id, subscriber))
+
+    async def subscriptions(
+        self,
+        containing: str | None = None,
+        language: str | None = None,
+        state: str | None = None,
+        subscriber: str | None = None,
+    ) -> AsyncIterator[Subscription]:
+        """Subscriptions by id, page by page; `containing` is looked for in their texts and ids."""
+        after: str | None = ""
+        while after is not None:
+            page = await self._ask(subscribed.page(containing, language, state, subscriber, after))
+            for one in page.subscriptions:
+                yield one
+            after = page.next
+
+    async def subscription(self, id: str) -> Subscription:
+        """A subscription with its state and its health."""
+        return await self._ask(subscribed.find(id))
+
+    async def change(
+        self, id: str, text: str | Unchanged = UNCHANGED, within: str | Unchanged | None = UNCHANGED
+    ) -> Subscription:
+        """Give it another text or another delay; it keeps its id. `within=None` is at once."""
+        return await self._ask(subscribed.change(id, text, within))
+
+    async def pause(self, id: str) -> Subscription:
+        """Match nothing for it until it is resumed."""
+        return await self._ask(subscribed.pause(id))
+
+    async def resume(self, id: str) -> Subscription:
+        """Match for it again."""
+        return await self._ask(subscribed.resume(id))
+
+    async def unsubscribe(self, id: str) -> None:
+        """Withdraw it; notifications that were made stay."""
+        await self._ask(subscribed.unsubscribe(id))
+
+    async def check(self, text: str, language: str = "predicates") -> Checked:
+        """What a text would be as a subscription, or the error with its place; nothing is kept."""
+        return await self._ask(subscribed.check(text, language))
+
+    async def preview(self, text: str, language: str = "predicates", last: int = 100) -> Preview:
+        """Which of the last publications a text would have matched; nothing is kept."""
+        return await self._ask(subscribed.preview(text, language, last))
 
     async def notifications(
         self,
@@ -86,13 +182,13 @@ class AsyncClient:
         return await self._ask(calls.acknowledge(upto, subscriber))
 
     async def _ask(self, call: Call[T]) -> T:
-        attempts = Attempts(self._patience)
+        attempts = Attempts(call, self._patience)
         while True:
             try:
                 response = await self._http.send(request_of(self._http, call))
                 pause = attempts.refused(response)
                 if pause is None:
-                    return outcome(call, response)
+                    return attempts.outcome(response)
             except httpx.TransportError as error:
                 pause = attempts.failed(self.url, error)
             await asyncio.sleep(pause)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
 from tidings.client.told import Page, Standing, page_from, standing_from
@@ -29,11 +29,19 @@ class Call(Generic[T]):
     headers: Mapping[str, str] | None = None
     text: str | None = None
     seconds: float = READ_SECONDS
+    once: bool = False
+    """Whether it must not be done twice: what it makes has no id."""
 
 
 def asked(**given: object) -> dict[str, str]:
     """The parameters that were given."""
     return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def reading(kind: type[T]) -> Callable[[Mapping[str, Any]], T]:
+    """What makes a value of an answer; members that a newer service has besides are left out."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return lambda answer: kind(**{name: answer[name] for name in names if name in answer})
 
 
 def page(

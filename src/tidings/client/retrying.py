@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 AGAIN = frozenset({429, 502, 503, 504})
-"""Answers that say: not now. Everything a client asks for may be asked for twice: what it makes has an id."""
+"""Answers that say: not now. Most of what a client asks for may be asked for twice: what it makes has an id."""
+
+NOT_TAKEN = frozenset({429, 503})
+"""Those of the service itself, which has done nothing; a proxy's may stand for an answer that was lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,14 +67,14 @@ def told_from(event: Mapping[str, Any]) -> Told:
         time=event["time"],
         kind=data["kind"],
         bindings=data["bindings"],
-        content=_content(data["publication"]),
+        content=content_from(data["publication"]) if data["publication"] else None,
     )
 
 
-def _content(given: Mapping[str, Any] | None) -> Content | None:
-    if given is None:
-        return None
-    body = b64decode(given["body_base64"]) if "body_base64" in given else given["body"]
+def content_from(given: Mapping[str, Any]) -> Content:
+    """What was published, as a value, a text or bytes."""
+    coded = given.get("body_base64")
+    body = b64decode(coded) if coded is not None else given.get("body")
     return Content(given["id"], given["media_type"], body)
 
 

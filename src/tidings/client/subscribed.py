@@ -1,0 +1,168 @@
+"""Subscriptions as a client has them: taken, changed, paused, checked before they are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+from urllib.parse import quote
+
+from tidings.client.calls import Call, asked, reading
+from tidings.client.taken import made_id
+from tidings.client.told import Content, content_from
+from tidings.model import Reason
+
+PATH = "/v1/subscriptions"
+
+
+class Unchanged(Enum):
+    """What is said where nothing is to change."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = Unchanged.UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a subscription came to so far. Failures are those in a row."""
+
+    matched: int
+    last_matched: str | None
+    delivered: int
+    last_success: str | None
+    consecutive_failures: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A subscription with its state and its health; the last two are told when its text was read."""
+
+    id: str
+    subscriber: str
+    language: str
+    text: str
+    within: str | None
+    state: str
+    paused: str | None
+    health: Health
+    predicates: int | None = None
+    reached_through: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionPage:
+    """Some subscriptions by id, and the id after which the next page begins, if there is one."""
+
+    subscriptions: tuple[Subscription, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a text would be as a subscription."""
+
+    language: str
+    predicates: int
+    reached_through: str
+
+
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """A publication that would have matched, and why."""
+
+    content: Content
+    because: tuple[Reason, ...]
+    bindings: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Which of the last publications would have matched, newest first. `complete` is false if not all could be looked
+    at that were asked for.
+    """
+
+    looked_at: int
+    complete: bool
+    matches: tuple[Previewed, ...]
+    notes: tuple[str, ...]
+
+
+def subscribe(
+    text: str, language: str, within: str | None, id: str | None, subscriber: str | None
+) -> Call[Subscription]:
+    """Without an id one is made here: so it can be sent again, and is one subscription."""
+    named = id if id is not None else made_id("s")
+    given = asked(text=text, language=language, within=within, id=named, subscriber=subscriber)
+    return Call("POST", PATH, subscription_from, json=given, text=text)
+
+
+def change(id: str, text: str | Unchanged, within: str | Unchanged | None) -> Call[Subscription]:
+    named = {"text": text, "within": within}
+    given = {name: value for name, value in named.items() if value is not UNCHANGED}
+    about = text if isinstance(text, str) else None
+    return Call("PATCH", _place(id), subscription_from, json=given, text=about)
+
+
+def find(id: str) -> Call[Subscription]:
+    return Call("GET", _place(id), subscription_from)
+
+
+def pause(id: str) -> Call[Subscription]:
+    return Call("POST", f"{_place(id)}/pause", subscription_from)
+
+
+def resume(id: str) -> Call[Subscription]:
+    return Call("POST", f"{_place(id)}/resume", subscription_from)
+
+
+def unsubscribe(id: str) -> Call[None]:
+    return Call("DELETE", _place(id), lambda _: None)
+
+
+def page(
+    containing: str | None, language: str | None, state: str | None, subscriber: str | None, after: str | None
+) -> Call[SubscriptionPage]:
+    params = asked(q=containing, language=language, state=state, subscriber=subscriber, after=after)
+    return Call("GET", PATH, _page, params)
+
+
+def check(text: str, language: str) -> Call[Checked]:
+    given = {"text": text, "language": language}
+    return Call("POST", "/v1/check", reading(Checked), json=given, text=text)
+
+
+def preview(text: str, language: str, last: int) -> Call[Preview]:
+    given = {"text": text, "language": language, "last": last}
+    return Call("POST", "/v1/preview", _preview, json=given, text=text)
+
+
+def _place(id: str) -> str:
+    return f"{PATH}/{quote(id, safe='')}"
+
+
+_health = reading(Health)
+_subscription = reading(Subscription)
+
+
+def subscription_from(answer: Mapping[str, Any]) -> Subscription:
+    return _subscription({**answer, "health": _health(answer["health"])})
+
+
+def _page(answer: Mapping[str, Any]) -> SubscriptionPage:
+    return SubscriptionPage(tuple(map(subscription_from, answer["subscriptions"])), answer["next"])
+
+
+def _preview(answer: Mapping[str, Any]) -> Preview:
+    matches = tuple(
+        Previewed(
+            content_from(one["publication"]),
+            tuple(Reason(each["predicate"], each["value"], each["at"]) for each in one["because"]),
+            one["bindings"],
+        )
+        for one in answer["matches"]
+    )
+    return Preview(answer["looked_at"], answer["complete"], matches, tuple(answer["notes"]))

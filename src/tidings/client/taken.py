@@ -1,0 +1,94 @@
+"""What a client publishes, and what became of it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.client.calls import Call, asked
+from tidings.errors import InputError, TidingsError, error_from
+
+PATH = "/v1/publications"
+JSON, LINES = "application/json", "application/x-ndjson"
+TOGETHER, LARGEST = 1_000, 1_000_000
+"""Events that travel together, and bytes: fewer than services take by default."""
+
+Body = bytes | str | Mapping[str, Any] | Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A publication that is durable; `new` is false if it was there before. `parts` are the graphs of a file or the
+    items of a feed, each a publication of its own.
+    """
+
+    id: str
+    position: int
+    new: bool
+    parts: tuple[Taken, ...] = ()
+
+
+def publish(
+    body: Body, media_type: str, id: str | None, base: str | None, audience: str | None
+) -> Call[Taken]:
+    """Without an id one is made here: so it can be sent again, and is published once."""
+    named = id if id is not None else made_id("p")
+    params = asked(id=named, base=base, audience=audience)
+    headers = {"Content-Type": media_type}
+    return Call("POST", PATH, lambda answer: taken_from(answer, named), params, None, bytes_of(body), headers)
+
+
+def publish_lines(
+    lines: Sequence[bytes], id_field: str, audience: str | None
+) -> Call[list[Taken | TidingsError]]:
+    params = asked(id_field=id_field, audience=audience)
+    return Call("POST", PATH, _outcomes, params, None, b"\n".join(lines), {"Content-Type": LINES})
+
+
+def made_id(prefix: str) -> str:
+    """An id that nobody else makes."""
+    return f"{prefix}-{secrets.token_hex(8)}"
+
+
+def bytes_of(body: Body) -> bytes:
+    """A body as it is sent; values are written as JSON."""
+    if isinstance(body, bytes):
+        return body
+    text = body if isinstance(body, str) else json.dumps(body, separators=(",", ":"), allow_nan=False)
+    return text.encode()
+
+
+def together(bodies: Iterable[Body]) -> Iterator[list[bytes]]:
+    """Events as lines, as many as travel together."""
+    some: list[bytes] = []
+    size = 0
+    for body in bodies:
+        line = bytes_of(body)
+        if b"\n" in line.strip():
+            line = json.dumps(json.loads(line), separators=(",", ":")).encode()
+        if some and (len(some) == TOGETHER or size + len(line) > LARGEST):
+            yield some
+            some, size = [], 0
+        some.append(line)
+        size += len(line)
+    if some:
+        yield some
+
+
+def taken_from(answer: Mapping[str, Any], id: str = "") -> Taken:
+    """What was taken, one or several."""
+    if "publications" not in answer:
+        return Taken(answer["id"], answer["position"], answer["new"])
+    parts = tuple(taken_from(one) for one in answer["publications"])
+    if not parts:
+        raise InputError("nothing was published: there is nothing in it", received=id)
+    return Taken(id, parts[-1].position, any(one.new for one in parts), parts)
+
+
+def _outcomes(answer: Mapping[str, Any]) -> list[Taken | TidingsError]:
+    return [
+        error_from(one["problem"]) if one.get("problem") else taken_from(one) for one in answer["outcomes"]
+    ]

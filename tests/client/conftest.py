@@ -1,0 +1,42 @@
+"""The whole service on a real server, and clients with tokens of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Thread
+
+import pytest
+
+from tidings.feeds.hub import Hub
+from tidings.interfaces.http.app import app_for
+from tidings.interfaces.http.context import Context
+from tidings.interfaces.http.serving import listen, server_for
+from tidings.operating.settings import Part, Settings
+from tidings.service import Tidings
+from tidings.service.access import Access
+
+
+class Service:
+    """A home that is served, and tokens for it."""
+
+    def __init__(self, tidings: Tidings, address: str) -> None:
+        self.tidings, self.address = tidings, address
+
+    def token(self, subscriber: str | None, *scopes: str) -> str:
+        return Access(self.tidings.store).make("test", scopes, subscriber).secret
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Tidings(tmp_path_factory.mktemp("home")) as tidings, listen("127.0.0.1", 0) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        settings = Settings(delivery={"private_callbacks": True})
+        context = Context(tidings, Hub(tidings.feeds_at(address)), settings, parts=frozenset({Part.API}))
+        server = server_for(app_for(context))
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield Service(tidings, address)
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,0 +1,218 @@
+"""Everything else a client asks the whole service for: publishing, subscribing, checking, delivering."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+
+import pytest
+
+import tidings
+from tests.client.conftest import Service
+from tidings.client import AsyncClient, Client, Taken
+from tidings.client.destinations import AsyncDestinations, Destinations
+from tidings.errors import (
+    Absent,
+    DecodeProblem,
+    IdTaken,
+    InputError,
+    NotAllowed,
+    SyntaxProblem,
+    TidingsError,
+)
+from tidings.model import Subscription
+from tidings.store import Found
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    return request.node.name
+
+
+@pytest.fixture
+def client(service: Service, name: str) -> Iterator[Client]:
+    with Client(service.address, service.token(name, "subscribe", "publish")) as made:
+        yield made
+
+
+def test_publishing(client: Client, service: Service) -> None:
+    taken = client.publish({"price": 180})
+    assert taken.new and taken.id.startswith("p-")
+    stored = service.tidings.store.journal.find(taken.id)
+    assert stored is not None and (stored.body, stored.position) == (b'{"price":180}', taken.position)
+    again = client.publish({"price": 180}, id=taken.id)
+    assert again == Taken(taken.id, taken.position, new=False)
+    with pytest.raises(IdTaken, match="already used"):
+        client.publish({"price": 181}, id=taken.id)
+    with pytest.raises(DecodeProblem):
+        client.publish(b"{")
+    assert client.publish("<a/>", "application/xml", id="client-xml").id == "client-xml"
+    graph = "<http://e.org/%d> { <http://e.org/a> <http://e.org/b> %d }"
+    graphs = "\n".join(graph % (number, number) for number in (1, 2))
+    several = client.publish(graphs, "application/trig", id="client-graphs")
+    assert [one.id for one in several.parts] == ["client-graphs-1", "client-graphs-2"]
+    assert (several.new, several.position) == (True, several.parts[-1].position)
+
+
+def test_publishing_many(client: Client, service: Service) -> None:
+    events = [{"id": f"many-{number}", "price": number} for number in range(2_500)]
+    taken = list(client.publish_many(events, id_field="id"))
+    assert [one.id for one in taken if isinstance(one, Taken)] == [event["id"] for event in events]
+    again = list(client.publish_many([*events[:2], b'{"id": "many-x",\n "price": 1}', b"[]"], id_field="id"))
+    assert [isinstance(one, Taken) and one.new for one in again] == [False, False, True, False]
+    assert isinstance(again[3], InputError)
+    outcomes = list(client.publish_many([{"price": 1}, b"{", {"price": 1}]))
+    assert [isinstance(one, TidingsError) for one in outcomes] == [False, True, False]
+    first, _, third = outcomes
+    assert isinstance(first, Taken) and isinstance(third, Taken) and first.id != third.id
+
+
+def test_a_label(client: Client, service: Service) -> None:
+    taken = client.publish({"price": 1}, audience="staff")
+    stored = service.tidings.store.journal.find(taken.id)
+    assert stored is not None and stored.audience == "staff"
+
+
+def test_a_life_of_a_subscription(client: Client, name: str) -> None:
+    made = client.subscribe("price < 200", within="10 minutes")
+    assert (made.subscriber, made.language, made.state, made.within) == (
+        name,
+        "predicates",
+        "active",
+        "10 minutes",
+    )
+    assert (made.predicates, made.health.matched, made.health.last_error) == (1, 0, None)
+    assert client.subscribe("price < 200", within="10 minutes", id=made.id).id == made.id
+    assert client.change(made.id, text="price < 300").within == "10 minutes"
+    assert client.change(made.id, within=None).within is None
+    assert client.pause(made.id).state == "paused"
+    assert [one.id for one in client.subscriptions(state="paused")] == [made.id]
+    assert client.resume(made.id).state == "active"
+    assert client.subscription(made.id).text == "price < 300"
+    other = client.subscribe('//stock[symbol = "YHOO"]', "xpath", id="my own/é")
+    assert [one.id for one in client.subscriptions(containing="YHOO")] == [other.id]
+    assert {one.id for one in client.subscriptions()} == {made.id, other.id}
+    client.unsubscribe(other.id)
+    with pytest.raises(Absent):
+        client.unsubscribe(other.id)
+    with pytest.raises(Absent):
+        client.subscription(other.id)
+
+
+def test_more_subscriptions_than_a_page_has(client: Client, service: Service, name: str) -> None:
+    made = [Subscription(f"s-page-{number:03}", name, "predicates", "price < 1") for number in range(105)]
+    service.tidings.store.subscriptions.add_many(made)
+    assert [one.id for one in client.subscriptions(containing="s-page-")] == [one.id for one in made]
+
+
+def test_what_is_wrong_with_a_text_and_where(client: Client) -> None:
+    for ask in (client.check, client.subscribe, client.preview):
+        with pytest.raises(SyntaxProblem, match="expected a predicate") as wrong:
+            ask("price < 200 and")
+        assert wrong.value.place is not None
+        assert str(wrong.value).endswith("price < 200 and\n                 ^")
+        assert wrong.value.pointer == "/text"
+    with pytest.raises(InputError, match="language"):
+        client.check("price < 200", "klingon")
+    assert client.check("price < 200 and sold = true").predicates == 2
+
+
+def test_a_preview(client: Client) -> None:
+    cheap = client.publish({"preview": "mine", "price": 5})
+    client.publish({"preview": "mine", "price": 500})
+    found = client.preview("preview = 'mine' and price < 200", last=10)
+    assert [(one.content.id, one.content.body) for one in found.matches] == [
+        (cheap.id, {"preview": "mine", "price": 5})
+    ]
+    assert found.matches[0].because[0].predicate.startswith("pr")
+    assert found.looked_at > 0
+
+
+def test_everybody_has_their_own(client: Client, service: Service, name: str) -> None:
+    mine = client.subscribe("price < 1")
+    with Client(service.address, service.token(f"not {name}", "subscribe")) as other:
+        for ask in (other.subscription, other.pause, other.resume, other.unsubscribe):
+            with pytest.raises(Absent):
+                ask(mine.id)
+        assert list(other.subscriptions()) == []
+        with pytest.raises(NotAllowed):
+            other.publish({"price": 1})
+    with Client(service.address, service.token(None, "administer")) as administrator:
+        made = administrator.subscribe("price < 1", subscriber=name)
+        assert made.subscriber == name
+        assert {one.id for one in administrator.subscriptions(subscriber=name)} == {mine.id, made.id}
+
+
+def test_destinations(client: Client, service: Service, name: str) -> None:
+    made = client.destinations.add("webhook", "http://127.0.0.1:9/hook", name="mine")
+    assert (made.subscriber, made.kind, made.state, made.dead_letters) == (name, "webhook", "active", 0)
+    assert made.secret is not None and made.secret.startswith("whsec_")
+    assert [one.id for one in client.destinations.list()] == [made.id]
+    assert client.destinations.find(made.id).secret is None
+    assert client.destinations.change(made.id, name="ours").name == "ours"
+    assert client.destinations.pause(made.id).state == "paused"
+    assert client.destinations.resume(made.id).state == "active"
+    assert client.destinations.rotate(made.id).secret not in (None, made.secret)
+    tested = client.destinations.test(made.id)
+    assert not tested.taken and tested.problem
+    assert list(client.destinations.letters(made.id)) == []
+    assert client.destinations.replay(made.id) == 0
+    client.destinations.remove(made.id)
+    with pytest.raises(Absent):
+        client.destinations.find(made.id)
+
+
+def test_the_same_to_be_awaited(service: Service, name: str) -> None:
+    async def use() -> None:
+        async with AsyncClient(service.address, service.token(name, "subscribe", "publish")) as client:
+            made = await client.subscribe("price < 200")
+            taken = await client.publish({"price": 180})
+            service.tidings.store.notifications.commit_batch(name, 0, [Found(taken.id, made.id, name)])
+            assert [one.id async for one in client.subscriptions()] == [made.id]
+            assert (await client.change(made.id, text="price < 2")).text == "price < 2"
+            assert (await client.pause(made.id)).state == "paused"
+            assert (await client.resume(made.id)).state == "active"
+            assert (await client.subscription(made.id)).id == made.id
+            assert (await client.check("price < 200")).predicates == 1
+            assert (await client.preview("price < 200", last=5)).complete
+            events = [{"id": f"{name}-{number}"} for number in range(3)]
+            assert len([one async for one in client.publish_many(events, id_field="id")]) == 3
+            assert len([one async for one in client.publish_many([{"a": 1}, b"{"])]) == 2
+            async for told in client.follow():
+                assert told.content is not None and told.content.body == {"price": 180}
+                assert (await client.acknowledge(told.sequence)).unread == 0
+                break
+            await client.unsubscribe(made.id)
+            with pytest.raises(SyntaxProblem):
+                await client.subscribe("price <")
+            destination = await client.destinations.add("webhook", "http://127.0.0.1:9/hook")
+            assert [one.id async for one in client.destinations.list()] == [destination.id]
+            for work in (client.destinations.pause, client.destinations.resume, client.destinations.rotate):
+                await work(destination.id)
+            await client.destinations.change(destination.id, name="x")
+            assert (await client.destinations.find(destination.id)).name == "x"
+            assert not (await client.destinations.test(destination.id)).taken
+            assert [one async for one in client.destinations.letters(destination.id)] == []
+            assert await client.destinations.replay(destination.id) == 0
+            await client.destinations.remove(destination.id)
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize(("one", "other"), [(Client, AsyncClient), (Destinations, AsyncDestinations)])
+def test_both_clients_have_the_same_calls(one: type, other: type) -> None:
+    def calls(kind: type) -> dict[str, list[str]]:
+        found = {name: call for name, call in vars(kind).items() if inspect.isfunction(call)}
+        return {
+            name: list(inspect.signature(call).parameters) for name, call in found.items() if name[0] != "_"
+        }
+
+    left, right = calls(one), calls(other)
+    left.pop("close", None)
+    right.pop("aclose", None)
+    assert left == right
+
+
+def test_the_public_names() -> None:
+    assert (tidings.Client, tidings.AsyncClient) == (Client, AsyncClient)
