@@ -158,3 +158,26 @@ def test_a_name_without_subscriptions_is_said_to_have_none(tidings: Tidings) -> 
     assert told == "nothing for nobody yet; there are no subscriptions for that name\n"
     tidings("subscribe", "--as", "ana", "a = 1")
     assert "is `tidings run` running?" in tidings("notifications", "--as", "ana").stderr
+
+
+def test_change_pause_and_resume_keep_the_id(tidings: Tidings) -> None:
+    tidings("subscribe", "--as", "ana", "a = 1", "--id", "s1")
+    tidings("subscribe", "--as", "ana", "b = 1", "--id", "s2")
+    changed = tidings("change", "s1", "a = 2", "--within", "1 hour")
+    assert changed.stdout == "s1  ana  predicates  1 predicate, reached through a, told within 1 hour\n"
+    assert json.loads(tidings("change", "s1", "a = 3", "--json").stdout)["within"] == "1 hour"
+    assert json.loads(tidings("change", "s1", "--within", "at once", "--json").stdout)["within"] is None
+    paused = tidings("pause", "s1", "s9")
+    assert (paused.exit_code, paused.stdout) == (3, "s1  paused\n")
+    assert paused.stderr == "s9  there is no such subscription\n"
+    listed = tidings("subscriptions").stdout.splitlines()
+    assert listed[0].split() == ["id", "subscriber", "language", "state", "text"]
+    assert listed[-1].split() == ["s1", "ana", "predicates", "paused", "a", "=", "3"]
+    states = [
+        json.loads(line).get("state") for line in tidings("subscriptions", "--json").stdout.splitlines()
+    ]
+    assert states == [None, "paused"]
+    assert tidings("resume", "s1", "--json").stdout == '{"id": "s1", "state": "active"}\n'
+    assert tidings("pause", "s1").exit_code == tidings("unsubscribe", "s1").exit_code == 0
+    for words in (["change", "s2"], ["change", "s9", "a = 1"], ["change", "s2", "a ="]):
+        assert tidings(*words).exit_code == 2, words

@@ -44,7 +44,7 @@ def test_to_a_follower_pausing_is_removing_and_resuming_is_adding(store: Store) 
     assert store.paused.resume("s-1")
     assert not store.paused.resume("s-1")
     assert store.subscriptions.changes(2) == Changes(3, [wants("s-1", "price > 5")], [])
-    assert store.paused.list("ana") == []
+    assert store.paused.all("ana") == []
     assert not store.paused.remove("s-1")
 
 

@@ -26,6 +26,7 @@ from tidings.feeds.rendering import FORMATS, Format
 from tidings.feeds.tokens import ALL, Addresses
 from tidings.model import Subscription
 from tidings.store import FeedAddress, Store
+from tidings.store.standings import RULES
 
 PAGE = 50
 LARGEST = 500_000
@@ -185,9 +186,13 @@ class PersonalFeeds:
         made = datetime.fromisoformat(address.made)
         return opml(f"Tidings for {address.subscriber}", made, named)
 
+    def _paused(self, subscriber: str) -> list[Subscription]:
+        """Rules have no feeds."""
+        return [one for one in self.store.paused.all(subscriber) if one.language != RULES]
+
     def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
         """A subscriber's subscriptions with the tokens of their feeds; then the databases that they were told about."""
-        found = [*self.store.subscriptions.list(subscriber), *self.store.paused.list(subscriber)]
+        found = [*self.store.subscriptions.list(subscriber), *self._paused(subscriber)]
         known = {one.id for one in found}
         sources = self.store.personal_feeds.of_objects(subscriber)
         found += [about(subscriber, name) for name in sources if name not in known]

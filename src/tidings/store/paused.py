@@ -55,11 +55,13 @@ class Paused:
             row = connection.execute(wanted).one_or_none()
         return Subscription(*row) if row else None
 
-    def list(self, subscriber: str) -> list[Subscription]:
-        """A subscriber's, without rules, by id."""
-        wanted = select(*_COLUMNS).where(paused.c.subscriber == subscriber, paused.c.language != RULES)
+    def all(self, subscriber: str | None = None) -> list[Subscription]:
+        """Everybody's or one subscriber's, rules, too, by id."""
+        wanted = select(*_COLUMNS).order_by(paused.c.id)
+        if subscriber is not None:
+            wanted = wanted.where(paused.c.subscriber == subscriber)
         with self._database.read() as connection:
-            return [Subscription(*row) for row in connection.execute(wanted.order_by(paused.c.id))]
+            return [Subscription(*row) for row in connection.execute(wanted)]
 
     def change(self, changed: Subscription) -> bool:
         """Give one that is paused another text or delay; false if it is not paused."""

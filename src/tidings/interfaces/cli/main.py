@@ -26,6 +26,7 @@ from tidings.interfaces.cli import (
     notifications,
     objects,
     output,
+    pausing,
     provider,
     publish,
     query,
@@ -99,6 +100,9 @@ STREAM, SETTING_UP = "On Spark", "Set up and look around"
 
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     (DAILY, subscriptions.subscribe),
+    (DAILY, pausing.change),
+    (DAILY, pausing.pause),
+    (DAILY, pausing.resume),
     (DAILY, subscriptions.unsubscribe),
     (DAILY, subscriptions.subscriptions),
     (DAILY, publish.publish),

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -22,7 +23,7 @@ from rich.text import Text
 from tidings import durations
 from tidings.counts import plural
 from tidings.errors import PublicationError, TidingsError
-from tidings.model import Notification
+from tidings.model import Notification, Subscription
 from tidings.reasons import because, bound, change_of, one_line, show_change, show_limits
 
 if TYPE_CHECKING:
@@ -107,6 +108,16 @@ def subscribed(made: Subscribed, colour: str = "") -> None:
     how = f"{plural(made.predicates, 'predicate')}, reached through {made.reached_through}"
     how += f", told within {durations.show(made.within)}" if made.within else ""
     line((made.id, "bold cyan"), (made.subscriber, colour), (made.language, "dim"), how)
+
+
+def record(one: Subscribed | Subscription) -> dict[str, object]:
+    """The fields of a subscription, with the delay as people and subscription files write it."""
+    return asdict(one) | {"within": delay(one) or None}
+
+
+def delay(one: Subscribed | Subscription) -> str:
+    """The delay that a subscription accepts; empty if it accepts none."""
+    return "" if one.within is None else durations.show(one.within)
 
 
 def removed(named: dict[str, str], found: bool, done: str, missing: str, as_json: bool) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidings import durations
 from tidings.errors import InputError, SyntaxProblem
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_tidings
 from tidings.model import Subscription
 
 if TYPE_CHECKING:
-    from tidings.service import Subscribed
+    pass
 
 QUOTE = 'quote the whole text: tidings subscribe --as NAME "price > 200"'
 
@@ -70,18 +68,9 @@ def subscribe(
     with open_tidings(home, store) as tidings, _hint_to_quote(text):
         made = tidings.subscribe(subscriber, text[0], language, id, within)
     if as_json:
-        output.json_line(_record(made))
+        output.json_line(output.record(made))
     else:
         output.subscribed(made)
-
-
-def _record(one: Subscribed | Subscription) -> dict[str, object]:
-    """The fields, with the delay as people and subscription files write it."""
-    return asdict(one) | {"within": _delay(one) or None}
-
-
-def _delay(one: Subscribed | Subscription) -> str:
-    return "" if one.within is None else durations.show(one.within)
 
 
 @contextmanager
@@ -132,29 +121,40 @@ def subscriptions(
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """List subscriptions.
+    """List subscriptions; then those that are paused.
 
     [dim]Example[/]
       tidings subscriptions --as ana
     """
     with open_tidings(home, store) as tidings:
-        found = tidings.subscriptions(subscriber)
+        found, paused = tidings.subscriptions(subscriber), tidings.store.paused.all(subscriber)
     if as_json:
-        for one in found:
-            output.json_line(_record(one))
-    elif found:
-        _table(found)
+        for one in (*found, *paused):
+            output.json_line(output.record(one) | ({"state": "paused"} if one in paused else {}))
+    elif found or paused:
+        _table([*found, *paused], {one.id for one in paused})
     elif subscriber is not None:
         output.note(f"no subscriptions for {subscriber}")
     else:
         output.note('no subscriptions yet: tidings subscribe --as NAME "price < 200"')
 
 
-def _table(found: Sequence[Subscription]) -> None:
-    """Delays have a column only where somebody accepts one."""
-    rows = [(one.id, one.subscriber, one.language, _delay(one), one.text) for one in found]
-    header = ("id", "subscriber", "language", "within", "text")
-    if any(one.within for one in found):
-        output.table(header, rows)
-    else:
-        output.table((*header[:3], header[4]), [(*row[:3], row[4]) for row in rows])
+def _table(found: Sequence[Subscription], paused: Collection[str]) -> None:
+    """Delays and states have a column only where somebody accepts one, or has paused one."""
+    shown = {"id": True, "subscriber": True, "language": True}
+    shown |= {"state": bool(paused), "within": any(one.within for one in found), "text": True}
+    rows = [
+        (
+            one.id,
+            one.subscriber,
+            one.language,
+            "paused" if one.id in paused else "",
+            output.delay(one),
+            one.text,
+        )
+        for one in found
+    ]
+    output.table(
+        tuple(name for name, is_shown in shown.items() if is_shown),
+        [tuple(cell for cell, is_shown in zip(row, shown.values(), strict=True) if is_shown) for row in rows],
+    )
