@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from tidings.operating import traces
 from tidings.values import Scalar
 
 
@@ -29,6 +30,8 @@ class Publication:
     """What somebody published: bytes of a kind, and its place in the journal once it has one.
 
     `audience` is a label: only those see it who were granted that label. Without one it is for everybody.
+    `traceparent` is the trace in which it was made, if there is one: what is published together, for the sake of one
+    commit, may come from several.
     """
 
     id: str
@@ -36,6 +39,7 @@ class Publication:
     body: bytes
     position: int | None = None
     audience: str | None = None
+    traceparent: str | None = field(default_factory=traces.current, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

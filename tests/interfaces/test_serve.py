@@ -9,7 +9,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ import pytest
 
 from terminal import Terminal
 from tests.interfaces.calling import Tidings, listens_at, start
+from tests.operating.receiver import Receiver
 from tidings.service import Tidings as Service
 
-PATIENCE = 120
+PATIENCE = 250
 
 
 def until(holds: Callable[[], Any], what: str) -> Any:
@@ -63,12 +64,20 @@ def told(folder: Path, subscriber: str = "ana") -> list[tuple[int, str]]:
 
 
 @pytest.mark.spark
-def test_everything_in_one_command(tidings: Tidings, terminal: Terminal, tmp_path: Path) -> None:
-    """The API answers while Spark starts; a stream that dies is started again; SIGTERM in the middle of the work
-    loses nothing, and nothing comes twice.
+def test_everything_in_one_command(
+    tidings: Tidings, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API answers while Spark starts; a publication is delivered, and one trace tells how; a stream that dies is
+    started again; SIGTERM in the middle of the work loses nothing, and nothing comes twice.
     """
     tidings("subscribe", "--as", "ana", "price < 10")
-    with serving(tmp_path, "--master", "local[2]") as (process, address):
+    token = tidings("token", "make", "all", "--scope", "administer").stdout.split("\n")[1]
+    receiver = Receiver()
+    monkeypatch.setenv("TIDINGS_TRACES__ENDPOINT", receiver.url)
+    with (
+        closing(receiver),
+        serving(tmp_path, "--master", "local[2]", "--private-callbacks") as (process, address),
+    ):
         assert ready(address)["stream"] == "Spark is starting"
         assert httpx.get(f"{address}/healthz").json() == {"status": "alive"}
         until(lambda: ready(address)["stream"] == "ok", "the stream")
@@ -77,8 +86,8 @@ def test_everything_in_one_command(tidings: Tidings, terminal: Terminal, tmp_pat
         second = tidings("serve", "--port", "0")
         assert second.exit_code == 4 and "another process runs the stream" in second.stderr
         assert f"process {process.pid}" in second.stderr and "--only api" in second.stderr
-        tidings("publish", '{"price": 1}', "--id", "p-1")
-        until(lambda: told(tmp_path) == [(1, "p-1")], "the first notification")
+        _delivered_and_traced(address, token, receiver)
+        assert told(tmp_path) == [(1, "p-1")]
         os.kill(_jvm(process.pid), signal.SIGKILL)
         until(lambda: "Spark has ended" in ready(address)["stream"], "a stream that says that it died")
         until(lambda: ready(address)["stream"] == "ok", "a stream that is started again")
@@ -92,6 +101,23 @@ def test_everything_in_one_command(tidings: Tidings, terminal: Terminal, tmp_pat
         assert "the stream failed: Spark has ended" in complained
     assert terminal.call(tmp_path, "run", "--once", "--master", "local[2]").exit_code == 0
     assert told(tmp_path) == expected
+
+
+def _delivered_and_traced(address: str, token: str, receiver: Receiver) -> None:
+    """From the publisher's own trace to the webhook."""
+    headers = {"authorization": f"Bearer {token}"}
+    hook = {"kind": "webhook", "target": f"{receiver.url}/hook"}
+    made = httpx.post(f"{address}/v1/destinations?subscriber=ana", json=hook, headers=headers)
+    assert made.status_code == 201, made.text
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    headers["traceparent"] = f"00-{trace}-00f067aa0ba902b7-01"
+    taken = httpx.post(f"{address}/v1/publications?id=p-1", json={"price": 1}, headers=headers, timeout=60)
+    assert taken.status_code == 201, taken.text
+    until(lambda: receiver.posted, "the webhook")
+    assert receiver.posted[0]["subject"] == "p-1"
+    until(lambda: receiver.in_trace(trace) >= {"publish", "notify", "deliver"}, "the trace")
+    [batch] = receiver.named("match batch")
+    assert [link.trace_id.hex() for link in batch.links] == [trace]
 
 
 def _jvm(parent: int) -> int:
@@ -145,6 +171,24 @@ def test_delivery_alone_and_what_is_no_part(tidings: Tidings, tmp_path: Path) ->
         assert ended(process)[0] == 0
     done = tidings("serve", "--only", "everything")
     assert done.exit_code == 2 and "accepted: api, stream, delivery" in done.stderr
+
+
+def test_who_is_sent_news_is_let_go(tidings: Tidings, tmp_path: Path) -> None:
+    """A stream of events that would go on for ever ends with the service, and is counted while it lasts."""
+    token = tidings("token", "make", "all", "--scope", "administer").stdout.split("\n")[1]
+    headers = {"authorization": f"Bearer {token}"}
+    with (
+        serving(tmp_path, "--only", "api") as (process, address),
+        httpx.stream(
+            "GET", f"{address}/v1/notifications/stream?subscriber=ana", headers=headers, timeout=PATIENCE
+        ) as news,
+    ):
+        assert news.status_code == 200
+        counted = httpx.get(f"{address}/metrics", headers=headers).text
+        assert 'tidings_stream_clients{kind="sse"} 1.0' in counted
+        process.send_signal(signal.SIGTERM)
+        assert "data:" not in "".join(news.iter_text()), "it ends, and nothing came"
+        assert process.wait(PATIENCE) == 0
 
 
 def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:

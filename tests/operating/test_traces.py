@@ -6,53 +6,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.operating.receiver import Receiver
 from tidings.errors import SetupError
 from tidings.model import Publication
 from tidings.operating import traces
 from tidings.store import open_store, sqlite_url
 from tidings.store import traces as kept
-
-
-class Receiver:
-    """An OTLP endpoint that remembers what it was sent."""
-
-    def __init__(self) -> None:
-        self.spans: list[Span] = []
-        self.headers: list[str | None] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                outer.headers.append(self.headers.get("x-key"))
-                for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                    outer.spans += [span for scope in resource.scope_spans for span in scope.spans]
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def named(self, name: str) -> list[Span]:
-        return [span for span in self.spans if span.name == name]
 
 
 @pytest.fixture

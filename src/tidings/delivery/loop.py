@@ -46,6 +46,11 @@ class DeliveryLoop:
         self._stop = Event()
         self._thread = Thread(target=self._run, name="delivery", daemon=True)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs: what is no error of ours ends it, and is shown whole."""
+        return self._thread.is_alive()
+
     def step(self) -> int:
         """One round, to its end: how many lanes and dead letters were worked on. For whoever wants to decide when."""
         begun = self._begin()

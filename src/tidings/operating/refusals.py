@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from tidings.errors import InputError, Place
-from tidings.operating.settings import NESTED, PREFIX, Settings
+from tidings.operating.settings import NESTED, PREFIX, Limits, Settings
 
 Places = Callable[[tuple[str, ...]], Place | None]
 
@@ -74,6 +74,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
 def unknown_variables(environment: Mapping[str, str], others: frozenset[str]) -> list[InputError]:
     """Variables that look like settings and are none."""
     known = {PREFIX + name.upper().replace(".", NESTED) for name in names()} | others
+    known |= {f"{PREFIX}{name.upper()}_LIMITS" for name in Limits.model_fields}
     found = []
     for name in sorted(environment):
         nested = any(name.startswith(f"{each}{NESTED}") for each in known)

@@ -16,7 +16,6 @@ from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, 
 
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
-from tidings.operating import traces as tracing
 from tidings.store import audiences, bulk, counters, names, traces
 from tidings.store.database import Database
 from tidings.store.encoding import now
@@ -150,7 +149,7 @@ def append(connection: Connection, offered: Sequence[Publication]) -> list[Appen
     ids = [one.id or names.fresh("p") for one in offered]
     known = {row[0]: Publication(*row) for row in _known(connection, ids)}
     outcomes: list[Appended | InputError] = []
-    new, carried, time = [], [], now()
+    new, carried, traced, time = [], [], [], now()
     for one, id in zip(offered, ids, strict=True):
         if not one.id and (id in known or id in given):
             id = names.fresh("p", 16)
@@ -164,10 +163,11 @@ def append(connection: Connection, offered: Sequence[Publication]) -> list[Appen
             new.append((last, id, one.media_type, one.body, time))
             carried += [(id, one.audience)] if one.audience is not None else []
             outcomes.append(Appended(id, last, new=True))
+            if one.traceparent:
+                traced.append((last, id, one.traceparent))
     bulk.insert_rows(connection, journal, new)
     bulk.insert_rows(connection, audiences.labels, carried)
-    if traceparent := tracing.current():
-        traces.keep(connection, [(position, id) for position, id, *_ in new], traceparent, time)
+    traces.keep(connection, traced, time)
     counters.advance(connection, "journal", last)
     return outcomes
 

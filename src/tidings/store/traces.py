@@ -59,11 +59,11 @@ class Traces:
         )
 
 
-def keep(connection: Connection, appended: Sequence[tuple[int, str]], traceparent: str, time: str) -> None:
-    """Note the trace of publications, in the transaction that takes them."""
+def keep(connection: Connection, traced: Sequence[tuple[int, str, str]], time: str) -> None:
+    """Note the traces of publications, in the transaction that takes them."""
     rows = [
         {"position": position, "publication": id, "traceparent": traceparent, "time": time}
-        for position, id in appended
+        for position, id, traceparent in traced
     ]
     if rows:
         connection.execute(traces.insert(), rows)

@@ -26,10 +26,6 @@ OTHERS = frozenset(
         "TIDINGS_JSONLD_CONTEXTS",
         "TIDINGS_REPOSITORY_HOME",
         "TIDINGS_REPOSITORY_STORE",
-        *(
-            f"TIDINGS_{what}_LIMITS"
-            for what in ("DOCUMENT", "GRAPH", "XPATH", "GQL", "RULES", "QUERY", "SPARQL")
-        ),
     }
 )
 """Variables that are no settings of the service."""

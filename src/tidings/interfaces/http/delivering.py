@@ -35,7 +35,10 @@ class Delivering(ExitStack):
         deliveries = self.enter_context(
             delivery_loop(context.tidings.store, rules_of(context.settings), heard)
         )
-        context.health.watch("delivery", lambda: deliveries.problem)
+        ended = "delivery has ended; the log says why"
+        context.health.watch(
+            "delivery", lambda: deliveries.problem or (None if deliveries.is_alive else ended)
+        )
         if objects.tell:
             how = How(tell_author=objects.tell_author, publish=objects.publish)
             telling = self.enter_context(TellLoop(context.tidings, how))

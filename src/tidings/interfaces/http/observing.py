@@ -33,6 +33,14 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _log = logs.logger("tidings.requests")
 
 
+SUBJECTS = {
+    "/v1/publications/{id:path}": "publication",
+    "/v1/subscriptions/{id}": "subscription",
+    "/v1/destinations/{id}": "destination",
+}
+"""Routes below which a request is about something with an id, and what that is."""
+
+
 def note(request: Request, **ids: str) -> None:
     """Say in the log of a request what it was about: `publication`, `subscription`, `destination` ..."""
     request.scope.setdefault(_NOTED, {}).update(ids)
@@ -76,8 +84,15 @@ class Observing:
                 route=route,
                 status=status,
                 milliseconds=milliseconds,
+                **_subject(scope, route),
                 **scope[_NOTED],
             )
+
+
+def _subject(scope: Scope, route: str) -> dict[str, str]:
+    """What the request was about. Parameters of other routes are not logged: that of a feed is its address."""
+    named = next((name for below, name in SUBJECTS.items() if route.startswith(below)), None)
+    return {named: scope["path_params"]["id"]} if named else {}
 
 
 class Answer(ExitStack):

@@ -21,6 +21,7 @@ from tidings.errors import Absent, InputError
 from tidings.interfaces.http import problems
 from tidings.interfaces.http.access import Publishing
 from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.observing import note
 from tidings.interfaces.http.v1 import answering, forms
 from tidings.interfaces.http.v1.answering import Versioned
 from tidings.interfaces.http.v1.limits import Limits
@@ -97,6 +98,7 @@ class Publications:
             outcome = await self._gathering.add(found[0])
             if isinstance(outcome, InputError):
                 raise outcome
+            note(request, publication=outcome.id)
             return _one(outcome)
         good = [one for one in found if isinstance(one, Publication)]
         return _parts(await run_in_threadpool(self._tidings.store.journal.append_all, good))
