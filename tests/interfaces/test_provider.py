@@ -116,6 +116,7 @@ def test_dates_are_shown_as_dates(tidings: Tidings, tmp_path: Path) -> None:
         (("rule", "wrong", "search Nothing n register n", "--as", "ana"), "Nothing"),
         (("schema", str(EXAMPLES / "host.rdf")), "relative"),
         (("schema", str(EXAMPLES.parent / "page.ttl")), "no class in it"),
+        (("schema", "--base", DOC, str(EXAMPLES / "host.rdf")), "tidings provider register URI FILE"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_kept(provider, words: tuple[str, ...], told: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tidings.graphs import RDFS, Term, TermKind
+from tidings.graphs import RDFS, TYPE, Term, TermKind
 from tidings.languages.gql_shown import show_term
 from tidings.metadata.literals import KINDS
 from tidings.metadata.problems import Finding
@@ -28,7 +28,15 @@ from tidings.schema.names import did_you_mean, safe
 def has_classes(said: Statements) -> Iterator[Finding]:
     if not said.classes and not said.nameless:
         accepted = "at least one subject of type rdfs:Class"
-        yield Finding("the schema", "there is no class in it", accepted=accepted)
+        yield Finding("the schema", "there is no class in it", accepted=accepted, hint=_instead(said))
+
+
+def _instead(said: Statements) -> str | None:
+    """What may have been meant by something without classes."""
+    types = {term.text for about in said.objects.values() for term in about.get(TYPE, ())}
+    if any(each.endswith("#Class") for each in types):
+        return "other vocabularies have classes, too: a class is said to be an rdfs:Class here"
+    return "resources are registered: tidings provider register URI FILE" if types else None
 
 
 def have_iris(said: Statements) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ BASELESS = NO_BASE[: NO_BASE.index("//")]
 
 RELATIVE = "a relative IRI, and nothing to resolve it against"
 ACCEPTED = (
-    "absolute IRIs; a base in the publication (@base, xml:base) or given with it (tidings publish --base)"
+    "absolute IRIs; a base in the publication (@base, xml:base) or given with it (--base)"
 )
 
 _WHERE = re.compile(r"^Parser error (?:at|between) .*?: (?=\S)", re.DOTALL)
