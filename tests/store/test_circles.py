@@ -13,12 +13,15 @@ from generated_metadata import Step, histories, state
 from metadata_sparql import sparql_results
 from tests.store.test_metadata_histories import batches, drafts, members, told
 from tidings.errors import SubscriptionError
-from tidings.languages.rules import parse
+from tidings.languages.rules import parse, parse_query
 from tidings.languages.rules_shown import show
 from tidings.metadata.checking import check
 from tidings.metadata.decomposing import decompose
+from tidings.metadata.definition import results
 from tidings.metadata.naive import atomic_results
 from tidings.metadata.normal import normalised
+from tidings.metadata.query_definition import answer
+from tidings.metadata.resources import Resource
 from tidings.metadata.schema import Class, Property, Reference, Schema
 from tidings.provider import Provider
 from tidings.queries import Queries
@@ -112,10 +115,14 @@ def test_any_history(new_url: Callable[[], str], history: list[Step], sizes: lis
             found = told(store, sequence, state(history[: done + len(batch)]))
             assert sorted(found["entered"]) == sorted(now - before)
             assert sorted(found["left"]) == sorted(before - now)
-        _ask(store, members(history, RULES, SCHEMA))
+        _ask(store, list(state(history).values()))
 
 
-def _ask(store: Store, expected: set[tuple[str, str]]) -> None:
-    for name, rule in RULES.items():
-        answered = Queries.at_provider(store).ask(show(rule))
-        assert {each.uri for each in answered.resources} == {uri for named, uri in expected if named == name}
+def _ask(store: Store, there: list[Resource]) -> None:
+    """Queries find the same, and what all variables stand for together."""
+    queries = Queries.at_provider(store)
+    for rule in RULES.values():
+        asked = f"{show(rule)} select {', '.join(each.variable for each in rule.searched)}"
+        assert queries.ask(asked).rows == answer(parse_query(asked), there, SCHEMA).rows
+        found = {each.uri for each in queries.ask(show(rule)).resources}
+        assert found == results(rule, there, SCHEMA)

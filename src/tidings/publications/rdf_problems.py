@@ -16,9 +16,7 @@ BASELESS = NO_BASE[: NO_BASE.index("//")]
 """What relative IRIs are resolved against where the parser would not say that there is no base."""
 
 RELATIVE = "a relative IRI, and nothing to resolve it against"
-ACCEPTED = (
-    "absolute IRIs; a base in the publication (@base, xml:base) or given with it (--base)"
-)
+ACCEPTED = "absolute IRIs; a base in the publication (@base, xml:base) or given with it (--base)"
 
 _WHERE = re.compile(r"^Parser error (?:at|between) .*?: (?=\S)", re.DOTALL)
 
