@@ -13,6 +13,7 @@ OF_ANA = (
     "subscriptions/new",
     "subscriptions/{table}",
     "subscriptions/{table}/edit",
+    "destinations",
     "publish",
     "browse",
     "browse/schema",

@@ -8,7 +8,10 @@ from playwright.sync_api import expect
 
 from tests.browser.filled import PRICE, TABLE, told
 from tests.browser.people import Place
+from tests.feeds.site import Response, a_site
 from tests.interfaces.calling import EXAMPLES
+from tidings.delivery import Rules
+from tidings.service.delivering import delivery_loop, destinations_of
 
 
 def test_from_log_in_to_a_notification_that_arrives(place: Place) -> None:
@@ -43,6 +46,34 @@ def test_from_log_in_to_a_notification_that_arrives(place: Place) -> None:
         expect(page.locator(".tiding.unread")).to_have_count(0)
 
 
+def test_what_is_mistyped_is_said_below_the_text_while_it_is_typed(place: Place) -> None:
+    with place.visited("ana") as ana:
+        ana.go("subscriptions/new")
+        text, verdict = ana.page.get_by_label("Text", exact=True), ana.page.locator("#verdict")
+        text.press_sequentially("prise < 200")
+        expect(verdict).to_contain_text("No event type has an attribute 'prise' (line 1, column 1)")
+        expect(verdict).to_contain_text("Did you mean 'price'?")
+        expect(ana.page.locator(".mirror mark")).to_have_text("prise")
+        expect(text).to_have_attribute("aria-invalid", "true")
+        assert ana.violations() == ""
+        text.fill("price < 200 and")
+        expect(verdict).to_contain_text("xpected a predicate")
+        text.fill("price < 200")
+        expect(verdict).to_contain_text("1 predicate, reached through price")
+        expect(ana.page.locator(".mirror mark")).to_have_count(0)
+        expect(ana.page.locator("#previewed")).to_contain_text("would have matched")
+        expect(ana.page.locator("#previewed li").first).to_contain_text("< 200")
+        assert ana.violations() == ""
+        ana.page.get_by_label("XPath").check()
+        expect(verdict).to_contain_text("reached through /price")
+        ana.page.get_by_role("link", name="An element anywhere, by what is in it").click()
+        expect(verdict).to_contain_text("reached through //stock")
+        ana.page.get_by_label("Rules").check()
+        ana.page.get_by_role("link", name="All resources of a class").click()
+        expect(verdict).to_contain_text("reached through CycleProvider")
+        expect(ana.page.locator("#preview")).to_be_hidden()
+
+
 def test_many_that_come_at_once_all_arrive(place: Place) -> None:
     with place.visited("ana") as ana:
         expect(ana.page.locator("#live")).to_contain_text("live")
@@ -67,6 +98,29 @@ def test_a_dead_letter_is_replayed(place: Place) -> None:
         text.fill(json.dumps(TABLE))
         page.get_by_role("button", name="Publish").click()
         expect(page.get_by_role("status").first).to_contain_text("Published at position")
+
+
+def test_what_a_destination_did_not_take_is_replayed(place: Place) -> None:
+    rules = Rules(retries=(), inside=True)
+    with a_site() as site, delivery_loop(place.tidings.store, rules), place.visited("ana") as ana:
+        site.pages["/hook"] = Response(500, b"never")
+        hook = destinations_of(place.tidings.store, rules).add(
+            "ana", "webhook", site.url("/hook"), name="hook"
+        )
+        told(place.tidings, place.table, place.next_batch(), price=42)
+        site.wait_for(1)
+        page = ana.page
+        page.get_by_role("link", name="Destinations").click()
+        page.get_by_role("link", name="hook").click()
+        while not page.get_by_role("button", name="Replay all").count():
+            page.reload()  # given up is written after the answer has come
+        site.pages["/hook"] = Response(204)
+        page.get_by_role("button", name="Replay dead letter").click()
+        expect(page.get_by_role("status")).to_contain_text("tried again")
+        assert len(site.wait_for(2)) == 2
+        while not page.get_by_text("None: everything was taken").count():
+            page.reload()
+        assert place.tidings.store.undelivered.count(hook.id) == 0
 
 
 def test_a_file_is_dropped(place: Place) -> None:

@@ -9,11 +9,14 @@ from contextlib import contextmanager
 import httpx
 
 from tests.interfaces.serving import served
+from tidings.delivery import Rules
 from tidings.interfaces.http.access import Asking
 from tidings.interfaces.http.console.attempts import Attempts
 from tidings.interfaces.http.console.router import router_for
+from tidings.interfaces.http.v1.limits import Limits
 from tidings.service import Tidings
 from tidings.service.access import Access
+from tidings.service.delivering import destinations_of
 
 WORD = re.compile(r'name="word" value="([0-9a-f]{64})"')
 
@@ -41,6 +44,7 @@ def console(
     tidings: Tidings, public_url: str | None = None, attempts: Attempts | None = None
 ) -> Iterator[str]:
     """The address at which the console of a home is served."""
-    router = router_for(tidings, public_url, attempts)
+    reached = destinations_of(tidings.store, Rules(inside=True))
+    router = router_for(tidings, reached, Limits(), public_url, attempts)
     with served(router, asking=Asking(Access(tidings.store))) as address:
         yield address

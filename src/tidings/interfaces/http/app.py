@@ -77,7 +77,6 @@ def _add_api(app: FastAPI, context: Context) -> None:
     app.include_router(metadata_browsing.router_for(tidings.store, trust))
     app.include_router(objects.router_for(tidings.store, trust))
     api.add_to(app, tidings)
-    app.include_router(console_for(tidings, public_url))
     look_out = LookOut(tidings.store)
     app.include_router(notifications.router_for(tidings.store, look_out))
     app.include_router(notification_socket.router_for(tidings.store, look_out))
@@ -85,5 +84,6 @@ def _add_api(app: FastAPI, context: Context) -> None:
     app.include_router(pipeline.router_for(context))
     made = destinations_of(tidings.store, rules_of(context.settings))
     app.include_router(destinations.router_for(made))
+    app.include_router(console_for(tidings, made, app.state.limits, public_url))
     app.include_router(preferences.router_for(tidings.store))
     app.state.at_end += [provider.news.end, look_out.end, made.close]

@@ -56,7 +56,8 @@ def _replayed(tidings: Tidings, visitor: Visitor, number: int) -> Response:
     is refused now, and may be mended in the form."""
     offered = _offered(tidings, _letter(tidings, number))
     try:
-        appended = tidings.publish(offered.text.encode(), None, offered.media_type)
+        audience = offered.audience or None
+        appended = tidings.publish(offered.text.encode(), None, offered.media_type, audience=audience)
     except InputError as problem:
         return publish.form_page(visitor, offered, None, problem)
     return moved(f"{HOME}/{HERE}{query({'published': appended.id})}")
@@ -72,7 +73,8 @@ def _letter(tidings: Tidings, number: int) -> DeadLetter:
 def _offered(tidings: Tidings, letter: DeadLetter) -> publish.Offered:
     kept = tidings.store.journal.find(letter.publication) if letter.publication.isprintable() else None
     text = _text(letter)
-    return publish.Offered(text, kept.media_type if kept else kind_of(text))
+    media_type = kept.media_type if kept else kind_of(text)
+    return publish.Offered(text, media_type, audience=letter.audience or "")
 
 
 def _text(letter: DeadLetter) -> str:

@@ -10,17 +10,19 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import InputError
+from tidings.interfaces.http.answers import too_large
 from tidings.interfaces.http.console.answering import Shown
 from tidings.interfaces.http.console.recognising import JSON_LINES, KINDS, PARTS, kind_of
 from tidings.interfaces.http.console.visiting import Publisher, Visitor, form_of, page
+from tidings.interfaces.http.v1.limits import Limits
 from tidings.model import Reject
 from tidings.publications.media_types import JSON
 from tidings.service import Tidings
 from tidings.store import Appended
 
 HERE = "publish"
-LARGEST = 40 << 20
-"""Bytes of the form: what is published may be a quarter of that when every byte of it has to be escaped."""
+ESCAPED = 3
+"""So many bytes of a form stand for one byte of a text, where all of it is escaped."""
 SHOWN = 100
 """Outcomes of several that are listed; the others are counted."""
 
@@ -34,6 +36,8 @@ class Offered:
     """Empty if it is to be recognised."""
     id: str = ""
     base: str = ""
+    audience: str = ""
+    """The label that says who may see it; empty if everybody may."""
 
     @property
     def media_type(self) -> str:
@@ -51,7 +55,7 @@ class Outcome:
     refused: int = 0
 
 
-def router_for(tidings: Tidings) -> APIRouter:
+def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     """The page on which people publish."""
     router = APIRouter(prefix="/publish", route_class=Shown)
 
@@ -61,8 +65,10 @@ def router_for(tidings: Tidings) -> APIRouter:
 
     @router.post("")
     async def published(request: Request, visitor: Publisher) -> Response:
-        given = await form_of(request, visitor, LARGEST)
-        offered = Offered(*(given.get(name, "") for name in ("text", "kind", "id", "base")))
+        given = await form_of(request, visitor, ESCAPED * limits.body)
+        offered = Offered(*(given.get(name, "") for name in ("text", "kind", "id", "base", "audience")))
+        if len(offered.text.encode()) > limits.body:
+            raise too_large(limits.body)
         return await run_in_threadpool(_published, tidings, visitor, offered)
 
     return router
@@ -104,11 +110,12 @@ def publish(tidings: Tidings, offered: Offered) -> Outcome:
 
 
 def _outcomes(tidings: Tidings, offered: Offered) -> Iterator[Appended | Reject]:
-    body, id, base = offered.text.encode(), offered.id.strip() or None, offered.base.strip() or None
+    body, audience = offered.text.encode(), offered.audience.strip() or None
+    id, base = offered.id.strip() or None, offered.base.strip() or None
     if offered.media_type == JSON_LINES:
         lines = (line for line in body.split(b"\n") if line.strip())
-        yield from tidings.publish_many(lines, media_type=JSON)
+        yield from tidings.publish_many(lines, media_type=JSON, audience=audience)
     elif offered.media_type in PARTS:
-        yield from tidings.publish_parts(body, offered.media_type, id, base)
+        yield from tidings.publish_parts(body, offered.media_type, id, base, audience)
     else:
-        yield tidings.publish(body, id, offered.media_type, base)
+        yield tidings.publish(body, id, offered.media_type, base, audience)

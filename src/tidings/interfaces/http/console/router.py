@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from tidings.delivery import Destinations
 from tidings.errors import Absent
 from tidings.interfaces.http.console import (
     browse,
     dead_letters,
+    destinations,
     log_in,
     notifications,
     pipeline,
@@ -19,16 +21,21 @@ from tidings.interfaces.http.console import (
 from tidings.interfaces.http.console.answering import HOME, Shown, moved
 from tidings.interfaces.http.console.attempts import Attempts
 from tidings.interfaces.http.console.visiting import Visiting
+from tidings.interfaces.http.v1.limits import Limits
 from tidings.service import Tidings
 from tidings.service.access import Access
 
 
 def router_for(
-    tidings: Tidings, public_url: str | None = None, attempts: Attempts | None = None
+    tidings: Tidings,
+    reached: Destinations,
+    limits: Limits,
+    public_url: str | None = None,
+    attempts: Attempts | None = None,
 ) -> APIRouter:
     """The console of a home folder. `public_url` says whether people reach it by https."""
     router = APIRouter(prefix=HOME, route_class=Shown, include_in_schema=False)
-    for part in parts_for(tidings, public_url, attempts):
+    for part in parts_for(tidings, reached, limits, public_url, attempts):
         router.include_router(part)
     router.add_api_route("", start, methods=["GET"])
     router.add_api_route("/{rest:path}", nowhere, methods=["GET"])
@@ -36,7 +43,11 @@ def router_for(
 
 
 def parts_for(
-    tidings: Tidings, public_url: str | None = None, attempts: Attempts | None = None
+    tidings: Tidings,
+    reached: Destinations,
+    limits: Limits,
+    public_url: str | None = None,
+    attempts: Attempts | None = None,
 ) -> tuple[APIRouter, ...]:
     """Its parts, each with a prefix of its own."""
     access = Access(tidings.store)
@@ -44,8 +55,9 @@ def parts_for(
         log_in.router_for(access, (public_url or "").startswith("https:"), attempts),
         static.router_for(),
         notifications.router_for(tidings),
-        subscriptions.router_for(tidings),
-        publish.router_for(tidings),
+        subscriptions.router_for(tidings, limits),
+        destinations.router_for(reached),
+        publish.router_for(tidings, limits),
         browse.router_for(tidings),
         dead_letters.router_for(tidings),
         pipeline.router_for(tidings),

@@ -14,14 +14,19 @@ from tidings.interfaces.http.console.answering import HOME, Shown, moved
 from tidings.interfaces.http.console.examples import LANGUAGES
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import Subscriber, Visitor, form_of, page
+from tidings.interfaces.http.v1.limits import Limits
 from tidings.model import Subscription
 from tidings.service import Tidings
 from tidings.service.health import health_of
+from tidings.service.previewing import Bounds, Preview, preview
+from tidings.service.subscribing import RULES, Checked, Limited
 from tidings.store import Wanted
 
 HERE = "subscriptions"
 AT = f"{HOME}/{HERE}"
 PAGE = 50
+PREVIEWED = 200
+"""So many of the last publications are looked at."""
 
 DONE = {
     "subscribed": "Subscribed. It counts from the stream's next batch on.",
@@ -48,10 +53,10 @@ class Draft:
     id: str = ""
 
 
-def router_for(tidings: Tidings) -> APIRouter:
+def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     """The pages of subscriptions."""
     router = APIRouter(prefix=f"/{HERE}", route_class=Shown)
-    pages = Pages(tidings)
+    pages = Pages(tidings, limits)
     router.add_api_route("", pages.all, methods=["GET"])
     router.add_api_route("", pages.make, methods=["POST"])
     router.add_api_route("/new", pages.new, methods=["GET"])
@@ -66,8 +71,9 @@ def router_for(tidings: Tidings) -> APIRouter:
 class Pages:
     """What is answered. Whoever asks has their own; an administrator has everybody's."""
 
-    def __init__(self, tidings: Tidings) -> None:
-        self._tidings, self._store = tidings, tidings.store
+    def __init__(self, tidings: Tidings, limits: Limits) -> None:
+        self._tidings, self._store, self._limits = tidings, tidings.store, limits
+        self._subscribing = tidings.subscribing(Limited(limits.clauses, limits.subscriptions))
 
     def all(
         self,
@@ -98,7 +104,7 @@ class Pages:
         return self._form(visitor, Draft(whose, language or LANGUAGES[0].name, text))
 
     def one(self, visitor: Subscriber, id: str, done: Word = "") -> Response:
-        kept = self._tidings.subscribing().find(id, visitor.only(None))
+        kept = self._subscribing.find(id, visitor.only(None))
         one = kept.subscription
         values = {"kept": kept, "one": one, "health": health_of(self._store, [one])[one.id]}
         return page("subscription.html", visitor, HERE, values | {"done": DONE.get(done)})
@@ -116,12 +122,12 @@ class Pages:
 
     async def pause(self, id: str, request: Request, visitor: Subscriber) -> Response:
         await form_of(request, visitor)
-        await run_in_threadpool(self._tidings.subscribing().pause, id, visitor.only(None))
+        await run_in_threadpool(self._subscribing.pause, id, visitor.only(None))
         return _one(id, "paused")
 
     async def resume(self, id: str, request: Request, visitor: Subscriber) -> Response:
         await form_of(request, visitor)
-        await run_in_threadpool(self._tidings.subscribing().resume, id, visitor.only(None))
+        await run_in_threadpool(self._subscribing.resume, id, visitor.only(None))
         return _one(id, "resumed")
 
     async def delete(self, id: str, request: Request, visitor: Subscriber) -> Response:
@@ -130,8 +136,8 @@ class Pages:
         return moved(f"{AT}{query({'done': 'deleted'})}")
 
     def _delete(self, visitor: Visitor, id: str) -> None:
-        self._tidings.subscribing().find(id, visitor.only(None))
-        self._tidings.unsubscribe([id], visitor.only(None))
+        self._subscribing.find(id, visitor.only(None))
+        self._subscribing.remove([id], visitor.only(None))
 
     def _make(self, visitor: Visitor, given: dict[str, str]) -> Response:
         whose = given.get("subscriber", "").strip()
@@ -143,7 +149,7 @@ class Pages:
             if given.get("act") == "check":
                 return self._checked(visitor, draft)
             wanted = Subscription("", owner, draft.language, draft.text, _seconds(draft))
-            made = self._tidings.subscribing().subscribe(wanted)
+            made = self._subscribing.subscribe(wanted)
         except InputError as problem:
             return self._form(visitor, draft, problem)
         return _one(made.id, "subscribed")
@@ -156,26 +162,40 @@ class Pages:
         try:
             if given.get("act") == "check":
                 return self._checked(visitor, draft)
-            self._tidings.subscribing().change(id, draft.text, _seconds(draft), visitor.only(None))
+            self._subscribing.change(id, draft.text, _seconds(draft), visitor.only(None))
         except InputError as problem:
             return self._form(visitor, draft, problem)
         return _one(id, "changed")
 
     def _draft(self, visitor: Visitor, id: str) -> Draft:
-        one = self._tidings.subscribing().find(id, visitor.only(None)).subscription
+        one = self._subscribing.find(id, visitor.only(None)).subscription
         within = durations.show(one.within) if one.within else ""
         return Draft(one.subscriber, one.language, one.text, within, one.id)
 
     def _checked(self, visitor: Visitor, draft: Draft) -> Response:
         """What scripts show while somebody writes, for whoever has none."""
         _seconds(draft)
-        checked = self._tidings.subscribing().check(draft.language, draft.text)
-        return self._form(visitor, draft, taken=checked)
+        checked = self._subscribing.check(draft.language, draft.text)
+        found = None if draft.language == RULES else self._previewed(visitor, draft)
+        return self._form(visitor, draft, taken=checked, previewed=found)
+
+    def _previewed(self, visitor: Visitor, draft: Draft) -> Preview:
+        """What the subscriber would have been told, and no more than they may see."""
+        limits, owner = self._limits, visitor.caller.acting_as(draft.subscriber or None)
+        bounds = Bounds(PREVIEWED, limits.preview_bytes, limits.preview_seconds)
+        schema, granted = self._tidings.checked_against(), self._store.audiences.of(owner)
+        return preview(self._store, self._subscribing, schema, draft.language, draft.text, bounds, granted)
 
     def _form(
-        self, visitor: Visitor, draft: Draft, problem: InputError | None = None, taken: Any = None
+        self,
+        visitor: Visitor,
+        draft: Draft,
+        problem: InputError | None = None,
+        taken: Checked | None = None,
+        previewed: Preview | None = None,
     ) -> Response:
-        values = {"draft": draft, "problem": problem, "taken": taken, "preview": None, "languages": LANGUAGES}
+        values: dict[str, Any] = {"draft": draft, "problem": problem, "languages": LANGUAGES}
+        values |= {"taken": taken, "preview": previewed}
         return page("subscription_form.html", visitor, HERE, values, 422 if problem else 200)
 
 

@@ -1,0 +1,178 @@
+// Writing a subscription: it is checked while it is written, and shown is which of the last publications would match.
+const form = document.getElementById("write");
+const text = document.getElementById("text");
+const editor = document.getElementById("editor");
+const verdict = document.getElementById("verdict");
+const preview = document.getElementById("preview");
+const previewed = document.getElementById("previewed");
+const examples = document.querySelectorAll("[data-language]");
+const PAUSE = 250; // milliseconds without a key before something is asked
+const LAST = 200; // publications that are looked at
+const SHOWN = 20;
+let timer = 0;
+let asking = new AbortController();
+
+const mirror = document.createElement("div");
+mirror.className = "mirror";
+mirror.setAttribute("aria-hidden", "true");
+editor.prepend(mirror);
+editor.classList.add("mirrored");
+
+function language() {
+  return form.elements.language.value;
+}
+
+function element(name, words, kind = "") {
+  const made = document.createElement(name);
+  made.textContent = words;
+  if (kind) made.className = kind;
+  return made;
+}
+
+function capital(words) {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** The place of a problem in the text: columns count characters, and strings of a browser count UTF-16 units. */
+function span(place) {
+  const lines = text.value.split("\n");
+  const before = lines.slice(0, place.line - 1).reduce((sum, line) => sum + line.length + 1, 0);
+  const characters = [...(lines[place.line - 1] ?? "")];
+  const start = before + characters.slice(0, place.column - 1).join("").length;
+  const length = characters.slice(place.column - 1, place.column - 1 + place.length).join("").length;
+  return [start, start + length];
+}
+
+/** What is wrong at the end of a text has nothing to stand under: a space stands for it. */
+function underline(place) {
+  mirror.replaceChildren();
+  if (place) {
+    const [start, end] = span(place);
+    const wrong = element("mark", text.value.slice(start, end) || "\u00a0");
+    mirror.append(text.value.slice(0, start), wrong, text.value.slice(end));
+  }
+  mirror.scrollTop = text.scrollTop;
+}
+
+function say(kind, ...parts) {
+  verdict.className = `verdict ${kind}`;
+  verdict.replaceChildren(...parts);
+}
+
+function refused(problem) {
+  const line = element("p", "");
+  line.append(element("strong", capital(problem.what ?? problem.detail ?? problem.title)));
+  const where = problem.place ? ` (line ${problem.place.line}, column ${problem.place.column})` : "";
+  line.append(element("span", where, "quiet"));
+  const more = [];
+  if (problem.accepted) more.push(element("p", `Accepted: ${problem.accepted}`));
+  if (problem.hint) more.push(element("p", capital(problem.hint)));
+  say("bad", line, ...more);
+  text.setAttribute("aria-invalid", "true");
+  underline(problem.place);
+  preview.hidden = true;
+}
+
+function taken(found) {
+  const predicates = found.predicates === 1 ? "1 predicate" : `${found.predicates} predicates`;
+  say("good", element("p", `${predicates}, reached through ${found.reached_through}`));
+  text.removeAttribute("aria-invalid");
+  underline(null);
+}
+
+function nothing() {
+  say("");
+  text.removeAttribute("aria-invalid");
+  underline(null);
+  preview.hidden = true;
+}
+
+/** One reason, as the rest of the console words it: `price < 200` that held because of 180 is `price 180 < 200`. */
+function reason(one) {
+  const path = /^("[^"]*"|[^\s"?(]+) (.*)$/s.exec(one.predicate);
+  const value = typeof one.value === "string" ? `'${one.value}'` : one.value;
+  return one.value === null || !path || path[1] === "exists" ? one.predicate : `${path[1]} ${value} ${path[2]}`;
+}
+
+function match(one) {
+  const line = document.createElement("li");
+  const why = element("span", one.because.slice(0, 3).map(reason).join("; "), "what");
+  const about = element("span", "", "quiet");
+  about.append(element("code", one.publication.id), `, position ${one.publication.position}`);
+  line.append(why, document.createElement("br"), about);
+  return line;
+}
+
+function foreseen(found) {
+  const count = found.matches.length;
+  const all = found.looked_at === 1 ? "1 publication" : `${found.looked_at} publications`;
+  const list = element("ul", "", "preview");
+  list.tabIndex = 0;
+  list.setAttribute("aria-label", "Those that would have matched");
+  list.append(...found.matches.slice(0, SHOWN).map(match));
+  const parts = [element("p", `${count === 0 ? "None" : count} of ${all} would have matched.`), list];
+  if (count > SHOWN) parts.push(element("p", `and ${count - SHOWN} more`, "quiet"));
+  if (!found.complete) parts.push(element("p", "Not all could be looked at.", "quiet"));
+  parts.push(...found.notes.map((note) => element("p", capital(note), "quiet")));
+  previewed.replaceChildren(...parts);
+  preview.hidden = false;
+}
+
+async function ask(path, given, signal) {
+  const whose = form.elements.subscriber?.value;
+  const query = whose ? `?${new URLSearchParams({ subscriber: whose })}` : "";
+  const headers = { "Content-Type": "application/json" };
+  const answer = await fetch(`${path}${query}`, { method: "POST", headers, body: JSON.stringify(given), signal });
+  return [answer.ok, await answer.json()];
+}
+
+/** Whoever types on is not told about what they have typed before. */
+async function check() {
+  asking.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  const given = { language: language(), text: text.value };
+  if (!given.text.trim()) return nothing();
+  try {
+    const [isGood, found] = await ask("/v1/check", given, signal);
+    if (!isGood) return refused(found);
+    taken(found);
+    if (given.language === "rules") preview.hidden = true; // they are about metadata, and publications are none
+    else {
+      const [isDone, shown] = await ask("/v1/preview", { ...given, last: LAST }, signal);
+      if (isDone) foreseen(shown);
+    }
+  } catch (problem) {
+    if (problem.name !== "AbortError") say("", element("p", "It cannot be checked now.", "quiet"));
+  }
+}
+
+function soon() {
+  underline(null);
+  clearTimeout(timer);
+  timer = setTimeout(check, PAUSE);
+}
+
+/** The examples of the language that is chosen. */
+function choose() {
+  for (const section of examples) section.hidden = section.dataset.language !== language();
+}
+
+text.addEventListener("input", soon);
+text.addEventListener("scroll", () => { mirror.scrollTop = text.scrollTop; });
+form.addEventListener("change", (event) => {
+  if (event.target.name !== "language") return;
+  choose();
+  soon();
+});
+document.querySelector("aside").addEventListener("click", (event) => {
+  const example = event.target.closest(".example");
+  if (!example) return;
+  event.preventDefault();
+  text.value = example.dataset.text;
+  text.focus();
+  check();
+});
+
+choose();
+if (text.value) check();
