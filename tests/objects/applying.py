@@ -44,11 +44,23 @@ class Statements:
     database: Database
 
     def insert(self, cls: str, one: Object, values: Values, references: References) -> None:
+        for name, row in self._rows(cls, one, values, references).items():
+            columns, said = ", ".join(map(quoted, row)), ", ".join(map(text, row.values()))
+            self.database.run(f"INSERT INTO {quoted(name)} ({columns}) VALUES ({said})")
+
+    def _rows(
+        self, cls: str, one: Object, values: Values, references: References
+    ) -> dict[str, dict[str, Any]]:
+        """By table, topmost first. Classes that share one have one row there, which says of which class it is."""
+        found: dict[str, dict[str, Any]] = {}
         for each in reversed(list(self.placed.model.lineage(cls))):
             table = self.placed.tables[each.name]
-            row = {table.key: one.key} | self._row(each.name, values, references)
-            columns, said = ", ".join(map(quoted, row)), ", ".join(map(text, row.values()))
-            self.database.run(f"INSERT INTO {quoted(table.name)} ({columns}) VALUES ({said})")
+            row = found.setdefault(table.name, {table.key: one.key})
+            row |= self._row(each.name, values, references)
+            kept = table.discriminator
+            if kept is not None:
+                found[kept.table or table.name][kept.column] = cls
+        return found
 
     def _row(self, cls: str, values: Values, references: References) -> dict[str, Any]:
         """What the table of a class itself has of all this."""
@@ -67,9 +79,10 @@ class Statements:
         self.database.run(f"UPDATE {quoted(table.name)} SET {sets} WHERE {_is(table.key, one)}")
 
     def delete(self, cls: str, one: Object, from_the_lowest: bool) -> None:
-        rows = [self.placed.tables[each.name] for each in self.placed.model.lineage(cls)]
-        for table in rows if from_the_lowest else rows[-1:]:
-            self.database.run(f"DELETE FROM {quoted(table.name)} WHERE {_is(table.key, one)}")
+        tables = (self.placed.tables[each.name] for each in self.placed.model.lineage(cls))
+        rows = list({table.name: table.key for table in tables}.items())
+        for name, key in rows if from_the_lowest else rows[-1:]:
+            self.database.run(f"DELETE FROM {quoted(name)} WHERE {_is(key, one)}")
 
     def link(self, new: Link, instead_of: Link | None) -> None:
         where = self._table(new)

@@ -19,15 +19,9 @@ from tidings.objects.triggers.words import quoted
 
 
 def create_tables(placed: Placed, key_type: str) -> Iterator[str]:
-    """The tables of a model by convention; what belongs to an object goes with it."""
-    for name, table in placed.tables.items():
-        columns = [f"{quoted(table.key)} {key_type} PRIMARY KEY{_parent(placed, name)}"]
-        columns += [f"{quoted(column)} TEXT" for column in table.columns.values()]
-        for each in placed.model.associations:
-            link = placed.link(each)
-            if isinstance(link, ForeignKey) and each.at(link.owner) == name:
-                columns.append(f"{quoted(link.column)} {key_type}")
-        yield f"CREATE TABLE {quoted(table.name)} ({', '.join(columns)})"
+    """The tables of a model, some perhaps with several classes; what belongs to an object goes with it."""
+    for name, columns in _columns_of_tables(placed, key_type).items():
+        yield f"CREATE TABLE {quoted(name)} ({', '.join(dict.fromkeys(columns))})"
     for each in placed.model.associations:
         link = placed.link(each)
         if isinstance(link, LinkTable):
@@ -36,6 +30,22 @@ def create_tables(placed: Placed, key_type: str) -> Iterator[str]:
                 for column, end in ((link.source, End.SOURCE), (link.target, End.TARGET))
             )
             yield f"CREATE TABLE {quoted(link.name)} ({source}, {target})"
+
+
+def _columns_of_tables(placed: Placed, key_type: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in sorted(placed.tables, key=lambda each: len(list(placed.model.lineage(each)))):
+        table, kept = placed.tables[name], placed.tables[name].discriminator
+        if table.name not in found:
+            found[table.name] = [f"{quoted(table.key)} {key_type} PRIMARY KEY{_parent(placed, name)}"]
+        found[table.name] += (f"{quoted(column)} TEXT" for column in table.columns.values())
+        if kept is not None:
+            found[kept.table or table.name].append(f"{quoted(kept.column)} TEXT")
+        for each in placed.model.associations:
+            link = placed.link(each)
+            if isinstance(link, ForeignKey) and each.at(link.owner) == name:
+                found[table.name].append(f"{quoted(link.column)} {key_type}")
+    return found
 
 
 def _parent(placed: Placed, name: str) -> str:

@@ -15,7 +15,6 @@ from sqlalchemy import Integer, String
 from sqlalchemy.orm import Session
 
 from postgres import Server
-from tests.generated_models import as_plantuml
 from tests.objects.applying import Applying, References, Statements, Values
 from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.declared import Program, declared
@@ -25,10 +24,10 @@ from tests.objects.test_triggers import MODELS
 from tests.spark.test_objects import log_of
 from tidings import notice
 from tidings.objects.definition import UNLIMITED, Change, Limits, Link, Told, Watch
+from tidings.objects.from_sqlalchemy import read_sqlalchemy
 from tidings.objects.model import Model
 from tidings.objects.noticed import Noticed
-from tidings.objects.placing import LinkTable, Placed
-from tidings.objects.plantuml import read_plantuml
+from tidings.objects.placing import ClassTable, LinkTable, Placed
 from tidings.objects.reasons import How, Object, reasons
 from tidings.objects.triggers.words import quoted, text
 from tidings.spark.objects.following import object_changes
@@ -132,12 +131,15 @@ def with_triggers(database: Database, placed: Placed, key_type: str, limits: Lim
 def live(draw: st.DrawFn, limits: Limits, server: Postgres) -> Lived:
     """A random history over a random model. After each step, both databases and the listener have told the same."""
     model, numbered = draw(MODELS), draw(st.booleans())
-    placed, key = read_plantuml(as_plantuml(model)), int if numbered else str
+    below = [name for name, cls in model.classes.items() if cls.parents]
+    base, classes = declared(
+        model, Integer if numbered else String, draw(st.sets(st.sampled_from(below))) if below else ()
+    )
+    placed, key = read_sqlalchemy(base), int if numbered else str
     keys: list[Any] = list(range(1, 100)) if numbered else [f"k'{number}" for number in range(1, 100)]
     key_type = "INTEGER" if numbered else "TEXT"
     log = logged(placed, key_type)
     triggers = [with_triggers(each, placed, key_type, limits) for each in (Memory(), server.emptied())]
-    base, classes = declared(model, Integer if numbered else String, ())
     engine, heard = in_memory(), list[Noticed]()
     base.metadata.create_all(engine)
     with Session(engine, autoflush=False) as session:
@@ -170,9 +172,7 @@ def called(placed: Placed, prefix: str) -> Placed:
     associations = tuple(
         replace(each, source=prefix + each.source, target=prefix + each.target) for each in model.associations
     )
-    tables = {
-        prefix + name: replace(table, name=prefix + table.name) for name, table in placed.tables.items()
-    }
+    tables = {prefix + name: _moved(table, prefix) for name, table in placed.tables.items()}
     links = {
         (prefix + source, name): replace(link, name=prefix + link.name)
         if isinstance(link, LinkTable)
@@ -180,6 +180,13 @@ def called(placed: Placed, prefix: str) -> Placed:
         for (source, name), link in placed.links.items()
     }
     return Placed(Model(classes, associations), tables, links)
+
+
+def _moved(table: ClassTable, prefix: str) -> ClassTable:
+    kept = table.discriminator
+    if kept is not None and kept.table is not None:
+        kept = replace(kept, table=prefix + kept.table)
+    return replace(table, name=prefix + table.name, discriminator=kept)
 
 
 def together(all: list[Placed]) -> Placed:

@@ -171,7 +171,15 @@ class _Reading:
         shared = [each for each in self.mappers if each.local_table is mapper.local_table]
         if len(shared) < 2 or mapper.polymorphic_on is None:
             return None
-        return Discriminator(str(mapper.polymorphic_on.name), mapper.polymorphic_identity)
+        column, value, there = (
+            mapper.polymorphic_on.name,
+            mapper.polymorphic_identity,
+            mapper.polymorphic_on.table,
+        )
+        if there is mapper.local_table:
+            return Discriminator(str(column), value)
+        key = next(str(each.name) for each in there.primary_key)
+        return Discriminator(str(column), value, _table_name(there), key)
 
     def _link(self, each: Relationship) -> Link | None:
         if each.secondary is not None:

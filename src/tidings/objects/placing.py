@@ -25,10 +25,16 @@ from tidings.schema.names import safe
 
 @dataclass(frozen=True, slots=True)
 class Discriminator:
-    """Several classes in one table: rows of this class have the value in the column; None if it has no rows itself."""
+    """Several classes in one table: rows of this class have the value in the column; None if it has no rows itself.
+
+    Where the classes of a table are below one with a table of its own, the column is in that one: `table` and its
+    `key`, if it is another.
+    """
 
     column: str
     value: str | int | None
+    table: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

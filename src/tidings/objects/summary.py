@@ -101,7 +101,8 @@ def _class_row(placed: Placed, cls: Class) -> dict[str, Any]:
         "key": table.key,
         "columns": dict(table.columns),
         "parent_key": table.parent_key,
-        "discriminator": kept and {"column": kept.column, "value": kept.value},
+        "discriminator": kept
+        and {"column": kept.column, "value": kept.value, **({"table": kept.table} if kept.table else {})},
     }
 
 

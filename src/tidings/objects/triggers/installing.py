@@ -140,8 +140,10 @@ def _check(site: Site, placed: Placed) -> None:
 def _needed(placed: Placed) -> dict[str, list[str]]:
     needed: dict[str, list[str]] = {}
     for table in placed.tables.values():
-        kept = [table.discriminator.column] if table.discriminator else []
-        needed.setdefault(table.name, []).extend((table.key, *table.columns.values(), *kept))
+        kept = table.discriminator
+        needed.setdefault(table.name, []).extend((table.key, *table.columns.values()))
+        if kept is not None:
+            needed.setdefault(kept.table or table.name, []).append(kept.column)
     for link in placed.links.values():
         if isinstance(link, LinkTable):
             needed.setdefault(link.name, []).extend((link.source, link.target))

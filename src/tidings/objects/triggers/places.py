@@ -175,10 +175,10 @@ class Places:
             for each in below
             if each.discriminator is not None and each.discriminator.value is not None
         ]
+        there, its_key = quoted(kept.table or table.name), quoted(kept.key or table.key)
         tests = [f"o.{quoted(kept.column)} IN ({texts(values)})"] if values else []
         found = [
-            f"EXISTS (SELECT 1 FROM {quoted(table.name)} AS o WHERE o.{quoted(table.key)} = {key} AND {test})"
-            for test in tests
+            f"EXISTS (SELECT 1 FROM {there} AS o WHERE o.{its_key} = {key} AND {test})" for test in tests
         ]
         found += [
             self.exists(each, key)

@@ -171,7 +171,7 @@ def _members(places: Places) -> Iterator[dict[str, Any]]:
         if name == family or (kept is not None and kept.value is None):
             continue
         yield {
-            "table": table.name,
+            "table": (kept.table if kept is not None else None) or table.name,
             "column": None if kept is None else kept.column,
             "value": None if kept is None else str(kept.value),
             "class": name,
