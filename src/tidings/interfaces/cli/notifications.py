@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.counts import plural
+from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home, Store, Subscriber, open_tidings
 from tidings.model import Notification
@@ -26,6 +27,8 @@ def notifications(
         int | None, typer.Option(min=1, max=MOST, metavar="N", help="At most N of them.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until Ctrl-C.")] = False,
+    unread: Annotated[bool, typer.Option("--unread", help="Only those that are not acknowledged.")] = False,
+    ack: Annotated[bool, typer.Option("--ack", help="Acknowledge what is shown.")] = False,
     home: Home = DEFAULT_HOME,
     store: Store = None,
     as_json: AsJson = False,
@@ -40,25 +43,33 @@ def notifications(
       tidings notifications --as ana
       tidings notifications --as Student:3
       tidings notifications --as ana --after 41 --follow --json
+      tidings notifications --as ana --unread --ack
     """
+    if unread and after:
+        raise InputError("two places to begin", where="--unread", received=f"--after {after}")
     with open_tidings(home, store) as tidings:
+        after = tidings.store.acknowledgements.standing(subscriber).acknowledged if unread else after
         ruled = tidings.store.metadata.has_rules(subscriber)
         known = ruled or bool(tidings.subscriptions(subscriber))
         last = tidings.store.notifications.last_sequence(subscriber)
         if follow and not (known or last) and not as_json:
             output.note(f"no subscriptions for {subscriber} yet; waiting")
         found = tidings.follow(subscriber, after) if follow else _all(tidings, subscriber, after)
-        told = 0
+        told, shown = 0, 0
         for one in islice(found, limit):
             output.notification(one, as_json)
-            told += 1
+            told, shown = told + 1, one.sequence
+            if ack and follow:
+                tidings.store.acknowledgements.acknowledge(subscriber, shown)
+        if ack and not follow:
+            tidings.store.acknowledgements.acknowledge(subscriber, shown)
         waits = tidings.held(subscriber)
         objects = not known and bool(tidings.store.object_sources.load())
     if as_json:
         return
     if waits.count:
         output.note(f"held for later: {plural(waits.count, 'notification')}, the first until {waits.due}")
-    elif not told and last and not known:
+    elif not told and last and (unread or not known):
         output.note(f"nothing new for {subscriber}; the last number is {last}")
     elif not told:
         output.note(f"nothing for {subscriber} yet; {_why_nothing(known, ruled, objects)}")
