@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, ForeignKey, Integer, String, Table
+from sqlalchemy import Column, ForeignKey, Integer, String, Table, case, literal_column
 from sqlalchemy.orm import DeclarativeBase, backref, column_property, mapped_column, registry, relationship
 
 from tidings import association, implicit, propagates, stored, subscriber
@@ -302,6 +302,24 @@ def test_several_columns_as_key_are_refused() -> None:
         "the model: a primary key of several columns (A); received one, two; accepted: one column; "
         "an association with attributes is a class with a key of its own and two associations"
     )
+
+
+def test_classes_that_an_expression_tells_apart_are_refused() -> None:
+    """A trigger has to look it up in a column."""
+    Base = base()
+
+    class A(Base):
+        __tablename__ = "a"
+        __mapper_args__ = {  # noqa: RUF012 - SQLAlchemy reads it
+            "polymorphic_on": case((literal_column("kind") == "b", "B"), else_="A"),
+            "polymorphic_identity": "A",
+        }
+        id = key()
+
+    class B(A):
+        __mapper_args__ = {"polymorphic_identity": "B"}  # noqa: RUF012 - SQLAlchemy reads it
+
+    assert "classes of one table that an expression tells apart (A); accepted: a column" in said(Base)
 
 
 def test_marks_that_make_no_sense_are_refused_at_their_relationship() -> None:

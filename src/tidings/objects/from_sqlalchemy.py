@@ -99,6 +99,11 @@ class _Reading:
             self._refuse(
                 _name(mapper), "a primary key of several columns", ", ".join(keys), "one column", hint
             )
+        told_apart = mapper.polymorphic_on
+        if self._shares(mapper) and told_apart is not None and getattr(told_apart, "table", None) is None:
+            self._refuse(
+                _name(mapper), "classes of one table that an expression tells apart", accepted="a column"
+            )
 
     def _choose(self) -> Iterator[Relationship]:
         """Of relationships that are one association, the one that it is read from."""
@@ -166,10 +171,12 @@ class _Reading:
             self._discriminator(mapper),
         )
 
+    def _shares(self, mapper: Mapper[Any]) -> bool:
+        return sum(each.local_table is mapper.local_table for each in self.mappers) > 1
+
     def _discriminator(self, mapper: Mapper[Any]) -> Discriminator | None:
         """Only where a table has several classes: otherwise the tables say which class an object is of."""
-        shared = [each for each in self.mappers if each.local_table is mapper.local_table]
-        if len(shared) < 2 or mapper.polymorphic_on is None:
+        if not self._shares(mapper) or mapper.polymorphic_on is None:
             return None
         column, value, there = (
             mapper.polymorphic_on.name,
