@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tidings.model import Publication, Subscription
-from tidings.store import Found, Store, open_store, personal_feeds
+from tidings.store import Found, Store, feed_listing, open_store
 
 
 class Clock:
@@ -42,7 +42,8 @@ def test_the_entries_of_a_feed_are_numbered_and_newest_come_first(store: Store) 
 
 
 def test_many_become_entries_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(personal_feeds, "PART", 7)
+    monkeypatch.setattr(feed_listing, "PART", 7)
+    monkeypatch.setattr(feed_listing, "LEAST", 7)
     tell(store, 0, *((f"p-{n:03}", f"s-{n % 3}") for n in range(100)))
     assert store.personal_feeds.last("ana", "s-0")[0] == 34
     assert [number for number, _ in entries(store, "s-1")] == list(range(33, 0, -1))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from threading import Event
+from threading import BoundedSemaphore, Event
 from time import monotonic
 
 from tidings.delivery.happened import DEAD, DELIVERED, FAILED, Happened
@@ -19,6 +19,8 @@ from tidings.delivery.sending import Refusal, Sender, Sent
 from tidings.model import WITHHELD, Notification
 from tidings.store import Destination, FeedEntry, Lane, Letter, Progress, Store, instant
 
+READERS = 4
+"""How many read the store at once: more would each open a connection of their own, again and again."""
 VANISHED = "whoever delivered it ended each time"
 
 MaySee = Callable[[Notification], bool]
@@ -62,6 +64,7 @@ class Courier:
     ) -> None:
         self.store, self.senders, self.rules = store, senders, rules
         self._may_see, self._chance = may_see, chance or Random()
+        self._reading = BoundedSemaphore(READERS)
         self.stop = Event()
 
     def work(self, work: Work) -> Run:
@@ -71,7 +74,8 @@ class Courier:
             return Run(lane, None)
         if lane.attempts > len(self.rules.retries):
             return self._given_up(work)
-        messages, last = self._messages(work)
+        with self._reading:
+            messages, last = self._messages(work)
         if messages is None:
             return Run(lane, None)
         began = monotonic()
@@ -82,8 +86,9 @@ class Courier:
 
     def redeliver(self, letter: Letter, to: Destination) -> tuple[Sent, tuple[str, ...]]:
         """Try a dead letter again, with what its subscriber may see of it now."""
-        entries = self._entries(letter.subscriber, letter.subscription, letter.first, letter.last)
-        messages = self._made(entries, letter.first, letter.last, letter.digest)
+        with self._reading:
+            entries = self._entries(letter.subscriber, letter.subscription, letter.first, letter.last)
+            messages = self._made(entries, letter.first, letter.last, letter.digest)
         sent = self._sent(to, messages, monotonic())
         return sent, tuple(id for message in messages for id in message.ids)
 

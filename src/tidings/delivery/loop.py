@@ -22,6 +22,8 @@ from tidings.store import Destination, Lane, Letter
 from tidings.store.destinations import ACTIVE
 
 LOOK_SECONDS = 0.5
+LINGER_SECONDS = 0.005
+"""When one is done, others may be in a moment: what became of them is written down together."""
 PART = 1_000
 """How many subscribers are looked after in one round."""
 LETTERS = 50
@@ -167,6 +169,8 @@ class DeliveryLoop:
         """Write down what became of what is done: of one at least, or with no limit of all."""
         until = FIRST_COMPLETED if seconds is not None else ALL_COMPLETED
         wait(self._running(), seconds, until)
+        if seconds is not None:
+            wait(self._running(), LINGER_SECONDS)
         self._settle_lanes([_result(one) for one in _done(self._lanes)])
         for happened in [_result(one) for one in _done(self._letters)]:
             for each in happened or ():

@@ -18,23 +18,19 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from tidings.store import bulk
 from tidings.store.database import Database
-from tidings.store.destination_tables import delivery_lanes, delivery_owners, destinations
+from tidings.store.destination_tables import delivery_lanes, destinations
 from tidings.store.destinations import ACTIVE
 from tidings.store.encoding import Clock, instant, storable
-from tidings.store.feed_tables import feed_cursors, feed_entries
-from tidings.store.personal_feeds import list_more
+from tidings.store.feed_tables import feed_entries
 from tidings.store.rule_tables import metadata_rules
-from tidings.store.tables import notifications, subscribers, subscriptions
+from tidings.store.tables import subscriptions
 from tidings.store.undelivered import Letter, bury
+from tidings.store.waking import AT_ONCE, BEHIND, wake
 
-AT_ONCE = 100
-"""How many subscribers have their lanes woken in one transaction: others may want to write, too."""
-PART = 5_000
-"""How many notifications of a subscriber are looked at in one transaction."""
 LOOKED_AT = 4
 """How many lanes are looked at for each that can be taken: some places may be busy already."""
 
@@ -83,18 +79,10 @@ class Lanes:
 
     def wake(self, most: int) -> int:
         """Make lanes due that have new entries, of so many subscribers at most; how many subscribers those were."""
-        c = delivery_owners.c
-        behind = (
-            select(c.subscriber)
-            .join_from(delivery_owners, subscribers, subscribers.c.subscriber == c.subscriber)
-            .where(subscribers.c.last_sequence > c.seen)
-            .order_by(c.subscriber)
-            .limit(most)
-        )
         with self._database.read() as connection:
-            found = connection.execute(behind).scalars().all()
+            found = connection.execute(BEHIND, {"most": most}).scalars().all()
         for some in bulk.pieces(found, AT_ONCE):
-            self._database.transact(partial(_wake, subscribed=some, now=instant(self.now())))
+            self._database.transact(partial(wake, subscribed=some, now=instant(self.now())))
         return len(found)
 
     def take(
@@ -103,6 +91,9 @@ class Lanes:
         """Lanes to work on now, for as long as the lease; a place has no more than `per_place` of them, with those that
         are running already.
         """
+        with self._database.read() as connection:
+            if not connection.execute(_ANY_DUE, {"now": instant(self.now())}).first():
+                return []
         return self._database.transact(
             lambda c: _take(c, most, self.now(), lease, Counter(running or {}), per_place)
         )
@@ -150,6 +141,7 @@ class Lanes:
         self._database.transact(lambda connection: connection.execute(woken))
 
 
+_ANY_DUE = select(delivery_lanes.c.due).where(delivery_lanes.c.due <= bindparam("now")).limit(1)
 _TAKEN = tuple(delivery_lanes.c[name] for name in Lane.__dataclass_fields__)
 
 
@@ -159,69 +151,6 @@ def _entries_of(lane: Lane) -> tuple[Any, ...]:
         feed_entries.c.subscription == lane.subscription,
         feed_entries.c.number > lane.told,
     )
-
-
-def _wake(connection: Connection, subscribed: Sequence[str], now: str) -> None:
-    """Make entries of what is new for these subscribers, some thousands for each, and wake their lanes."""
-    for subscriber in subscribed:
-        list_more(connection, subscriber, now)
-        _spread(connection, subscriber, now)
-
-
-def _spread(connection: Connection, subscriber: str, now: str) -> None:
-    """Wake the lanes of a subscriber's new entries, and make those that are missing.
-
-    Lanes are locked before they are looked at: whoever ends a run at the same moment has looked for entries before
-    these were there, or wakes up here.
-    """
-    seen, last = _range(connection, subscriber)
-    if last <= seen:
-        return
-    theirs = select(destinations).where(destinations.c.subscriber == subscriber)
-    found = connection.execute(theirs.with_for_update(read=True)).all()
-    told = select(notifications.c.subscription).where(
-        notifications.c.subscriber == subscriber, notifications.c.sequence.between(seen + 1, last)
-    )
-    for name in sorted(connection.execute(told.distinct()).scalars()):
-        _rouse(connection, [one for one in found if one.subscription in (None, name)], name, now)
-    moved = update(delivery_owners).where(delivery_owners.c.subscriber == subscriber)
-    connection.execute(moved.values(seen=last))
-
-
-def _range(connection: Connection, subscriber: str) -> tuple[int, int]:
-    """What was seen before, locked, and up to where entries are to be looked at now."""
-    mine = delivery_owners.c.subscriber == subscriber
-    seen = connection.execute(select(delivery_owners.c.seen).where(mine).with_for_update()).scalar_one()
-    listed = select(feed_cursors.c.sequence).where(feed_cursors.c.subscriber == subscriber)
-    return seen, min(connection.execute(listed).scalar() or 0, seen + PART)
-
-
-def _rouse(connection: Connection, wanted: Sequence[Any], subscription: str, now: str) -> None:
-    if not wanted:
-        return
-    for one in wanted:
-        _make(connection, one, subscription)
-    c = delivery_lanes.c
-    active = [one.id for one in wanted if one.state == ACTIVE]
-    mine = c.destination.in_(active), c.subscription == subscription
-    locked = select(c.destination, c.due).where(*mine).order_by(c.destination).with_for_update()
-    asleep = [row.destination for row in connection.execute(locked) if row.due is None]
-    woken = update(delivery_lanes).where(c.destination.in_(asleep), c.subscription == subscription)
-    connection.execute(woken.values(due=now))
-
-
-def _make(connection: Connection, to: Any, subscription: str) -> None:
-    """A lane begins behind the last entry that was there before its destination."""
-    known = delivery_lanes.c.destination == to.id, delivery_lanes.c.subscription == subscription
-    if connection.execute(select(delivery_lanes.c.told).where(*known)).first():
-        return
-    c = feed_entries.c
-    before = c.subscriber == to.subscriber, c.subscription == subscription, c.sequence <= to.since
-    newest = select(c.number).where(*before).order_by(c.number.desc()).limit(1)
-    new = {"destination": to.id, "subscription": subscription, "subscriber": to.subscriber}
-    new |= {"place": to.place, "told": connection.execute(newest).scalar() or 0}
-    new |= dict.fromkeys(("busy", "ticket", "attempts", "gathers", "delivered", "failures"), 0)
-    bulk.insert_missing(connection, delivery_lanes, [new])
 
 
 def _take(
@@ -241,11 +170,9 @@ def _take(
         if len(taken) < most and running[row.place] < per_place:
             running[row.place] += 1
             taken.append(replace(Lane(*row), ticket=row.ticket + 1))
-    for one in taken:
-        values = {"busy": 1, "ticket": one.ticket, "attempts": one.attempts + 1}
-        connection.execute(
-            update(delivery_lanes).where(*_key(one)).values(values | {"due": instant(moment + lease)})
-        )
+    if taken:
+        until = instant(moment + lease)
+        connection.execute(_TAKE, [_mine(one) | {"until": until} for one in taken])
     return taken
 
 
@@ -259,10 +186,47 @@ def _set(connection: Connection, lane: Lane, values: dict[str, Any]) -> bool:
     return bool(connection.execute(mine.values(values)).rowcount)
 
 
+def _mine(lane: Lane) -> dict[str, Any]:
+    return {"to": lane.destination, "what": lane.subscription, "mine": lane.ticket}
+
+
+# Asked for each run, so they are made once.
+_HERE = (
+    delivery_lanes.c.destination == bindparam("to"),
+    delivery_lanes.c.subscription == bindparam("what"),
+)
+_TAKE = (
+    update(delivery_lanes)
+    .where(*_HERE)
+    .values(busy=1, ticket=bindparam("mine"), attempts=delivery_lanes.c.attempts + 1, due=bindparam("until"))
+)
+_STATE = select(destinations.c.state).where(destinations.c.id == bindparam("to")).with_for_update(read=True)
+_NOTED = ("delivered", "failures", "last_success", "last_failure", "last_error", "gathered")
+_BEFORE = (
+    select(*(delivery_lanes.c[name] for name in _NOTED))
+    .where(*_HERE, delivery_lanes.c.ticket == bindparam("mine"))
+    .with_for_update()
+)
+_MORE = (
+    select(feed_entries.c.number)
+    .where(
+        feed_entries.c.subscriber == bindparam("who"),
+        feed_entries.c.subscription == bindparam("what"),
+        feed_entries.c.number > bindparam("told"),
+    )
+    .limit(1)
+)
+_WRITTEN = (*_NOTED, "told", "attempts", "gathers", "due")
+_FINISH = (
+    update(delivery_lanes)
+    .where(*_HERE)
+    .values({"busy": 0} | {name: bindparam(f"new_{name}") for name in _WRITTEN})
+)
+
+
 def _is_active(connection: Connection, lane: Lane) -> bool:
     """Whether the lane's destination is; who is about to pause it waits until this transaction ends."""
-    wanted = select(destinations.c.state).where(destinations.c.id == lane.destination)
-    return connection.execute(wanted.with_for_update(read=True)).scalar() == ACTIVE
+    return connection.execute(_STATE, {"to": lane.destination}).scalar() == ACTIVE
 
 
 def _release(connection: Connection, lane: Lane, now: str) -> bool:
@@ -272,21 +236,22 @@ def _release(connection: Connection, lane: Lane, now: str) -> bool:
 
 def _finish(connection: Connection, lane: Lane, progress: Progress, moment: datetime) -> bool:
     active = _is_active(connection, lane)
-    c = delivery_lanes.c
-    locked = select(c.delivered, c.failures).where(*_key(lane), c.ticket == lane.ticket).with_for_update()
-    before = connection.execute(locked).one_or_none()
+    before = connection.execute(_BEFORE, _mine(lane)).one_or_none()
     if before is None:
         return False
-    values = {"busy": 0, "told": progress.told, "delivered": before.delivered + progress.delivered}
-    values |= _outcome(lane, progress, before.failures, moment)
-    more = _has_more(connection, lane, progress.told)
+    here = {"who": lane.subscriber, "what": lane.subscription, "told": progress.told}
+    more = connection.execute(_MORE, here).first() is not None
+    values = before._asdict() | _outcome(lane, progress, before.failures, moment)
+    values |= {"told": progress.told, "delivered": before.delivered + progress.delivered}
+    values["gathers"] = lane.gathers
     if progress.told > lane.told:
         values |= {"gathered": None, "gathers": lane.gathers if more else 0}
     due = instant(moment + timedelta(seconds=progress.wait))
     values["due"] = due if active and more else None
     if progress.letter is not None:
         bury(connection, progress.letter)
-    return _set(connection, lane, values)
+    connection.execute(_FINISH, _mine(lane) | {f"new_{name}": values[name] for name in _WRITTEN})
+    return True
 
 
 def _outcome(lane: Lane, progress: Progress, failures: int, moment: datetime) -> dict[str, Any]:
@@ -300,9 +265,3 @@ def _outcome(lane: Lane, progress: Progress, failures: int, moment: datetime) ->
         values |= {"last_error": storable(progress.problem)}
         values["attempts"] = 0 if progress.letter else 1 if went_on else lane.attempts + 1
     return values
-
-
-def _has_more(connection: Connection, lane: Lane, told: int) -> bool:
-    c = feed_entries.c
-    beyond = c.subscriber == lane.subscriber, c.subscription == lane.subscription, c.number > told
-    return connection.execute(select(c.number).where(*beyond).limit(1)).first() is not None

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
 
 from tidings.model import Notification, Publication
 from tidings.objects.notices import OF_OBJECTS
 from tidings.store import bulk
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, instant
+from tidings.store.feed_listing import last_of, list_more
 from tidings.store.feed_tables import (
     feed_addresses,
     feed_cursors,
@@ -27,9 +29,6 @@ from tidings.store.feed_tables import (
 from tidings.store.journal import PUBLICATIONS
 from tidings.store.notifications import READ, Notifications, notification_of
 from tidings.store.tables import journal, notifications, subscribers
-
-PART = 5_000
-"""How many notifications become entries in one transaction."""
 
 _TOLD = (notifications.c.subscriber == feed_entries.c.subscriber) & (
     notifications.c.sequence == feed_entries.c.sequence
@@ -102,7 +101,7 @@ class PersonalFeeds:
         """
         self.catch_up(subscriber)
         with self._database.read() as connection:
-            return _last(connection, subscriber, subscription)
+            return last_of(connection, subscriber, subscription)
 
     def is_of_objects(self, subscriber: str, name: str) -> bool:
         """Whether the first entry is of a changed object. A name without entries is of nothing."""
@@ -122,27 +121,22 @@ class PersonalFeeds:
 
     def entries(self, subscriber: str, subscription: str, first: int, last: int) -> list[FeedEntry]:
         """The entries with these numbers, newest first."""
-        wanted = (
-            select(feed_entries.c.number, feed_entries.c.time, *READ)
-            .join_from(feed_entries, notifications, _TOLD)
-            .where(*_of(subscriber, subscription), feed_entries.c.number.between(first, last))
-        )
+        wanted = {"who": subscriber, "what": subscription, "first": first, "last": last}
         with self._database.read() as connection:
-            rows = connection.execute(wanted.order_by(feed_entries.c.number.desc())).all()
+            rows = connection.execute(_ENTRIES, wanted).all()
         return [FeedEntry(number, time, notification_of(*row)) for number, time, *row in rows]
 
     def publications(self, ids: Collection[str], largest: int) -> dict[str, Publication]:
         """The publications of the journal with these ids, by id; without those that have more than `largest` bytes."""
-        wanted = PUBLICATIONS.where(func.length(journal.c.body) <= largest)
         with self._database.read() as connection:
-            rows = bulk.select_among(connection, wanted, journal.c.id, ids)
+            rows = bulk.select_among(connection, _no_larger(largest), journal.c.id, ids)
             return {row.id: Publication(*row) for row in rows}
 
     def catch_up(self, subscriber: str) -> None:
         """Make entries of what a subscriber was told since the last look."""
         self._told.hand_over(subscriber)
         while self._is_behind(subscriber):
-            self._database.transact(lambda c: list_more(c, subscriber, instant(self._clock())))
+            self._database.transact(lambda c: list_more(c, [subscriber], instant(self._clock())))
 
     def _is_behind(self, subscriber: str) -> bool:
         name = subscribers.c.subscriber
@@ -150,6 +144,24 @@ class PersonalFeeds:
         wanted = select(name).where(name == subscriber, subscribers.c.last_sequence > func.coalesce(seen, 0))
         with self._database.read() as connection:
             return connection.execute(wanted).first() is not None
+
+
+# Asked all the time, so they are made once.
+_ENTRIES = (
+    select(feed_entries.c.number, feed_entries.c.time, *READ)
+    .join_from(feed_entries, notifications, _TOLD)
+    .where(
+        feed_entries.c.subscriber == bindparam("who"),
+        feed_entries.c.subscription == bindparam("what"),
+        feed_entries.c.number.between(bindparam("first"), bindparam("last")),
+    )
+    .order_by(feed_entries.c.number.desc())
+)
+
+
+@lru_cache(maxsize=1_000)
+def _no_larger(largest: int) -> Select[*tuple[Any, ...]]:
+    return PUBLICATIONS.where(func.length(journal.c.body) <= largest)
 
 
 def _good(connection: Connection, subscriber: str, subscription: str) -> FeedAddress | None:
@@ -189,47 +201,3 @@ def _revoke(connection: Connection, subscriber: str, subscription: str, moment: 
 
 def _of(subscriber: str, subscription: str) -> tuple[Any, ...]:
     return feed_entries.c.subscriber == subscriber, feed_entries.c.subscription == subscription
-
-
-def _last(connection: Connection, subscriber: str, subscription: str) -> tuple[int, str | None]:
-    wanted = select(feed_entries.c.number, feed_entries.c.time).where(*_of(subscriber, subscription))
-    row = connection.execute(wanted.order_by(feed_entries.c.number.desc()).limit(1)).one_or_none()
-    return (row.number, row.time) if row else (0, None)
-
-
-def list_more(connection: Connection, subscriber: str, now: str) -> None:
-    """Make entries of some more notifications; the cursor is locked, so each becomes one entry.
-
-    Times never go back, also if the clock does: a reader who asks what was modified since would miss entries.
-    """
-    seen, before = _locked(connection, subscriber)
-    time = max(now, before)
-    wanted = select(notifications.c.sequence, notifications.c.subscription).where(
-        notifications.c.subscriber == subscriber, notifications.c.sequence > seen
-    )
-    found = connection.execute(wanted.order_by(notifications.c.sequence).limit(PART)).all()
-    if not found:
-        return
-    bulk.insert_rows(connection, feed_entries, _numbered(connection, subscriber, found, time))
-    moved = update(feed_cursors).where(feed_cursors.c.subscriber == subscriber)
-    connection.execute(moved.values(sequence=found[-1].sequence, time=time))
-
-
-def _locked(connection: Connection, subscriber: str) -> tuple[int, str]:
-    bulk.insert_missing(connection, feed_cursors, [{"subscriber": subscriber, "sequence": 0, "time": ""}])
-    wanted = select(feed_cursors.c.sequence, feed_cursors.c.time)
-    row = connection.execute(wanted.where(feed_cursors.c.subscriber == subscriber).with_for_update()).one()
-    return row.sequence, row.time
-
-
-def _numbered(
-    connection: Connection, subscriber: str, found: Sequence[Row[*tuple[Any, ...]]], time: str
-) -> list[tuple[object, ...]]:
-    numbers: dict[str, int] = {}
-    rows: list[tuple[object, ...]] = []
-    for one in found:
-        name = one.subscription
-        last = numbers[name] if name in numbers else _last(connection, subscriber, name)[0]
-        numbers[name] = last + 1
-        rows.append((subscriber, name, last + 1, one.sequence, time))
-    return rows

@@ -34,9 +34,7 @@ class Preferences:
     def quiet_of(self, subscribers: Collection[str]) -> dict[str, QuietHours]:
         """The quiet hours of those of these who have some."""
         with self._database.read() as connection:
-            rows = bulk.select_among(
-                connection, select(*quiet_hours.c), quiet_hours.c.subscriber, set(subscribers)
-            )
+            rows = bulk.select_among(connection, _WANTED, quiet_hours.c.subscriber, set(subscribers))
             return {row.subscriber: QuietHours(*row) for row in rows}
 
     def set_quiet(self, subscriber: str, wanted: QuietHours | None) -> None:
@@ -50,3 +48,6 @@ class Preferences:
                 connection.execute(insert(quiet_hours), row)
 
         self._database.transact(replace)
+
+
+_WANTED = select(*quiet_hours.c)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from tidings.store import counters
 from tidings.store.database import Database
@@ -73,6 +73,9 @@ class Undelivered:
 
     def take(self, most: int, lease: timedelta) -> Sequence[Letter]:
         """Letters that are to be tried now, the oldest first, for as long as the lease."""
+        with self._database.read() as connection:
+            if not connection.execute(_ANY_DUE, {"now": instant(self._clock())}).first():
+                return []
         return self._database.transact(lambda c: _take(c, most, self._clock(), lease))
 
     def delivered(self, letter: Letter) -> None:
@@ -99,6 +102,7 @@ class Undelivered:
         return self._database.transact(lambda c: c.execute(delete(undelivered).where(*old)).rowcount)
 
 
+_ANY_DUE = select(undelivered.c.number).where(undelivered.c.due <= bindparam("now")).limit(1)
 _COLUMNS = tuple(undelivered.c[name] for name in Letter.__dataclass_fields__)
 
 
