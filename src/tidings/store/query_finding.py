@@ -11,8 +11,8 @@ beside the way is asked for of the resources on the way only, and takes away tho
 
 Pairs are never made, unless both of a pair are shown: `c.a < d.b` holds for some d if it holds for the greatest b, and
 `c.a != d.b` if it holds for the least b or for the greatest. Only `contains` between two variables looks at each of the
-texts; and where two variables are compared more than once, pairs are looked at, but not kept. Each set is made once, on
-both databases; nesting queries instead would end at the hundredth bracket in SQLite.
+texts; and where two variables are compared more than once, or by paths, pairs are looked at, but not kept. Each set is
+made once, on both databases; nesting queries instead would end at the hundredth bracket in SQLite.
 """
 
 from __future__ import annotations
