@@ -363,3 +363,12 @@ def test_tokens_of_the_store_open_what_they_are_for(tidings: Tidings) -> None:
         assert "only to publish" in done["refused"][0]["reason"]
         with pytest.raises(Fault, match="needs the token"):
             mine.tidings.publish(feed)
+
+
+def test_subscriptions_have_the_limit_of_the_api(
+    tidings: Tidings, rpc: ServerProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDINGS_API_LIMITS", "subscriptions=1")
+    rpc.tidings.subscribe("ana", GQL)
+    with pytest.raises(Fault, match="1 for each subscriber"):
+        rpc.tidings.subscribe("ana", GQL)

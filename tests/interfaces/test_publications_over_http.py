@@ -170,7 +170,7 @@ def test_a_batch_of_cloud_events(service: Service) -> None:
         ("application/json", '{"price": NaN}', 422, "NaN"),
         ("application/json", '{"price": ', 422, "expected a value"),
         ("application/json", "[1]", 422, "not a JSON object"),
-        ("application/json", '{"a":' * 5_000 + "1" + "}" * 5_000, 422, "deep"),
+        ("application/json", '{"a":' * 300 + "1" + "}" * 300, 422, "deep"),
         ("application/json", b"\xff", 422, "UTF-8"),
         ("application/json", "", 422, "empty"),
         ("application/xml", "<a><b></a>", 422, ""),

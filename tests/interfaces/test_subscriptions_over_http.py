@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tidings.interfaces.http.v1.limits import Limits
 from tidings.model import Reason
 from tidings.provider import Provider
 from tidings.service import Tidings
-from tidings.store import Changes, Found
+from tidings.store import Changes, Destination, Found, Progress
 
 XPATH = '//stock[symbol = "YHOO" and price > 50]'
 GQL = "SELECT ?x WHERE (?x, rss:title, ?t) AND ?t contains 'cats'"
@@ -157,7 +158,7 @@ def test_what_is_wrong_is_pointed_at(
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [(b"{", 400), (b'{"text": NaN}', 400), (b"[" * 5_000, 400), (b"\xff", 400), (b"[]", 422), (b"", 422)],
+    [(b"{", 400), (b'{"text": NaN}', 400), (b"[" * 300, 400), (b"\xff", 400), (b"[]", 422), (b"", 422)],
     ids=["cut", "NaN", "deep", "no UTF-8", "a list", "nothing"],
 )
 def test_what_is_no_request(service: Service, body: bytes, status: int) -> None:
@@ -235,6 +236,21 @@ def test_health(service: Service) -> None:
     store.notifications.commit_batch("test", 1, [Found(f"p-{n}", "di-1", "di", why) for n in range(3)])
     found = di.get("/v1/subscriptions").json()["subscriptions"][0]["health"]
     assert (found["matched"], found["last_matched"]) == (3, store.notifications.read("di")[-1].time)
+
+
+def test_health_tells_of_deliveries(service: Service) -> None:
+    fy, store = service.caller("fy"), service.tidings.store
+    create(fy, "price < 9", id="fy-1")
+    store.destinations.add(Destination("", "fy", None, "webhook", "http://127.0.0.1:9/", "127.0.0.1"))
+    why = (Reason("price < 9", 4, "/price"),)
+    store.notifications.commit_batch("test", 2, [Found(f"p-{n}", "fy-1", "fy", why) for n in range(3)])
+    for progress in (Progress(2, 2), Progress(2, 0, "no answer", 0.0), Progress(2, 0, "still none", 60.0)):
+        store.lanes.wake(10)
+        [lane] = [one for one in store.lanes.take(10, timedelta(minutes=1)) if one.subscriber == "fy"]
+        assert store.lanes.finish([(lane, progress)]) == [True]
+    found = fy.get("/v1/subscriptions/fy-1").json()["health"]
+    assert (found["matched"], found["delivered"], found["consecutive_failures"]) == (3, 2, 2)
+    assert found["last_success"] and found["last_error"] == "still none"
 
 
 def test_as_many_as_the_limit(service: Service) -> None:

@@ -52,6 +52,31 @@ def test_it_follows_the_store(tmp_path, store, monkeypatch, at_once):
     assert found(LiveIndex(tmp_path / "segments", store), 3) == found(live, 3)
 
 
+def test_what_is_changed_and_paused_counts_from_the_next_batch_on(tmp_path, store):
+    live = LiveIndex(tmp_path / "segments", store)
+    store.subscriptions.add_many([subscription(1), subscription(2)])
+    live.refresh()
+    for changed, paused, expected in (
+        (subscription(1, "n = 2"), None, {1: [], 2: ["s1", "s2"]}),
+        (None, "s1", {1: [], 2: ["s2"]}),
+        (subscription(2, "n = 1"), None, {1: ["s2"], 2: []}),
+    ):
+        if changed:
+            store.subscriptions.change(changed)
+        if paused:
+            store.paused.pause(paused, "ana")
+        live.refresh()
+        assert {n: found(live, n) for n in (1, 2)} == expected
+    store.paused.change(subscription(1, "n = 1"))
+    live.refresh()
+    assert found(live, 1) == ["s2"], "what is paused stays so"
+    store.paused.resume("s1")
+    store.subscriptions.change(subscription(1, "n = 2"))
+    live.refresh()
+    assert (found(live, 1), found(live, 2)) == (["s2"], ["s1"]), "the last of several changes counts"
+    assert found(LiveIndex(tmp_path / "segments", store), 2) == ["s1"]
+
+
 def test_a_crash_before_the_state_is_written_repeats_the_changes(tmp_path, store):
     store.subscriptions.add(subscription(1))
     live = LiveIndex(tmp_path / "segments", store)

@@ -27,6 +27,7 @@ from tidings.feeds.feed import Links
 from tidings.feeds.places import DEFAULT_URL, places_at
 from tidings.feeds.rss1 import rss1
 from tidings.feeds.taking import publication_id
+from tidings.interfaces.http.v1.limits import limits
 from tidings.interfaces.http.xml_rpc import REFUSED, WRONG_PARAMETERS
 from tidings.model import Notification, Subscription
 from tidings.publications.feeds import Item, items_of
@@ -34,6 +35,7 @@ from tidings.publications.feeds_entry import DC, RSS1
 from tidings.publications.rdf_parts import N_TRIPLES, n_triples
 from tidings.service import Tidings
 from tidings.service.access import Caller, Scope
+from tidings.service.subscribing import wanted_of
 from tidings.store import FeedEntry
 
 GQL = "gql"
@@ -102,13 +104,18 @@ class Service:
             "utf-8", "surrogatepass"
         )
         id = "s-" + hashlib.blake2b(named, digest_size=10).hexdigest()
-        return self._tidings.subscribe(subscriber, query, GQL, id).id
+        return self._taken(subscriber, query, id)
+
+    def _taken(self, subscriber: str, text: str, id: str | None = None) -> str:
+        """The id of a subscription that was taken, if the subscriber has not too many."""
+        subscribing = self._tidings.subscribing(limits().of_subscriptions)
+        return subscribing.subscribe(wanted_of(subscriber, text, GQL, id, None)).id
 
     def subscribe(self, *given: Any) -> dict[str, Any]:
         """Take a subscription in GQL."""
         subscriber, text = _parameters("tidings.subscribe(subscriber, gql)", given, 2, 2)
         return {
-            "id": self._tidings.subscribe(subscriber, text, GQL).id,
+            "id": self._taken(subscriber, text),
             "subscriber": subscriber,
             "text": text,
         }

@@ -15,13 +15,12 @@ from tidings.interfaces.http.access import Subscribing
 from tidings.interfaces.http.v1 import forms
 from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.interfaces.http.v1.limits import Limits
-from tidings.interfaces.http.v1.publications import shown
+from tidings.interfaces.http.v1.publications import BRIEF, shown
 from tidings.interfaces.http.v1.shapes import Reason
 from tidings.interfaces.http.writing import Writers
 from tidings.service import Tidings
 from tidings.service.access import Caller
 from tidings.service.previewing import Bounds, Previewed, preview
-from tidings.service.subscribing import Limited
 
 LAST = 100
 """How many publications are looked at if nobody says how many."""
@@ -34,7 +33,7 @@ class Checking:
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._limits = tidings, limits
-        self._subscribing = tidings.subscribing(Limited(limits.clauses, limits.subscriptions))
+        self._subscribing = tidings.subscribing(limits.of_subscriptions)
         self._turns = Writers(AT_ONCE, WAITING, "previews")
 
     def check(self, caller: Subscribing, asked: forms.Asked) -> forms.Checked:
@@ -69,7 +68,7 @@ class Checking:
 
 def _match(one: Previewed) -> forms.PreviewMatch:
     because = [Reason(predicate=each.predicate, value=each.value, at=each.at) for each in one.because]
-    return forms.PreviewMatch(publication=shown(one.entry), because=because, bindings=one.bindings)
+    return forms.PreviewMatch(publication=shown(one.entry, BRIEF), because=because, bindings=one.bindings)
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:

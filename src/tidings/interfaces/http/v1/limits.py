@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tidings.compiler.context import DEFAULT_LIMIT
 from tidings.limits import check_limits, limits_from
+from tidings.service.subscribing import Limited
 
 VARIABLE = "TIDINGS_API_LIMITS"
 
@@ -39,6 +40,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_limits(self, {"clauses": DEFAULT_LIMIT})
+
+    @property
+    def of_subscriptions(self) -> Limited:
+        """What whoever takes subscriptions over HTTP has to heed, here, in the console and over XML-RPC."""
+        return Limited(self.clauses, self.subscriptions)
 
 
 def limits() -> Limits:

@@ -48,6 +48,9 @@ Key = Annotated[str | None, Header(max_length=502, description="The id, too, for
 Before = Annotated[int | None, Query(ge=1, le=2**63 - 1, description="Only what came before this position.")]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 
+BRIEF = 16_000
+"""Bytes of a body that is shown where there are many."""
+
 _LINES = "application/x-ndjson"
 _CONTEXT = re.compile(r"ce-([a-z0-9]{1,60})")
 
@@ -115,7 +118,7 @@ class Publications:
         """The last publications, newest first. What is large comes without its body; what carries a label that the
         caller was not granted is left out.
         """
-        found = self._tidings.store.journal.latest(before, limit, largest=64_000)
+        found = self._tidings.store.journal.latest(before, limit, BRIEF)
         following = found[-1].publication.position if found else None
         is_end = following is None or following <= 1
         listed = [shown(one) for one in visible(self._tidings.store, caller, found)]
@@ -219,11 +222,10 @@ def _outcome(one: Appended | InputError) -> dict[str, Any]:
     return {"problem": problems.details(one, answering.status_of(one))}
 
 
-def shown(entry: Entry) -> forms.Published:
+def shown(entry: Entry, largest: int = LARGEST) -> forms.Published:
     """A publication as others see it; one that is too large without its body."""
     one = entry.publication
-    is_whole = len(one.body) == entry.size
-    known = carried(one, entry.size) or {} if is_whole else {}
+    known = carried(one, largest) or {} if len(one.body) == entry.size else {}
     return forms.Published(
         id=one.id,
         position=one.position or 0,

@@ -27,7 +27,7 @@ from tidings.interfaces.http.v1.limits import Limits
 from tidings.service import Subscribed, Tidings
 from tidings.service.access import Caller
 from tidings.service.health import health_of
-from tidings.service.subscribing import Limited, delay_of, wanted_of
+from tidings.service.subscribing import delay_of, wanted_of
 from tidings.store import Kept, Wanted
 
 Q = Annotated[str | None, Query(max_length=500, description="Only those with this in their text or id.")]
@@ -45,7 +45,7 @@ class Subscriptions:
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._store = tidings.store
-        self._subscribing = tidings.subscribing(Limited(limits.clauses, limits.subscriptions))
+        self._subscribing = tidings.subscribing(limits.of_subscriptions)
 
     def create(
         self, caller: Subscribing, asked: forms.NewSubscription, response: Response
