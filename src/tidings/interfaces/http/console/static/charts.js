@@ -32,7 +32,8 @@ function points(line, answer, begin, end) {
   const isCounted = line.dataset.drawn === "rate" || line.dataset.drawn === "sum";
   const step = answer.step * 1000;
   const found = [];
-  const first = Math.min(...series.keys(), end);
+  if (series.size === 0) return found;
+  const first = Math.min(...series.keys());
   for (const moment of isCounted ? range(first, end, begin, step) : [...series.keys()].sort((a, b) => a - b)) {
     const one = series.get(moment);
     found.push([moment, one ? drawn[line.dataset.drawn](one, answer.step) : 0]);
@@ -59,16 +60,17 @@ function draw(chart, answer, begin, end) {
     if (at === 0) svg.append(shape("polygon", "under", `${x(line[0][0])},${HIGH - 4} ${way} ${x(line.at(-1)[0])},${HIGH - 4}`));
     svg.append(shape("polyline", at === 0 ? "drawn" : "drawn second", way));
   });
-  const now = lines[0].length ? lines[0].at(-1)[1] : 0;
   const unit = chart.dataset.unit ? ` ${chart.dataset.unit}` : "";
-  chart.querySelector(".now").textContent = `${shown(now)}${unit}`;
+  const now = lines[0].length ? `${shown(lines[0].at(-1)[1])}${unit}` : "not measured yet";
+  chart.querySelector(".now").textContent = now;
   chart.querySelector(".from").textContent = clock(begin);
   chart.querySelector(".to").textContent = `most ${shown(most)}`;
-  svg.setAttribute("aria-label", `${chart.querySelector("h2").textContent}: now ${shown(now)}${unit}, most ${shown(most)}${unit}`);
+  svg.setAttribute("aria-label", `${chart.querySelector("h2").textContent}: now ${now}, most ${shown(most)}${unit}`);
 }
 
 function clock(moment) {
-  return new Date(moment).toLocaleString(undefined, { dateStyle: "short", timeStyle: "short" });
+  const isToday = Number(charts.dataset.minutes) <= 720;
+  return new Date(moment).toLocaleString(undefined, { timeStyle: "short", ...(isToday ? {} : { dateStyle: "short" }) });
 }
 
 function tell(answer) {
