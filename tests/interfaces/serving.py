@@ -9,6 +9,7 @@ from threading import Thread
 from fastapi import APIRouter, FastAPI
 
 from tidings.interfaces.http.access import Asking
+from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.serving import listen, server_for
 
 
@@ -18,10 +19,11 @@ def served(
     port: int = 0,
     at_end: Sequence[Callable[[], object]] = (),
     asking: Asking | None = None,
+    rates: Rates | None = None,
 ) -> Iterator[str]:
     """The address at which a router is served until the end of the `with`, when `at_end` is called."""
     app = FastAPI()
-    app.state.asking = asking
+    app.state.asking, app.state.rates = asking, rates
     app.state.at_end = at_end
     app.include_router(router)
     with listen("127.0.0.1", port) as listening:

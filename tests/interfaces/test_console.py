@@ -19,6 +19,7 @@ from tidings.interfaces.http.console.attempts import FAILURES, SECONDS, Attempts
 from tidings.interfaces.http.console.examples import LANGUAGES
 from tidings.interfaces.http.console.router import parts_for
 from tidings.interfaces.http.console.subscriptions import PAGE
+from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.languages.rules import parse
 from tidings.model import Reason
@@ -202,6 +203,14 @@ def test_attempts_are_counted(place: Place) -> None:
     place.clock.now += SECONDS
     assert attempt(place.secrets["ana"]).status_code == 303
     place.nobody.client.cookies.clear()
+
+
+def test_a_token_that_asks_too_often_is_told_when_to_come_back(place: Place) -> None:
+    with console(place.tidings, rates=Rates(1, 3, 10, Clock())) as address:
+        visitor = Visitor(address, place.secrets["ana"])
+        answers = [visitor.get("/console/browse") for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+        assert answers[-1].headers["retry-after"] == "60" and "Too many requests" in answers[-1].text
 
 
 def test_attempts_remember_so_many_addresses_only() -> None:

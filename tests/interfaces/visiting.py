@@ -13,6 +13,7 @@ from tidings.delivery import Rules
 from tidings.interfaces.http.access import Asking
 from tidings.interfaces.http.console.attempts import Attempts
 from tidings.interfaces.http.console.router import router_for
+from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.service import Tidings
 from tidings.service.access import Access
@@ -41,10 +42,13 @@ class Visitor:
 
 @contextmanager
 def console(
-    tidings: Tidings, public_url: str | None = None, attempts: Attempts | None = None
+    tidings: Tidings,
+    public_url: str | None = None,
+    attempts: Attempts | None = None,
+    rates: Rates | None = None,
 ) -> Iterator[str]:
     """The address at which the console of a home is served."""
     reached = destinations_of(tidings.store, Rules(inside=True))
     router = router_for(tidings, reached, Limits(), public_url, attempts)
-    with served(router, asking=Asking(Access(tidings.store))) as address:
+    with served(router, asking=Asking(Access(tidings.store)), rates=rates) as address:
         yield address

@@ -87,13 +87,13 @@ def needs(scope: Scope) -> Callable[..., Awaitable[Caller]]:
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
     ) -> Caller:
         found = await asking(request).allowed(request, scope)
-        _count(request, found)
+        count_request(request, found)
         return found
 
     return caller
 
 
-def _count(request: Request, caller: Caller) -> None:
+def count_request(request: Request, caller: Caller) -> None:
     """Whoever asks too often with a token is refused, if the application has limits for that."""
     rates: Rates | None = getattr(request.app.state, "rates", None)
     if rates is None:

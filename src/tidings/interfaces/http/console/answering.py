@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, TooOften
 from tidings.interfaces.http.answers import HEADERS, Refused, parameter_problem, status_of
 from tidings.interfaces.http.console.templating import rendered
 
@@ -70,7 +70,10 @@ def problem_page(request: Request, problem: TidingsError, status: int) -> Respon
     """What is wrong, for whoever looks."""
     visitor = getattr(request.state, "visitor", None)
     values = {"visitor": visitor, "here": "", "problem": problem, "status": status}
-    return HTMLResponse(rendered("problem.html", values), status, HEADERS.get(status, {}))
+    headers = dict(HEADERS.get(status, {}))
+    if isinstance(problem, TooOften):
+        headers["Retry-After"] = str(problem.seconds)
+    return HTMLResponse(rendered("problem.html", values), status, headers)
 
 
 def moved(to: str) -> RedirectResponse:

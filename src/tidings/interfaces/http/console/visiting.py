@@ -16,7 +16,7 @@ from fastapi import Depends, Request, Response
 from fastapi.responses import HTMLResponse
 
 from tidings.errors import InputError, NotAllowed
-from tidings.interfaces.http.access import COOKIE, asking, bearer
+from tidings.interfaces.http.access import COOKIE, asking, bearer, count_request
 from tidings.interfaces.http.answers import Refused, body_of
 from tidings.interfaces.http.console.templating import rendered
 from tidings.interfaces.http.v1.notifications import subscriber_of
@@ -75,6 +75,7 @@ def visiting(scope: Scope | None = None) -> Callable[[Request], Awaitable[Visito
         if known is None:
             raise Refused(401, NotAllowed("log in first"))
         request.state.visitor = found = Visitor(known, word_of(secret))
+        count_request(request, known)
         if scope is not None and not known.may(scope):
             received = ", ".join(sorted(known.token.scopes))
             raise Refused(
