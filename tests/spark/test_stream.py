@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 
 import pytest
 from sqlalchemy import update
@@ -258,3 +259,19 @@ def test_a_replaced_store_is_named(session, tmp_path, store, url):
     refused = pytest.raises(SetupError, match="read up to position 2, but the last one now is 0")
     with refused, running(session, tmp_path, sqlite_url(tmp_path / "other.db")) as stream:
         stream.until(lambda: stream.failure)
+    with open_store(sqlite_url(tmp_path / "other.db")) as other:
+        assert other.notifications.matched() == 0, "that is how far the other one was"
+
+
+def test_without_its_checkpoint_a_stream_goes_on_where_the_store_is(session, tmp_path, store, url):
+    """Who subscribes late is not told of what was published before, and nobody is told twice."""
+    store.subscriptions.add(Subscription("s1", "early", "predicates", "price >= 0"))
+    publish(store, b'{"price": 1}', b'{"price": 2}')
+    run(session, tmp_path, url, once=True)
+    shutil.rmtree(tmp_path / "checkpoint")
+    store.subscriptions.add(Subscription("s2", "late", "predicates", "price >= 0"))
+    publish(store, b'{"price": 3}')
+    started = []
+    run(session, tmp_path, url, once=True, listener=started.append)
+    assert started[0].position == 2 and started[0].lag == 1
+    assert [len(store.notifications.read(who)) for who in ("early", "late")] == [3, 1]

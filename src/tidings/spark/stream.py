@@ -192,12 +192,15 @@ def _absolute(store_url: str) -> str:
 
 def _beginning(stream: Stream, store: Store) -> Started:
     """Where the stream goes on. How many files a folder has is known with the first batch."""
-    position = checkpoint.position(stream.checkpoint)
-    if not stream.folder:
+    position, index = checkpoint.position(stream.checkpoint), open_current(stream.home / "segments")
+    segments = index.segments if index else 0
+    if stream.folder:
+        return Started(stream.source, position, 0, segments)
+    head = store.journal.head()
+    if position <= head:  # else the checkpoint is of another store, and is refused soon
         store.notifications.reach(position)
-    lag = 0 if stream.folder else max(0, store.journal.head() - position)
-    index = open_current(stream.home / "segments")
-    return Started(stream.source, position, lag, index.segments if index else 0)
+    position = position or store.notifications.matched()
+    return Started(stream.source, position, max(0, head - position), segments)
 
 
 def _prepare(stream: Stream, metadata: MetadataStream) -> None:
