@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook
 
 from tests.feeds.site import Response, Site, a_site
 from tests.feeds.told import BECAUSE
-from tests.interfaces.calling import Tidings
+from tests.interfaces.calling import Tidings, listens_at, start
 from tidings.model import Publication
 from tidings.store import Found, Letter, Progress, open_store, sqlite_url
 
@@ -78,6 +78,29 @@ def test_dead_letters_are_listed_and_replayed(tidings: Tidings, private: None, t
         assert json.loads(tidings("destination", "replay", made["id"], "--json").stdout)["replayed"] == 0
         failing = tidings("destination", "list").stdout
         assert "failing: status 500" in failing
+
+
+def test_the_service_delivers_until_it_is_asked_to_end(
+    tmp_path: Path, tidings: Tidings, private: None
+) -> None:
+    """Delivery alone, as a process of its own: what is told while it runs arrives, and it ends when it is asked to."""
+    with a_site() as site:
+        made = added(tidings, site)
+        serving = start("serve", "--only", "delivery", "--port", "0", cwd=tmp_path)
+        try:
+            listens_at(serving)
+            with open_store(sqlite_url(tmp_path / ".tidings/store.db")) as store:
+                store.journal.append([Publication("p-1", "application/json", b'{"price": 180}')])
+                store.notifications.commit_batch("test", 1, [Found("p-1", "s-1", "ana", BECAUSE)])
+            [request] = site.wait_for(1)
+            told = Webhook(made["secret"]).verify(request.body, dict(request.headers))
+            assert told["data"]["publication"]["body"] == {"price": 180}
+            serving.terminate()
+            assert serving.wait(120) == 0
+        finally:
+            serving.kill()
+            serving.communicate()
+    assert json.loads(tidings("destination", "list", "--json").stdout)["delivered"] == 1
 
 
 def test_what_is_wrong_is_said(tidings: Tidings) -> None:

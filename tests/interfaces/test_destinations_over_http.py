@@ -164,18 +164,18 @@ def test_another_subscribers_is_not_there(place: Place, hook: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
+    "body",
     [
-        ({"kind": "pigeon", "target": "x"}, 400),
-        ({"kind": "webhook"}, 400),
-        ({"kind": "webhook", "target": "ftp://example.org"}, 422),
-        ({"kind": "webhook", "target": "http://example.org/", "more": 1}, 400),
-        ({"kind": "apprise", "target": "json://example.org"}, 422),
-        ({"kind": "kafka", "target": "kafka://h/t?ssl.key.location=/etc/passwd"}, 422),
+        {"kind": "pigeon", "target": "x"},
+        {"kind": "webhook"},
+        {"kind": "webhook", "target": "ftp://example.org"},
+        {"kind": "webhook", "target": "http://example.org/", "more": 1},
+        {"kind": "apprise", "target": "json://example.org"},
+        {"kind": "kafka", "target": "kafka://h/t?ssl.key.location=/etc/passwd"},
     ],
 )
-def test_what_is_refused(place: Place, body: dict[str, Any], status: int) -> None:
-    assert place.ana.post("/v1/destinations", json=body).status_code == status
+def test_what_is_refused(place: Place, body: dict[str, Any]) -> None:
+    assert place.ana.post("/v1/destinations", json=body).status_code == 422
 
 
 def test_preferences(place: Place) -> None:

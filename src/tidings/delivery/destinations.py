@@ -10,7 +10,7 @@ from tidings.delivery.messages import Message, single
 from tidings.delivery.rules import Rules
 from tidings.delivery.sending import Sender
 from tidings.delivery.webhooks import new_secret
-from tidings.errors import Absent, InputError
+from tidings.errors import Absent, InputError, OverLimit
 from tidings.model import Notification, Publication, Reason
 from tidings.store import Destination, FeedEntry, Store, instant, utc
 from tidings.store.names import fresh
@@ -42,7 +42,7 @@ class Destinations:
         self._check_subscription(subscriber, subscription)
         most = self.rules.per_subscriber
         if self.store.destinations.count(subscriber) >= most:
-            raise InputError("as many destinations as one may have", accepted=f"{most:,}")
+            raise OverLimit("as many destinations as one may have", accepted=f"{most:,}")
         secret = new_secret() if kind == WEBHOOK else None
         return self.store.destinations.add(
             Destination("", subscriber, subscription, kind, target, place, name, secret)
