@@ -14,8 +14,11 @@ import httpx
 import pytest
 from sqlalchemy import create_engine
 
+from postgres import Server
 from tests.interfaces.streaming import Event, Place, bearing, client_of, events_of, numbers, place_at
 from tidings.errors import StoreError
+from tidings.service.access import Access
+from tidings.store import open_store
 
 LONG = 60.0
 
@@ -291,3 +294,20 @@ def test_a_store_that_cannot_be_read_for_a_moment_ends_no_stream(
                 time.sleep(0.01)
         place.tell(name)
         assert numbers(events, 1) == [1]
+
+
+def test_on_postgresql(postgres_server: Server) -> None:
+    """The statements of the look-out are others there."""
+    with open_store(postgres_server.empty()) as store:
+        place = Place(store, Access(store))
+        with place.serve(), client_of(place, place.token("ana")) as client:
+            place.tell("ana", 3)
+            with client.stream("GET", "/v1/notifications/stream") as response:
+                events = events_of(response)
+                assert numbers(events, 3) == [1, 2, 3]
+                place.tell("ana")
+                place.tell_all(["ana", "bo"])
+                assert numbers(events, 2) == [4, 5]
+            assert client.put("/v1/notifications/ack", json={"upto": 4}).json()["acknowledged"] == 4
+            page = client.get("/v1/notifications").json()
+            assert [event["data"]["sequence"] for event in page["notifications"]] == [5]

@@ -59,7 +59,7 @@ class KeptPages:
 
     async def _read(self, subscriber: str, cursor: int) -> Page:
         self.reads += 1
-        return await self.in_thread(
+        return await self._in_thread(
             partial(read_page, self._store, subscriber, cursor, LINES, most_bytes=PAGE_BYTES)
         )
 
@@ -89,6 +89,6 @@ class KeptPages:
         if dropped is not None:
             self._bytes -= dropped[0].size
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         """Ask the store in a thread."""
         return await anyio.to_thread.run_sync(work, limiter=self._threads)

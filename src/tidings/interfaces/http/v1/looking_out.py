@@ -11,19 +11,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from functools import partial
 from itertools import groupby
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
+
+import anyio
 
 from tidings.errors import StoreError
 from tidings.interfaces.http.answers import Refused
 from tidings.interfaces.http.v1.kept_pages import KeptPages
 from tidings.service.event_pages import Page, as_many_as_fit, written
 from tidings.store import Store
+
+T = TypeVar("T")
 
 _log = logging.getLogger("tidings.notifications")
 
@@ -137,6 +141,7 @@ class LookOut:
         self.last: dict[str, int] = {}
         """The last number of each subscriber that is followed, once it was looked at."""
         self.looks = 0
+        self._thread = anyio.CapacityLimiter(1)
         self._followers: defaultdict[str, set[Follower]] = defaultdict(set)
         self._count = 0
         self._task: asyncio.Task[None] | None = None
@@ -212,7 +217,7 @@ class LookOut:
         """One look: for the numbers of everybody, for what is new, and now and then for tokens."""
         self.looks += 1
         await self._look_at_tokens()
-        now = await self.pages.in_thread(partial(self._last, list(self._followers)))
+        now = await self._in_thread(partial(self._last, list(self._followers)))
         grown = {name: last for name, last in now.items() if last > self.last.get(name, -1)}
         names = list(grown)
         for start in range(0, len(names), TOGETHER):
@@ -227,7 +232,7 @@ class LookOut:
     async def _bring(self, grown: Mapping[str, int]) -> None:
         """Put what is new where followers find it, and wake those who have not seen it."""
         before = {name: self.last[name] for name in grown if name in self.last}
-        found = await self.pages.in_thread(partial(self._new, before, grown)) if before else {}
+        found = await self._in_thread(partial(self._new, before, grown)) if before else {}
         for name, page in found.items():
             self.pages.keep(name, before[name], page)
         for name, last in grown.items():
@@ -249,13 +254,17 @@ class LookOut:
         pages = ((name, tuple(those)) for name, those in groupby(lines, key=lambda line: line.subscriber))
         return {name: Page(those, those[-1].sequence) for name, those in pages}
 
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Ask the store in a thread of its own: many who are far behind would make all others wait."""
+        return await anyio.to_thread.run_sync(work, limiter=self._thread)
+
     async def _look_at_tokens(self) -> None:
         now = asyncio.get_running_loop().time()
         if now < self._tokens_at:
             return
         self._tokens_at = now + TOKEN_SECONDS
         followers = self._everybody()
-        good = await self.pages.in_thread(
+        good = await self._in_thread(
             partial(self._store.tokens.good, {follower.token for follower in followers})
         )
         for follower in followers:
