@@ -19,7 +19,7 @@ from base64 import b64encode
 from typing import Any
 from urllib.parse import quote
 
-from tidings.model import WITHHELD, Notification, Publication
+from tidings.model import MATCHED, WITHHELD, Notification, Publication
 
 TYPE = "tidings.notification"
 MEDIA_TYPE = "application/cloudevents+json"
@@ -50,7 +50,7 @@ def cloud_event(
                 {"predicate": one.predicate, "value": one.value, "at": one.at} for one in told.because
             ],
             "bindings": told.bindings,
-            "publication": None if told.kind == WITHHELD else carried(publication, largest),
+            "publication": carried(publication, largest) if told.kind == MATCHED else None,
         },
     }
 
@@ -61,7 +61,10 @@ def text_of(event: dict[str, Any]) -> str:
 
 
 def text_with(told: Notification, carried: str) -> str:
-    """The same with a publication that is a text already: one that goes to thousands is written once."""
+    """The same with a publication that is a text already: one that goes to thousands is written once. A resource or an
+    object that is called as a publication is another thing.
+    """
+    carried = carried if told.kind == MATCHED else "null"
     return f"{_encode(cloud_event(told, None))[: -len(_END)]}{carried}}}}}"
 
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from tidings.feeds import harmless
 from tidings.feeds.said import Said, said_by
-from tidings.model import WITHHELD, Notification, Publication
+from tidings.model import MATCHED, WITHHELD, Notification, Publication
 from tidings.reasons import because, bound_rows, change_of, show_change, show_limits, show_reason
 from tidings.store import FeedEntry
 
@@ -68,11 +68,13 @@ def _said(told: Notification, publication: Publication | None) -> Said:
     """What there is to show: of a publication, of a changed object, or that nothing may be shown."""
     if told.kind == WITHHELD:
         return Said(title=WITHHELD, description="You may not see this publication any more.")
-    return said_by(publication, _nodes(told)) if change_of(told) is None else Said(title=_changed(told))
+    if change_of(told) is not None:
+        return Said(title=_changed(told))
+    return said_by(publication if told.kind == MATCHED else None, _nodes(told))
 
 
 def _changed(told: Notification) -> str:
-    """An object is in no journal, and a publication that is called as it is would be another thing."""
+    """An object, or a resource, is in no journal: a publication that is called as it is would be another thing."""
     return harmless.escaped(show_change(told))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tidings.cloud_events import LARGEST, carried_text, text_with
 from tidings.errors import InputError
-from tidings.model import Notification
+from tidings.model import WITHHELD, Notification
 from tidings.store import Standing, Store
 
 MOST_BYTES = 4_000_000
@@ -32,6 +32,8 @@ class Line:
     sequence: int
     subscription: str
     text: str
+    labelled: bool = False
+    """Whether not everybody may see it: then who may is looked at whenever it is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,10 @@ class Page:
     @property
     def size(self) -> int:
         return sum(len(line.text) for line in self.lines)
+
+    @property
+    def labelled(self) -> bool:
+        return any(line.labelled for line in self.lines)
 
 
 def read_page(
@@ -78,11 +84,13 @@ def written(store: Store, told: Iterable[Notification], largest: int = LARGEST) 
     not too many others come in between: these are in memory together.
     """
     for some in _windows(told):
-        found = store.personal_feeds.publications({one.publication for one in some}, largest)
+        named = {one.publication for one in some}
+        found, labelled = store.personal_feeds.publications(named, largest), store.audiences.labelled(named)
         carried = {id: carried_text(publication, largest) for id, publication in found.items()}
         for one in some:
             text = text_with(one, carried.get(one.publication, "null"))
-            yield Line(one.subscriber, one.sequence, one.subscription, text)
+            is_labelled = one.publication in labelled or one.kind == WITHHELD
+            yield Line(one.subscriber, one.sequence, one.subscription, text, is_labelled)
 
 
 def _windows(told: Iterable[Notification]) -> Iterator[list[Notification]]:

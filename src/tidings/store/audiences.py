@@ -152,6 +152,11 @@ class Audiences:
         """Whether a subscriber may see what carries a label; what carries none, everybody may."""
         return label is None or label in self.of(subscriber)
 
+    def labelled(self, publications: Collection[str]) -> set[str]:
+        """Those of these publications that carry a label."""
+        with self._database.read() as connection:
+            return set(labels_of(connection, publications))
+
     def visible(self, subscriber: str, publications: Iterable[Publication]) -> list[Publication]:
         """Those of these publications that a subscriber may see."""
         granted = self.of(subscriber)

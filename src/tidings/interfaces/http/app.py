@@ -28,6 +28,7 @@ from tidings.interfaces.http.trust import Trust
 from tidings.interfaces.http.v1 import (
     api,
     asyncapi,
+    audiences,
     destinations,
     notification_socket,
     notifications,
@@ -81,6 +82,7 @@ def _add_api(app: FastAPI, context: Context) -> None:
     app.include_router(notifications.router_for(tidings.store, look_out))
     app.include_router(notification_socket.router_for(tidings.store, look_out))
     app.include_router(asyncapi.router)
+    app.include_router(audiences.router_for(tidings.store))
     app.include_router(pipeline.router_for(context))
     made = destinations_of(tidings.store, rules_of(context.settings))
     app.include_router(destinations.router_for(made))

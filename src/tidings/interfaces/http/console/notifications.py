@@ -14,7 +14,7 @@ from tidings.interfaces.http.console.pretty import shown
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import Subscriber, Visitor, form_of, page
 from tidings.interfaces.http.v1.notifications import subscriber_of
-from tidings.model import Notification
+from tidings.model import MATCHED, Notification
 from tidings.reasons import show_reason
 from tidings.service import Tidings
 
@@ -110,7 +110,7 @@ class Pages:
 
     def _values(self, visitor: Visitor, shelf: Shelf) -> dict[str, Any]:
         asked = {each.subscription for each in shelf.found}
-        texts = {id: found.subscription.text for id in asked if (found := self._store.standings.find(id))}
+        texts = {id: text for id in asked if (text := self._text(shelf.subscriber, id))}
         return {"texts": texts, "whose": shelf.subscriber if visitor.is_administrator else ""}
 
     def _one(self, visitor: Visitor, sequence: int, subscriber: str) -> dict[str, Any]:
@@ -119,16 +119,20 @@ class Pages:
         if not found or found[0].sequence != sequence:
             raise Absent("there is no such notification", received=str(sequence))
         told = found[0]
-        publication = self._store.journal.find(told.publication)
-        kept = self._store.standings.find(told.subscription)
+        publication = self._store.journal.find(told.publication) if told.kind == MATCHED else None
         return {
             "told": told,
             "publication": publication,
             "body": shown(publication, [each.at for each in told.because]) if publication else None,
-            "asked": kept.subscription.text if kept and kept.subscription.subscriber == whose else None,
+            "asked": self._text(whose, told.subscription),
             "reasons": [(show_reason(each), each.at) for each in told.because],
             "whose": whose if visitor.is_administrator else "",
         }
+
+    def _text(self, subscriber: str, id: str) -> str | None:
+        """What a subscription asks for. The id of one that was withdrawn may be somebody else's now."""
+        found = self._store.standings.find(id)
+        return found.subscription.text if found and found.subscription.subscriber == subscriber else None
 
     def _known(self) -> list[str]:
         """Those whom a token is for: names that an administrator may mean."""

@@ -25,7 +25,7 @@ PAGE_BYTES = 1_000_000
 
 KEPT_BYTES = 32_000_000
 KEPT_SECONDS = 5.0
-"""No longer than that: what somebody may see can change."""
+"""No longer than that: most readers have come by then."""
 
 THREADS = 4
 """How many read from the store at once for all streams; the threads of other requests are left to them."""
@@ -69,8 +69,10 @@ class KeptPages:
             self.keep(*key, reading.result())
 
     def keep(self, subscriber: str, cursor: int, page: Page) -> None:
-        """Keep a page for a moment. An empty one is not: the next may come any time."""
-        if page.cursor <= cursor:
+        """Keep a page for a moment. An empty one is not: the next may come any time. Nor one with something that not
+        everybody may see: a grant may be revoked any time, too.
+        """
+        if page.cursor <= cursor or page.labelled:
             return
         self._drop((subscriber, cursor))
         until = asyncio.get_running_loop().time() + self._seconds

@@ -1,0 +1,75 @@
+"""Audiences over HTTP, for administrators: who may see publications that carry a label.
+
+GET     /v1/audiences      ?subscriber=
+PUT     /v1/audiences      {"label": "board", "subscriber": "ana"}
+DELETE  /v1/audiences      ?label=board&subscriber=ana
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from tidings.errors import Absent
+from tidings.interfaces.http.access import Administering
+from tidings.interfaces.http.answers import Answering
+from tidings.store import Store
+
+Label = Annotated[str, Query(min_length=1, max_length=500, description="The label that publications carry.")]
+Whom = Annotated[str, Query(min_length=1, max_length=500, description="The subscriber.")]
+Whose = Annotated[str | None, Query(max_length=500, description="Only the grants of this subscriber.")]
+
+
+class Granting(BaseModel):
+    """A subscriber may see what carries a label."""
+
+    model_config = ConfigDict(extra="forbid")
+    label: str = Field(min_length=1, max_length=500)
+    subscriber: str = Field(min_length=1, max_length=500)
+
+
+class Granted(BaseModel):
+    """A grant, and since when it holds."""
+
+    label: str
+    subscriber: str
+    since: str
+
+
+class Grants(BaseModel):
+    """The grants of now, by subscriber and label."""
+
+    grants: list[Granted]
+
+
+def router_for(store: Store) -> APIRouter:
+    """The endpoints."""
+    router = APIRouter(prefix="/v1/audiences", tags=["audiences"], route_class=Answering)
+    audiences = store.audiences
+
+    @router.get("")
+    def listed(caller: Administering, subscriber: Whose = None) -> Grants:
+        """Who may see which labels."""
+        wanted = None if subscriber is None or not subscriber.isprintable() else subscriber
+        found = [] if wanted != subscriber else audiences.list(wanted)
+        return Grants(grants=[Granted(**asdict(one)) for one in found])
+
+    @router.put("")
+    def granted(caller: Administering, given: Granting) -> Granted:
+        """Let a subscriber see what carries a label; it is well if they may already."""
+        audiences.grant(given.subscriber, given.label)
+        [found] = [one for one in audiences.list(given.subscriber) if one.label == given.label]
+        return Granted(**asdict(found))
+
+    @router.delete("", status_code=204)
+    def revoked(caller: Administering, label: Label, subscriber: Whom) -> Response:
+        """Take a label back from a subscriber: what they were told before is withheld from now on."""
+        names = label.isprintable() and subscriber.isprintable()
+        if not names or not audiences.revoke(subscriber, label):
+            raise Absent("there is no such grant")
+        return Response(status_code=204)
+
+    return router
