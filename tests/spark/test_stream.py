@@ -97,6 +97,35 @@ def test_delays_are_kept_by_the_stream_and_hold_up_nobody(session, tmp_path, sto
     }
 
 
+def test_labels_hold_from_end_to_end(session, tmp_path, store, url):
+    """Who was not granted a label is not told, in whatever task the match was found; a grant counts from then on."""
+    for id, who, within in (("s1", "ana", None), ("s2", "bo", None), ("s3", "ana", 3_600)):
+        store.subscriptions.add(Subscription(id, who, "predicates", "price < 200", within))
+    store.audiences.grant("ana", "board")
+    store.journal.append(
+        [
+            Publication("p1", "application/json", b'{"price": 1}', audience="board"),
+            Publication("p2", "application/json", b'{"price": 2}'),
+            Publication("p3", "application/json", b'{"price": ', audience="board"),
+        ]
+    )
+    with running(session, tmp_path, url) as stream:
+        stream.until(lambda: told(store, "bo")["bo"])
+        store.audiences.grant("bo", "board")
+        store.audiences.revoke("ana", "board")
+        store.journal.append([Publication("p4", "application/json", b'{"price": 4}', audience="board")])
+        stream.until(lambda: len(told(store, "bo")["bo"]) == 2)
+    assert told(store, "ana", "bo") == {
+        "ana": [(1, "", "s1"), (2, "p2", "s1")],
+        "bo": [(1, "p2", "s2"), (2, "p4", "s2")],
+    }
+    assert [one.kind for one in store.notifications.read("ana")] == ["withheld", "matched"]
+    assert store.notifications.held("ana").count == 2
+    assert [(one.publication, one.audience) for one in store.dead_letters.read()] == [("p3", "board")]
+    store.database.transact(lambda connection: connection.execute(update(promises).values(due=now())))
+    assert [one.publication for one in store.notifications.read("ana", 2)] == ["", "p2"]
+
+
 def test_a_bad_event_is_buried_and_the_batch_goes_on(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "price < 200"))
     publish(store, b'{"price": 1}', b'{"price": ', b"\xff", b'{"price": 2}')
