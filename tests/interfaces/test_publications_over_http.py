@@ -29,7 +29,7 @@ EVENT = {"specversion": "1.0", "id": "ce-1", "source": "/shop", "type": "sale", 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    limits = Limits(body=200_000, uploads=1_000_000)
+    limits = Limits(body=200_000, uploads=1_000_000, bulk=50)
     with Tidings(tmp_path_factory.mktemp("home")) as tidings, served_api(tidings, limits) as made:
         yield made
 
@@ -178,6 +178,8 @@ def test_a_batch_of_cloud_events(service: Service) -> None:
         ("application/rdf+xml", '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>', 422, ""),
         ("text/turtle", "<a> <p", 422, ""),
         ("application/json", "x" * 200_001, 413, "200,000 bytes"),
+        ("application/jsonl", "{}\n" * 51, 413, "accepted: 50"),
+        ("application/cloudevents-batch+json", f"[{'1,' * 50}1]", 413, "accepted: 50"),
         ("text/plain", "hello", 415, "application/json"),
         ("", "hello", 415, "application/json"),
     ],

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from tidings.errors import DecodeProblem, InputError, PublicationError
+from tidings.errors import DecodeProblem, InputError, OverLimit, PublicationError
 from tidings.model import Publication
 from tidings.publications.event import publication_id
 from tidings.publications.media_types import DOCUMENTS, JSON, MEDIA_TYPES
@@ -40,7 +40,9 @@ _write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What somebody sends. `context` are the attributes of a CloudEvent that come beside its data (binary mode)."""
+    """What somebody sends. `context` are the attributes of a CloudEvent that come beside its data (binary mode), `most`
+    is how many there may be of many.
+    """
 
     body: bytes
     media_type: str
@@ -49,6 +51,7 @@ class Sent:
     base: str | None = None
     audience: str | None = None
     context: Mapping[str, str] | None = None
+    most: int = 100_000
 
 
 Offered = Publication | InputError
@@ -72,10 +75,13 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
     if sent.context is not None:
         return [_checked(_binary(sent, kind), schema, sent.audience)]
     if kind in LINES:
+        _refuse_too_many(sent.body.count(b"\n"), sent.most)
         lines = [line for line in sent.body.split(b"\n") if line.strip()]
         return _each(lines, lambda line: _line(line, sent.id_field), schema, sent.audience)
     if kind == BATCH:
-        return _each(_elements(sent.body), _element, schema, sent.audience)
+        elements = _elements(sent.body)
+        _refuse_too_many(len(elements), sent.most)
+        return _each(elements, _element, schema, sent.audience)
     if kind not in ACCEPTED:
         raise WrongType(
             "nothing of this media type can be published",
@@ -86,6 +92,12 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
     if kind in FEEDS or (kind in SYNTAXES and holds_several(sent.body, sent.media_type, sent.base)):
         return [*_parts(sent)]
     return [_checked(_one(sent, kind), schema, sent.audience)]
+
+
+def _refuse_too_many(count: int, most: int) -> None:
+    """A line of two bytes becomes some hundreds of them in memory."""
+    if count > most:
+        raise OverLimit("too many at once", received=f"{count:,} or more", accepted=f"{most:,}")
 
 
 def numbered_lines(body: bytes) -> list[int]:

@@ -17,6 +17,8 @@ class Limits:
 
     body: int = 16_000_000
     """Bytes of a publication, or of many that come together."""
+    bulk: int = 100_000
+    """How many may come together."""
     request: int = 1_000_000
     """Bytes of any other request."""
     uploads: int = 256_000_000

@@ -17,7 +17,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from tidings.cloud_events import LARGEST, carried
-from tidings.errors import Absent, InputError
+from tidings.errors import Absent, InputError, OverLimit
 from tidings.interfaces.http import problems
 from tidings.interfaces.http.access import Publishing
 from tidings.interfaces.http.answers import Refused
@@ -30,6 +30,7 @@ from tidings.model import Publication
 from tidings.service import Tidings, offering
 from tidings.service.access import Caller
 from tidings.service.offering import ACCEPTED, Offered, Sent, WrongType, is_bulk, numbered_lines
+from tidings.service.publishing import CHUNK
 from tidings.store import Appended, Entry, Store
 
 Id = Annotated[
@@ -82,7 +83,8 @@ class Publications:
         async with self._uploads.read(request, self._limits.body) as body:
             media_type = request.headers.get("content-type", "")
             named = _id(id, idempotency_key)
-            sent = Sent(body, media_type, named, id_field, base, audience, _context(request.headers))
+            context, most = _context(request.headers), self._limits.bulk
+            sent = Sent(body, media_type, named, id_field, base, audience, context, most)
             return await self._taken(sent, request)
 
     async def _taken(self, sent: Sent, request: Request) -> Response:
@@ -90,6 +92,8 @@ class Publications:
             found = await run_in_threadpool(self._offered, sent)
         except WrongType as problem:
             raise Refused(415, problem) from problem
+        except OverLimit as problem:
+            raise Refused(413, problem) from problem
         if is_bulk(sent):
             if sent.id is not None:
                 raise InputError(
@@ -111,7 +115,8 @@ class Publications:
 
     def _append_good(self, found: Sequence[Offered]) -> list[Appended | InputError]:
         good = [one for one in found if isinstance(one, Publication)]
-        outcomes = iter(self._tidings.store.journal.offer(good) if good else ())
+        offer, chunks = self._tidings.store.journal.offer, range(0, len(good), CHUNK)
+        outcomes = iter([one for start in chunks for one in offer(good[start : start + CHUNK])])
         return [one if isinstance(one, InputError) else next(outcomes) for one in found]
 
     def last(self, caller: Publishing, before: Before = None, limit: Limit = 100) -> forms.PublicationPage:
