@@ -10,6 +10,7 @@ Every setting stands in a table with the reason for it.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -204,6 +205,8 @@ def _prepare_environment(master: str) -> None:
 
 
 def _start(settings: dict[str, str], remote: str | None) -> SparkSession:
+    # It would log whole what a batch or a dead JVM ends with, which is told in a sentence anyway.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     builder = SparkSession.builder.config(map=settings)
     try:
         session: SparkSession = (builder.remote(remote) if remote else builder).getOrCreate()
