@@ -13,6 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.operating.served import Served, served
+from tidings.delivery import Happened
+from tidings.interfaces.http.delivered import Delivered
 from tidings.operating import logs
 from tidings.operating.settings import Part
 from tidings.service.pipeline import beat
@@ -137,3 +139,43 @@ def test_requests_are_logged_by_their_routes_and_ids(
     assert second["route"] == "/v1/pipeline" and second["milliseconds"] >= 0
     said = json.dumps(lines)
     assert "4Qx9Zb0STx8" not in said and service.token not in said
+
+
+def test_what_a_request_was_about_stands_in_its_line(
+    service: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    headers = {"authorization": f"Bearer {service.token}"}
+    with logs.configured("info", "json"):
+        taken = httpx.post(f"{service.url}/v1/publications", json={"price": 1}, headers=headers)
+        service.get("/v1/subscriptions/s-404")
+        service.get("/v1/destinations/d-404")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    first, second, third = (line for line in lines if line["event"] == "request")
+    assert first["publication"] == taken.json()["id"]
+    assert second["subscription"] == "s-404" and third["destination"] == "d-404"
+
+
+def test_what_delivery_tells_is_counted_logged_and_kept(
+    service: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heard = Delivered(service.context)
+    with logs.configured("info", "json"):
+        heard(Happened("delivered", "webhook", "d-1", "s-1", ("n-1",), 0.2))
+        heard(
+            Happened(
+                "dead", "webhook", "d-1", "s-1", ("n-2",), 0.2, "status 500 at https://x.example/hook/geheim"
+            )
+        )
+        heard.close()
+    first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert (
+        first["destination"] == "d-1" and first["notifications"] == ["n-1"] and first["subscription"] == "s-1"
+    )
+    assert second["outcome"] == "dead" and "geheim" not in json.dumps(second)
+    counted = values(service)
+    assert counted["tidings_deliveries_total channel=webhook outcome=delivered"] == 1
+    kept = service.context.tidings.store.measures.latest(("deliveries_delivered", "deliveries_dead"))
+    assert {name: one.total for name, one in kept.items()} == {
+        "deliveries_delivered": 1,
+        "deliveries_dead": 1,
+    }

@@ -34,11 +34,11 @@ _log = logs.logger("tidings.requests")
 
 
 SUBJECTS = {
-    "/v1/publications/{id:path}": "publication",
-    "/v1/subscriptions/{id}": "subscription",
-    "/v1/destinations/{id}": "destination",
+    "/v1/publications/{id": "publication",
+    "/v1/subscriptions/{id": "subscription",
+    "/v1/destinations/{id": "destination",
 }
-"""Routes below which a request is about something with an id, and what that is."""
+"""How routes begin that are about something with an id, and what that is."""
 
 
 def note(request: Request, **ids: str) -> None:
