@@ -75,6 +75,15 @@ def test_too_many_alternatives_are_refused_with_their_number() -> None:
     assert len(compile_xpath(Context(text, limit=512)).twigs) == 512
 
 
+def test_one_node_is_compared_so_often_and_no_more() -> None:
+    def compared(times: int) -> str:
+        return f"//a[{' and '.join(f'. != {n}' for n in range(times))}]"
+
+    assert compile_xpath(Context(compared(15))).clauses
+    with pytest.raises(TooLarge, match="too many comparisons of one node; accepted: at most 15"):
+        compile_xpath(Context(compared(16)))
+
+
 def test_alternatives_inside_contains_are_refused() -> None:
     with pytest.raises(Exception, match="alternatives inside the path of contains"):
         compile_xpath(Context('contains(/a/b[c or d], "x")'))
