@@ -185,9 +185,10 @@ class Pages:
         return moved(f"{AT}?done=deleted")
 
     def _own(self, visitor: Visitor, id: str) -> Destination:
-        if not id.isprintable():
+        """What is somebody else's is not there, in the same words as what nobody has."""
+        found = self._store.destinations.find(id) if id.isprintable() else None
+        if found is None:
             raise Absent("there is no such destination")
-        found = self._destinations.find(id)
         refuse_strangers(visitor.caller, found.subscriber, "destination")
         return found
 
