@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import tidings
+from server_documents import SCHEMA
 from tests.client.conftest import Service
 from tidings.client import AsyncClient, Client, Taken
 from tidings.client.destinations import AsyncDestinations, Destinations
@@ -22,6 +23,7 @@ from tidings.errors import (
     TidingsError,
 )
 from tidings.model import Subscription
+from tidings.provider import Provider
 from tidings.store import Found
 
 
@@ -98,6 +100,15 @@ def test_a_life_of_a_subscription(client: Client, name: str) -> None:
         client.unsubscribe(other.id)
     with pytest.raises(Absent):
         client.subscription(other.id)
+
+
+def test_a_rule_that_is_sent_twice_is_one(client: Client, service: Service, name: str) -> None:
+    provider = Provider(service.tidings.store)
+    provider.load_schema(SCHEMA.body, SCHEMA.media_type)
+    rule = "search CycleProvider c register c where c.serverPort > 80"
+    made = client.subscribe(rule, "rules", id=f"rule of {name}")
+    assert client.subscribe(rule, "rules", id=made.id).id == made.id
+    assert [one.id for one in client.subscriptions(language="rules")] == [made.id]
 
 
 def test_more_subscriptions_than_a_page_has(client: Client, service: Service, name: str) -> None:

@@ -115,6 +115,20 @@ def test_what_is_refused_is_the_error_that_was_raised(client: Client, place: Pla
         next(stranger.follow(after=0))
 
 
+def test_a_token_that_is_revoked_ends_following(
+    place: Place, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.interfaces.http.v1.looking_out.TOKEN_SECONDS", 0.02)
+    lost = place.access.make("lost", ["subscribe"], name)
+    place.tell(name)
+    with Client(place.address, lost.secret, EAGER) as client:
+        following = client.follow()
+        assert next(following).sequence == 1
+        place.access.revoke(lost.token.id)
+        with pytest.raises(NotAllowed, match="a token is needed"):
+            next(following)
+
+
 def test_nobody_there() -> None:
     patience = Patience(attempts=2, first=0.001)
     with (

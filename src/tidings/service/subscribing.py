@@ -97,6 +97,8 @@ class Subscribing:
 
     def _subscribe_by_rule(self, wanted: Subscription) -> Subscribed:
         known = self._store.standings.find(wanted.id) if wanted.id else None
+        if known is not None and known.subscription == wanted:  # sent again, because an answer was lost
+            return _subscribed(wanted, self.check(RULES, wanted.text))
         if known is not None and known.subscription.language != RULES:
             with pointing("/id"):
                 raise _taken(wanted.id)

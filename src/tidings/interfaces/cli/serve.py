@@ -164,9 +164,10 @@ class Service:
     def _serve(self, tidings: Tidings, listening: socket, beside: ExitStack) -> int | None:
         from tidings.interfaces.cli.stream_news import Pulse
         from tidings.interfaces.http.app import app_for
-        from tidings.interfaces.http.serving import server_for
+        from tidings.interfaces.http.serving import allow_many_files, server_for
 
         context = self._context(tidings, beside)
+        allow_many_files()
         server = server_for(app_for(context), self._settings)
         keeper = self._keeper(context, server)
         with ended_by_signals(server, keeper) as came:

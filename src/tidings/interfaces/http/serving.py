@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import resource as process_limits
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from tidings.operating.settings import Settings
 GRACE = 5
 """Seconds that requests under way have to end."""
 
+MOST_FILES = 65_536
 LARGEST_MESSAGE = 65_536
 """Bytes of a message from a WebSocket's client: acknowledgements and tokens are short."""
 
@@ -47,6 +49,18 @@ def listen(host: str, port: int) -> socket.socket:
         raise SetupError(
             "cannot listen here", where=f"{host}:{port}", received=str(error), hint=hint
         ) from error
+
+
+def allow_many_files() -> int:
+    """Raise the soft limit of open files to what this process may have: each client is one, and shells give 1,024. How
+    many there are now.
+    """
+    soft, hard = process_limits.getrlimit(process_limits.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == process_limits.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != process_limits.RLIM_INFINITY and soft < wanted:
+        process_limits.setrlimit(process_limits.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return soft
 
 
 def server_for(app: FastAPI, settings: Settings | None = None) -> Server:
