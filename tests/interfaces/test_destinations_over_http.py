@@ -170,12 +170,18 @@ def test_another_subscribers_is_not_there(place: Place, hook: dict[str, Any]) ->
         {"kind": "webhook"},
         {"kind": "webhook", "target": "ftp://example.org"},
         {"kind": "webhook", "target": "http://example.org/", "more": 1},
+        {"kind": "webhook", "target": "http://example.org/", "subscription": "\x00"},
         {"kind": "apprise", "target": "json://example.org"},
         {"kind": "kafka", "target": "kafka://h/t?ssl.key.location=/etc/passwd"},
     ],
 )
 def test_what_is_refused(place: Place, body: dict[str, Any]) -> None:
     assert place.ana.post("/v1/destinations", json=body).status_code == 422
+
+
+def test_a_cursor_that_nobody_was_given(place: Place) -> None:
+    assert place.ana.get("/v1/destinations", params={"after": "\x00"}).status_code == 422
+    assert place.ana.get("/v1/destinations/%00").status_code == 404
 
 
 def test_preferences(place: Place) -> None:

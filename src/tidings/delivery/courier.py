@@ -82,6 +82,8 @@ class Courier:
         sent = self._sent(work.to, messages, began)
         if self.stop.is_set() and sent.refusal and not sent.refusal.status:
             sent = Sent(sent.taken)  # it was ended here, which says nothing about the receiver
+        if messages and not sent.taken and sent.refusal is None:
+            return Run(lane, None)
         return self._run(work, messages, last, sent, monotonic() - began)
 
     def redeliver(self, letter: Letter, to: Destination) -> tuple[Sent, tuple[str, ...]]:

@@ -12,8 +12,7 @@ from tidings.delivery.sending import Sender
 from tidings.delivery.webhooks import new_secret
 from tidings.errors import Absent, InputError, OverLimit
 from tidings.model import Notification, Publication, Reason
-from tidings.store import Destination, FeedEntry, Store, instant, utc
-from tidings.store.names import fresh
+from tidings.store import Destination, FeedEntry, Store, instant, names, utc
 
 TEST = "tidings.test"
 
@@ -97,6 +96,7 @@ class Destinations:
         """Somebody else's is answered as if it were not there."""
         if id is None:
             return
+        names.check("a subscription's id", id)
         found = self.store.subscriptions.find(id)
         rule = self.store.metadata.named([id]).get(id)
         owners = {found.subscriber if found else None, rule.owner if rule else None}
@@ -109,6 +109,8 @@ def _sample(to: Destination) -> Message:
     publication = Publication("p-sample", "application/json", b'{"title": "A sample", "price": 180}')
     because = (Reason("price < 200", 180, "/price"),)
     name = to.subscription or "s-sample"
-    told = Notification(fresh("n-test"), to.subscriber, 0, name, publication.id, because, instant(utc()))
+    told = Notification(
+        names.fresh("n-test"), to.subscriber, 0, name, publication.id, because, instant(utc())
+    )
     message = single(FeedEntry(0, told.time, told), publication, len(publication.body))
     return replace(message, event=message.event | {"type": TEST})
