@@ -22,6 +22,7 @@ from tidings.service import Tidings
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One browser for all: with several workers they stay together."""
     for item in items:

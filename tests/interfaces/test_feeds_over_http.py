@@ -45,6 +45,14 @@ def titles(answer: httpx.Response) -> list[str | None]:
     return [item.title for item in items]
 
 
+def test_browsers_are_led_to_the_console(web: httpx.Client) -> None:
+    browser = web.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (browser.status_code, browser.headers["location"]) == (303, "/console")
+    for accept in ("*/*", "text/plain"):
+        plain = web.get("/", headers={"Accept": accept})
+        assert plain.status_code == 200 and "/console" in plain.text and plain.headers["vary"] == "Accept"
+
+
 @pytest.mark.parametrize("format", ["atom", "rss", "rdf"])
 def test_a_feed_reader_follows_a_subscription(told: Told, web: httpx.Client, format: str) -> None:
     """feedparser fetches by itself here, with the headers that it has; it asks again with the tag it was given."""

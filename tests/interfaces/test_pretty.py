@@ -1,0 +1,76 @@
+"""Publications as people read them, what kind a text is, and what is underlined."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidings.errors import Place
+from tidings.interfaces.http.console.pretty import LONGEST, shown, underlined
+from tidings.interfaces.http.console.recognising import KINDS, PARTS, kind_of
+from tidings.model import Publication
+
+
+def body(text: str, media_type: str = "application/json", *marked: str) -> str:
+    return str(shown(Publication("p", media_type, text.encode()), marked))
+
+
+def test_values_that_matched_are_marked() -> None:
+    text = '{"seller": {"city": "Pa<ris"}, "tags": ["a", "b"], "n": 1, "none": null, "empty": {}}'
+    assert body(text, "application/json", "/seller/city", "/tags").splitlines() == [
+        "{",
+        '  <span class="key">&#34;seller&#34;</span>: {',
+        '    <span class="key">&#34;city&#34;</span>: <mark class="string">&#34;Pa&lt;ris&#34;</mark>',
+        "  },",
+        '  <span class="key">&#34;tags&#34;</span>: [',
+        '    <mark class="string">&#34;a&#34;</mark>,',
+        '    <mark class="string">&#34;b&#34;</mark>',
+        "  ],",
+        '  <span class="key">&#34;n&#34;</span>: <span class="number">1</span>,',
+        '  <span class="key">&#34;none&#34;</span>: <span class="word">null</span>,',
+        '  <span class="key">&#34;empty&#34;</span>: <span class="word">{}</span>',
+        "}",
+    ]
+    assert "<mark" in body('{"specversion": "1.0", "data": {"n": 1}}', "application/cloudevents+json", "/n")
+
+
+def test_what_cannot_be_read_is_shown_as_it_is() -> None:
+    assert body("{<") == "{&lt;"
+    assert body("[" * 100_000).startswith("[[[")
+    assert body('"' + "x" * LONGEST + '"').endswith("<em>… and so on</em>")
+    assert str(shown(Publication("p", "application/json", b"\xff\x00"))) == "ff 00 …"
+
+
+def test_documents_in_one_line_are_indented() -> None:
+    assert body("<a><b>1</b></a>", "application/xml") == "&lt;a&gt;\n  &lt;b&gt;1&lt;/b&gt;\n&lt;/a&gt;"
+    for text in ("<a>\n <b/>\n</a>", "<a>", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'):
+        assert body(text, "application/xml") == str(body(text, "text/plain"))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"a": 1}', "application/json"),
+        ('\ufeff {"a": 1}', "application/json"),
+        ('{"a": 1}\n{"a": 2}\n', "application/jsonl"),
+        ('{\n"a": 1}', "application/json"),
+        ('{"specversion": "1.0"}', "application/cloudevents+json"),
+        ('{"@context": {}}', "application/ld+json"),
+        ('{"version": "https://jsonfeed.org/version/1.1"}', "application/feed+json"),
+        ("<a/>", "application/xml"),
+        ('<?xml version="1.0"?><rdf:RDF/>', "application/rdf+xml"),
+        ('<rss version="2.0"/>', "application/rss+xml"),
+        ('<feed xmlns="http://www.w3.org/2005/Atom"/>', "application/atom+xml"),
+        ("@prefix a: <b:> .", "text/turtle"),
+        ("<a:b> <a:c> <a:d> .", "text/turtle"),
+        ("nonsense", "application/json"),
+    ],
+)
+def test_kinds_are_recognised(text: str, kind: str) -> None:
+    assert kind_of(text) == kind and kind in KINDS and KINDS.keys() > PARTS
+
+
+def test_the_place_of_an_error_is_marked() -> None:
+    assert str(underlined(Place("a < b", 1, 3))) == "a <mark>&lt;</mark> b"
+    assert str(underlined(Place("one\ntwo", 2, 4, 1))) == "one\ntwo<mark> </mark>"
+    long = "\n".join(["x"] * 50 + ["y" * 1_000] + ["z"] * 50)
+    assert len(str(underlined(Place(long, 51, 500, 2)))) < 700
