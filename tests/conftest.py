@@ -10,6 +10,8 @@ import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
 
+from benchmarks.engine import NotHere
+from kafka_broker import Broker, find_java, running_broker
 from postgres import Server, find_binaries, running_server
 from terminal import Terminal
 
@@ -66,6 +68,17 @@ def postgres_server() -> Iterator[Server]:
         pytest.skip("no PostgreSQL here: neither initdb on the PATH nor /usr/lib/postgresql/*/bin")
     with running_server(binaries) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_broker() -> Iterator[Broker]:
+    """A real one, for all tests of the group `kafka`: to make one takes seconds."""
+    try:
+        java = find_java()
+    except NotHere as missing:
+        pytest.skip(f"no Kafka here: {missing}")
+    with running_broker(java) as broker:
+        yield broker
 
 
 @pytest.fixture(autouse=True)

@@ -156,7 +156,9 @@ def running_broker(java: _Java) -> Iterator[Broker]:
 def _format(broker: Broker) -> None:
     properties = broker.folder / "server.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in _settings(broker).items()))
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    cluster = (
+        base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+    )  # not one with a - before it
     command = [*broker.java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
     subprocess.run(command, check=True, capture_output=True)
 

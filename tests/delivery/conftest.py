@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.delivery.receiving import Delivering, delivering
 from tests.feeds.site import Site, a_site
 from tests.store.conftest import new_url, url
+from tidings.store import sqlite_url
 
 __all__ = ["new_url", "url"]
 
@@ -25,4 +27,18 @@ def at(url: str) -> Iterator[Delivering]:
     with delivering(url) as made:
         for who, id in (("ana", "s-1"), ("ana", "s-2"), ("bo", "s-3")):
             made.subscribe(who, id)
+        yield made
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> str:
+    """The address of a new store in a file, where any store will do."""
+    return sqlite_url(tmp_path / "store.db")
+
+
+@pytest.fixture
+def sqlite_at(sqlite: str) -> Iterator[Delivering]:
+    with delivering(sqlite) as made:
+        made.subscribe("ana", "s-1")
+        made.subscribe("bo", "s-3")
         yield made

@@ -10,23 +10,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from benchmarks.peers.toolchain import NotHere
-from kafka_broker import Broker, find_java, running_broker
+from kafka_broker import Broker
 from tests.delivery.receiving import RULES, Delivering, delivering
 from tidings.delivery import Rules
 from tidings.errors import InputError
 from tidings.store import sqlite_url
 from tidings.web.posting import Times
 
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    try:
-        java = find_java()
-    except NotHere as reason:
-        pytest.skip(f"no Kafka here: {reason}")
-    with running_broker(java) as running:
-        yield running
+pytestmark = pytest.mark.xdist_group("kafka")
 
 
 @pytest.fixture
@@ -49,15 +40,15 @@ def read(broker: Broker, topic: str, partitions: int, count: int) -> list[Messag
     return found
 
 
-def test_a_subscription_keeps_its_order_in_a_topic(at: Delivering, broker: Broker) -> None:
-    url = broker.empty(3)
+def test_a_subscription_keeps_its_order_in_a_topic(at: Delivering, kafka_broker: Broker) -> None:
+    url = kafka_broker.empty(3)
     to = at.destinations.add("ana", "kafka", url)
     names = [f"p-{number}" for number in range(30)]
     at.tell("ana", "s-1", *names)
     at.tell("ana", "s-2", *names)
     at.steps()
     assert at.store.destinations.health_of([to.id])[to.id].delivered == 60
-    messages = read(broker, url.rpartition("/")[2], 3, 60)
+    messages = read(kafka_broker, url.rpartition("/")[2], 3, 60)
     for id in ("s-1", "s-2"):
         mine = [one for one in messages if one.key() == id.encode()]
         assert len({one.partition() for one in mine}) == 1
@@ -65,8 +56,10 @@ def test_a_subscription_keeps_its_order_in_a_topic(at: Delivering, broker: Broke
     assert at.destinations.test(to).taken and at.destinations.shown(to) == url
 
 
-def test_what_is_too_large_for_the_topic_is_a_dead_letter_at_once(at: Delivering, broker: Broker) -> None:
-    url = broker.empty(max_message_bytes="20000")
+def test_what_is_too_large_for_the_topic_is_a_dead_letter_at_once(
+    at: Delivering, kafka_broker: Broker
+) -> None:
+    url = kafka_broker.empty(max_message_bytes="20000")
     to = at.destinations.add("ana", "kafka", url)
     at.tell("ana", "s-1", "p-1")
     at.tell("ana", "s-1", "p-2", body="x" * 30_000)
@@ -74,11 +67,11 @@ def test_what_is_too_large_for_the_topic_is_a_dead_letter_at_once(at: Delivering
     at.steps()
     [letter] = at.store.undelivered.list(to.id)
     assert (letter.first, letter.attempts) == (2, 1) and "large" in letter.problem.lower()
-    messages = read(broker, url.rpartition("/")[2], 1, 2)
+    messages = read(kafka_broker, url.rpartition("/")[2], 1, 2)
     assert [json.loads(one.value())["subject"] for one in messages] == ["p-1", "p-3"]  # type: ignore[arg-type]
 
 
-def test_a_broker_that_is_away_loses_nothing(tmp_path: Path, broker: Broker) -> None:
+def test_a_broker_that_is_away_loses_nothing(tmp_path: Path, kafka_broker: Broker) -> None:
     with delivering(sqlite_url(tmp_path / "s.db"), replace(RULES, times=Times(2, 5, 1))) as at:
         at.subscribe("ana", "s-1")
         to = at.destinations.add("ana", "kafka", "kafka://127.0.0.1:1/nowhere")
@@ -87,11 +80,11 @@ def test_a_broker_that_is_away_loses_nothing(tmp_path: Path, broker: Broker) -> 
         health = at.store.destinations.health_of([to.id])[to.id]
         assert (health.delivered, health.consecutive_failures) == (0, 1)
         assert health.last_error and "Kafka" in health.last_error
-        url = broker.empty()
+        url = kafka_broker.empty()
         at.destinations.change(to.id, url)
         at.destinations.senders["kafka"].close()
         at.steps()
-        [message] = read(broker, url.rpartition("/")[2], 1, 1)
+        [message] = read(kafka_broker, url.rpartition("/")[2], 1, 1)
         assert json.loads(message.value())["subject"] == "p-1"  # type: ignore[arg-type]
 
 

@@ -164,4 +164,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=25, stateful_step_count=30)
+TestHistories.settings = settings(max_examples=settings().max_examples // 2, stateful_step_count=25)

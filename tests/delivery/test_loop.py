@@ -19,15 +19,10 @@ from tests.delivery import deliver_aloud
 from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects
 from tests.feeds.callbacks import eventually
 from tests.feeds.site import Request, Response, Site, a_site
-from tidings.store import Progress, open_store, sqlite_url
+from tidings.store import Progress, open_store
 
 ROOT = Path(__file__).parents[2]
 WHO = ("ana", "bo", "cy", "di")
-
-
-@pytest.fixture
-def sqlite(tmp_path: Path) -> str:
-    return sqlite_url(tmp_path / "store.db")
 
 
 @contextmanager

@@ -110,8 +110,8 @@ def test_the_schedule_of_standard_webhooks_then_a_dead_letter(at: Delivering, si
     assert [one.what for one in at.happened] == ["failed"] * 8 + ["dead", "failed"]
 
 
-def test_waits_differ_by_chance(url: str, site: Site) -> None:
-    with delivering(url, replace(RULES, jitter=0.5)) as at:
+def test_waits_differ_by_chance(sqlite: str, site: Site) -> None:
+    with delivering(sqlite, replace(RULES, jitter=0.5)) as at:
         site.pages["/"] = Response(500)
         at.subscribe("ana", "s-1")
         at.webhook(site)
@@ -160,14 +160,14 @@ def test_410_disables_and_resuming_goes_on(at: Delivering, site: Site) -> None:
     assert at.destinations.find(hook.id).reason is None
 
 
-def test_a_redirect_is_a_failure(at: Delivering, site: Site) -> None:
+def test_a_redirect_is_a_failure(sqlite_at: Delivering, site: Site) -> None:
     site.pages["/"] = Response(302, headers={"Location": "/other"})
     site.pages["/other"] = OK
-    at.webhook(site)
-    at.tell("ana", "s-1", "p-1")
-    at.steps()
+    sqlite_at.webhook(site)
+    sqlite_at.tell("ana", "s-1", "p-1")
+    sqlite_at.steps()
     assert [one.path for one in site.requests] == ["/"]
-    error = at.store.destinations.health("ana")["s-1"].last_error
+    error = sqlite_at.store.destinations.health("ana")["s-1"].last_error
     assert error == "status 302 (redirects to /other, which is not followed)"
 
 
@@ -211,8 +211,8 @@ def test_two_secrets_sign_until_the_old_one_is_dropped(at: Delivering, site: Sit
         verified(site.requests[1], old.secret)
 
 
-def test_an_old_secret_ends_by_itself(url: str, site: Site) -> None:
-    with delivering(url, replace(RULES, overlap=timedelta(hours=1))) as at:
+def test_an_old_secret_ends_by_itself(sqlite: str, site: Site) -> None:
+    with delivering(sqlite, replace(RULES, overlap=timedelta(hours=1))) as at:
         at.subscribe("ana", "s-1")
         old = at.webhook(site)
         new = at.destinations.rotate(old.id)
@@ -228,24 +228,24 @@ def test_an_old_secret_ends_by_itself(url: str, site: Site) -> None:
     "target",
     ["ftp://example.org/", "http://", "http://ana:secret@example.org/", "http://example.org/#x", "nonsense"],
 )
-def test_what_is_no_webhook(at: Delivering, target: str) -> None:
+def test_what_is_no_webhook(sqlite_at: Delivering, target: str) -> None:
     with pytest.raises(InputError) as refused:
-        at.destinations.add("ana", WEBHOOK, target)
+        sqlite_at.destinations.add("ana", WEBHOOK, target)
     assert "secret" not in str(refused.value)
 
 
-def test_private_addresses_are_refused_when_made(url: str) -> None:
-    with delivering(url, Rules()) as at:
+def test_private_addresses_are_refused_when_made(sqlite: str) -> None:
+    with delivering(sqlite, Rules()) as at:
         for target in ("http://127.0.0.1/", "http://[::1]/", "http://169.254.169.254/x", "http://10.0.0.1/"):
             with pytest.raises(InputError, match="private network"):
                 at.destinations.add("ana", WEBHOOK, target)
 
 
-def test_a_name_that_leads_inside_later_gains_nothing(url: str, site: Site) -> None:
+def test_a_name_that_leads_inside_later_gains_nothing(sqlite: str, site: Site) -> None:
     """DNS rebinding: public when the destination was made, this machine when it is delivered to."""
     leads = ["93.184.216.34"]
     network = Network(resolve=lambda host, port: leads)
-    with delivering(url, replace(RULES, inside=False), network) as at:
+    with delivering(sqlite, replace(RULES, inside=False), network) as at:
         at.subscribe("ana", "s-1")
         hook = at.destinations.add("ana", WEBHOOK, f"http://rebound.example:{site.port}/?key=secret")
         leads[:] = ["127.0.0.1"]
@@ -257,34 +257,34 @@ def test_a_name_that_leads_inside_later_gains_nothing(url: str, site: Site) -> N
         assert at.destinations.shown(hook) == f"http://rebound.example:{site.port}/?..."
 
 
-def test_a_subscription_of_somebody_else_is_not_there(at: Delivering, site: Site) -> None:
+def test_a_subscription_of_somebody_else_is_not_there(sqlite_at: Delivering, site: Site) -> None:
     with pytest.raises(Absent):
-        at.webhook(site, subscription="s-3")
+        sqlite_at.webhook(site, subscription="s-3")
     with pytest.raises(Absent):
-        at.webhook(site, subscription="s-9")
+        sqlite_at.webhook(site, subscription="s-9")
     with pytest.raises(InputError, match="no kind"):
-        at.destinations.add("ana", "pigeon", "http://example.org/")
+        sqlite_at.destinations.add("ana", "pigeon", "http://example.org/")
 
 
-def test_only_so_many_destinations(url: str, site: Site) -> None:
-    with delivering(url, replace(RULES, per_subscriber=1)) as at:
+def test_only_so_many_destinations(sqlite: str, site: Site) -> None:
+    with delivering(sqlite, replace(RULES, per_subscriber=1)) as at:
         at.webhook(site)
         with pytest.raises(InputError, match="as many destinations"):
             at.webhook(site)
         at.webhook(site, "bo")
 
 
-def test_a_sample_is_sent_now_and_the_answer_told(at: Delivering, site: Site) -> None:
+def test_a_sample_is_sent_now_and_the_answer_told(sqlite_at: Delivering, site: Site) -> None:
     site.pages["/"] = in_turn(OK, Response(418, b"a teapot"))  # type: ignore[assignment]
-    hook = at.webhook(site)
-    tested = at.destinations.test(hook)
+    hook = sqlite_at.webhook(site)
+    tested = sqlite_at.destinations.test(hook)
     assert (tested.taken, tested.status, tested.problem) == (True, 204, None)
     sample = verified(site.requests[0], hook.secret)
     assert sample["type"] == "tidings.test" and sample["data"]["publication"]["body"]["title"] == "A sample"
-    tested = at.destinations.test(hook)
+    tested = sqlite_at.destinations.test(hook)
     assert (tested.taken, tested.status, tested.problem) == (False, 418, "status 418: a teapot")
-    at.destinations.change(hook.id, "http://127.0.0.1:1/")
-    tested = at.destinations.test(at.destinations.find(hook.id))
+    sqlite_at.destinations.change(hook.id, "http://127.0.0.1:1/")
+    tested = sqlite_at.destinations.test(sqlite_at.destinations.find(hook.id))
     assert not tested.taken and tested.status is None and "nothing listens there" in str(tested.problem)
 
 
