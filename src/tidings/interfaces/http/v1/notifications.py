@@ -133,7 +133,8 @@ def router_for(store: Store, look_out: LookOut) -> APIRouter:
     router.add_api_route("", reading.page, responses=paged, response_class=Response)  # type: ignore[arg-type]
     router.add_api_route("/stream", reading.stream, responses=streamed, response_class=Response)  # type: ignore[arg-type]
     router.add_api_route("/ack", reading.standing)
-    router.add_api_route("/ack", reading.acknowledge, methods=["PUT", "POST"])
+    for method in ("PUT", "POST"):  # each is an operation of its own in the OpenAPI document
+        router.add_api_route("/ack", reading.acknowledge, methods=[method])
     return router
 
 
