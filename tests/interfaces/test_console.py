@@ -287,7 +287,7 @@ def test_nobody_sees_what_is_somebody_elses(place: Place) -> None:
     assert place.bo.get("/console/subscriptions", subscriber="ana").status_code == 403
     given = {"language": "predicates", "text": "price < 5", "subscriber": "ana"}
     assert place.bo.post("/console/subscriptions", **given).status_code == 403
-    assert place.root.get("/console/notifications", subscriber="a\0").status_code == 422
+    assert place.root.get("/console/notifications", subscriber="a\x07").status_code == 422
     for act in ("test", "pause", "resume", "rotate", "replay", "delete"):
         assert place.bo.post(f"/console/destinations/{place.hook}/{act}").status_code == 404
     assert place.bo.get(f"/console/destinations/{place.hook}").status_code == 404
@@ -503,6 +503,28 @@ def test_the_pipeline_is_a_table_without_scripts(place: Place) -> None:
     shown = place.root.get("/console/pipeline").text
     assert "Throughput: publications (/s)" in shown and '<td class="number">0.25</td>' in shown
     assert '<td class="number">7</td>' in shown and "no stream runs" in shown
+
+
+def test_what_no_page_can_be_asked_for_is_refused(place: Place) -> None:
+    huge = "9" * 5_000
+    for path in (f"notifications/{huge[:40]}", f"dead-letters/{huge[:40]}/mend", "notifications/x"):
+        assert place.root.get(f"/console/{path}", subscriber="ana").status_code == 400
+    for path, given in (
+        ("notifications", {"before": huge[:40]}),
+        ("subscriptions", {"search": "a\0"}),
+        ("subscriptions", {"after": "\0"}),
+        ("dead-letters", {"published": "\0"}),
+        ("browse/metadata/class/%00", {}),
+    ):
+        assert place.root.get(f"/console/{path}", **given).status_code == 400
+    assert place.ana.post("/console/notifications/acknowledge", upto=huge).status_code == 422
+    assert place.ana.post("/console/notifications/acknowledge", upto="").status_code == 422
+    hook = f"/console/destinations/{place.hook}"
+    for number in (huge, "all", "\u0661"):
+        assert place.ana.post(f"{hook}/replay", number=number).status_code == 422
+    assert place.ana.post(f"{hook}/replay", number="1\0").status_code == 400
+    assert place.ana.client.post(f"{hook}/replay", json={}).status_code == 415
+    assert place.ana.client.post("/console/login", data={"token": "x" * 20_000}).status_code == 413
 
 
 def test_pictures_are_drawn_in_the_page(place: Place) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import Absent, InputError
@@ -12,7 +10,7 @@ from tidings.interfaces.http.console import publish
 from tidings.interfaces.http.console.answering import HOME, Shown, moved
 from tidings.interfaces.http.console.recognising import kind_of
 from tidings.interfaces.http.console.templating import query
-from tidings.interfaces.http.console.visiting import Administrator, Visitor, form_of, page
+from tidings.interfaces.http.console.visiting import Administrator, Number, Numbered, Visitor, form_of, page
 from tidings.service import Tidings
 from tidings.store import DeadLetter
 
@@ -21,15 +19,13 @@ PAGE = 25
 SHOWN = 4_000
 """Characters of a body that are listed; publishing it again takes all of it."""
 
-After = Annotated[int, Query(ge=0)]
-
 
 def router_for(tidings: Tidings) -> APIRouter:
     """The pages of dead letters."""
     router = APIRouter(prefix=f"/{HERE}", route_class=Shown)
 
     @router.get("")
-    def letters(visitor: Administrator, after: After = 0, published: str = "") -> Response:
+    def letters(visitor: Administrator, after: Number = 0, published: str = "") -> Response:
         found = tidings.dead_letters(after, PAGE + 1)
         values = {
             "letters": [(letter, _text(letter)[:SHOWN]) for letter in found[:PAGE]],
@@ -40,12 +36,12 @@ def router_for(tidings: Tidings) -> APIRouter:
         return page("dead_letters.html", visitor, HERE, values)
 
     @router.post("/{number}/replay")
-    async def replay(number: int, request: Request, visitor: Administrator) -> Response:
+    async def replay(number: Numbered, request: Request, visitor: Administrator) -> Response:
         await form_of(request, visitor)
         return await run_in_threadpool(_replayed, tidings, visitor, number)
 
     @router.get("/{number}/mend")
-    def mend(number: int, visitor: Administrator) -> Response:
+    def mend(number: Numbered, visitor: Administrator) -> Response:
         return publish.form_page(visitor, _offered(tidings, _letter(tidings, number)))
 
     return router

@@ -12,7 +12,7 @@ from tidings.errors import Absent, InputError
 from tidings.interfaces.http.access import refuse_strangers
 from tidings.interfaces.http.console.answering import HOME, Shown, moved
 from tidings.interfaces.http.console.templating import query
-from tidings.interfaces.http.console.visiting import Subscriber, Visitor, form_of, page
+from tidings.interfaces.http.console.visiting import Number, Subscriber, Visitor, form_of, number_in, page
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.store import Destination, Health
 
@@ -38,7 +38,6 @@ KINDS = {
 
 Whose = Annotated[str, Query(alias="subscriber", max_length=200)]
 Word = Annotated[str, Query(max_length=200)]
-Number = Annotated[int, Query(ge=0)]
 
 
 def router_for(destinations: Destinations) -> APIRouter:
@@ -175,7 +174,7 @@ class Pages:
     async def replay(self, id: str, request: Request, visitor: Subscriber) -> Response:
         """One dead letter by its number, or all of them."""
         given = await form_of(request, visitor)
-        number = int(given["number"]) if given.get("number", "").isdecimal() else None
+        number = number_in(given, "number")
         await run_in_threadpool(lambda: self._store.undelivered.replay(self._own(visitor, id).id, number))
         return moved(f"{AT}/{id}?done=replayed")
 

@@ -12,7 +12,15 @@ from tidings.errors import Absent, InputError
 from tidings.interfaces.http.console.answering import HOME, Shown, moved
 from tidings.interfaces.http.console.pretty import shown
 from tidings.interfaces.http.console.templating import query
-from tidings.interfaces.http.console.visiting import Subscriber, Visitor, form_of, page
+from tidings.interfaces.http.console.visiting import (
+    Number,
+    Numbered,
+    Subscriber,
+    Visitor,
+    form_of,
+    number_in,
+    page,
+)
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.model import MATCHED, Notification
 from tidings.reasons import show_reason
@@ -24,7 +32,6 @@ MOST_NEW = 200
 """How many that have just come are put on a page at once; whoever was away longer loads it anew."""
 
 Whose = Annotated[str, Query(alias="subscriber", max_length=200)]
-Number = Annotated[int, Query(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +91,21 @@ class Pages:
         shelf = Shelf(whose, found, max(after, *(each.sequence for each in found), 0), after)
         return page("notification_items.html", visitor, HERE, self._values(visitor, shelf) | {"shelf": shelf})
 
-    def one(self, visitor: Subscriber, sequence: int, subscriber: Whose = "") -> Response:
+    def one(self, visitor: Subscriber, sequence: Numbered, subscriber: Whose = "") -> Response:
         values = self._one(visitor, sequence, subscriber)
         return page("notification.html", visitor, HERE, values)
 
-    def inside(self, visitor: Subscriber, sequence: int, subscriber: Whose = "") -> Response:
+    def inside(self, visitor: Subscriber, sequence: Numbered, subscriber: Whose = "") -> Response:
         """What an item shows when it is opened: no page of its own."""
         return page("notification_inside.html", visitor, HERE, self._one(visitor, sequence, subscriber))
 
     async def acknowledge(self, request: Request, visitor: Subscriber) -> Response:
         given = await form_of(request, visitor)
         whose = subscriber_of(visitor.caller, given.get("subscriber") or None)
-        if not given.get("upto", "").isdecimal():
+        upto = number_in(given, "upto")
+        if upto is None:
             raise InputError("up to which notification?", where="upto", accepted="its number")
-        await run_in_threadpool(self._store.acknowledgements.acknowledge, whose, int(given["upto"]))
+        await run_in_threadpool(self._store.acknowledgements.acknowledge, whose, upto)
         return moved(f"{HOME}/{HERE}{query({'subscriber': given.get('subscriber')})}")
 
     def _shelf(self, whose: str, before: int) -> Shelf:
