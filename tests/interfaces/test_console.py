@@ -28,6 +28,8 @@ from tidings.service.access import Access, Scope
 from tidings.service.delivering import destinations_of
 from tidings.store import Found
 
+HREF = re.compile(r'href="([^"]+)"')
+
 
 class Clock:
     """Time that passes when somebody says so."""
@@ -535,7 +537,33 @@ def test_pictures_are_drawn_in_the_page(place: Place) -> None:
     )
     assert place.ana.get("/console/browse/model", source="none").status_code == 404
     assert "<svg" in place.ana.get("/console/browse/rules").text
-    assert place.root.get("/console/browse/rules", rule="none").status_code == 200  # with the refusal above
+
+
+def test_rules_of_others_are_not_drawn(place: Place) -> None:
+    """Nor is their name told to whoever guesses one like it."""
+    theirs = "search CycleProvider c register c where c.information.memory > 4711"
+    id = place.tidings.subscribe("bo", theirs, "rules", id="bos-ports").id
+    assert "4711" in place.bo.get("/console/browse/rules", rule=id).text
+    assert "4711" not in place.ana.get("/console/browse/rules", rule=id).text
+    for given in ({"rule": "bos-port"}, {}):
+        assert id not in place.ana.get("/console/browse/rules", **given).text
+    assert place.ana.get("/console/browse/rules", rule=id).status_code == 404
+    assert "4711" in place.root.get("/console/browse/rules", rule=id).text
+    place.tidings.unsubscribe([id])
+
+
+def test_an_id_may_have_any_characters(place: Place) -> None:
+    """Those of an address, too: other programs give ids."""
+    id = "lots/of 100% #1?"
+    place.tidings.subscribe("bo", "price < 4", id=id)
+    [at] = [found for found in HREF.findall(place.bo.get("/console/subscriptions").text) if "lots" in found]
+    assert "price &lt; 4" in place.bo.get(at).text and "price &lt; 4" in place.bo.get(f"{at}/edit").text
+    changed = place.bo.post(at, text="price < 3").headers["location"]
+    assert "Changed." in place.bo.get(changed).text
+    paused = place.bo.post(f"{at}/pause").headers["location"]
+    assert ">paused<" in place.bo.get(paused).text
+    assert place.bo.post(f"{at}/delete").status_code == 303
+    assert place.bo.get(at).status_code == 404
 
 
 def test_whatever_is_published_stays_text(place: Place) -> None:

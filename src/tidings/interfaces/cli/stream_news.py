@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict
+from datetime import timedelta
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from tidings.errors import TidingsError
 from tidings.operating import logs
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from tidings.interfaces.cli.stream_keeper import StreamKeeper
     from tidings.interfaces.http.context import Context
     from tidings.spark import stream
@@ -88,6 +87,4 @@ class Pulse:
 
 
 def _kept(context: Context) -> timedelta:
-    from datetime import timedelta
-
     return timedelta(seconds=durations.parse(context.settings.retention.pipeline))

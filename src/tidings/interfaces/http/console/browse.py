@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
 from tidings.browsing import PAGE, Browser, shown, tree
-from tidings.errors import InputError
+from tidings.errors import Absent, InputError
 from tidings.interfaces import model_picture, rule_picture
 from tidings.interfaces.drawing.picture import Picture
 from tidings.interfaces.drawing.svg import drawn_bare
@@ -29,7 +29,7 @@ HERE = "browse"
 
 After = Annotated[str, Query(max_length=1_100)]
 Uri = Annotated[str, Query(min_length=1, max_length=500)]
-Name = Annotated[str, Query(max_length=200)]
+Name = Annotated[str, Query(max_length=500)]
 
 
 def router_for(tidings: Tidings) -> APIRouter:
@@ -157,8 +157,10 @@ class Pictures:
         """All rules that are the visitor's, or one of them."""
         names = _rules(self._tidings, visitor)
         values: dict[str, Any] = {"rules": names, "rule": rule, "drawn": None}
+        if rule and rule not in names:  # also if it is somebody else's
+            raise Absent("there is no such rule", received=rule)
         if names:
-            wanted = [name for name in names if rule in ("", name)] or [rule]
+            wanted = [rule] if rule else names
             values |= _drawn(lambda: rule_picture.picture_of(self._tidings.store, wanted))
         return page("rules.html", visitor, HERE, {"problem": None, **values})
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.delivery import Destinations, Tested, quiet
@@ -12,7 +12,16 @@ from tidings.errors import Absent, InputError
 from tidings.interfaces.http.access import refuse_strangers
 from tidings.interfaces.http.console.answering import HOME, Shown, moved
 from tidings.interfaces.http.console.templating import query
-from tidings.interfaces.http.console.visiting import Number, Subscriber, Visitor, form_of, number_in, page
+from tidings.interfaces.http.console.visiting import (
+    Number,
+    Subscriber,
+    Visitor,
+    Whose,
+    Word,
+    form_of,
+    number_in,
+    page,
+)
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.store import Destination, Health
 
@@ -35,9 +44,6 @@ KINDS = {
     "kafka": "a topic: kafka://broker:9092/tidings",
 }
 """What may be chosen, with an example of a target."""
-
-Whose = Annotated[str, Query(alias="subscriber", max_length=200)]
-Word = Annotated[str, Query(max_length=200)]
 
 
 def router_for(destinations: Destinations) -> APIRouter:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import Absent, InputError
@@ -17,6 +17,7 @@ from tidings.interfaces.http.console.visiting import (
     Numbered,
     Subscriber,
     Visitor,
+    Whose,
     form_of,
     number_in,
     page,
@@ -30,8 +31,6 @@ HERE = "notifications"
 PAGE = 25
 MOST_NEW = 200
 """How many that have just come are put on a page at once; whoever was away longer loads it anew."""
-
-Whose = Annotated[str, Query(alias="subscriber", max_length=200)]
 
 
 @dataclass(frozen=True, slots=True)

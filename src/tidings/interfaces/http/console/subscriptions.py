@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -13,13 +14,13 @@ from tidings.errors import InputError
 from tidings.interfaces.http.console.answering import HOME, Shown, moved
 from tidings.interfaces.http.console.examples import LANGUAGES
 from tidings.interfaces.http.console.templating import query
-from tidings.interfaces.http.console.visiting import Subscriber, Visitor, form_of, page
+from tidings.interfaces.http.console.visiting import Subscriber, Visitor, Whose, Word, form_of, page
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.model import Subscription
 from tidings.service import Tidings
 from tidings.service.health import health_of
 from tidings.service.previewing import Bounds, Preview, preview
-from tidings.service.subscribing import RULES, Checked, Limited
+from tidings.service.subscribing import RULES, Checked
 from tidings.store import Wanted
 
 HERE = "subscriptions"
@@ -37,8 +38,6 @@ DONE = {
 }
 """What was done before a page, as its address says."""
 
-Whose = Annotated[str, Query(alias="subscriber", max_length=200)]
-Word = Annotated[str, Query(max_length=200)]
 Text = Annotated[str, Query(max_length=20_000)]
 
 
@@ -60,11 +59,11 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     router.add_api_route("", pages.all, methods=["GET"])
     router.add_api_route("", pages.make, methods=["POST"])
     router.add_api_route("/new", pages.new, methods=["GET"])
-    router.add_api_route("/{id}", pages.one, methods=["GET"])
-    router.add_api_route("/{id}", pages.change, methods=["POST"])
-    router.add_api_route("/{id}/edit", pages.edit, methods=["GET"])
     for act in (pages.pause, pages.resume, pages.delete):
-        router.add_api_route(f"/{{id}}/{act.__name__}", act, methods=["POST"])
+        router.add_api_route(f"/{{id:path}}/{act.__name__}", act, methods=["POST"])
+    router.add_api_route("/{id:path}/edit", pages.edit, methods=["GET"])
+    router.add_api_route("/{id:path}", pages.one, methods=["GET"])
+    router.add_api_route("/{id:path}", pages.change, methods=["POST"])
     return router
 
 
@@ -73,7 +72,7 @@ class Pages:
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._store, self._limits = tidings, tidings.store, limits
-        self._subscribing = tidings.subscribing(Limited(limits.clauses, limits.subscriptions))
+        self._subscribing = tidings.subscribing(limits.of_subscriptions)
 
     def all(
         self,
@@ -204,4 +203,4 @@ def _seconds(draft: Draft) -> int | None:
 
 
 def _one(id: str, done: str) -> Response:
-    return moved(f"{AT}/{id}{query({'done': done})}")
+    return moved(f"{AT}/{quote(id)}{query({'done': done})}")

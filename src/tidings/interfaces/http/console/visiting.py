@@ -21,6 +21,7 @@ from tidings.interfaces.http.answers import Refused, body_of
 from tidings.interfaces.http.console.templating import rendered
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.service.access import Caller, Scope
+from tidings.store.names import LONGEST
 
 WORD = "word"
 """The name of the field."""
@@ -33,6 +34,10 @@ MOST = 2**63 - 1
 Number = Annotated[int, Query(ge=0, le=MOST)]
 Numbered = Annotated[int, Path(ge=1, le=MOST)]
 """A number in the query of an address, and one in its path."""
+
+Whose = Annotated[str, Query(alias="subscriber", max_length=LONGEST)]
+Word = Annotated[str, Query(max_length=LONGEST)]
+"""In the query of an address: a subscriber, and what is as long as a name at most."""
 
 
 @dataclass(frozen=True, slots=True)
