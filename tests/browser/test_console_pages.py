@@ -37,19 +37,25 @@ WAYS = {
 }
 
 
-def looked_at(place: Place, way: str, who: str, contrast_only: bool = False) -> None:
+SOME = frozenset(
+    {"notifications", "subscriptions/new", "destinations", "browse/schema", "pipeline", "tokens"}
+)
+"""Pages that have all colours between them: axe takes longer than anything else here."""
+
+
+def looked_at(place: Place, way: str, who: str) -> None:
     """Look at every page of somebody, and at the log-in."""
     with place.visited(**WAYS[way]) as person:
         person.go("login")
-        assert wrong_with(person, contrast_only) == ""
+        assert wrong_with(person) == ""
         person.log_in(place.secrets[who])
         for path in PAGES[who]:
             person.go(path.format(table=place.table))
-            assert wrong_with(person, contrast_only) == "", path
+            assert wrong_with(person) == "", path
 
 
-def wrong_with(person: Person, contrast_only: bool) -> str:
-    return person.violations(contrast_only) + ("the page moves sideways" if person.overflows() else "")
+def wrong_with(person: Person) -> str:
+    return person.violations() + ("the page moves sideways" if person.overflows() else "")
 
 
 @pytest.mark.parametrize("who", PAGES)
@@ -59,7 +65,11 @@ def test_no_page_shuts_people_out(place: Place, who: str) -> None:
 
 @pytest.mark.parametrize("who", PAGES)
 def test_pages_fit_a_phone_and_the_dark(place: Place, who: str) -> None:
-    looked_at(place, "phone, dark", who, contrast_only=True)
+    with place.visited(who, **WAYS["phone, dark"]) as person:
+        for path in PAGES[who]:
+            person.go(path.format(table=place.table))
+            assert not person.overflows(), path
+            assert path not in SOME or person.violations(contrast_only=True) == "", path
 
 
 @pytest.mark.long
