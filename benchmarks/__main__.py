@@ -19,7 +19,9 @@ from benchmarks import (
     objects_spark,
     paper004,
     pipeline,
+    service,
     stock,
+    webhooks,
 )
 from benchmarks.goals import goals
 from benchmarks.harness import Bench
@@ -46,6 +48,8 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
     "joins": documents.joins,
     "joins-by-matches": documents.joins_by_matches,
     "anthology": documents.real,
+    "service": service.run,
+    "webhooks": webhooks.run,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from benchmarks import documents, metadata, objects_table, paper003, pipeline, stock
+from benchmarks import documents, metadata, objects_table, paper003, pipeline, service, stock
 from benchmarks.document_engines import DocumentIndex, Parsing
 from benchmarks.objects_settings import TRIGGERS
 from benchmarks.rows import Row, duration
@@ -54,6 +54,17 @@ def _all(rows: Sequence[Row]) -> Iterator[Goal]:
     yield from _graphs(rows)
     yield from _metadata(rows)
     yield from _objects(rows)
+    yield from _service(rows)
+
+
+SERVICE_MEDIAN = 1.0
+
+
+def _service(rows: Sequence[Row]) -> Iterator[Goal]:
+    for row in rows:
+        if row.workload.startswith(service.ON_ITS_WAY) and row.p50_seconds:
+            what = f"{row.workload} at {row.subscriptions:,} subscriptions: half of them within"
+            yield Goal(what, SERVICE_MEDIAN, row.p50_seconds, duration, more=False)
 
 
 OBJECTS_AHEAD, OBJECTS_GROWTH = 10.0, 1.5

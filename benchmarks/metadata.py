@@ -14,10 +14,9 @@ from itertools import islice
 import numpy as np
 
 from benchmarks.budget import TooLong, at_most
-from benchmarks.engine import NotHere
 from benchmarks.harness import Bench
 from benchmarks.metadata_peers import EachRule
-from benchmarks.metadata_places import Place, PostgreSQL, SQLite, postgresql
+from benchmarks.metadata_places import Place, PostgreSQL, SQLite, places
 from benchmarks.processes import Spent
 from benchmarks.rows import Row
 from benchmarks.scale import Scale
@@ -65,7 +64,7 @@ _UPDATE = f"{NAME}, one update among {{}} resources"
 
 def run(bench: Bench, scale: Scale) -> None:
     with ExitStack() as opened:
-        for place in _places(bench, scale, opened):
+        for place in places(bench, NAME, scale.metadata_server, opened):
             for rules in _bases(scale):
                 compare(bench, place, rules, scale)
     for rules in _bases(scale):
@@ -74,18 +73,9 @@ def run(bench: Bench, scale: Scale) -> None:
 
 def updates(bench: Bench, scale: Scale) -> None:
     with ExitStack() as opened:
-        for place in _places(bench, scale, opened):
+        for place in places(bench, NAME, scale.metadata_server, opened):
             for resources in scale.metadata_stored:
                 update(bench, place, resources)
-
-
-def _places(bench: Bench, scale: Scale, opened: ExitStack) -> Iterator[Place]:
-    yield SQLite()
-    if scale.metadata_server:
-        try:
-            yield opened.enter_context(postgresql())
-        except NotHere as missing:
-            bench.say(f"{NAME}: without PostgreSQL: {missing}")
 
 
 def _bases(scale: Scale) -> Iterator[Rules]:

@@ -6,7 +6,7 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ import psycopg
 from sqlalchemy import text
 
 from benchmarks.engine import NotHere
+from benchmarks.harness import Bench
 from benchmarks.processes import TICKS, Spent, ticks
 from tests.postgres import find_binaries, running_server
 from tidings.store import Store, open_store, sqlite_url
@@ -105,3 +106,13 @@ def postgresql() -> Iterator[PostgreSQL]:
         raise NotHere("no PostgreSQL")
     with running_server(binaries, durable=True) as server:
         yield PostgreSQL(server.empty, server.process())
+
+
+def places(bench: Bench, what: str, with_server: bool, opened: ExitStack) -> Iterator[Place]:
+    """SQLite, and PostgreSQL where it is wanted and there; that it is not is said."""
+    yield SQLite()
+    if with_server:
+        try:
+            yield opened.enter_context(postgresql())
+        except NotHere as missing:
+            bench.say(f"{what}: without PostgreSQL: {missing}")

@@ -21,9 +21,9 @@ from functools import partial
 import numpy as np
 from sqlalchemy import Engine
 
-from benchmarks.engine import Counts, NotHere
+from benchmarks.engine import Counts
 from benchmarks.harness import Bench
-from benchmarks.metadata_places import Place, SQLite, postgresql
+from benchmarks.metadata_places import Place, places
 from benchmarks.objects_aspect import Aspect
 from benchmarks.objects_databases import add_triggers, fill, not_waiting, opened
 from benchmarks.objects_programs import Orm, Program, driver
@@ -64,20 +64,11 @@ class Case:
 
 def run(bench: Bench, scale: Scale) -> None:
     with ExitStack() as server:
-        for place in _places(bench, scale, server):
+        for place in places(bench, NAME, scale.objects_server, server):
             for setting in _settings(place, scale):
                 compare(bench, place, [setting], scale.objects_updates)
             grown = (University.persons, University.persons * scale.objects_grown)
             compare(bench, place, [Setting(place.name, persons) for persons in grown], scale.objects_updates)
-
-
-def _places(bench: Bench, scale: Scale, opened: ExitStack) -> Iterator[Place]:
-    yield SQLite()
-    if scale.objects_server:
-        try:
-            yield opened.enter_context(postgresql())
-        except NotHere as missing:
-            bench.say(f"{NAME}: without PostgreSQL: {missing}")
 
 
 def _settings(place: Place, scale: Scale) -> Iterator[Setting]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
-from benchmarks import graph_decoding, metadata, objects_table, paper003, pipeline
+from benchmarks import graph_decoding, metadata, objects_table, paper003, pipeline, service
 from benchmarks.figures import BEGEN, PAPER, draw
 from benchmarks.goals import goals
 from benchmarks.objects_settings import NAME as OBJECTS
@@ -34,6 +34,7 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "pipeline": lambda workload: workload == pipeline.JOB,
     "churn": lambda workload: workload.startswith("churn"),
     "latency": lambda workload: workload.startswith("latency"),
+    "service": lambda workload: workload.split(",")[0] == service.NAME,
     "paper": lambda workload: workload == f"{PAPER}0.5",
     "shares": lambda workload: workload.startswith(PAPER) and workload != f"{PAPER}0.5",
 }

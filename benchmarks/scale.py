@@ -91,6 +91,22 @@ class Scale:
     objects_spark: tuple[tuple[int, int], ...]
     """Objects and changes on Spark; there are five references to an object."""
 
+    service_subscriptions: int
+    """Subscriptions of a service that runs as a whole."""
+    service_rates: tuple[int, ...]
+    """Events a second, while it is measured how long they are on their way."""
+    service_seconds: int
+    """For how long, at each rate."""
+    service_ingested: int
+    """Events that are published as fast as they are taken, many in a request; of single ones a fiftieth."""
+    service_clients: int
+    """Streams that are held at the same time."""
+    service_held_seconds: int
+    webhooks: tuple[tuple[int, int], ...]
+    """Subscribers with a destination each, and how many notifications each has waiting."""
+    webhooks_server: bool
+    """Whether PostgreSQL is measured, too."""
+
     gough: int
     """The single-path tree refuses more than this few."""
     small: int
@@ -150,6 +166,14 @@ TINY = Scale(
     objects_updates=30,
     objects_server=False,
     objects_spark=((400, 40),),
+    service_subscriptions=50,
+    service_rates=(20,),
+    service_seconds=2,
+    service_ingested=200,
+    service_clients=5,
+    service_held_seconds=2,
+    webhooks=((3, 4),),
+    webhooks_server=False,
     gough=20,
     small=200,
     plain=(300,),
@@ -204,6 +228,14 @@ QUICK = Scale(
     objects_updates=200,
     objects_server=True,
     objects_spark=((20_000, 2_000),),
+    service_subscriptions=100_000,
+    service_rates=(1, 100, 1_000),
+    service_seconds=20,
+    service_ingested=100_000,
+    service_clients=5_000,
+    service_held_seconds=60,
+    webhooks=((32, 200), (1, 2_000), (1_000, 1)),
+    webhooks_server=True,
     gough=60,
     small=10_000,
     plain=(40_000,),
@@ -258,6 +290,14 @@ FULL = Scale(
     objects_updates=2_000,
     objects_server=True,
     objects_spark=((20_000, 2_000), (1_000_000, 100_000)),
+    service_subscriptions=100_000,
+    service_rates=(1, 100, 1_000),
+    service_seconds=60,
+    service_ingested=500_000,
+    service_clients=5_000,
+    service_held_seconds=60,
+    webhooks=((32, 1_000), (200, 100), (1, 10_000), (2_000, 1)),
+    webhooks_server=True,
     gough=60,
     small=10_000,
     plain=(25_000, 50_000, 100_000),

@@ -1,8 +1,7 @@
-"""python -m benchmarks.webhooks [URL]: how many webhooks a second reach a receiver on this machine.
+"""Webhooks: how many a second reach a receiver on this machine, signed, in order, on SQLite and PostgreSQL.
 
-The receiver is a process of its own that reads a request and answers 204, over connections that are kept. Without an
-address the store is a SQLite file in a temporary folder; one that is named must be empty. CPU seconds are those of the
-process that delivers.
+The receiver is a process of its own that reads a request and answers 204, over connections that are kept. CPU seconds
+are those of the process that delivers, and of the server of the database.
 """
 
 from __future__ import annotations
@@ -10,20 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
-import sys
-import tempfile
-import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
-from pathlib import Path
 from threading import Event
 
+from benchmarks.harness import Bench
+from benchmarks.metadata_places import Place, places
+from benchmarks.rows import Row
+from benchmarks.scale import Scale
 from tidings.delivery import Courier, DeliveryLoop, Destinations, Happened, Rules
 from tidings.delivery.kinds import senders
 from tidings.model import Publication, Reason, Subscription
-from tidings.store import Found, Store, open_store, sqlite_url
+from tidings.store import Found, Store
 
-SHAPES = ((32, 500), (200, 50), (1, 5_000), (2_000, 1))
-"""How many subscribers, each with a destination, and how many notifications each has waiting."""
+NAME = "service, webhooks"
 BECAUSE = (Reason("price < 200", 180, "/price"),)
 
 
@@ -72,8 +72,8 @@ def fill(store: Store, rules: Rules, url: str, round: int, subscribers: int, eac
     store.notifications.commit_batch("bench", round, found)
 
 
-def deliver(store: Store, rules: Rules, count: int) -> tuple[float, float]:
-    """Wall and CPU seconds until so many were delivered."""
+def deliver(store: Store, rules: Rules, count: int) -> None:
+    """Until so many were delivered."""
     done, left = Event(), [count]
 
     def heard(happened: Happened) -> None:
@@ -82,33 +82,43 @@ def deliver(store: Store, rules: Rules, count: int) -> tuple[float, float]:
         if left[0] <= 0:
             done.set()
 
-    wall, cpu = time.perf_counter(), time.process_time()
     with DeliveryLoop(Courier(store, senders(rules), rules), heard):
         done.wait()
-        return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def run(store: Store, port: int) -> None:
-    rules = Rules(inside=True, per_place=32)
-    for round, (subscribers, each) in enumerate(SHAPES, start=1):
-        fill(store, rules, f"http://127.0.0.1:{port}/", round, subscribers, each)
-        count = subscribers * each
-        wall, cpu = deliver(store, rules, count)
-        what = f"{subscribers:,} destinations, {each:,} notifications each"
-        print(f"{what:<46}{count / wall:>12,.0f}/s {count / cpu:>12,.0f} per CPU second")
+def run(bench: Bench, scale: Scale) -> None:
+    with receiving() as url, ExitStack() as opened:
+        for place in places(bench, NAME, scale.webhooks_server, opened):
+            with place.empty() as store:
+                for round, (subscribers, each) in enumerate(scale.webhooks, start=1):
+                    bench.keep(measured(place, store, url, round, subscribers, each))
 
 
-def main() -> None:
+def measured(place: Place, store: Store, url: str, round: int, subscribers: int, each: int) -> Row:
+    rules, count = Rules(inside=True, per_place=32), subscribers * each
+    fill(store, rules, url, round, subscribers, each)
+    spent, _ = place.spent(lambda: deliver(store, rules, count))
+    return Row(
+        f"{NAME}, {subscribers:,} with {each:,} each",
+        subscribers,
+        place.name,
+        events_per_cpu_second=count / spent.cpu,
+        build_seconds=None,
+        bytes_per_subscription=None,
+        matches_per_event=1.0,
+        seconds_per_event=spent.cpu / count,
+        events_per_second=count / spent.wall,
+    )
+
+
+@contextmanager
+def receiving() -> Iterator[str]:
+    """The address of a receiver, until the end of the `with`."""
     ours, theirs = multiprocessing.Pipe()
     receiver = multiprocessing.get_context("spawn").Process(target=receive, args=(theirs,), daemon=True)
     receiver.start()
-    with tempfile.TemporaryDirectory() as folder:
-        url = sys.argv[1] if len(sys.argv) > 1 else sqlite_url(Path(folder) / "store.db")
-        with open_store(url) as store:
-            print(store.database.name)
-            run(store, ours.recv())
-    receiver.terminate()
-
-
-if __name__ == "__main__":
-    main()
+    try:
+        yield f"http://127.0.0.1:{ours.recv()}/"
+    finally:
+        receiver.terminate()
+        receiver.join()

@@ -35,8 +35,8 @@ PROMISED = (
     "ratio_to_best_peer",
     "fraction_of_limit",
 )
-SPARK = {"pipeline", "joins", "joins-by-matches", "objects-on-spark"}
-"""Parts that start Spark, tested below; the last in `test_objects.py`."""
+SPARK = {"pipeline", "joins", "joins-by-matches", "objects-on-spark", "service"}
+"""Parts that start Spark, tested below; the last two in `test_objects.py` and `test_service.py`."""
 
 
 @pytest.mark.parametrize("part", [name for name in PARTS if name not in SPARK])

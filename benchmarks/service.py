@@ -1,0 +1,258 @@
+"""The service as a whole: `tidings serve` in a process of its own, with its stream, as users start it.
+
+    publish to receipt    from the moment an event is due to be sent until a stream of server-sent events has brought it
+    ingest                how many events a second become durable
+    streams               thousands of clients that hold a stream, and are told of events meanwhile
+
+All of it is by the clock on the wall, with clients and server on the same cores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import numpy as np
+
+from benchmarks.harness import Bench
+from benchmarks.processes import TICKS, ticks
+from benchmarks.rows import Row
+from benchmarks.scale import Scale
+from benchmarks.service_clients import Receipts, Server, event, listen, publish_at
+from tidings.model import Subscription
+from tidings.service import Tidings
+from tidings.service.access import Access
+
+T = TypeVar("T")
+
+NAME = "service"
+ON_ITS_WAY = f"{NAME}, publish to receipt"
+LISTENER = "listener"
+STREAM = f"/v1/notifications/stream?subscriber={LISTENER}"
+BULK = 1_000
+"""Events in one request, where many are sent at once."""
+SYMBOLS = 50_000
+OWNERS = 1_000
+PATIENCE = 300.0
+"""Seconds until somebody looks why nothing comes any more."""
+
+
+def run(bench: Bench, scale: Scale) -> None:
+    with serving(scale.service_subscriptions) as running:
+        bench.say(f"{NAME}: ready with {scale.service_subscriptions:,} subscriptions")
+        _warm_up(running)
+        for rate in scale.service_rates:
+            bench.keep(publish_to_receipt(running, scale, rate))
+        for in_one in (1, BULK):
+            bench.keep(ingest(running, scale, in_one))
+        bench.keep(held_streams(running, scale))
+
+
+@dataclass
+class Running:
+    """The service while it runs."""
+
+    server: Server
+    pid: int
+    home: Path
+    subscriptions: int
+    published: int = 0
+
+    def cpu(self) -> float:
+        """Seconds that the server, Spark and its workers have spent so far."""
+        return sum(ticks(self.pid).values()) / TICKS
+
+    def numbered(self, first: int) -> Any:
+        return lambda number: event(first + number)
+
+
+@contextmanager
+def serving(subscriptions: int) -> Iterator[Running]:
+    """`tidings serve` in an empty folder, with so many subscriptions."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        with Tidings(home) as tidings:
+            token = Access(tidings.store).make("benchmark", ["administer"]).secret
+            tidings.store.subscriptions.add_many(_subscriptions(subscriptions))
+        port = _free_port()
+        words = ["serve", "--port", str(port), "--home", str(home)]
+        environment = os.environ | {"TIDINGS_RATE_LIMIT": "0"}
+        with (Path(folder) / "log").open("w+") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tidings", *words], stdout=log, stderr=log, env=environment
+            )
+            try:
+                server = Server(f"http://127.0.0.1:{port}", token)
+                _until_ready(server, process, log.name)
+                yield Running(server, process.pid, home, subscriptions)
+            finally:
+                process.terminate()
+                process.wait()
+
+
+def _subscriptions(count: int) -> Iterator[Subscription]:
+    """One for the listener, which every event matches, and stock subscriptions of a thousand others."""
+    yield Subscription("s-probe", LISTENER, "predicates", "exists probe")
+    for number in range(count - 1):
+        text = f"symbol = 'S{number % SYMBOLS}' and price < {number * 37 % 1_000}"
+        yield Subscription(f"s-{number}", f"owner-{number % OWNERS}", "predicates", text)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _until_ready(server: Server, process: subprocess.Popen[bytes], log: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until and process.poll() is None:
+        try:
+            if httpx.get(f"{server.address}/readyz", trust_env=False).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.2)
+    raise RuntimeError(f"the service is not ready: {Path(log).read_text()[-2_000:]}")
+
+
+def _warm_up(running: Running) -> None:
+    """The index is built and kernels are loaded by the first batches."""
+    asyncio.run(_received(running, rate=20, seconds=2, in_one=1))
+
+
+def publish_to_receipt(running: Running, scale: Scale, rate: int) -> Row:
+    """Events at a rate, and how long each was on its way. Many a second come ten with each request."""
+    in_one = max(1, rate // 100)
+    before = running.cpu()
+    taken = asyncio.run(_received(running, rate, scale.service_seconds, in_one))
+    workload = f"{ON_ITS_WAY}, {rate:,} events a second"
+    return _row(
+        running, workload, len(taken), running.cpu() - before, times=taken, wall=scale.service_seconds
+    )
+
+
+async def _received(running: Running, rate: float, seconds: float, in_one: int) -> list[float]:
+    first, total = running.published, round(rate * seconds)
+    running.published += total
+    receipts = Receipts(wanted=total)
+    async with asyncio.TaskGroup() as group:
+        is_open = asyncio.Event()
+        after = f"&after={await asyncio.to_thread(_last, running)}"
+        listening = group.create_task(listen(running.server, STREAM + after, receipts, is_open))
+        await _in_time(is_open.wait())
+        due = await publish_at(running.server, rate, seconds, in_one, running.numbered(first))
+        await _in_time(receipts.complete.wait())
+        listening.cancel()
+    return [receipts.times[first + number] - moment for number, moment in enumerate(due)]
+
+
+def _last(running: Running, subscriber: str = LISTENER) -> int:
+    with Tidings(running.home) as tidings:
+        return tidings.store.notifications.last_sequence(subscriber)
+
+
+async def _in_time(waiting: Coroutine[Any, Any, T]) -> T:
+    async with asyncio.timeout(PATIENCE):
+        return await waiting
+
+
+def ingest(running: Running, scale: Scale, in_one: int) -> Row:
+    """As many as the server takes, by eight clients that send one request after another."""
+    count = scale.service_ingested if in_one > 1 else scale.service_ingested // 50
+    first, before = running.published, running.cpu()
+    running.published += count
+    began = time.perf_counter()
+    asyncio.run(publish_at(running.server, 1e9, count / 1e9, in_one, running.numbered(first)))
+    wall = time.perf_counter() - began
+    workload = f"{NAME}, durable ingest, {in_one:,} in a request"
+    row = _row(running, workload, count, running.cpu() - before, wall=wall)
+    _catch_up(running)
+    return row
+
+
+def _catch_up(running: Running) -> None:
+    """Wait until the stream has told all that was published."""
+    until = time.monotonic() + PATIENCE
+    while _last(running) < running.published:
+        assert time.monotonic() < until, "the stream does not catch up"
+        time.sleep(0.2)
+
+
+def held_streams(running: Running, scale: Scale) -> Row:
+    """Clients that hold a stream, all of them told of an event a second meanwhile."""
+    _allow_files(2 * scale.service_clients + 1_000)
+    before, began = running.cpu(), time.perf_counter()
+    taken = asyncio.run(_held(running, scale))
+    workload = f"{NAME}, {scale.service_clients:,} streams held"
+    return _row(
+        running, workload, len(taken), running.cpu() - before, times=taken, wall=time.perf_counter() - began
+    )
+
+
+def _allow_files(count: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))
+
+
+async def _held(running: Running, scale: Scale) -> list[float]:
+    seconds, first = scale.service_held_seconds, running.published
+    running.published += seconds
+    all_receipts = [Receipts(wanted=seconds) for _ in range(scale.service_clients)]
+    path = f"{STREAM}&after={await asyncio.to_thread(_last, running)}"
+    connecting = asyncio.Semaphore(100)
+
+    async def client(receipts: Receipts, is_open: asyncio.Event) -> None:
+        async with connecting:
+            task = asyncio.create_task(listen(running.server, path, receipts, is_open))
+            await is_open.wait()
+        await task
+
+    async with asyncio.TaskGroup() as group:
+        opened = [asyncio.Event() for _ in all_receipts]
+        tasks = [group.create_task(client(*each)) for each in zip(all_receipts, opened, strict=True)]
+        for is_open in opened:
+            await _in_time(is_open.wait())
+        due = await publish_at(running.server, 1, seconds, 1, running.numbered(first))
+        for receipts in all_receipts:
+            await _in_time(receipts.complete.wait())
+        for task in tasks:
+            task.cancel()
+    return [each.times[first + n] - moment for each in all_receipts for n, moment in enumerate(due)]
+
+
+def _row(
+    running: Running,
+    workload: str,
+    events: int,
+    cpu: float,
+    times: Sequence[float] | None = None,
+    wall: float | None = None,
+) -> Row:
+    p50, p99 = (float(np.percentile(times, share)) if times else None for share in (50, 99))
+    return Row(
+        workload,
+        running.subscriptions,
+        "tidings serve",
+        events_per_cpu_second=events / max(cpu, 1e-9),
+        build_seconds=None,
+        bytes_per_subscription=None,
+        matches_per_event=None,
+        seconds_per_event=max(cpu, 1e-9) / events,
+        events_per_second=events / wall if wall else None,
+        p50_seconds=p50,
+        p99_seconds=p99,
+    )

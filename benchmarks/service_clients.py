@@ -1,0 +1,168 @@
+"""Clients of the service that cost little themselves: what is measured is the server.
+
+They speak HTTP over plain sockets: thousands of streams of server-sent events in one event loop, and publishers that
+send at a given rate whether the server keeps up or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from urllib.parse import urlsplit
+
+_PROBE = re.compile(rb'"probe": ?(\d+)')
+
+
+@dataclass
+class Server:
+    """Where the service is, and a token of its administrator."""
+
+    address: str
+    token: str
+
+    @property
+    def host(self) -> tuple[str, int]:
+        parts = urlsplit(self.address)
+        return str(parts.hostname), int(parts.port or 80)
+
+    async def connect(self) -> Connection:
+        return Connection(self, *await asyncio.open_connection(*self.host))
+
+
+@dataclass
+class Connection:
+    """A connection that is kept for one request after another."""
+
+    server: Server
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def post(self, path: str, body: bytes, kind: str) -> tuple[int, bytes]:
+        self.writer.write(self._head("POST", path, f"Content-Type: {kind}", len(body)) + body)
+        await self.writer.drain()
+        return await self._answer()
+
+    async def open_stream(self, path: str) -> None:
+        self.writer.write(self._head("GET", path, "Accept: text/event-stream"))
+        status, _ = await self._headers()
+        assert status == 200, f"{path} answers {status}"
+
+    async def next_event(self) -> tuple[int, bytes]:
+        """The number of the next event of a stream, and its data."""
+        number = 0
+        while line := await self.reader.readline():
+            if line.startswith(b"id:"):
+                number = int(line[3:])
+            elif line.startswith(b"data:") and number:
+                return number, line
+        raise ConnectionError("the stream has ended")
+
+    def _head(self, method: str, path: str, more: str, length: int | None = None) -> bytes:
+        host, port = self.server.host
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            f"Host: {host}:{port}",
+            f"Authorization: Bearer {self.server.token}",
+            more,
+        ]
+        lines += [] if length is None else [f"Content-Length: {length}"]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+    async def _headers(self) -> tuple[int, dict[str, str]]:
+        status = int((await self.reader.readline()).split()[1])
+        headers: dict[str, str] = {}
+        while (line := (await self.reader.readline()).strip()) != b"":
+            name, _, value = line.decode().partition(":")
+            headers[name.lower()] = value.strip()
+        return status, headers
+
+    async def _answer(self) -> tuple[int, bytes]:
+        status, headers = await self._headers()
+        return status, await self.reader.readexactly(int(headers.get("content-length", 0)))
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+@dataclass
+class Receipts:
+    """When which event came, by the number that its publisher gave it."""
+
+    times: dict[int, float] = field(default_factory=dict)
+    complete: asyncio.Event = field(default_factory=asyncio.Event)
+    wanted: int = 0
+
+    def note(self, data: bytes) -> None:
+        found = _PROBE.search(data)
+        if found is not None:
+            self.times[int(found[1])] = time.perf_counter()
+            if len(self.times) >= self.wanted:
+                self.complete.set()
+
+
+async def listen(server: Server, path: str, receipts: Receipts, is_open: asyncio.Event) -> None:
+    """Note the time of each event of a stream until it is cancelled; its numbers must come without a gap."""
+    connection = await server.connect()
+    try:
+        await connection.open_stream(path)
+        is_open.set()
+        last: int | None = None
+        while True:
+            number, data = await connection.next_event()
+            assert last is None or number == last + 1, f"{number} came after {last}"
+            last = number
+            receipts.note(data)
+    finally:
+        connection.close()
+
+
+async def publish_at(
+    server: Server, rate: float, seconds: float, in_one: int, body: Callable[[int], bytes], at_once: int = 8
+) -> list[float]:
+    """Publish at a rate, `in_one` events with each request; the time at which each event was due.
+
+    A request that is late because the one before it is not answered is due when it was due: a server that cannot keep
+    up shows in the times.
+    """
+    total, clock, began = round(rate * seconds), time.perf_counter, time.perf_counter()
+    due: list[float] = [0.0] * total
+    numbers = count(0, in_one)
+
+    async def work() -> None:
+        connection = await server.connect()
+        try:
+            for first in numbers:
+                if first >= total:
+                    return
+                moment = began + first / rate
+                if (left := moment - clock()) > 0:
+                    await asyncio.sleep(left)
+                some = range(first, min(total, first + in_one))
+                lines = b"\n".join(body(number) for number in some)
+                for number in some:
+                    due[number] = moment
+                kind = "application/json" if in_one == 1 else "application/x-ndjson"
+                status, answer = await connection.post("/v1/publications", lines, kind)
+                assert status in (200, 201, 207), f"publishing answers {status}: {answer[:300]!r}"
+        finally:
+            connection.close()
+
+    await asyncio.gather(*(work() for _ in range(at_once)))
+    return due
+
+
+def event(number: int) -> bytes:
+    """An event that the listener's own subscription matches, and some of the others'."""
+    return json.dumps(
+        {
+            "probe": number,
+            "symbol": f"S{number * 7919 % 5_000}",
+            "price": number * 31 % 1_000,
+            "volume": number % 97,
+        }
+    ).encode()
