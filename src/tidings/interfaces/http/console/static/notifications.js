@@ -68,12 +68,10 @@ function listen() {
   const stream = new EventSource(address("/v1/notifications/stream", { after: String(last) }));
   stream.onopen = () => said("on", "live");
   stream.onerror = () => said("off", stream.readyState === EventSource.CLOSED ? "not live" : "connecting");
-  const came = (event) => {
+  stream.onmessage = (event) => {
     wanted = Math.max(wanted, Number(event.lastEventId));
     fetchNew();
   };
-  stream.onmessage = came;
-  stream.addEventListener("notification", came);
 }
 
 list.addEventListener("toggle", async (event) => {

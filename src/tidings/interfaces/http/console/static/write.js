@@ -141,6 +141,7 @@ async function check() {
     else {
       const [isDone, shown] = await ask("/v1/preview", { ...given, last: LAST }, signal);
       if (isDone) foreseen(shown);
+      else preview.hidden = true; // what stands there is of another text
     }
   } catch (problem) {
     if (problem.name !== "AbortError") say("", element("p", "It cannot be checked now.", "quiet"));
