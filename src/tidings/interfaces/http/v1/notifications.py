@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.concurrency import run_in_threadpool
@@ -46,6 +46,12 @@ Limit = Annotated[int, Query(ge=1, le=1_000, description="At most so many; there
 Wait = Annotated[
     float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for the first, if there is none.")
 ]
+
+DIGITS = 20
+"""No cursor has as many."""
+
+Told = dict[int | str, dict[str, Any]]
+"""What a route answers, for the OpenAPI document."""
 
 
 class Upto(BaseModel):
@@ -128,10 +134,11 @@ def router_for(store: Store, look_out: LookOut) -> APIRouter:
     """The endpoints. Whoever serves them calls `look_out.end` at the end, so that streams end then, too."""
     reading = Reading(store, look_out)
     router = APIRouter(prefix="/v1/notifications", tags=["notifications"], route_class=Answering)
-    paged = {200: {"model": shapes.NotificationPage}}
-    streamed = {200: {"content": {"text/event-stream": {}}, "description": "CloudEvents as they come"}}
-    router.add_api_route("", reading.page, responses=paged, response_class=Response)  # type: ignore[arg-type]
-    router.add_api_route("/stream", reading.stream, responses=streamed, response_class=Response)  # type: ignore[arg-type]
+    events = {"content": {"text/event-stream": {}}, "description": "CloudEvents as they come"}
+    paged: Told = {200: {"model": shapes.NotificationPage}}
+    streamed: Told = {200: events}
+    router.add_api_route("", reading.page, responses=paged, response_class=Response)
+    router.add_api_route("/stream", reading.stream, responses=streamed, response_class=Response)
     router.add_api_route("/ack", reading.standing)
     for method in ("PUT", "POST"):  # each is an operation of its own in the OpenAPI document
         router.add_api_route("/ack", reading.acknowledge, methods=[method])
@@ -150,7 +157,7 @@ def _resumed(last_event_id: str | None, after: int | None) -> int | None:
     """Where a stream goes on. A browser that comes back has the address it began with, and says what it saw last."""
     if not last_event_id:
         return after
-    if not (last_event_id.isascii() and last_event_id.isdecimal()):
+    if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < DIGITS):
         raise InputError("no cursor", where="Last-Event-ID", received=last_event_id[:80], accepted="a number")
     return int(last_event_id)
 
