@@ -1,9 +1,9 @@
-"""The web as feeds see it: which addresses one may lead to.
+"""The web as feeds, hubs and webhooks see it: which addresses one may lead to.
 
-Feeds, redirects and hubs are named by strangers, and a program that fetches what strangers name can be sent to what
-only it can reach: a router, a database, the metadata of a cloud. So an address inside, on this machine or in a private
-network, is only fetched if the owner has typed it. What such a feed leads to may be on the same host, not elsewhere
-inside.
+All of them are named by strangers, and a program that asks what strangers name can be sent to what only it can reach: a
+router, a database, the metadata of a cloud. So an address inside, on this machine or in a private network, is only
+asked if the owner allows it, and the owner of a feed does so by typing it. What such a feed leads to may be on the same
+host, not elsewhere inside.
 
 A name is resolved once, each of its addresses is looked at, and the connection goes to one that was looked at: a name
 that changes its answer in between (DNS rebinding) gains nothing.
@@ -84,7 +84,7 @@ class Network:
             raise _unknown_host(url, error) from error
         if host != inside_host and any(self.is_inside(each) for each in found):
             raise FetchProblem(
-                "an address in a private network, and nobody here has typed it",
+                "an address in a private network, which nobody here has allowed",
                 where=url,
                 received=", ".join(found),
                 accepted=PUBLIC,
@@ -109,7 +109,7 @@ def host_of(url: str) -> tuple[str, int]:
     if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
         raise _no_address(url)
     if parts.username is not None or parts.password is not None:
-        hint = "everybody who lists feeds would see them"
+        hint = "everybody who sees the address would see them"
         raise InputError("an address with a name and a password in it is not kept", hint=hint)
     return host.lower(), port or {"http": 80, "https": 443}[parts.scheme]
 
