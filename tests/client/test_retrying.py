@@ -13,11 +13,11 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from tests.interfaces.serving import served
 from tidings.client import Client, NoAnswer, Patience
-from tidings.client.retrying import retry_after
 from tidings.cloud_events import cloud_event
 from tidings.errors import Absent, CheckProblem, ConsistencyProblem, TidingsError, TooOften, error_from
 from tidings.interfaces.http.answers import wrong
 from tidings.model import Notification
+from tidings.web.retry_after import retry_after
 
 QUICK = Patience(attempts=4, first=0.001, longest=0.002)
 STANDING = {"acknowledged": 1, "last": 2, "time": None}
@@ -153,8 +153,8 @@ def test_pauses_double_and_are_drawn() -> None:
 
 def test_how_long_a_server_asks_for() -> None:
     now = datetime(2026, 11, 17, 3, 0, 0, tzinfo=UTC)
-    given = [None, "5", "Tue, 17 Nov 2026 03:00:30 GMT", "Tue, 17 Nov 2026 02:00:00 GMT", "soon"]
-    assert [retry_after(one, lambda: now) for one in given] == [None, 5, 30, 0, None]
+    given = ["", "5", "Tue, 17 Nov 2026 03:00:30 GMT", "Tue, 17 Nov 2026 02:00:00 GMT", "soon"]
+    assert [retry_after({"retry-after": one}, now) for one in given] == [None, 5, 30, 0, None]
 
 
 @pytest.mark.parametrize(

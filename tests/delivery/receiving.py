@@ -13,7 +13,6 @@ from standardwebhooks.webhooks import Webhook
 from tests.feeds.site import Request, Response, Site
 from tests.feeds.told import BECAUSE, Clock
 from tidings.delivery import Courier, DeliveryLoop, Destinations, Happened, Rules
-from tidings.delivery.courier import MaySee, is_open
 from tidings.delivery.kinds import senders
 from tidings.model import Publication, Reason, Subscription
 from tidings.store import Destination, Found, Store, open_store
@@ -35,9 +34,9 @@ class Delivering:
         self.destinations = Destinations(self.store, senders(rules, network, self.clock), rules)
         self.loop = self.another_loop()
 
-    def another_loop(self, may_see: MaySee = is_open) -> DeliveryLoop:
+    def another_loop(self) -> DeliveryLoop:
         made = senders(self.rules, self.network, self.clock)
-        courier = Courier(self.store, made, self.rules, may_see, Random(7))
+        courier = Courier(self.store, made, self.rules, Random(7))
         return DeliveryLoop(courier, self.happened.append)
 
     def subscribe(self, subscriber: str, id: str, within: int | None = None) -> None:

@@ -7,6 +7,8 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import httpx
 import pytest
@@ -69,6 +71,17 @@ def test_what_is_wrong_is_said_with_503(tmp_path: Path) -> None:
         assert answer.status_code == 503 and "works with version" in answer.json()["checks"]["store"]
 
 
+def test_a_part_that_has_ended_wants_a_new_start(tmp_path: Path) -> None:
+    """A loop that an error of the program has ended, in a thread that is no more; what is away for a while is none."""
+    with served(tmp_path, frozenset({Part.API})) as service:
+        service.context.health.watch("delivery", lambda: "the store is away")
+        assert httpx.get(f"{service.url}/healthz").status_code == 200
+        thread = Thread(target=lambda: None)
+        service.context.health.watch("delivery", lambda: "it has ended", thread.is_alive)
+        answer = httpx.get(f"{service.url}/healthz")
+        assert (answer.status_code, answer.json()) == (503, {"status": "ended", "parts": ["delivery"]})
+
+
 def test_metrics_are_for_administrators_unless_a_setting_opens_them(service: Served, tmp_path: Path) -> None:
     assert httpx.get(f"{service.url}/metrics").status_code == 401
     assert service.get("/metrics").headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -122,6 +135,19 @@ def test_the_pipeline_over_time(service: Served) -> None:
     assert service.get("/v1/pipeline", params={"minutes": 0}).status_code in (400, 422)
 
 
+def requests_in(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [line for line in lines if line["event"] == "request"]
+
+
+def logged(capsys: pytest.CaptureFixture[str], requests: int) -> list[dict[str, Any]]:
+    """What is logged, up to so many requests: the line of one comes when its answer is on its way already."""
+    turn, said = Event(), ""
+    while said.count('"event": "request"') < requests:
+        said += capsys.readouterr().err
+        turn.wait(0.01)
+    return [json.loads(line) for line in said.splitlines()]
+
+
 def test_requests_are_logged_by_their_routes_and_ids(
     service: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,8 +157,8 @@ def test_requests_are_logged_by_their_routes_and_ids(
         answer = httpx.get(address, headers={"x-request-id": "from-the-proxy"})
         service.get("/v1/pipeline")
         odd = httpx.get(address, headers={"x-request-id": "x" * 100})
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    first, second, third = (line for line in lines if line["event"] == "request")
+        lines = logged(capsys, 3)
+    first, second, third = requests_in(lines)
     assert (first["route"], first["status"], first["request"]) == ("/feeds/{name}", 404, "from-the-proxy")
     assert answer.headers["x-request-id"] == "from-the-proxy"
     assert re.fullmatch("[0-9a-f]{16}", odd.headers["x-request-id"]) and third["request"] != "x" * 100
@@ -149,8 +175,7 @@ def test_what_a_request_was_about_stands_in_its_line(
         taken = httpx.post(f"{service.url}/v1/publications", json={"price": 1}, headers=headers)
         service.get("/v1/subscriptions/s-404")
         service.get("/v1/destinations/d-404")
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    first, second, third = (line for line in lines if line["event"] == "request")
+        first, second, third = requests_in(logged(capsys, 3))
     assert first["publication"] == taken.json()["id"]
     assert second["subscription"] == "s-404" and third["destination"] == "d-404"
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 import httpx
 
 from tidings.client.answers import problem_of, silent, value_of
 from tidings.client.calls import Call
-from tidings.client.retrying import AGAIN, NOT_TAKEN, Patience, retry_after
+from tidings.client.retrying import AGAIN, NOT_TAKEN, Patience
+from tidings.web.retry_after import retry_after
 
 T = TypeVar("T")
 
@@ -36,7 +38,7 @@ class Attempts(Generic[T]):
         if response.status_code not in AGAIN or (self._call.once and response.status_code not in NOT_TAKEN):
             return None
         self._failures += 1
-        wanted = retry_after(response.headers.get("retry-after"))
+        wanted = retry_after(response.headers, datetime.now(UTC))
         if self._patience.is_over(self._failures, wanted):
             return None
         return self._patience.pause(self._failures, wanted)

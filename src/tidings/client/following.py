@@ -7,14 +7,16 @@ comes twice is left out: nothing is lost, and nothing is repeated.
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import httpx
 
 from tidings.client.answers import problem_of
 from tidings.client.calls import STREAM, asked
 from tidings.client.event_lines import EventLines
-from tidings.client.retrying import AGAIN, Patience, retry_after
+from tidings.client.retrying import AGAIN, Patience
 from tidings.client.told import Told, told_from
+from tidings.web.retry_after import retry_after
 
 SILENT_SECONDS = 45.0
 """The service says every 15 seconds that it is still there; who hears nothing for so long comes back."""
@@ -50,7 +52,7 @@ class Following:
         """Whether the stream has begun; false if the service says: not now. What it says otherwise is an error."""
         if response.status_code != 200 and response.status_code not in AGAIN:
             raise problem_of(response)
-        self._asked_for = retry_after(response.headers.get("retry-after"))
+        self._asked_for = retry_after(response.headers, datetime.now(UTC))
         return response.status_code == 200
 
     def pause(self) -> float:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 AGAIN = frozenset({429, 502, 503, 504})
 """Answers that say: not now. Most of what a client asks for may be asked for twice: what it makes has an id."""
@@ -38,16 +36,3 @@ class Patience:
 
     def is_over(self, failures: int, asked_for: float | None = None) -> bool:
         return failures >= self.attempts or (asked_for or 0.0) > self.longest_asked_for
-
-
-def retry_after(given: str | None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> float | None:
-    """The seconds that a `Retry-After` asks for: a number of them, or a date."""
-    if given is None:
-        return None
-    if given.strip().isdecimal():
-        return float(given)
-    try:
-        moment = parsedate_to_datetime(given)
-    except ValueError:
-        return None
-    return max(0.0, ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - now()).total_seconds())

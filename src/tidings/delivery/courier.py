@@ -5,7 +5,7 @@ Nothing is written here but the beginning of a digest; the loop writes what beca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
@@ -23,12 +23,11 @@ READERS = 4
 """How many read the store at once: more would each open a connection of their own, again and again."""
 VANISHED = "whoever delivered it ended each time"
 
-MaySee = Callable[[Notification], bool]
-"""Whether its subscriber may see now what a notification is about. What they may not is not delivered."""
-
 
 def is_open(told: Notification) -> bool:
-    """The store says so with each notification it reads: grants that were revoked meanwhile count."""
+    """Whether its subscriber may see now what a notification is about; what they may not is not delivered. The store
+    says so with each that it reads: grants that were revoked meanwhile count.
+    """
     return told.kind != WITHHELD
 
 
@@ -59,11 +58,10 @@ class Courier:
         store: Store,
         senders: Mapping[str, Sender],
         rules: Rules,
-        may_see: MaySee = is_open,
         chance: Random | None = None,
     ) -> None:
         self.store, self.senders, self.rules = store, senders, rules
-        self._may_see, self._chance = may_see, chance or Random()
+        self._chance = chance or Random()
         self._reading = BoundedSemaphore(READERS)
         self.stop = Event()
 
@@ -131,7 +129,7 @@ class Courier:
 
     def _made(self, entries: Sequence[FeedEntry], first: int, last: int, together: bool) -> Sequence[Message]:
         """Messages of entries, oldest first. This is the place where it is looked again who may see what."""
-        left = [entry for entry in entries if self._may_see(entry.notification)]
+        left = [entry for entry in entries if is_open(entry.notification)]
         named = {entry.notification.publication for entry in left}
         found = self.store.personal_feeds.publications(named, self.rules.largest)
         if together:

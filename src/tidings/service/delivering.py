@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from tidings.delivery import Courier, DeliveryLoop, Destinations, Listener, Rules
 from tidings.delivery.apprise_targets import Described
-from tidings.delivery.courier import MaySee, is_open
 from tidings.delivery.happened import nobody
 from tidings.delivery.kinds import senders
 from tidings.feeds.entries import entry_of
@@ -48,9 +47,7 @@ def destinations_of(store: Store, rules: Rules | None = None) -> Destinations:
     return Destinations(store, senders(said, describe=described), said)
 
 
-def delivery_loop(
-    store: Store, rules: Rules | None = None, listener: Listener = nobody, may_see: MaySee = is_open
-) -> DeliveryLoop:
+def delivery_loop(store: Store, rules: Rules | None = None, listener: Listener = nobody) -> DeliveryLoop:
     """What delivers, from `with` to the end of it; `listener` hears of each delivery."""
     said = rules or Rules()
-    return DeliveryLoop(Courier(store, senders(said, describe=described), said, may_see), listener)
+    return DeliveryLoop(Courier(store, senders(said, describe=described), said), listener)

@@ -25,6 +25,7 @@ from tidings.publications.taxonomy_files import taxonomy_in
 from tidings.schema.event_schema import EventSchema
 from tidings.service.subscribing import RULES, Subscribing
 from tidings.store import Entry, Store
+from tidings.store.audiences import sees
 from tidings.taxonomies import merged
 
 PAGE = 50
@@ -93,8 +94,7 @@ def preview(
             is_over = True
             break
         looked_at, read = looked_at + 1, read + entry.size
-        label = entry.publication.audience
-        if granted is not None and label is not None and label not in granted:
+        if not sees(granted, entry.publication.audience):
             continue
         if (why := _why(ask, entry)) is not None:
             found.append(Previewed(entry, *why))

@@ -28,7 +28,7 @@ from sqlalchemy import (
     update,
 )
 
-from tidings.model import MATCHED, Publication
+from tidings.model import MATCHED
 from tidings.store import bulk, counters, names
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, instant, storable
@@ -124,6 +124,11 @@ def labels_of(connection: Connection, publications: Collection[str]) -> dict[str
     return {row.publication: row.label for row in rows}
 
 
+def sees(granted: Collection[str] | None, label: str | None) -> bool:
+    """Whether whoever was granted these labels sees what carries one, or none. Who is not filtered has no such list."""
+    return label is None or granted is None or label in granted
+
+
 class Audiences:
     """Who may see what carries a label."""
 
@@ -148,19 +153,10 @@ class Audiences:
             wanted = select(grants.c.label).where(grants.c.subscriber == subscriber, _HOLDS)
             return frozenset(connection.execute(wanted).scalars())
 
-    def may_see(self, subscriber: str, label: str | None) -> bool:
-        """Whether a subscriber may see what carries a label; what carries none, everybody may."""
-        return label is None or label in self.of(subscriber)
-
     def labelled(self, publications: Collection[str]) -> set[str]:
         """Those of these publications that carry a label."""
         with self._database.read() as connection:
             return set(labels_of(connection, publications))
-
-    def visible(self, subscriber: str, publications: Iterable[Publication]) -> list[Publication]:
-        """Those of these publications that a subscriber may see."""
-        granted = self.of(subscriber)
-        return [one for one in publications if one.audience is None or one.audience in granted]
 
     def list(self, subscriber: str | None = None) -> Sequence[Grant]:
         """The grants of now, of everybody or of one subscriber, by name."""

@@ -141,14 +141,17 @@ def status_of(problem: TidingsError) -> int:
     return next((number for kind, number in STATUSES if isinstance(problem, kind)), 500)
 
 
-async def body_of(request: Request, most: int) -> bytes:
-    """The body; if it is too large it is refused, and no more of it is read then."""
+async def body_of(request: Request, most: int, hold: Callable[[int], None] = lambda size: None) -> bytes:
+    """The body; if it is too large it is refused, and no more of it is read then. `hold` hears of each part of it
+    before the next one is read.
+    """
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > most:
         raise too_large(most)
     parts, size = [], 0
     try:
         async for chunk in request.stream():
+            hold(len(chunk))
             parts.append(chunk)
             size += len(chunk)
             if size > most:

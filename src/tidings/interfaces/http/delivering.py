@@ -30,16 +30,18 @@ class Delivering(ExitStack):
         hub = self.enter_context(
             HubLoop(context.hub, hear=lambda outcome: context.metrics.delivered("hub", outcome))
         )
-        context.health.watch("hub", lambda: hub.problem)
+        context.health.watch("hub", lambda: hub.problem, lambda: hub.problem is None)
         heard = self.enter_context(closing(Delivered(context)))
         deliveries = self.enter_context(
             delivery_loop(context.tidings.store, rules_of(context.settings), heard)
         )
         ended = "delivery has ended; the log says why"
         context.health.watch(
-            "delivery", lambda: deliveries.problem or (None if deliveries.is_alive else ended)
+            "delivery",
+            lambda: deliveries.problem or (None if deliveries.is_alive else ended),
+            lambda: deliveries.is_alive,
         )
         if objects.tell:
             how = How(tell_author=objects.tell_author, publish=objects.publish)
             telling = self.enter_context(TellLoop(context.tidings, how))
-            context.health.watch("objects", lambda: telling.problem)
+            context.health.watch("objects", lambda: telling.problem, lambda: telling.problem is None)

@@ -1,5 +1,5 @@
-"""Probes: `/healthz` says that the process lives, `/readyz` whether it can do its work, and if not, why; `/metrics` is
-what it counts, for Prometheus.
+"""Probes: `/healthz` says that the process and its parts live, `/readyz` whether it can do its work, and if not, why;
+`/metrics` is what it counts, for Prometheus.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ def router_for(context: Context) -> APIRouter:
 
     @router.get("/healthz")
     async def healthz() -> Response:
+        """Whoever has started the process starts it again if this fails: so it fails where that helps, and else not."""
+        if ended := context.health.ended():
+            return JSONResponse({"status": "ended", "parts": ended}, 503, NO_STORE)
         return JSONResponse({"status": "alive"}, headers=NO_STORE)
 
     @router.get("/readyz")

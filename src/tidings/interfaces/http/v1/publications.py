@@ -32,6 +32,7 @@ from tidings.service.access import Caller
 from tidings.service.offering import ACCEPTED, Offered, Sent, WrongType, is_bulk, numbered_lines
 from tidings.service.publishing import CHUNK
 from tidings.store import Appended, Entry, Store
+from tidings.store.audiences import sees
 
 Id = Annotated[
     str | None, Query(max_length=500, description="The id of the publication; one is made without.")
@@ -142,7 +143,7 @@ def visible(store: Store, caller: Caller, found: Sequence[Entry]) -> list[Entry]
     if caller.is_administrator or all(one.publication.audience is None for one in found):
         return list(found)
     granted = store.audiences.of(caller.subscriber) if caller.subscriber else frozenset[str]()
-    return [one for one in found if one.publication.audience is None or one.publication.audience in granted]
+    return [one for one in found if sees(granted, one.publication.audience)]
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:

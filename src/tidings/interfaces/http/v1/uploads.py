@@ -13,10 +13,9 @@ from typing import Generic, TypeVar
 
 from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect
 
-from tidings.errors import InputError, TidingsError
-from tidings.interfaces.http.answers import Refused, too_large
+from tidings.errors import TidingsError
+from tidings.interfaces.http.answers import Refused, body_of
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,31 +33,20 @@ class Uploads:
     @asynccontextmanager
     async def read(self, request: Request, most: int) -> AsyncIterator[bytes]:
         """The body of a request; it counts until the end of the `with`."""
-        announced = request.headers.get("content-length", "")
-        if announced.isdecimal() and int(announced[:20]) > most:
-            raise too_large(most)
-        held, parts = 0, []
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            if self._held + size > self._most:
+                hint = "come back in a moment"
+                raise Refused(503, TidingsError("too much is on its way in already", hint=hint))
+            self._held += size
+            held += size
+
         try:
-            try:
-                async for chunk in request.stream():
-                    parts.append(chunk)
-                    self._hold(len(chunk))
-                    held += len(chunk)
-                    if held > most:
-                        raise too_large(most)
-            except ClientDisconnect as gone:
-                raise Refused(
-                    400, InputError("the body ends too early", received=f"{held:,} bytes")
-                ) from gone
-            yield b"".join(parts)
+            yield await body_of(request, most, hold)
         finally:
             self._held -= held
-
-    def _hold(self, size: int) -> None:
-        if self._held + size > self._most:
-            hint = "come back in a moment"
-            raise Refused(503, TidingsError("too much is on its way in already", hint=hint))
-        self._held += size
 
 
 class Gathering(Generic[T, R]):
