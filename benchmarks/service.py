@@ -45,6 +45,8 @@ BULK = 1_000
 """Events in one request, where many are sent at once."""
 SYMBOLS = 50_000
 OWNERS = 1_000
+UNLIMITED = "rate=1000000000 burst=1000000"
+"""One token sends everything here: how much the service takes is asked, and not how much it lets one caller send."""
 PATIENCE = 300.0
 """Seconds until somebody looks why nothing comes any more."""
 
@@ -88,7 +90,7 @@ def serving(subscriptions: int) -> Iterator[Running]:
             tidings.store.subscriptions.add_many(_subscriptions(subscriptions))
         port = _free_port()
         words = ["serve", "--port", str(port), "--home", str(home)]
-        environment = os.environ | {"TIDINGS_RATE_LIMIT": "0"}
+        environment = os.environ | {"TIDINGS_API_LIMITS": UNLIMITED}
         with (Path(folder) / "log").open("w+") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tidings", *words], stdout=log, stderr=log, env=environment
