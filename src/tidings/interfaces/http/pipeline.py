@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from tidings.interfaces.http.access import Administering
-from tidings.interfaces.http.answers import Answering
 from tidings.interfaces.http.context import Context
+from tidings.interfaces.http.v1.answering import Versioned
 from tidings.service.pipeline import pipeline
 from tidings.store import Measured, instant
 
@@ -19,7 +19,7 @@ Points = Annotated[int, Query(ge=1, le=1_000)]
 
 
 def router_for(context: Context) -> APIRouter:
-    router = APIRouter(tags=["operating"], route_class=Answering)
+    router = APIRouter(tags=["operating"], route_class=Versioned)
 
     @router.get("/v1/pipeline")
     def show(caller: Administering, minutes: Minutes = 60, points: Points = 120) -> dict[str, Any]:

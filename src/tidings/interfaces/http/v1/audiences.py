@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tidings.errors import Absent
 from tidings.interfaces.http.access import Administering
-from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.v1.answering import Versioned
 from tidings.store import Store
 
 Label = Annotated[str, Query(min_length=1, max_length=500, description="The label that publications carry.")]
@@ -47,7 +47,7 @@ class Grants(BaseModel):
 
 def router_for(store: Store) -> APIRouter:
     """The endpoints."""
-    router = APIRouter(prefix="/v1/audiences", tags=["audiences"], route_class=Answering)
+    router = APIRouter(prefix="/v1/audiences", tags=["audiences"], route_class=Versioned)
     audiences = store.audiences
 
     @router.get("")

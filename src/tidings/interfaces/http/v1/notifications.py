@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tidings.errors import InputError
 from tidings.interfaces.http.access import Subscribing
-from tidings.interfaces.http.answers import Answering
 from tidings.interfaces.http.v1 import shapes
+from tidings.interfaces.http.v1.answering import Versioned
 from tidings.interfaces.http.v1.event_stream import EventStream
 from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.service.access import Caller
@@ -133,7 +133,7 @@ class Reading:
 def router_for(store: Store, look_out: LookOut) -> APIRouter:
     """The endpoints. Whoever serves them calls `look_out.end` at the end, so that streams end then, too."""
     reading = Reading(store, look_out)
-    router = APIRouter(prefix="/v1/notifications", tags=["notifications"], route_class=Answering)
+    router = APIRouter(prefix="/v1/notifications", tags=["notifications"], route_class=Versioned)
     events = {"content": {"text/event-stream": {}}, "description": "CloudEvents as they come"}
     paged: Told = {200: {"model": shapes.NotificationPage}}
     streamed: Told = {200: events}

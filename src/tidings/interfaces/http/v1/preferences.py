@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tidings.delivery.quiet import quiet_hours, show
 from tidings.interfaces.http.access import Subscribing
-from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.v1.answering import Versioned
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.store import QuietHours, Store
 
@@ -41,7 +41,7 @@ class Preferences(BaseModel):
 
 def router_for(store: Store) -> APIRouter:
     """The endpoints."""
-    router = APIRouter(prefix="/v1/preferences", tags=["preferences"], route_class=Answering)
+    router = APIRouter(prefix="/v1/preferences", tags=["preferences"], route_class=Versioned)
 
     @router.get("")
     def read(caller: Subscribing, subscriber: Subscriber = None) -> Preferences:
