@@ -40,8 +40,9 @@ from tidings.service.delivering import destinations_of, rules_of
 
 
 def app_for(context: Context) -> FastAPI:
-    """The application of a home folder. The pages that FastAPI has by itself load scripts from elsewhere: they are
-    off. A process without the API has probes only.
+    """The application of a home folder. The pages that FastAPI has by itself load scripts from elsewhere, and its own
+    description knows nothing of Problem Details: they are off, and `/v1/openapi.json` is the one that there is. A
+    process without the API has probes only.
     """
 
     @asynccontextmanager
@@ -53,7 +54,7 @@ def app_for(context: Context) -> FastAPI:
         finally:
             await run_in_threadpool(delivering.__exit__, None, None, None)
 
-    app = FastAPI(title="Tidings", lifespan=running, docs_url=None, redoc_url=None)
+    app = FastAPI(title="Tidings", lifespan=running, openapi_url=None)
     app.state.asking = Asking(context.access)
     app.state.at_end = []
     app.add_middleware(Observing, metrics=context.metrics)
