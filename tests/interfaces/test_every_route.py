@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
+from xmlrpc.client import Fault, ServerProxy
 
 import httpx
 import pytest
@@ -395,3 +396,16 @@ def test_whose_token_it_is_decides_and_nothing_else_that_is_sent(place: Place, t
     for name in ("bo%00", "BO", "bo%20", "%62o", "bo\u200b"):
         answer = place.ana.get(f"/v1/notifications?after=0&subscriber={name}")
         assert answer.status_code in (403, 404, 422) and SECRET not in answer.text
+
+
+def test_what_is_somebodys_wants_a_token_on_this_machine_too(tmp_path: Path) -> None:
+    """Metadata is nobody's in particular: whoever asks from this machine may, where the service is for it alone."""
+    with served(tmp_path) as at, httpx.Client(base_url=at.url, trust_env=False) as nobody:
+        assert nobody.get("/objects").status_code == 401
+        assert nobody.get("/metadata/status").status_code == 200
+        anybody = ServerProxy(f"{at.url}/RPC2").tidings
+        friend = ServerProxy(f"{at.url.replace('//', f'//x:{at.token}@')}/RPC2").tidings
+        for call in (anybody.list, anybody.notifications):
+            with pytest.raises(Fault, match="needs the token"):
+                call("bo")
+        assert friend.list("bo") == []

@@ -208,7 +208,8 @@ class Settings(BaseSettings):
     )
     contact: str | None = Field(default=None, description="An address for those whose sites are asked.")
     rpc_token: SecretStr | None = Field(
-        default=None, description="Opens XML-RPC, `/metadata` and `/objects` to others."
+        default=None,
+        description="Opens XML-RPC, `/metadata` and `/objects`, as an administrator's token does.",
     )
     follow: str | None = Field(default=None, description="Another provider whose metadata is followed.")
     log: SecretStr | None = Field(default=None, description="A log of metadata that several providers share.")

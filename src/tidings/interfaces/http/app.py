@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
@@ -70,14 +71,16 @@ def _add_api(app: FastAPI, context: Context) -> None:
     given = context.settings.rpc_token
     token = given.get_secret_value() if given else None
     trust = Trust(token, public_url is not None, context.access)
+    own = replace(trust, is_public=True)  # what belongs to subscribers wants a token, on this machine, too
     app.include_router(problems.router())
     app.include_router(feeds.router_for(context.hub.feeds))
     app.include_router(hub.router_for(context.hub))
-    app.include_router(pings.router_for(tidings, public_url, token=token, contact=context.settings.contact))
+    contact = context.settings.contact
+    app.include_router(pings.router_for(tidings, public_url, token=token, always_token=True, contact=contact))
     provider = metadata.api_for(tidings.store, trust, context.following)
     app.include_router(provider.router)
     app.include_router(metadata_browsing.router_for(tidings.store, trust))
-    app.include_router(objects.router_for(tidings.store, trust))
+    app.include_router(objects.router_for(tidings.store, own))
     api.add_to(app, tidings)
     look_out = LookOut(tidings.store)
     app.include_router(notifications.router_for(tidings.store, look_out))

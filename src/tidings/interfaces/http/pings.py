@@ -38,6 +38,7 @@ def router_for(
     public_url: str | None = None,
     *,
     token: str | None = None,
+    always_token: bool = False,
     contact: str | None = None,
     clock: Clock = utc,
     network: Network | None = None,
@@ -45,12 +46,14 @@ def router_for(
     """The endpoints through which others tell us that something is new.
 
     `public_url` is where hubs reach them; without it no hub is asked. `token` opens the methods of the service to those
-    who know it; the environment may name it.
+    who know it; the environment may name it. Without one this machine may call them, unless `always_token`.
     """
     poller = Poller(
         tidings.store, Manners(contact=contact), public_url=public_url, clock=clock, network=network
     )
-    rpc = Rpc(tidings, poller, public_url, token or os.environ.get(TOKEN), Rate(clock=clock))
+    guarded = always_token or public_url is not None
+    trust = Trust(token or os.environ.get(TOKEN), guarded, Access(tidings.store))
+    rpc = Rpc(tidings, poller, public_url, trust, Rate(clock=clock))
 
     @asynccontextmanager
     async def polling(_: object) -> AsyncIterator[None]:
@@ -73,11 +76,11 @@ class Rpc:
     """XML-RPC: pings from anybody, the service for those who may use it."""
 
     def __init__(
-        self, tidings: Tidings, poller: Poller, public_url: str | None, token: str | None, rate: Rate
+        self, tidings: Tidings, poller: Poller, public_url: str | None, trust: Trust, rate: Rate
     ) -> None:
         self._tidings, self._poller, self._rate = tidings, poller, rate
         self._service = Service(tidings, public_url)
-        self._trust = Trust(token, public_url is not None, Access(tidings.store))
+        self._trust = trust
 
     async def answer(self, request: Request) -> Response:
         """One call."""
