@@ -35,9 +35,12 @@ typer.testing._get_command = cache(typer.testing._get_command)
 KEPT = ("TIDINGS_BENCH_CACHE",)
 """Variables that say where large files are: no settings."""
 
-OWN = {"test_masters.py": "masters"} | dict.fromkeys(
-    ("test_stream_commands.py", "test_serve.py", "test_stores.py"), "terminal"
-)
+OWN = {
+    "test_masters.py": "masters",
+    "test_stream_commands.py": "terminal",
+    "test_serve.py": "service",
+    "test_stores.py": "service",
+}
 """Tests that do not use the session: which group they are in instead."""
 
 
