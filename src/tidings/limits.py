@@ -40,9 +40,14 @@ def limits_from(variable: str, kind: type[L]) -> L:
 
     The processes of a stream inherit the variable; on a cluster, `spark.executorEnv` hands it on.
     """
+    return limits_in(os.environ.get(variable, ""), kind, variable)
+
+
+def limits_in(said: str, kind: type[L], variable: str) -> L:
+    """The limits that a text names, which stands in `variable`."""
     given: dict[str, int] = {}
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    for word in os.environ.get(variable, "").replace(",", " ").split():
+    for word in said.replace(",", " ").split():
         name, _, number = word.partition("=")
         if name not in known or not number.replace("_", "").isdecimal():
             accepted = f"NAME=NUMBER, where NAME is one of {', '.join(sorted(known))}"

@@ -237,8 +237,9 @@ def test_what_is_no_webhook(sqlite_at: Delivering, target: str) -> None:
 def test_private_addresses_are_refused_when_made(sqlite: str) -> None:
     with delivering(sqlite, Rules()) as at:
         for target in ("http://127.0.0.1/", "http://[::1]/", "http://169.254.169.254/x", "http://10.0.0.1/"):
-            with pytest.raises(InputError, match="private network"):
+            with pytest.raises(InputError, match="private network") as refused:
                 at.destinations.add("ana", WEBHOOK, target)
+            assert "delivery.private_callbacks" in (refused.value.hint or "")
 
 
 def test_a_name_that_leads_inside_later_gains_nothing(sqlite: str, site: Site) -> None:

@@ -52,7 +52,9 @@ def test_who_may_and_who_may_not(client: httpx.Client, access: Access) -> None:
     assert (refused.status_code, refused.json()["error"]) == (401, "NotAllowed")
     assert refused.headers["www-authenticate"] == "Bearer"
     access.revoke(ana.token.id)
-    assert client.get("/things/ana", headers=bearing(ana.secret)).status_code == 401
+    gone = client.get("/things/ana", headers=bearing(ana.secret))
+    assert (gone.status_code, gone.json()["what"]) == (401, "this token is not good")
+    assert refused.json()["what"] == "a token is needed"
 
 
 def test_the_cookie_is_as_good(client: httpx.Client, access: Access) -> None:

@@ -409,3 +409,14 @@ def test_what_is_somebodys_wants_a_token_on_this_machine_too(tmp_path: Path) -> 
             with pytest.raises(Fault, match="needs the token"):
                 call("bo")
         assert friend.list("bo") == []
+
+
+def test_where_no_route_is_the_answer_is_a_problem_too(place: Place) -> None:
+    nothing, method = place.nobody.get("/v1/nothing"), place.nobody.delete("/v1/publications")
+    elsewhere = place.nobody.get("/nothing")
+    assert (nothing.status_code, nothing.json()["error"]) == (404, "Absent")
+    assert nothing.json()["instance"] == "/v1/nothing" and "openapi" in nothing.json()["hint"]
+    assert (method.status_code, method.json()["received"]) == (405, "DELETE")
+    assert method.json()["accepted"] == method.headers["allow"]
+    assert {each.headers["content-type"] for each in (nothing, method)} == {"application/problem+json"}
+    assert (elsewhere.status_code, elsewhere.json()) == (404, {"detail": "Not Found"})

@@ -17,6 +17,8 @@ import pytest
 from postgres import Server, find_binaries
 from terminal import Terminal
 from tests.interfaces.calling import Tidings
+from tidings.interfaces.cli.limit_problems import KINDS
+from tidings.operating.settings import Limits
 from tidings.service import Tidings as Service
 from tidings.store import open_store
 from tidings.store.migrations import NEWEST
@@ -101,9 +103,10 @@ def test_what_is_no_backup(tidings: Tidings, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no tar")
     with tarfile.open(tmp_path / "other.tar", "w") as tar:
         tar.add(tmp_path / "text", "../outside")
-    for name in ("text", "other.tar", "missing"):
+    for name, told in (("text", "no backup"), ("other.tar", "no backup"), ("missing", "no such file")):
         done = tidings("store", "restore", name, "--home", "restored")
-        assert done.exit_code == 2 and "this is no backup" in done.stderr
+        assert done.exit_code == 2 and told in done.stderr
+        assert len(done.stderr.splitlines()) == 1, "not what each compression would have begun with"
     assert tidings("store", "backup", "b.tar").exit_code == 4
     assert not (tmp_path / "restored" / "store.db").exists()
     done = tidings("store", "backup", "b.tar", "--store", "postgresql://tidings@127.0.0.1:1/tidings")
@@ -165,6 +168,24 @@ def test_all_that_is_wrong_is_said(tidings: Tidings, tmp_path: Path, monkeypatch
     )
     assert "logging.level cannot be this" in done.stderr and "did you mean TIDINGS_HOST?" in done.stderr
     assert tidings("serve", "--config", "t.toml").exit_code == 2
+
+
+def test_limits_are_checked_too(tidings: Tidings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.toml").write_text(
+        '[limits]\napi = "rat=5"\nxpath = "steps=0"\ngraph = "attributes=5000"\n'
+    )
+    done = tidings("config", "check", "--config", "t.toml")
+    assert done.exit_code == 2 and len(done.stderr.splitlines()) == 2
+    assert "not a limit (t.toml, line 2); received rat=5" in done.stderr and "t.toml, line 3" in done.stderr
+    (tmp_path / "t.toml").write_text('[limits]\napi = "rate=5 body=1_000"\n')
+    assert tidings("config", "check", "--config", "t.toml").exit_code == 0
+    monkeypatch.setenv("TIDINGS_API_LIMITS", "body=much")
+    done = tidings("config", "check", "--config", "t.toml")
+    assert done.exit_code == 2 and "not a limit (TIDINGS_API_LIMITS); received body=much" in done.stderr
+
+
+def test_every_limit_of_the_settings_is_known() -> None:
+    assert list(KINDS) == list(Limits.model_fields)
 
 
 def test_commands_work_with_the_store_that_the_file_names(

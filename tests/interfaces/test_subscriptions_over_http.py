@@ -157,6 +157,30 @@ def test_what_is_wrong_is_pointed_at(
 
 
 @pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, "'text' is missing"),
+        ({"text": 5}, "'text' cannot be this; received 5; accepted: a text"),
+        (
+            {"text": "price < 5", "langauge": "xpath"},
+            "there is no member 'langauge'; accepted: language, text, id, within, subscriber; did you mean 'language'?",
+        ),
+        ([], "the body cannot be used; accepted: a JSON object; Content-Type: application/json"),
+    ],
+)
+def test_what_is_wrong_is_said_in_words(service: Service, asked: Any, told: str) -> None:
+    assert service.caller("ana").post("/v1/subscriptions", json=asked).json()["message"] == told
+
+
+def test_parameters_in_words(service: Service) -> None:
+    ana = service.caller("ana")
+    told = ana.get("/v1/subscriptions", params={"state": "pausd"}).json()
+    assert (told["where"], told["received"], told["accepted"]) == ("state", "pausd", "'active' or 'paused'")
+    assert ana.get("/v1/subscriptions", params={"limit": "ten"}).json()["accepted"] == "a whole number"
+    assert ana.get("/v1/subscriptions", params={"limit": 0}).json()["accepted"] == "1 or more"
+
+
+@pytest.mark.parametrize(
     ("body", "status"),
     [(b"{", 400), (b'{"text": NaN}', 400), (b"[" * 300, 400), (b"\xff", 400), (b"[]", 422), (b"", 422)],
     ids=["cut", "NaN", "deep", "no UTF-8", "a list", "nothing"],

@@ -22,7 +22,7 @@ from tidings.errors import InputError, SetupError
 from tidings.model import Publication
 from tidings.reasons import because, bound, show_change
 from tidings.store import Destination, FeedEntry
-from tidings.web.network import PUBLIC, Network
+from tidings.web.network import ALLOWED, PUBLIC, Network
 
 try:
     import apprise
@@ -80,7 +80,9 @@ class AppriseTargets:
             hint = "https://appriseit.com/services/ says how each is written"
             raise InputError(f"no address of {scheme}", where="target", accepted=f"{scheme}://...", hint=hint)
         if self._leads_inside(service, scheme):
-            raise InputError("a mail server in a private network", where="target", accepted=PUBLIC)
+            raise InputError(
+                "a mail server in a private network", where="target", accepted=PUBLIC, hint=ALLOWED
+            )
         return f"{scheme}:{_server(service) or ''}"
 
     def shown(self, target: str) -> str:

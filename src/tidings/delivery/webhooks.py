@@ -24,7 +24,7 @@ from tidings.delivery.rules import Rules
 from tidings.delivery.sending import Enough, Refusal, Sent
 from tidings.errors import InputError
 from tidings.store import Destination, instant, utc
-from tidings.web.network import PUBLIC, FetchProblem, Network, host_of
+from tidings.web.network import ALLOWED, PUBLIC, FetchProblem, Network, host_of
 from tidings.web.posting import Posted, Poster
 from tidings.web.retry_after import retry_after
 
@@ -63,7 +63,7 @@ class Webhooks:
             accepted = f"at most {LONGEST:,} characters, all of them ASCII, without a fragment"
             raise InputError("no address of a webhook", where="target", accepted=accepted)
         if not self._rules.inside and self._poster.network.leads_inside(target):
-            raise InputError("a webhook in a private network", where="target", accepted=PUBLIC)
+            raise InputError("a webhook in a private network", where="target", accepted=PUBLIC, hint=ALLOWED)
         return f"{host}:{port}"
 
     def shown(self, target: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from tidings.errors import InputError, Place
+from tidings.expected import expected
 from tidings.operating.settings import NESTED, PREFIX, Limits, Settings
 
 Places = Callable[[tuple[str, ...]], Place | None]
@@ -28,8 +29,10 @@ def _refusal(
     if found["type"] == "extra_forbidden":
         return InputError(f"there is no setting '{name}'", place=place, where=where, hint=meant(path))
     received = None if is_secret(path) else repr(found["input"])
-    what = f"{name} cannot be this: {found['msg']}"
-    return InputError(what, place=place, where=where, received=received)
+    if found["type"] == "value_error":  # in words of ours, with what was received
+        return InputError(f"{name}: {expected(found)}", place=place, where=where)
+    what = f"{name} cannot be this"
+    return InputError(what, place=place, where=where, received=received, accepted=expected(found))
 
 
 def _origin(path: tuple[str, ...], origins: Mapping[str, str]) -> str | None:

@@ -30,6 +30,7 @@ from tidings.store.copying import copy_sqlite
 from tidings.store.versions import Version, store_version
 
 STORE, NOTES, SETTINGS = "store.db", "backup.json", "tidings.toml"
+MADE_BY = "a file that tidings store backup has made"
 BESIDE = (KEY_FILE, SETTINGS)
 """Files of the home folder that go with the store."""
 
@@ -109,6 +110,8 @@ def restore(file: Path, home: Path) -> Backup:
         raise InputError(
             "the home folder is not empty", where=str(home), hint="choose another one with --home"
         )
+    if not file.exists():
+        raise InputError("there is no such file", where=str(file))
     try:
         with tarfile.open(file) as tar:
             made = Backup(**json.loads(_member(tar, NOTES).read()))
@@ -116,6 +119,8 @@ def restore(file: Path, home: Path) -> Backup:
             for name in (*BESIDE, STORE):  # the store last: what is cut off half-way is no home folder
                 if name == STORE or name in tar.getnames():
                     _place(home / name, _member(tar, name))
+    except tarfile.ReadError as error:  # its message tells of each compression that it is not
+        raise InputError("this is no backup", where=str(file), accepted=MADE_BY) from error
     except (tarfile.TarError, OSError, KeyError, TypeError, ValueError) as error:
         raise InputError("this is no backup", where=str(file), received=str(error)) from error
     return made

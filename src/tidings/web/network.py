@@ -22,6 +22,7 @@ from tidings.errors import InputError, TidingsError
 
 ACCEPTED = "http:// or https:// with a host"
 PUBLIC = "public addresses"
+ALLOWED = "whoever runs the service may allow others: delivery.private_callbacks = true in tidings.toml"
 
 NAT64 = bytes.fromhex("0064ff9b0000000000000000")
 

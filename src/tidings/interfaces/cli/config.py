@@ -70,12 +70,14 @@ def check(
     [dim]Example[/]
       tidings config check --config /etc/tidings.toml
     """
+    from tidings.interfaces.cli.limit_problems import limit_problems
     from tidings.interfaces.cli.options import typed_settings
     from tidings.operating.loading import sources
     from tidings.operating.refusals import unknown_variables
 
     found = sources(typed_settings(context, {}), config)
     problems: list[TidingsError] = [*found.refusals(), *unknown_variables(os.environ, OTHERS)]
+    problems += limit_problems(found.values.get("limits"), found.origins)
     for problem in problems:
         output.error(problem, as_json)
     if problems:

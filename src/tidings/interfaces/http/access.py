@@ -26,6 +26,7 @@ COOKIE = "tidings"
 """The console's cookie: the token itself, out of the reach of scripts."""
 
 HINT = "Authorization: Bearer TOKEN; tidings token make NAME makes one"
+NOT_GOOD = "it may be mistyped, have ended, or been revoked; tidings token make NAME makes another one"
 
 _scheme = HTTPBearer(auto_error=False, description="A token of `tidings token make`")
 
@@ -38,13 +39,16 @@ class Asking:
 
     async def allowed(self, connection: HTTPConnection, scope: Scope) -> Caller:
         """The caller of a request or of a WebSocket, or a refusal."""
-        return self._checked(await self.who(connection), scope)
+        secret = given_by(connection)
+        return self._checked(await self._by(secret), scope, secret)
 
     async def allowed_by(self, secret: str, scope: Scope) -> Caller:
         """The same for a token that came otherwise, in a message say."""
-        return self._checked(await run_in_threadpool(self._access.who, secret), scope)
+        return self._checked(await self._by(secret), scope, secret)
 
-    def _checked(self, found: Caller | None, scope: Scope) -> Caller:
+    def _checked(self, found: Caller | None, scope: Scope, secret: str) -> Caller:
+        if found is None and secret:
+            raise Refused(401, NotAllowed("this token is not good", hint=NOT_GOOD))
         if found is None:
             raise Refused(401, NotAllowed("a token is needed", hint=HINT))
         if not found.may(scope):
@@ -56,7 +60,9 @@ class Asking:
 
     async def who(self, connection: HTTPConnection) -> Caller | None:
         """Whoever asks, if their token is good now. A cookie counts for what a page of this service sent."""
-        secret = bearer(connection) or own_cookie(connection)
+        return await self._by(given_by(connection))
+
+    async def _by(self, secret: str) -> Caller | None:
         return await run_in_threadpool(self._access.who, secret) if secret else None
 
 
@@ -64,6 +70,11 @@ def asking(connection: HTTPConnection) -> Asking:
     """That of the application."""
     found: Asking = connection.app.state.asking
     return found
+
+
+def given_by(connection: HTTPConnection) -> str:
+    """The token that came along, good or not."""
+    return bearer(connection) or own_cookie(connection)
 
 
 def bearer(connection: HTTPConnection) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
+from difflib import get_close_matches
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
@@ -26,6 +28,7 @@ from tidings.errors import (
     TidingsError,
     TooOften,
 )
+from tidings.expected import expected
 from tidings.interfaces.http import problems
 from tidings.objects.triggers.sites import Away
 from tidings.publications.strict_json import parse_value
@@ -113,10 +116,16 @@ class Answering(APIRoute):
         if isinstance(error, Refused):
             return error.problem, error.status
         if isinstance(error, RequestValidationError):
-            return parameter_problem(error), 422 if error.errors()[0]["loc"][0] == "body" else 400
+            is_body = error.errors()[0]["loc"][0] == "body"
+            return parameter_problem(error, self._members()), 422 if is_body else 400
         if isinstance(error, TidingsError):
             return error, self.status(error)
         raise error
+
+    def _members(self) -> list[str]:
+        """What a body may have in it, if the route makes a model of it."""
+        model = self.body_field.field_info.annotation if self.body_field else None
+        return list(getattr(model, "model_fields", ()))
 
 
 class Plain(Answering):
@@ -134,6 +143,23 @@ def wrong(problem: TidingsError, status: int | None = None) -> Response:
         headers["Retry-After"] = str(problem.seconds)
     told = problems.details(problem, fitting, _instance.get())
     return JSONResponse(told, fitting, headers, media_type=problems.MEDIA_TYPE)
+
+
+async def nothing_there(request: Request, error: Exception) -> Response:
+    """No route is at an address, or none that takes the method: Problem Details below `/v1`, as on all routes there."""
+    assert isinstance(error, HTTPException)
+    if not request.url.path.startswith("/v1/") or error.status_code not in (404, 405):
+        return await http_exception_handler(request, error)
+    _instance.set(request.url.path)
+    allowed = (error.headers or {}).get("Allow")
+    if error.status_code == 404:
+        return wrong(
+            Absent("there is nothing at this address", hint="/v1/openapi.json has all that there is")
+        )
+    problem = InputError("not a method of this address", received=request.method, accepted=allowed)
+    response = wrong(problem, 405)
+    response.headers.update(error.headers or {})
+    return response
 
 
 def status_of(problem: TidingsError) -> int:
@@ -166,16 +192,32 @@ def too_large(most: int) -> Refused:
     return Refused(413, OverLimit("the body is too large", accepted=f"{most:,} bytes"))
 
 
-def parameter_problem(error: RequestValidationError) -> InputError:
-    """The first parameter, or member of the body, that is wrong."""
+def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()) -> InputError:
+    """The first parameter, or member of the body, that is wrong. The body may have these `members`."""
     first = error.errors()[0]
     given, (place, *names) = first.get("input"), first["loc"]
     received = str(given)[:200] if isinstance(given, str | int | float) else None
+    name, is_missing = str(names[-1] if names else place), first["type"] == "missing"
     if place != "body":
-        what, where = "a parameter that cannot be used", str(names[-1] if names else place)
-        return InputError(what, where=where, received=received, accepted=first["msg"])
-    problem = InputError("the request cannot be used", received=received, accepted=first["msg"])
-    problem.pointer = "".join(f"/{str(name).replace('~', '~0').replace('/', '~1')}" for name in names) or None
-    if problem.pointer is None:
+        if is_missing:
+            return InputError("a parameter is missing", where=name)
+        what = "a parameter that cannot be used"
+        return InputError(what, where=name, received=received, accepted=expected(first))
+    if not names:
+        problem = InputError("the body cannot be used", accepted="a JSON object")
         problem.hint = "Content-Type: application/json"
+        return problem
+    if first["type"] == "extra_forbidden":
+        problem = _no_member(name, members if len(names) == 1 else ())
+    elif is_missing:
+        problem = InputError(f"'{name}' is missing")
+    else:
+        problem = InputError(f"'{name}' cannot be this", received=received, accepted=expected(first))
+    problem.pointer = "".join(f"/{str(each).replace('~', '~0').replace('/', '~1')}" for each in names)
     return problem
+
+
+def _no_member(name: str, members: Sequence[str]) -> InputError:
+    close = get_close_matches(name, members, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else None
+    return InputError(f"there is no member '{name[:200]}'", accepted=", ".join(members) or None, hint=hint)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from tidings.interfaces.http import (
     feeds,
@@ -21,6 +22,7 @@ from tidings.interfaces.http import (
     problems,
 )
 from tidings.interfaces.http.access import Asking
+from tidings.interfaces.http.answers import nothing_there
 from tidings.interfaces.http.console.router import router_for as console_for
 from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.delivering import Delivering
@@ -59,6 +61,7 @@ def app_for(context: Context) -> FastAPI:
     app.state.asking = Asking(context.access)
     app.state.at_end = []
     app.add_middleware(Observing, metrics=context.metrics)
+    app.add_exception_handler(HTTPException, nothing_there)
     app.include_router(probes.router_for(context))
     if context.has(Part.API):
         _add_api(app, context)
