@@ -56,6 +56,7 @@ function draw(chart, answer, begin, end) {
   svg.replaceChildren(shape("path", "grid", `M0 ${HIGH - 4}H${WIDE}M0 8H${WIDE}`));
   lines.forEach((line, at) => {
     if (line.length === 0) return;
+    if (line.length === 1) line.push([line[0][0] + answer.step * 1000, line[0][1]]); // one point is no line: its step is
     const way = line.map(([moment, value]) => `${x(moment)},${y(value)}`).join(" ");
     if (at === 0) svg.append(shape("polygon", "under", `${x(line[0][0])},${HIGH - 4} ${way} ${x(line.at(-1)[0])},${HIGH - 4}`));
     svg.append(shape("polyline", at === 0 ? "drawn" : "drawn second", way));
