@@ -184,6 +184,14 @@ def test_limits_are_checked_too(tidings: Tidings, tmp_path: Path, monkeypatch: p
     assert done.exit_code == 2 and "not a limit (TIDINGS_API_LIMITS); received body=much" in done.stderr
 
 
+def test_a_master_that_is_none(tidings: Tidings, tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text('[spark]\nmaster = "locla[2]"\n')
+    done = tidings("config", "check", "--config", "t.toml")
+    assert done.exit_code == 2 and "(t.toml, line 2); received 'locla[2]'" in done.stderr
+    (tmp_path / "t.toml").write_text('[spark]\nmaster = "local[2]"\n')
+    assert tidings("config", "check", "--config", "t.toml").exit_code == 0
+
+
 def test_every_limit_of_the_settings_is_known() -> None:
     assert list(KINDS) == list(Limits.model_fields)
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tidings.counts import plural
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Config, Home, Store, given_settings, prose
+from tidings.interfaces.cli.options import (
+    DEFAULT_HOME,
+    AsJson,
+    Config,
+    Home,
+    Store,
+    check_master,
+    given_settings,
+    prose,
+)
 
 if TYPE_CHECKING:
     from tidings.errors import TidingsError
@@ -78,6 +88,7 @@ def check(
     found = sources(typed_settings(context, {}), config)
     problems: list[TidingsError] = [*found.refusals(), *unknown_variables(os.environ, OTHERS)]
     problems += limit_problems(found.values.get("limits"), found.origins)
+    problems += _master_problems(found.values.get("spark"), found.origins)
     for problem in problems:
         output.error(problem, as_json)
     if problems:
@@ -89,6 +100,19 @@ def check(
         output.json_line({"settings": len(found.origins), "file": str(found.file) if found.file else None})
     else:
         output.line(("good", "bold green"), f"{said}; {where}")
+
+
+def _master_problems(spark: Any, origins: Mapping[str, str]) -> list[TidingsError]:
+    """An address that names no Spark. One that is no text has been refused before."""
+    from tidings.errors import TidingsError
+
+    master = spark.get("master") if isinstance(spark, Mapping) else None
+    try:
+        check_master(master if isinstance(master, str) else None)
+    except TidingsError as problem:
+        problem.where = origins["spark.master"]
+        return [problem]
+    return []
 
 
 app.command(help=prose(show))(show)
