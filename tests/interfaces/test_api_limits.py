@@ -46,7 +46,7 @@ def test_who_asks_too_often_with_a_token(tmp_path: Path) -> None:
         refused = answers[3]
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert (refused.json()["error"], refused.json()["status"]) == ("TooOften", 429)
-        assert refused.json()["accepted"] == "1 requests a minute with one token, 3 at once"
+        assert refused.json()["accepted"] == "1 request a minute with one token, 3 at once"
         assert refused.headers["ratelimit"].startswith('"token";r=0')
         assert bo.get("/v1/subscriptions").status_code == 200, "each token has its own"
         assert httpx.get(f"{service.address}/v1/openapi.json").status_code == 200

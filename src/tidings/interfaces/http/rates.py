@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidings.counts import plural
 from tidings.errors import TooOften
 
 
@@ -51,5 +52,5 @@ class Rates:
 
     def problem(self, left: Left) -> TooOften:
         """What is said to whoever has none left."""
-        accepted = f"{self._a_minute:,} requests a minute with one token, {self._burst:,} at once"
+        accepted = f"{plural(self._a_minute, 'request')} a minute with one token, {self._burst:,} at once"
         return TooOften("too many requests", seconds=max(1, left.seconds), accepted=accepted)
