@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from urllib.parse import urlsplit
 
+AT_ONCE = 8
+"""Connections of a publisher."""
+
 _PROBE = re.compile(rb'"probe": ?(\d+)')
 
 
@@ -122,7 +125,7 @@ async def listen(server: Server, path: str, receipts: Receipts, is_open: asyncio
 
 
 async def publish_at(
-    server: Server, rate: float, seconds: float, in_one: int, body: Callable[[int], bytes], at_once: int = 8
+    server: Server, rate: float, seconds: float, in_one: int, body: Callable[[int], bytes]
 ) -> list[float]:
     """Publish at a rate, `in_one` events with each request; the time at which each event was due.
 
@@ -152,6 +155,7 @@ async def publish_at(
         finally:
             connection.close()
 
+    at_once = min(AT_ONCE, max(1, round(rate)))  # a connection without a request for seconds is closed
     await asyncio.gather(*(work() for _ in range(at_once)))
     return due
 
