@@ -304,6 +304,27 @@ class TestPostgresql:
         assert database.run(f"{left} ('sales'::regnamespace, current_schema()::regnamespace)") == []
         database.run("DROP SCHEMA sales CASCADE")
 
+    def test_indexes_of_the_same_name_in_another_schema(self, postgres: Postgres) -> None:
+        """A copy of the tables without an outbox, say: what it has does not keep ours from being made."""
+        own = (
+            "SELECT i.relname, pg_get_indexdef(i.oid) FROM pg_class AS i WHERE i.relkind = 'i' "
+            "AND i.relname LIKE 'tidings%by%' AND i.relnamespace = current_schema()::regnamespace ORDER BY 1"
+        )
+        database = postgres.emptied()
+        tables = "CREATE TABLE node (id INTEGER PRIMARY KEY, title TEXT)", NEXT.format("INTEGER")
+        nodes(database, *tables, placed=PLACED)
+        made = [tuple(row) for row in database.run(own)]
+        assert any(" ON tried.next " in text for _, text in made)
+        run(database, ("DROP SCHEMA IF EXISTS copied CASCADE", "CREATE SCHEMA copied"))
+        run(database, ("CREATE TABLE copied.next AS TABLE next",))
+        run(database, [text.replace("tried.", "copied.") for _, text in made if " ON tried.next " in text])
+        database = postgres.emptied()
+        nodes(database, *tables, placed=PLACED)
+        assert database.run(own) == made
+        remove(database.site)
+        assert database.run("SELECT count(*) FROM pg_indexes WHERE schemaname = 'copied'") != [(0,)]
+        database.run("DROP SCHEMA copied CASCADE")
+
     def test_whoever_changes_rows_finds_the_outbox(self, postgres: Postgres) -> None:
         """Also if it lies in the schema that is called as the one who installed it."""
         database = postgres.emptied()

@@ -43,14 +43,18 @@ FROM pg_proc p LEFT JOIN LATERAL regexp_match(p.prosrc, 'a key of (.+): its colu
     LEFT JOIN pg_attribute a ON a.attrelid = to_regclass(said[1]) AND a.attname = replace(said[2], '""', '"')
 WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'tidings\\_%'
 """
-# An index lies in the schema of its table; those of a schema with an outbox are of that one.
+# An index lies in the schema of its table. In another schema it is ours if a function of ours speaks of the table:
+# tables of the same names, with such indexes, may be in any schema.
 _INDEXES = """
 SELECT 'index', i.relname,
     CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE c.relnamespace::regnamespace || '.' || c.relname END, NULL
 FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class c ON c.oid = x.indrelid
 WHERE i.relname LIKE 'tidings\\_%' AND (i.relnamespace = current_schema()::regnamespace
-        OR i.relname LIKE 'tidings\\_%\\_by\\_%' AND NOT EXISTS (
-            SELECT 1 FROM pg_class o WHERE o.relnamespace = i.relnamespace AND o.relname = 'tidings_changes'))
+        OR i.relname LIKE 'tidings\\_%\\_by\\_%' AND EXISTS (
+            SELECT 1 FROM pg_proc p JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'tidings\\_%'
+                AND strpos(p.prosrc, concat(
+                    '"', replace(n.nspname, '"', '""'), '"."', replace(c.relname, '"', '""'), '"')) > 0))
     AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhrelid = i.oid)
     AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.oid)
 """
