@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.feeds.site import rss
@@ -45,12 +45,13 @@ def items(said: dict[str, str]) -> list[Item]:
 def take(store: Store, feed: PolledFeed, said: dict[str, str]) -> Taken:
     there = found(items(said))
     hashes = {key: item.hash for key, item in there.items()}
-    outcome = store.feeds.take(feed, NOON, hashes, lambda seen: takings(feed.url, there, seen), {})
+    outcome = store.feeds.take(feed, NOON, hashes, lambda seen: takings(feed, there, seen), {})
     assert outcome is not None
     return outcome[1]
 
 
 @given(HISTORIES, st.booleans())
+@example([{"a": "one"}, {"a": "two"}, {"a": "one"}, "added anew", {"a": "two"}, {"a": "one"}], False)
 def test_histories(store: Store, history: list[dict[str, str] | str], twice: bool) -> None:
     """An item is new if neither it nor what it says was published; it is edited if it said something else last time."""
     url = f"http://example.org/{next(NUMBERS)}"

@@ -214,9 +214,7 @@ class Poller(Closing):
         self, feed: PolledFeed, items: Found, changes: dict[str, object], moment: datetime
     ) -> tuple[PolledFeed, Taken] | None:
         hashes = {key: item.hash for key, item in items.items()}
-        return self._store.feeds.take(
-            feed, moment, hashes, lambda seen: takings(feed.url, items, seen), changes
-        )
+        return self._store.feeds.take(feed, moment, hashes, lambda seen: takings(feed, items, seen), changes)
 
     def _next(
         self, feed: PolledFeed, answer: Answer, ttl: int | None, skips: int | None, moment: datetime

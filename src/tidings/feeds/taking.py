@@ -16,7 +16,7 @@ from tidings.model import Publication
 from tidings.publications.feeds import Item, RefusedItem
 from tidings.publications.rdf import decode
 from tidings.publications.rdf_parts import N_TRIPLES, n_triples
-from tidings.store import DeadLetter, Seen, Taking
+from tidings.store import DeadLetter, PolledFeed, Seen, Taking
 
 REPLACES = "http://purl.org/dc/terms/replaces"
 PUBLICATION = "urn:tidings:publication:"
@@ -35,17 +35,18 @@ def found(items: Iterable[Item | RefusedItem]) -> Found:
     return made
 
 
-def takings(url: str, items: Found, seen: Mapping[str, Seen]) -> Sequence[Taking]:
+def takings(feed: PolledFeed, items: Found, seen: Mapping[str, Seen]) -> Sequence[Taking]:
     """What becomes of those items that were not seen before as they are now."""
     return [
-        _taking(url, key, item, seen.get(key))
+        _taking(feed, key, item, seen.get(key))
         for key, item in items.items()
         if key not in seen or seen[key].hash != item.hash
     ]
 
 
-def _taking(url: str, key: str, item: Item | RefusedItem, seen: Seen | None) -> Taking:
-    id = publication_id(url, item)
+def _taking(feed: PolledFeed, key: str, item: Item | RefusedItem, seen: Seen | None) -> Taking:
+    """A feed that is added anew has another number: what is edited back there is told, also if it was so before."""
+    id = publication_id(feed.url, item)
     if isinstance(item, RefusedItem):
         return _refused(key, item, id, item.problem, None)
     before = seen.publication if seen else None
@@ -54,7 +55,8 @@ def _taking(url: str, key: str, item: Item | RefusedItem, seen: Seen | None) -> 
         decode(body, N_TRIPLES)
     except DecodeProblem as problem:
         return _refused(key, item, id, problem, body)
-    again = Publication(publication_id(url, item, before), N_TRIPLES, body) if before else None
+    again_id = publication_id(feed.url, item, f"{feed.number} {before}")
+    again = Publication(again_id, N_TRIPLES, body) if before else None
     return Taking(key, item.hash, Publication(id, N_TRIPLES, body), again)
 
 
