@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from hypothesis import strategies as st
 
@@ -37,6 +38,8 @@ from tidings.values import Kind
 EQUALITY = (Compares.EQUAL, Compares.UNEQUAL)
 ORDER = (Compares.LESS, Compares.AT_MOST, Compares.GREATER, Compares.AT_LEAST)
 VARIABLES = ("c", "s", "d", "x1")
+MOST_ALTERNATIVES = 64
+"""A rule of a program is refused from 257 on, and a program of that size says no more than a smaller one."""
 CONSTANTS = {
     Kind.NUMBER: NUMBERS,
     Kind.STRING: ("", "a", "ab", "it's", "uni-passau.de", "日本"),
@@ -256,8 +259,24 @@ def programs(draw: st.DrawFn, schema: Schema, most: int = 3) -> dict[str, Rule]:
     """Rules with names. Each may search those before it; `or` is in the first only, since it multiplies."""
     found: dict[str, Rule] = {}
     types: dict[str, str] = {}
+    alternatives: dict[str, int] = {}
     for name in ("First", "Second", "Third")[: draw(st.integers(1, most))]:
         rule = draw(rules(schema, types, 2, depth=0 if found else 1))
+        alternatives[name] = _alternatives(rule, alternatives)
+        if alternatives[name] > MOST_ALTERNATIVES:  # whoever searches one of sixteen twice has 256
+            break
         extension = next(each.extension for each in rule.searched if each.variable == rule.register)
         found[name], types[name] = rule, types.get(extension, extension)
     return found
+
+
+def _alternatives(rule: Rule, known: Mapping[str, int]) -> int:
+    """Into how many rules without `or` it would be split up."""
+    searched = prod(known.get(each.extension, 1) for each in rule.searched)
+    return searched * (_alternatives_of(rule.where) if rule.where else 1)
+
+
+def _alternatives_of(condition: Condition) -> int:
+    if isinstance(condition, Both):
+        return prod(_alternatives_of(part) for part in condition.parts)
+    return sum(map(_alternatives_of, condition.parts)) if isinstance(condition, Either) else 1

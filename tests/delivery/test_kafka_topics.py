@@ -19,10 +19,12 @@ from tidings.web.posting import Times
 
 pytestmark = pytest.mark.xdist_group("kafka")
 
+PATIENT = replace(RULES, times=Times(2, 5, 20))
+
 
 @pytest.fixture
 def at(tmp_path: Path) -> Iterator[Delivering]:
-    with delivering(sqlite_url(tmp_path / "store.db"), replace(RULES, times=Times(2, 5, 20))) as made:
+    with delivering(sqlite_url(tmp_path / "store.db"), PATIENT) as made:
         made.subscribe("ana", "s-1")
         made.subscribe("ana", "s-2")
         yield made
@@ -72,7 +74,8 @@ def test_what_is_too_large_for_the_topic_is_a_dead_letter_at_once(
 
 
 def test_a_broker_that_is_away_loses_nothing(tmp_path: Path, kafka_broker: Broker) -> None:
-    with delivering(sqlite_url(tmp_path / "s.db"), replace(RULES, times=Times(2, 5, 1))) as at:
+    url = sqlite_url(tmp_path / "s.db")
+    with delivering(url, replace(RULES, times=Times(2, 5, 1))) as at:
         at.subscribe("ana", "s-1")
         to = at.destinations.add("ana", "kafka", "kafka://127.0.0.1:1/nowhere")
         at.tell("ana", "s-1", "p-1")
@@ -80,11 +83,11 @@ def test_a_broker_that_is_away_loses_nothing(tmp_path: Path, kafka_broker: Broke
         health = at.store.destinations.health_of([to.id])[to.id]
         assert (health.delivered, health.consecutive_failures) == (0, 1)
         assert health.last_error and "Kafka" in health.last_error
-        url = kafka_broker.empty()
-        at.destinations.change(to.id, url)
-        at.destinations.senders["kafka"].close()
+    topic = kafka_broker.empty()
+    with delivering(url, PATIENT) as at:
+        at.destinations.change(to.id, topic)
         at.steps()
-        [message] = read(kafka_broker, url.rpartition("/")[2], 1, 1)
+        [message] = read(kafka_broker, topic.rpartition("/")[2], 1, 1)
         assert json.loads(message.value())["subject"] == "p-1"  # type: ignore[arg-type]
 
 

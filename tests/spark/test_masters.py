@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,28 @@ def registered(store: Store) -> Provider:
     body = (METADATA / "host.rdf").read_bytes()
     provider.append([Draft(What.REGISTER, "http://example.org/doc.rdf", "application/rdf+xml", body)])
     return provider
+
+
+LATE = """
+import pathlib, sys, time
+if any("foreach_batch_worker" in word for word in sys.orig_argv):
+    try:
+        pathlib.Path(__file__).with_name("was-late").touch(exist_ok=False)
+    except FileExistsError:
+        pass
+    else:
+        time.sleep(15)
+"""
+"""What the first process for batches begins with: Spark waits ten seconds for it."""
+
+
+@pytest.mark.long
+def test_a_process_for_batches_that_comes_up_late(tmp_path, monkeypatch):
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "sitecustomize.py").write_text(LATE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "late"), prepend=os.pathsep)
+    test_batch_and_stream(tmp_path, "connect")
+    assert (tmp_path / "late" / "was-late").exists()
 
 
 @pytest.mark.parametrize(

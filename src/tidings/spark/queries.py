@@ -17,12 +17,16 @@ from typing import Any, Protocol
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from tidings.errors import SetupError, TidingsError
 
 GONE = (Py4JError, ConnectionError)
 """What calls to a JVM that has died end with."""
+
+STARTS = 5
+"""How often a query is started whose process for the batches does not come up in time."""
+LATE = "failed to connect back"
 
 _log = logging.getLogger("tidings.stream")
 
@@ -106,7 +110,7 @@ class Query:
         writer = work.rows(session).writeStream.foreachBatch(self._processor).queryName(work.name)
         writer = writer.option("checkpointLocation", work.checkpoint.as_uri())
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
-        self._query: StreamingQuery = writer.start()
+        self._query = _started(writer)
 
     def has_ended(self, seconds: float) -> bool:
         """Whether it has ended, after at most so many seconds. What went wrong in it is raised."""
@@ -144,3 +148,16 @@ def _explained(problem: PySparkException) -> TidingsError:
     ours = [line for line in said.splitlines() if line.startswith("tidings.errors.")]
     first = said.split("\n", 1)[0].rpartition("terminated with exception: ")[2]
     return SetupError("the stream ended", where="Spark", hint=ours[-1].partition(": ")[2] if ours else first)
+
+
+def _started(writer: DataStreamWriter, times: int = STARTS) -> StreamingQuery:
+    """A Connect server gives the process for the batches ten seconds to come up, which cannot be changed; where that is
+    too short, because the machine is busy, it is asked again: by then the modules that it reads are in memory.
+    """
+    try:
+        return writer.start()
+    except PySparkException as problem:
+        if times == 1 or LATE not in str(problem):
+            raise
+        _log.warning("Spark's process for the batches did not come up in time, and is started again")
+        return _started(writer, times - 1)
