@@ -22,7 +22,7 @@ _COMMON = {
     "print_blob": True,
     "suppress_health_check": [HealthCheck.too_slow],
 }
-settings.register_profile("test", max_examples=30, **_COMMON)
+settings.register_profile("test", max_examples=20, **_COMMON)
 settings.register_profile("quick", max_examples=10, **_COMMON)
 settings.register_profile("fuzz", max_examples=5_000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
@@ -40,8 +40,12 @@ OWN = {
     "test_stream_commands.py": "terminal",
     "test_serve.py": "service",
     "test_stores.py": "service",
+    "relational": "joins",
+    "benchmarks": "joins",
 }
-"""Tests that do not use the session: which group they are in instead."""
+"""Files and folders whose tests do not use the session of the others: which group they are in instead. Those of joins
+have one of their own, so that no worker has all that takes long.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -52,7 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group(OWN.get(item.fspath.basename, "session")))
+            own = OWN.get(item.path.name) or OWN.get(item.path.parent.name)
+            item.add_marker(pytest.mark.xdist_group(own or "session"))
 
 
 @pytest.fixture(scope="session")

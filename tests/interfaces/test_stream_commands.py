@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -135,25 +136,34 @@ def test_match_is_a_job_with_a_summary(terminal: Terminal, tmp_path: Path) -> No
     assert again.exit_code == 2 and "--force" in again.stderr
 
 
-def test_changes_in_a_log_are_written_or_told(tidings: Tidings, terminal: Terminal, tmp_path: Path) -> None:
-    (tmp_path / "log").mkdir()
-    for file in (EXAMPLES / "university" / "log").iterdir():
-        (tmp_path / "log" / file.name).write_text(file.read_text())
+@pytest.fixture
+def changes(tmp_path: Path) -> tuple[str, ...]:
+    """The words that read the university's log."""
+    shutil.copytree(EXAMPLES / "university" / "log", tmp_path / "log")
     model = str(EXAMPLES / "university" / "university.puml")
-    words = ("model", "changes", model, "--from", "log", "--master", "local[2]")
-    done = terminal.call(tmp_path, *words, "--out", "told.parquet", "--most-steps", "0")
+    return "model", "changes", model, "--from", "log", "--master", "local[2]"
+
+
+def test_changes_in_a_log_are_told(
+    tidings: Tidings, terminal: Terminal, tmp_path: Path, changes: tuple[str, ...]
+) -> None:
+    (tmp_path / "log" / "later.jsonl").write_text("{")
+    done = terminal.call(tmp_path, *changes, "--tell", "--source", "university")
+    assert (done.exit_code, done.stdout) == (3, "2 changes of objects: 4 notifications\n"), done.output
+    assert "refused: later.jsonl:1: expected a key" in done.stderr
+    first, second = tidings("notifications", "--as", "Student:3").stdout.splitlines()
+    assert "Script2, second edition -usedIn-> DataStructures <-attends- you" in first and "unlinked" in second
+
+
+@pytest.mark.long
+def test_changes_in_a_log_are_written(terminal: Terminal, tmp_path: Path, changes: tuple[str, ...]) -> None:
+    done = terminal.call(tmp_path, *changes, "--out", "told.parquet", "--most-steps", "0")
     assert (done.exit_code, done.stdout) == (0, "2 changes of objects: 2 notifications\n"), done.output
     told = parquet.read_table(tmp_path / "told.parquet").to_pylist()
     assert {row["subscriber"]: [why["reason"] for why in row["because"]] for row in told} == {
         "Student:1": ["DataStructures <-attends- you"],
         "Student:3": ["DataStructures <-attends- you"],
     }
-    (tmp_path / "log" / "later.jsonl").write_text("{")
-    done = terminal.call(tmp_path, *words, "--tell", "--source", "university")
-    assert (done.exit_code, done.stdout) == (3, "2 changes of objects: 4 notifications\n"), done.output
-    assert "refused: later.jsonl:1: expected a key" in done.stderr
-    first, second = tidings("notifications", "--as", "Student:3").stdout.splitlines()
-    assert "Script2, second edition -usedIn-> DataStructures <-attends- you" in first and "unlinked" in second
 
 
 def test_demo_ends_by_itself_and_leaves_nothing(terminal: Terminal, tmp_path: Path) -> None:

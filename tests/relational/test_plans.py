@@ -19,7 +19,8 @@ LAYOUTS = [
     Layout(Plan.SHARE),
     Layout(Plan.SHARE_BUCKET, buckets=4),
     pytest.param(Layout(Plan.UNROLL, unroll=1), marks=pytest.mark.long),
-    Layout(Plan.UNROLL, unroll=12),
+    Layout(Plan.UNROLL, unroll=3),
+    pytest.param(Layout(Plan.UNROLL, unroll=12), marks=pytest.mark.long),
 ]
 SEED = random.randrange(1_000_000)
 
