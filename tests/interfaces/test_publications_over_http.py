@@ -135,6 +135,24 @@ def test_the_id_of_a_cloud_event_is_that_of_the_publication(service: Service) ->
     assert post(service, '1},"id":{', "application/json", **(context | {"ce_id": "bad"})).status_code == 422
 
 
+CONTEXT = {"ce_specversion": "1.0", "ce_id": "ce-h", "ce_source": "/shop", "ce_type": "sale"}
+
+
+def test_the_media_type_says_where_a_cloud_event_has_its_attributes(service: Service) -> None:
+    """One that is whole may say them in headers, too; lines in the binary mode are the data of one event."""
+    whole = post(service, json.dumps(EVENT | {"id": "ce-w"}), "application/cloudevents+json", **CONTEXT)
+    assert (whole.status_code, whole.json()["id"]) == (201, "ce-w")
+    batch = json.dumps([EVENT | {"id": "ce-v"}])
+    several = post(service, batch, "application/cloudevents-batch+json", **CONTEXT)
+    assert [one["id"] for one in several.json()["outcomes"]] == ["ce-v"]
+    lines = post(service, '{"a": 1}\n{"a": 2}\n', "application/x-ndjson", **CONTEXT)
+    assert (lines.status_code, lines.json()["id"]) == (201, "ce-h")
+    kept = service.tidings.store.journal.find("ce-h")
+    assert kept and json.loads(kept.body)["datacontenttype"] == "application/x-ndjson"
+    none = post(service, json.dumps({"id": "ce-n", "source": "/shop"}), "application/cloudevents+json")
+    assert (none.status_code, none.json()["what"]) == (422, "not a CloudEvent")
+
+
 def test_of_many_each_stands_for_itself(service: Service) -> None:
     lines = b'{"lot": "l-1", "a": 1}\n\n{"lot": "l-2", broken\n{"lot": "l-1", "a": 1}\n'
     lines += b'{"lot": "l-1", "a": 2}\n{"a": NaN}\n'

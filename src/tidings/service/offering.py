@@ -24,13 +24,15 @@ from tidings.publications.event import publication_id
 from tidings.publications.media_types import DOCUMENTS, JSON, MEDIA_TYPES
 from tidings.publications.rdf_media_types import FEEDS, SYNTAXES, plain
 from tidings.publications.rdf_parts import N_TRIPLES, holds_several, parts_of, resolved
-from tidings.publications.strict_json import parse_value
+from tidings.publications.strict_json import parse, parse_value
 from tidings.schema.event_schema import EventSchema
 from tidings.service.choosing import given
 from tidings.service.publishing import label_of
 
 CLOUD_EVENT = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
+_WHOLE = "application/cloudevents"
+"""How the media types of whole CloudEvents begin, of one or of several."""
 LINES = frozenset({"application/x-ndjson", "application/jsonl", "application/x-jsonlines"})
 ACCEPTED = tuple(dict.fromkeys((*MEDIA_TYPES, *sorted(FEEDS), *sorted(LINES), BATCH)))
 """The media types of what may be published."""
@@ -64,7 +66,15 @@ class WrongType(InputError):
 
 def is_bulk(sent: Sent) -> bool:
     """Whether each of many stands for itself: what is wrong with one is no matter of the others."""
-    return plain(sent.media_type) in LINES or plain(sent.media_type) == BATCH
+    kind = plain(sent.media_type)
+    return kind == BATCH or (kind in LINES and not is_binary(sent))
+
+
+def is_binary(sent: Sent) -> bool:
+    """Whether it is the data of a CloudEvent, whose attributes came beside it. What is a CloudEvent by its media type
+    has them inside, and whoever sends it may say them again in headers (HTTP binding, 3.2.3).
+    """
+    return sent.context is not None and not plain(sent.media_type).startswith(_WHOLE)
 
 
 def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
@@ -72,7 +82,7 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
     raised.
     """
     kind = plain(sent.media_type)
-    if sent.context is not None:
+    if is_binary(sent):
         return [_checked(_binary(sent, kind), schema, sent.audience)]
     if kind in LINES:
         _refuse_too_many(sent.body.count(b"\n"), sent.most)
@@ -107,8 +117,8 @@ def numbered_lines(body: bytes) -> list[int]:
 
 def _one(sent: Sent, kind: str) -> Publication:
     id = given(sent.id)
-    if kind == CLOUD_EVENT and not id:
-        id = publication_id(sent.body) or ""
+    if kind == CLOUD_EVENT:
+        id = id or publication_id(_whole(parse(sent.body))) or ""
     if sent.base is None:
         return Publication(id, kind, sent.body)
     if kind not in SYNTAXES:
@@ -168,9 +178,14 @@ def _elements(body: bytes) -> list[Any]:
 
 
 def _element(element: Any) -> Publication:
+    return Publication(publication_id(_whole(element)) or "", CLOUD_EVENT, _write(element).encode())
+
+
+def _whole(element: Any) -> dict[str, Any]:
+    """What is sent as a CloudEvent is one: without a version it would be an event of its own, envelope and all."""
     if not isinstance(element, dict) or "specversion" not in element:
         raise DecodeProblem("not a CloudEvent", accepted='an object with a "specversion"')
-    return Publication(publication_id(element) or "", CLOUD_EVENT, _write(element).encode())
+    return element
 
 
 def _each(
