@@ -280,12 +280,57 @@ def test_what_data_may_be(more: dict[str, Any], paths: dict[str, tuple[Any, ...]
             "data has the path cloudevent.id, but cloudevent is the envelope",
         ),
         ({"data": {"cloudevent.id": "8"}}, "data has the path cloudevent.id"),
+        (
+            {"time": "lunchtime"},
+            "the attribute time of a CloudEvent cannot be this; received 'lunchtime'; accepted: a time of RFC 3339",
+        ),
+        *(
+            ({"time": wrong}, "the attribute time of a CloudEvent cannot be this")
+            for wrong in (
+                "2018-04-05T18:31Z",
+                "2018-04-05T18:31:00",
+                "2018-04-05T18:31:00X",
+                "2018-04-05T18:31:00+25:00",
+                "2018-04-05T18:31:00+xx:00",
+                "2018-04-05T18:31:00+05",
+                "2018-02-30T18:31:00Z",
+                "",
+                5,
+            )
+        ),
+        ({"datacontenttype": "xyz"}, "the attribute datacontenttype of a CloudEvent cannot be this"),
+        ({"datacontenttype": ""}, "the attribute datacontenttype of a CloudEvent cannot be this"),
+        ({"dataschema": ""}, "the attribute dataschema of a CloudEvent cannot be this"),
+        ({"subject": ""}, "the attribute subject of a CloudEvent cannot be this"),
+        ({"MyExtension": "x"}, "no name of an attribute of CloudEvents; received 'MyExtension'"),
+        ({"my.extension": "x"}, "no name of an attribute of CloudEvents"),
+        ({"extension": 1.5}, "the attribute extension of a CloudEvent cannot be this; received 1.5"),
+        ({"extension": {"a": 1}}, "the attribute extension of a CloudEvent cannot be this"),
+        ({"extension": ["a"]}, "the attribute extension of a CloudEvent cannot be this"),
     ],
 )
 def test_refused_cloud_events(more: dict[str, Any], message: str) -> None:
     with pytest.raises(DecodeProblem) as caught:
         decode(cloud(**more))
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"datacontenttype": None, "dataschema": None, "subject": None, "time": None},
+        {"datacontenttype": "text/plain", "dataschema": "https://e.org/s", "subject": "tests"},
+        {"time": "2018-04-05T17:31:00.000000000Z"},
+        {"time": "2018-04-05T17:31:00.1234567890123z"},
+        {"time": "2018-04-05t18:31:00+01:00"},
+        {"extinteger": 10, "extboolean": True, "extstring": "", "extbinary": "TWE=", "7": "seven"},
+    ],
+)
+def test_what_an_envelope_may_have(more: dict[str, Any]) -> None:
+    """With the cases of the conformance suite of CloudEvents, as those that are refused above."""
+    decoded = decode(cloud(**more))
+    given = {f"cloudevent.{name}": (value,) for name, value in more.items() if value is not None}
+    assert {path: values for path, values in decoded.items() if path in given} == given
 
 
 def test_the_envelope_is_no_part_of_the_event_for_the_schema() -> None:

@@ -16,10 +16,11 @@ from typing import Any
 
 from tidings.atoms import Event
 from tidings.errors import DecodeProblem
+from tidings.publications.envelope import DATA, check_envelope
 from tidings.publications.strict_json import MAX_DEPTH, JsonObject, parse, parse_value
 from tidings.schema.consistency import check
 from tidings.schema.event_schema import EventSchema
-from tidings.schema.names import EVENT_TYPE, listed, safe
+from tidings.schema.names import EVENT_TYPE, safe
 from tidings.values import INT64_MAX, INT64_MIN, Scalar
 
 Values = dict[str, tuple[Scalar, ...]]
@@ -29,10 +30,6 @@ ENVELOPE = "cloudevent"
 
 AUDIENCE = "audience"
 """An extension of CloudEvents: the label of those who may see it."""
-
-REQUIRED = ("id", "source", "type")
-"""The context attributes every CloudEvent has, beside `specversion`."""
-
 
 ID_FIELD = "id"
 """Where a publication's own id stands. It names the event and is no part of it, so no event type has to know it."""
@@ -140,28 +137,19 @@ def _double(path: str, value: int | float) -> float:
 
 def _cloud_event(content: Mapping[str, Any]) -> tuple[Values, Values]:
     """The event in the data of a CloudEvent, and the envelope it came in."""
-    _check_envelope(content)
-    attributes = {key: value for key, value in content.items() if key not in ("data", "data_base64")}
+    _check_audience(content)
+    check_envelope(content)
+    attributes = {key: value for key, value in content.items() if key not in DATA}
     event = _data(content)
     if EVENT_TYPE not in event:
         event[EVENT_TYPE] = (content["type"],)
     return event, flatten({ENVELOPE: attributes})
 
 
-def _check_envelope(content: Mapping[str, Any]) -> None:
-    if content["specversion"] != "1.0":
-        received = safe(repr(content["specversion"]))
-        what = "an unknown version of CloudEvents"
-        raise DecodeProblem(what, received=received, accepted="specversion '1.0'")
-    for name in REQUIRED:
-        if not isinstance(content.get(name), str) or not content[name]:
-            accepted = f"non-empty strings for {listed(REQUIRED)}"
-            raise DecodeProblem(f"a CloudEvent needs the attribute {name}", accepted=accepted)
+def _check_audience(content: Mapping[str, Any]) -> None:
     label = content.get(AUDIENCE)
     if label is not None and (not isinstance(label, str) or not label):
         raise _no_audience(label)  # an empty list would be no label, and the event for everybody
-    if content.get("data") is not None and content.get("data_base64") is not None:
-        raise DecodeProblem("a CloudEvent has both data and data_base64", accepted="one of them")
 
 
 def _data(content: Mapping[str, Any]) -> Values:
