@@ -153,6 +153,38 @@ def test_the_media_type_says_where_a_cloud_event_has_its_attributes(service: Ser
     assert (none.status_code, none.json()["what"]) == (422, "not a CloudEvent")
 
 
+@pytest.mark.parametrize(
+    ("value", "subject"),
+    [
+        (b"Euro%20%E2%82%AC%20%f0%9f%98%80", "Euro € 😀"),
+        (b"%2525", "%25"),
+        (b'"a \\"b\\" c"', 'a "b" c'),
+        ("ü".encode(), "ü"),
+        (b"%C0%A0", None),
+        (b"%ff", None),
+        (b"\xfc", None),
+    ],
+)
+def test_headers_of_cloud_events(service: Service, value: bytes, subject: str | None) -> None:
+    """What the HTTP binding says of their values: quotes are taken off, percents decoded once, UTF-8 or nothing."""
+    id = value.hex()
+    headers = [(b"ce-subject", value), (b"ce-id", id.encode()), (b"content-type", b"application/json")]
+    headers += [(b"ce-specversion", b"1.0"), (b"ce-source", b"/shop"), (b"ce-type", b"sale")]
+    answer = service.shop.post("/v1/publications", content=b"1", headers=headers)
+    kept = service.tidings.store.journal.find(id)
+    if subject is None:
+        assert (answer.status_code, answer.json()["where"], kept) == (422, "ce-subject", None)
+    else:
+        assert answer.status_code == 201 and kept and json.loads(kept.body)["subject"] == subject
+
+
+def test_a_header_of_cloud_events_stands_once(service: Service) -> None:
+    headers = [("ce-specversion", "1.0"), ("ce-source", "/shop"), ("ce-type", "sale")]
+    headers += [("ce-id", "one"), ("ce-id", "other")]
+    answer = service.shop.post("/v1/publications", content=b"1", headers=headers)
+    assert (answer.status_code, answer.json()["where"]) == (422, "ce-id")
+
+
 def test_of_many_each_stands_for_itself(service: Service) -> None:
     lines = b'{"lot": "l-1", "a": 1}\n\n{"lot": "l-2", broken\n{"lot": "l-1", "a": 1}\n'
     lines += b'{"lot": "l-1", "a": 2}\n{"a": NaN}\n'

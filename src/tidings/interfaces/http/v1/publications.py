@@ -7,10 +7,9 @@ GET    /v1/publications/{id}
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -24,6 +23,7 @@ from tidings.interfaces.http.answers import Refused
 from tidings.interfaces.http.observing import note
 from tidings.interfaces.http.v1 import answering, forms
 from tidings.interfaces.http.v1.answering import Versioned
+from tidings.interfaces.http.v1.header_attributes import attributes_of
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.interfaces.http.v1.uploads import Gathering, Uploads
 from tidings.model import Publication
@@ -54,7 +54,6 @@ BRIEF = 16_000
 """Bytes of a body that is shown where there are many."""
 
 _LINES = "application/x-ndjson"
-_CONTEXT = re.compile(r"ce-([a-z0-9]{1,60})")
 
 
 class Publications:
@@ -84,7 +83,7 @@ class Publications:
         async with self._uploads.read(request, self._limits.body) as body:
             media_type = request.headers.get("content-type", "")
             named = _id(id, idempotency_key)
-            context, most = _context(request.headers), self._limits.bulk
+            context, most = attributes_of(request.headers), self._limits.bulk
             sent = Sent(body, media_type, named, id_field, base, audience, context, most)
             return await self._taken(sent, request)
 
@@ -179,14 +178,6 @@ def _id(id: str | None, key: str | None) -> str | None:
     if id is not None and named is not None and id != named:
         raise InputError("two ids for one publication", where="Idempotency-Key", received=f"{named} and {id}")
     return named if id is None else id
-
-
-def _context(headers: Mapping[str, str]) -> dict[str, str] | None:
-    """The attributes of a CloudEvent in the binary mode; none if it is not one."""
-    if "ce-specversion" not in headers:
-        return None
-    found = ((_CONTEXT.fullmatch(name), value) for name, value in headers.items())
-    return {name[1]: unquote(value) for name, value in found if name}
 
 
 def _one(done: Appended) -> Response:
