@@ -392,7 +392,7 @@ def test_whose_token_it_is_decides_and_nothing_else_that_is_sent(place: Place, t
     for name in ("X-Subscriber", "X-Forwarded-User", "X-Http-Method-Override", "Subscriber"):
         answer = place.ana.get("/v1/notifications?after=0", headers={name: "bo"})
         assert answer.status_code == 200 and SECRET not in answer.text
-    assert place.ana.get("/v1/notifications?subscriber=ana&subscriber=bo").status_code in REFUSED
+    assert place.ana.get("/v1/notifications?subscriber=ana&subscriber=bo").status_code == 400
     for name in ("bo%00", "BO", "bo%20", "%62o", "bo\u200b"):
         answer = place.ana.get(f"/v1/notifications?after=0&subscriber={name}")
         assert answer.status_code in (403, 404, 422) and SECRET not in answer.text

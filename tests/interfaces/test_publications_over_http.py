@@ -153,6 +153,22 @@ def test_the_media_type_says_where_a_cloud_event_has_its_attributes(service: Ser
     assert (none.status_code, none.json()["what"]) == (422, "not a CloudEvent")
 
 
+def test_an_id_is_what_it_says_and_one(service: Service) -> None:
+    """All bytes that are no UTF-8 would be one id, and of two ids the last would count: something would be lost."""
+    for query in (b"id=%ff", b"id=%ED%A0%80", b"id=a&id=b", b"id=a&id=a", b"base=%C0%A0"):
+        where = httpx.URL(f"{service.address}/v1/publications").copy_with(query=query)
+        answer = service.shop.post(where, content=b"{}", headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["error"]) == (400, "InputError"), query
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert service.shop.get("/v1/publications/%ff").status_code == 400
+    for keys in (["a", "b"], ["ü"], ['"ü"']):
+        headers = [(b"content-type", b"application/json")]
+        headers += [(b"idempotency-key", key.encode()) for key in keys]
+        answer = service.shop.post("/v1/publications", content=b"{}", headers=headers)
+        assert (answer.status_code, answer.json()["where"]) == (422, "Idempotency-Key"), keys
+    assert service.tidings.store.journal.find("a") is None
+
+
 @pytest.mark.parametrize(
     ("value", "subject"),
     [

@@ -28,8 +28,6 @@ _WHOLE_TIME = re.compile(r".{10}[Tt ].{8}(\.\d+)?([Zz]|.{6})", re.ASCII)
 _MORE_DIGITS = re.compile(r"(\.\d{9})\d+", re.ASCII)
 
 
-
-
 def _is_media_type(value: object) -> bool:
     return isinstance(value, str) and _MEDIA_TYPE.fullmatch(value) is not None
 

@@ -91,6 +91,9 @@ class Answering(APIRoute):
     def status(self, problem: TidingsError) -> int:
         return status_of(problem)
 
+    def check(self, request: Request) -> None:
+        """Refuse an address that cannot be meant, before anybody answers."""
+
     def get_route_handler(self) -> _Handler:
         answer = super().get_route_handler()
 
@@ -98,6 +101,7 @@ class Answering(APIRoute):
             _instance.set(request.url.path)
             asked = Limited(request.scope, request.receive)
             try:
+                self.check(request)
                 response = await answer(asked)
             except (Refused, RequestValidationError, TidingsError, HTTPException) as error:
                 problem, status = self._problem(error)

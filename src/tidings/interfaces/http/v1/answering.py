@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
+from urllib.parse import parse_qsl, unquote_to_bytes
 
-from tidings.errors import IdTaken, TidingsError
+from fastapi import Request
+
+from tidings.errors import IdTaken, InputError, TidingsError
 from tidings.interfaces.http import answers, problems
+from tidings.interfaces.http.answers import Refused
 from tidings.interfaces.http.v1.forms import Problem
 
 MEANINGS = {
@@ -28,6 +33,26 @@ class Versioned(answers.Answering):
 
     def status(self, problem: TidingsError) -> int:
         return status_of(problem)
+
+    def check(self, request: Request) -> None:
+        check_address(request)
+
+
+def check_address(request: Request) -> None:
+    """Refuse an address that says two things, or none: a parameter twice, or bytes that are no UTF-8. Servers read the
+    last of two, and put the same character in the place of all such bytes: two ids would be one.
+    """
+    try:
+        unquote_to_bytes(request.scope["raw_path"]).decode()
+        given = parse_qsl(request.scope["query_string"].decode(), keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        raise Refused(
+            400, InputError("the address is not UTF-8", accepted="UTF-8, percent-encoded")
+        ) from None
+    named = Counter(name for name, _ in given)
+    twice = next((name for name, times in named.items() if times > 1), None)
+    if twice is not None:
+        raise Refused(400, InputError("a parameter stands twice", where=twice[:80]))
 
 
 def status_of(problem: TidingsError) -> int:

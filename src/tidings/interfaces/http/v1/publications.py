@@ -82,7 +82,7 @@ class Publications:
         """
         async with self._uploads.read(request, self._limits.body) as body:
             media_type = request.headers.get("content-type", "")
-            named = _id(id, idempotency_key)
+            named = _id(id, request.headers.getlist("idempotency-key"))
             context, most = attributes_of(request.headers), self._limits.bulk
             sent = Sent(body, media_type, named, id_field, base, audience, context, most)
             return await self._taken(sent, request)
@@ -172,12 +172,17 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     return router
 
 
-def _id(id: str | None, key: str | None) -> str | None:
+def _id(id: str | None, keys: Sequence[str]) -> str | None:
     """The id that is given, in the query or in the header; a header may have it in quotes, as the standard asks."""
-    named = key[1:-1] if key and len(key) > 1 and key[0] == key[-1] == '"' else key
-    if id is not None and named is not None and id != named:
-        raise InputError("two ids for one publication", where="Idempotency-Key", received=f"{named} and {id}")
-    return named if id is None else id
+    named = {key[1:-1] if len(key) > 1 and key[0] == key[-1] == '"' else key for key in keys}
+    if not all(key.isascii() for key in named):
+        hint = "?id= takes any characters"
+        raise InputError("the header is not ASCII", where="Idempotency-Key", accepted="ASCII", hint=hint)
+    said = named | ({id} if id is not None else set())
+    if len(said) > 1:
+        received = " and ".join(sorted(said))
+        raise InputError("two ids for one publication", where="Idempotency-Key", received=received[:200])
+    return next(iter(said), None)
 
 
 def _one(done: Appended) -> Response:
