@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 from collections.abc import Iterator
@@ -271,6 +272,22 @@ def test_a_body_is_not_held_beyond_the_limit(service: Service) -> None:
     assert refused
     for _ in range(8):
         assert post(service, "x" * 190_000, "application/json").status_code == 422, "nothing is left of them"
+
+
+def test_a_body_is_taken_as_it_is(service: Service) -> None:
+    """What is compressed would be published so, if its kind is nobody's business: it is refused wherever a body is."""
+    squeezed, headers = gzip.compress(b"{}"), {"Content-Encoding": "gzip"}
+    context = {name.replace("_", "-"): value for name, value in CONTEXT.items()} | headers
+    ana = service.caller("ana")
+    for answer in (
+        service.shop.post("/v1/publications", content=squeezed, headers=context),
+        service.shop.post("/v1/publications?id=z", content=b"{}", headers=context),
+        ana.post("/v1/subscriptions", json={"text": "a = 1"}, headers=headers),
+    ):
+        assert (answer.status_code, answer.json()["where"]) == (415, "Content-Encoding")
+        assert answer.headers["accept-encoding"] == "identity"
+    plain = {"Content-Type": "application/json", "Content-Encoding": "identity"}
+    assert service.shop.post("/v1/publications", content=b"{}", headers=plain).status_code == 201
 
 
 def test_a_body_that_ends_too_early_is_nothing(service: Service) -> None:

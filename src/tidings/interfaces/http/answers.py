@@ -66,6 +66,10 @@ class Refused(Exception):
         super().__init__(str(problem))
 
 
+class EncodedBody(InputError):
+    """A body is compressed, or encoded otherwise."""
+
+
 class Limited(Request):
     """A request whose body, where a model is made of it, has at most as many bytes as allowed, and is strict JSON."""
 
@@ -145,6 +149,8 @@ def wrong(problem: TidingsError, status: int | None = None) -> Response:
     headers = dict(HEADERS.get(fitting, {}))
     if isinstance(problem, TooOften):
         headers["Retry-After"] = str(problem.seconds)
+    if isinstance(problem, EncodedBody):
+        headers["Accept-Encoding"] = "identity"
     told = problems.details(problem, fitting, _instance.get())
     return JSONResponse(told, fitting, headers, media_type=problems.MEDIA_TYPE)
 
@@ -175,6 +181,7 @@ async def body_of(request: Request, most: int, hold: Callable[[int], None] = lam
     """The body; if it is too large it is refused, and no more of it is read then. `hold` hears of each part of it
     before the next one is read.
     """
+    _refuse_encoded(request.headers.get("content-encoding", ""))
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > most:
         raise too_large(most)
@@ -189,6 +196,16 @@ async def body_of(request: Request, most: int, hold: Callable[[int], None] = lam
     except ClientDisconnect as gone:  # nobody reads the answer; it is no failure of the server
         raise Refused(400, InputError("the body ends too early", received=f"{size:,} bytes")) from gone
     return b"".join(parts)
+
+
+def _refuse_encoded(encoding: str) -> None:
+    """Bodies are taken as they are. What was compressed is a thousand times as long as it seems, and as bytes of an
+    unknown kind it would be published compressed.
+    """
+    if encoding.strip().lower() not in ("", "identity"):
+        hint = "send the body as it is, without Content-Encoding"
+        what, received = "no encoding of a body is understood", encoding[:80]
+        raise Refused(415, EncodedBody(what, where="Content-Encoding", received=received, hint=hint))
 
 
 def too_large(most: int) -> Refused:
