@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.interfaces.api import Service, served_api
+from tidings.interfaces.http import answers
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.service import Tidings
 
@@ -300,6 +301,21 @@ def test_a_body_that_ends_too_early_is_nothing(service: Service) -> None:
             'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"price": 5}'.encode()
         )
     assert post(service, '{"price": 7}', "application/json").json()["position"] == head + 1
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came of it counts against what all bodies may hold: whoever stops sending would keep others out."""
+    monkeypatch.setattr(answers, "BODY_SECONDS", 0.05)
+    to, bearer = urlsplit(service.address), service.shop.headers["authorization"]
+    with socket.create_connection((to.hostname, to.port)) as connection:
+        connection.sendall(
+            f"POST /v1/publications HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer}\r\n"
+            'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"price": 5}'.encode()
+        )
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 408") and b"application/problem+json" in answer
 
 
 def test_concurrent_publishers_of_one_id(service: Service) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import Any
@@ -51,6 +52,9 @@ HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 
 LARGEST_REQUEST = 1_000_000
 """Bytes of a request that a model is made of, where the application has no other limit."""
+
+BODY_SECONDS = 30.0
+"""How long a body may pause. A minute's pause is somebody who is gone, or means harm."""
 
 _instance: ContextVar[str | None] = ContextVar("instance", default=None)
 """What is asked for now: the path of the request."""
@@ -187,7 +191,7 @@ async def body_of(request: Request, most: int, hold: Callable[[int], None] = lam
         raise too_large(most)
     parts, size = [], 0
     try:
-        async for chunk in request.stream():
+        async for chunk in _in_time(request.stream()):
             hold(len(chunk))
             parts.append(chunk)
             size += len(chunk)
@@ -195,7 +199,21 @@ async def body_of(request: Request, most: int, hold: Callable[[int], None] = lam
                 raise too_large(most)
     except ClientDisconnect as gone:  # nobody reads the answer; it is no failure of the server
         raise Refused(400, InputError("the body ends too early", received=f"{size:,} bytes")) from gone
+    except TimeoutError as late:
+        accepted = f"its next bytes within {BODY_SECONDS:g} seconds"
+        problem = InputError("the body does not come", received=f"{size:,} bytes", accepted=accepted)
+        raise Refused(408, problem) from late
     return b"".join(parts)
+
+
+async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Each part of a body, if it comes soon after the one before: what came holds memory, which others want, too."""
+    while True:
+        async with asyncio.timeout(BODY_SECONDS):
+            chunk = await anext(chunks, None)
+        if chunk is None:
+            return
+        yield chunk
 
 
 def _refuse_encoded(encoding: str) -> None:
