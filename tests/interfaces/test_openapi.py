@@ -84,6 +84,8 @@ def test_what_is_answered_is_what_is_told(service: Service, document: dict[str, 
         (shop.get(f"{publish}/p"), f"{publish}/{{id}}"),
         (shop.get(f"{publish}/q"), f"{publish}/{{id}}"),
         (ana.post("/v1/subscriptions", json={"text": "price < 9", "id": "s"}), "/v1/subscriptions"),
+        (ana.post("/v1/subscriptions", json={"text": "price < 9", "id": "s"}), "/v1/subscriptions"),
+        (ana.get("/v1/subscriptions?q=%00"), "/v1/subscriptions"),
         (ana.post("/v1/subscriptions", json={"text": "price <"}), "/v1/subscriptions"),
         (ana.post("/v1/subscriptions", json={}), "/v1/subscriptions"),
         (ana.get("/v1/subscriptions"), "/v1/subscriptions"),
@@ -114,5 +116,15 @@ def test_the_document_of_the_whole_service(tmp_path: Path) -> None:
     OpenAPI.model_validate(made)
     assert PATHS.keys() <= made["paths"].keys()
     assert all(path.startswith("/v1/") for path in made["paths"])
+    for path, operations in made["paths"].items():
+        for method, operation in operations.items():
+            told = operation["responses"].keys()
+            assert "404" in told or "{" not in path, (method, path)
+            assert {"400", "408", "413", "415", "422"} <= told or "requestBody" not in operation, (
+                method,
+                path,
+            )
+            assert {"400", "401", "403", "429", "503"} <= told, (method, path)
+    assert "404" in made["paths"]["/v1/audiences"]["delete"]["responses"]
     identifiers = [one["operationId"] for path in made["paths"].values() for one in path.values()]
     assert len(set(identifiers)) == len(identifiers)

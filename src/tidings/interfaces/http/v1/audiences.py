@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tidings.errors import Absent
 from tidings.interfaces.http.access import Administering
-from tidings.interfaces.http.v1.answering import Versioned
+from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.store import Store
 
 Label = Annotated[str, Query(min_length=1, max_length=500, description="The label that publications carry.")]
@@ -64,7 +64,7 @@ def router_for(store: Store) -> APIRouter:
         [found] = [one for one in audiences.list(given.subscriber) if one.label == given.label]
         return Granted(**asdict(found))
 
-    @router.delete("", status_code=204)
+    @router.delete("", status_code=204, responses=wrong(404))
     def revoked(caller: Administering, label: Label, subscriber: Whom) -> Response:
         """Take a label back from a subscriber: what they were told before is withheld from now on."""
         names = label.isprintable() and subscriber.isprintable()

@@ -13,7 +13,7 @@ from fastapi import APIRouter
 from tidings.errors import OverLimit
 from tidings.interfaces.http.access import Subscribing
 from tidings.interfaces.http.v1 import forms
-from tidings.interfaces.http.v1.answering import Versioned, wrong
+from tidings.interfaces.http.v1.answering import Versioned
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.interfaces.http.v1.publications import BRIEF, shown
 from tidings.interfaces.http.v1.shapes import Reason
@@ -75,6 +75,6 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     """The endpoints."""
     found = Checking(tidings, limits)
     router = APIRouter(prefix="/v1", tags=["subscriptions"], route_class=Versioned)
-    router.add_api_route("/check", found.check, methods=["POST"], responses=wrong(400, 413, 422))
-    router.add_api_route("/preview", found.preview, methods=["POST"], responses=wrong(400, 413, 422))
+    router.add_api_route("/check", found.check, methods=["POST"])
+    router.add_api_route("/preview", found.preview, methods=["POST"])
     return router

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tidings.delivery import Destinations, Tested
 from tidings.errors import Absent, InputError
 from tidings.interfaces.http.access import Subscribing, refuse_strangers
-from tidings.interfaces.http.v1.answering import Versioned
+from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.service.access import Caller
 from tidings.store import Destination, Health, Letter
@@ -267,9 +267,9 @@ def router_for(destinations: Destinations) -> APIRouter:
     serving = Serving(destinations)
     router = APIRouter(prefix="/v1/destinations", tags=["destinations"], route_class=Versioned)
     router.add_api_route("", serving.page)
-    router.add_api_route("", serving.add, methods=["POST"], status_code=201)
+    router.add_api_route("", serving.add, methods=["POST"], status_code=201, responses=wrong(409))
     router.add_api_route("/{id}", serving.read)
-    router.add_api_route("/{id}", serving.change, methods=["PATCH"])
+    router.add_api_route("/{id}", serving.change, methods=["PATCH"], responses=wrong(409))
     router.add_api_route("/{id}", serving.remove, methods=["DELETE"], status_code=204)
     posts: dict[str, Callable[..., BaseModel]] = {
         "pause": serving.pause,

@@ -44,6 +44,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     for path, operations in made["paths"].items():
         for method, operation in operations.items():
             _correct(operation, f"{method}_{'_'.join(_WORD.findall(path)[1:])}")
+            _complete(operation, path)
     _, known = models_json_schema([(Problem, "validation")], ref_template="#/components/schemas/{model}")
     components = made["components"]
     components["schemas"] = _used(made["paths"], components["schemas"] | known["$defs"])
@@ -75,4 +76,14 @@ def _correct(operation: dict[str, Any], name: str) -> None:
     if own.get("$ref", "").endswith("HTTPValidationError"):
         del told["422"]
         told |= {str(status): one for status, one in wrong(400, 422).items()}
-    told |= {str(status): one for status, one in wrong().items() if str(status) not in told}
+
+
+def _complete(operation: dict[str, Any], path: str) -> None:
+    """What all routes answer that are like this one: every address may be one that cannot be read, a thing with a name
+    may not be there, and a body may be wrong in many ways.
+    """
+    told, may = operation["responses"], {400}
+    may |= {404} if "{" in path else set()
+    may |= {408, 413, 415, 422} if "requestBody" in operation else set()
+    told |= {str(status): one for status, one in wrong(*may).items() if str(status) not in told}
+    operation["responses"] = dict(sorted(told.items()))

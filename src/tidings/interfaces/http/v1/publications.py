@@ -149,7 +149,7 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     """The endpoints."""
     found = Publications(tidings, limits)
     router = APIRouter(prefix="/v1/publications", tags=["publications"], route_class=Versioned)
-    add, wrong = router.add_api_route, answering.wrong
+    add = router.add_api_route
     taken: dict[int | str, dict[str, Any]] = {
         200: {
             "model": forms.Taken | forms.TakenParts | forms.Outcomes,
@@ -163,12 +163,12 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
         "",
         found.publish,
         methods=["POST"],
-        responses=taken | wrong(400, 409, 413, 415, 422),
+        responses=taken | answering.wrong(409),
         openapi_extra={"requestBody": body},
         response_class=JSONResponse,
     )
-    add("", found.last, methods=["GET"], responses=wrong(400))
-    add("/{id:path}", found.find, methods=["GET"], responses=wrong(404))
+    add("", found.last, methods=["GET"])
+    add("/{id:path}", found.find, methods=["GET"])
     return router
 
 

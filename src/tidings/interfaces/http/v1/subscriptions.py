@@ -19,8 +19,9 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 
 from tidings import durations
-from tidings.errors import Absent, pointing
+from tidings.errors import Absent, InputError, pointing
 from tidings.interfaces.http.access import Subscribing
+from tidings.interfaces.http.answers import Refused
 from tidings.interfaces.http.v1 import forms
 from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.interfaces.http.v1.limits import Limits
@@ -72,7 +73,7 @@ class Subscriptions:
     ) -> forms.SubscriptionPage:
         """Subscriptions with their health, in the order of their ids: one's own, or those an administrator chooses."""
         whose = subscriber if caller.is_administrator else caller.acting_as(subscriber)
-        _refuse_unprintable(q, language, whose, after)
+        _refuse_unprintable(q=q, language=language, subscriber=whose, after=after)
         found = self._store.standings.page(Wanted(after, whose, language, state, q), limit + 1)
         page = found[:limit]
         following = page[-1].subscription.id if len(found) > limit else None
@@ -139,10 +140,12 @@ def _form(kept: Kept, health: dict[str, Any]) -> forms.Subscription:
     )
 
 
-def _refuse_unprintable(*given: str | None) -> None:
+def _refuse_unprintable(**given: str | None) -> None:
     """Nothing has such a name or text, and no database has to be asked for it."""
-    if any(each is not None and ("\x00" in each or not each.isprintable()) for each in given):
-        raise Absent("nothing is called that")
+    for name, each in given.items():
+        if each is not None and not each.isprintable():
+            problem = InputError("nothing is called that", where=name, received=ascii(each)[:80])
+            raise Refused(400, problem)
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
@@ -150,12 +153,15 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     found = Subscriptions(tidings, limits)
     router = APIRouter(prefix="/v1/subscriptions", tags=["subscriptions"], route_class=Versioned)
     add, one = router.add_api_route, "/{id:path}"
-    add("", found.create, methods=["POST"], status_code=201, responses=wrong(400, 409, 413, 422))
-    add("", found.page, methods=["GET"], responses=wrong(400))
-    add(f"{one}/pause", found.pause, methods=["POST"], responses=wrong(404, 409))
-    add(f"{one}/resume", found.resume, methods=["POST"], responses=wrong(404, 409, 422))
-    add(one, found.find, methods=["GET"], responses=wrong(404))
-    add(one, found.replace, methods=["PUT"], responses=wrong(400, 404, 409, 413, 422))
-    add(one, found.change, methods=["PATCH"], responses=wrong(400, 404, 409, 413, 422))
-    add(one, found.remove, methods=["DELETE"], status_code=204, responses=wrong(404))
+    known: dict[int | str, dict[str, Any]] = {
+        200: {"model": forms.Subscription, "description": "It was there already"}
+    }
+    add("", found.create, methods=["POST"], status_code=201, responses=known | wrong(409))
+    add("", found.page, methods=["GET"])
+    add(f"{one}/pause", found.pause, methods=["POST"], responses=wrong(409))
+    add(f"{one}/resume", found.resume, methods=["POST"], responses=wrong(409, 422))
+    add(one, found.find, methods=["GET"])
+    add(one, found.replace, methods=["PUT"], responses=wrong(409))
+    add(one, found.change, methods=["PATCH"], responses=wrong(409))
+    add(one, found.remove, methods=["DELETE"], status_code=204)
     return router
