@@ -412,11 +412,42 @@ def test_what_is_somebodys_wants_a_token_on_this_machine_too(tmp_path: Path) -> 
 
 
 def test_where_no_route_is_the_answer_is_a_problem_too(place: Place) -> None:
+    assert place.nobody.get("/v1").json()["error"] == "Absent"
     nothing, method = place.nobody.get("/v1/nothing"), place.nobody.delete("/v1/publications")
     elsewhere = place.nobody.get("/nothing")
     assert (nothing.status_code, nothing.json()["error"]) == (404, "Absent")
     assert nothing.json()["instance"] == "/v1/nothing" and "openapi" in nothing.json()["hint"]
     assert (method.status_code, method.json()["received"]) == (405, "DELETE")
-    assert method.json()["accepted"] == method.headers["allow"]
+    assert method.json()["accepted"] == method.headers["allow"] == "HEAD, GET, POST"
     assert {each.headers["content-type"] for each in (nothing, method)} == {"application/problem+json"}
     assert (elsewhere.status_code, elsewhere.json()) == (404, {"detail": "Not Found"})
+
+
+def test_all_methods_of_an_address_are_told(place: Place) -> None:
+    """What `Allow` says is what the application has, wherever another method is tried."""
+    told: dict[str, set[str]] = {}
+    for route in place.routes:
+        told.setdefault(route.at("s-of-bo", "1"), set()).add(route.method)
+    for path, methods in told.items():
+        answer = place.nobody.request("BREW", path)
+        assert answer.status_code == 405, path
+        allowed = set(answer.headers["allow"].split(", "))
+        assert methods <= allowed and ("HEAD" in allowed) == ("GET" in allowed), path
+
+
+def test_the_head_of_what_there_is(place: Place) -> None:
+    for path in (
+        "/healthz",
+        "/v1/openapi.json",
+        "/v1/publications",
+        "/v1/nothing",
+        "/console/login",
+        "/metrics",
+    ):
+        whole, head = place.root.get(path), place.root.head(path)
+        assert head.status_code == whole.status_code and head.content == b"", path
+        assert head.headers["content-type"] == whole.headers["content-type"], path
+    stream = place.bo.head("/v1/notifications/stream")
+    assert (stream.status_code, stream.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert place.bo.head("/v1/destinations/none").status_code == 404
+    assert place.bo.head("/v1/check").status_code == 405

@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match
 
 from tidings.backbone.peer import Unreachable
 from tidings.errors import (
@@ -55,6 +56,8 @@ LARGEST_REQUEST = 1_000_000
 
 BODY_SECONDS = 30.0
 """How long a body may pause. A minute's pause is somebody who is gone, or means harm."""
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 _instance: ContextVar[str | None] = ContextVar("instance", default=None)
 """What is asked for now: the path of the request."""
@@ -162,18 +165,32 @@ def wrong(problem: TidingsError, status: int | None = None) -> Response:
 async def nothing_there(request: Request, error: Exception) -> Response:
     """No route is at an address, or none that takes the method: Problem Details below `/v1`, as on all routes there."""
     assert isinstance(error, HTTPException)
-    if not request.url.path.startswith("/v1/") or error.status_code not in (404, 405):
+    if error.status_code == 405:
+        error.headers = {"Allow": _allowed(request)}
+    is_api = f"{request.url.path}/".startswith("/v1/")
+    if not is_api or error.status_code not in (404, 405):
         return await http_exception_handler(request, error)
     _instance.set(request.url.path)
-    allowed = (error.headers or {}).get("Allow")
     if error.status_code == 404:
         return wrong(
             Absent("there is nothing at this address", hint="/v1/openapi.json has all that there is")
         )
-    problem = InputError("not a method of this address", received=request.method, accepted=allowed)
+    allowed = _allowed(request)
+    problem = InputError("not a method of this address", received=request.method[:20], accepted=allowed)
     response = wrong(problem, 405)
-    response.headers.update(error.headers or {})
+    response.headers["Allow"] = allowed
     return response
+
+
+def _allowed(request: Request) -> str:
+    """All methods of an address. Whoever raises the error knows those of one route only."""
+    routes = request.app.routes
+    found = [
+        method
+        for method in METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
+    return ", ".join(["HEAD", *found] if "GET" in found else found)
 
 
 def status_of(problem: TidingsError) -> int:

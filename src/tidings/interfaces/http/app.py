@@ -26,6 +26,7 @@ from tidings.interfaces.http.answers import nothing_there
 from tidings.interfaces.http.console.router import router_for as console_for
 from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.delivering import Delivering
+from tidings.interfaces.http.heads import Heads
 from tidings.interfaces.http.observing import Observing
 from tidings.interfaces.http.trust import Trust
 from tidings.interfaces.http.v1 import (
@@ -61,6 +62,7 @@ def app_for(context: Context) -> FastAPI:
     app.state.asking = Asking(context.access)
     app.state.at_end = []
     app.add_middleware(Observing, metrics=context.metrics)
+    app.add_middleware(Heads)
     app.add_exception_handler(HTTPException, nothing_there)
     app.include_router(probes.router_for(context))
     if context.has(Part.API):

@@ -19,6 +19,7 @@ from contextlib import suppress
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
+from tidings.interfaces.http.heads import ASKED
 from tidings.interfaces.http.v1.looking_out import Follower, Over
 from tidings.service.event_pages import Line, Page
 
@@ -49,6 +50,9 @@ class EventStream(Response):
         self._follower, self._subscription = follower, subscription
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if ASKED in scope:
+            await _head(send, self.status_code, self.raw_headers)
+            return
         with self._follower as follower, suppress(TimeoutError):  # a reader that takes nothing
             gone = asyncio.create_task(_until_gone(receive, follower))
             try:
@@ -82,6 +86,12 @@ class EventStream(Response):
     async def _send(self, send: Send, body: bytes, more: bool = True) -> None:
         async with self._follower.sending(STALL_SECONDS):
             await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+async def _head(send: Send, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+    """The headers alone, for whoever asked for no more."""
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def _gathered(lines: Iterable[Line]) -> Iterator[bytes]:
