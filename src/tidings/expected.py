@@ -19,6 +19,7 @@ WORDS = {
     "greater_than_equal": "{ge} or more",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number that is shorter",
     "int_type": "a whole number",
     "less_than": "less than {lt}",
     "less_than_equal": "{le} or less",

@@ -98,6 +98,8 @@ def test_what_a_preview_refuses(service: Service) -> None:
         ({"text": "price <"}, "/text"),
         ({"text": "price < 5", "last": 51}, "/last"),
         ({"text": "price < 5", "last": 0}, "/last"),
+        ({"text": "price < 5", "last": True}, "/last"),
+        ({"text": "price < 5", "last": "5"}, "/last"),
         ({"text": "search A a register a", "language": "rules"}, "/language"),
     ):
         answer = ana.post("/v1/preview", json=body)

@@ -108,7 +108,17 @@ def test_acknowledging(client: httpx.Client, place: Place, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{"upto": 1}, {"upto": -1}, {"upto": "all"}, {}, {"upto": 0, "more": 1}, [1]]
+    "body",
+    [
+        {"upto": 1},
+        {"upto": -1},
+        {"upto": "all"},
+        {"upto": "0"},
+        {"upto": False},
+        {},
+        {"upto": 0, "more": 1},
+        [1],
+    ],
 )
 def test_what_cannot_be_acknowledged(client: httpx.Client, body: object) -> None:
     refused = client.put("/v1/notifications/ack", json=body)

@@ -180,7 +180,7 @@ class PreviewAsked(Asked):
     """A text, and how many of the last publications to look at."""
 
     last: int | None = Field(
-        default=None, ge=1, description="100 if nothing is said, and no more than the limit"
+        default=None, ge=1, strict=True, description="100 if nothing is said, and no more than the limit"
     )
 
 

@@ -58,7 +58,7 @@ class Upto(BaseModel):
     """Everything up to this number is dealt with."""
 
     model_config = ConfigDict(extra="forbid")
-    upto: int = Field(ge=0, le=MOST)
+    upto: int = Field(ge=0, le=MOST, strict=True)
 
 
 class Reading:
