@@ -164,19 +164,27 @@ def test_another_subscribers_is_not_there(place: Place, hook: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "pointer"),
     [
-        {"kind": "pigeon", "target": "x"},
-        {"kind": "webhook"},
-        {"kind": "webhook", "target": "ftp://example.org"},
-        {"kind": "webhook", "target": "http://example.org/", "more": 1},
-        {"kind": "webhook", "target": "http://example.org/", "subscription": "\x00"},
-        {"kind": "apprise", "target": "json://example.org"},
-        {"kind": "kafka", "target": "kafka://h/t?ssl.key.location=/etc/passwd"},
+        ({"kind": "pigeon", "target": "x"}, "/kind"),
+        ({"kind": "webhook"}, "/target"),
+        ({"kind": "webhook", "target": "ftp://example.org"}, "/target"),
+        ({"kind": "webhook", "target": "http://example.org/", "more": 1}, "/more"),
+        ({"kind": "webhook", "target": "http://example.org/", "subscription": "\x00"}, "/subscription"),
+        ({"kind": "webhook", "target": "http://example.org/", "name": "\x00"}, "/name"),
+        ({"kind": "apprise", "target": "json://example.org"}, "/target"),
+        ({"kind": "kafka", "target": "kafka://h/t?ssl.key.location=/etc/passwd"}, "/target"),
     ],
 )
-def test_what_is_refused(place: Place, body: dict[str, Any]) -> None:
-    assert place.ana.post("/v1/destinations", json=body).status_code == 422
+def test_what_is_refused(place: Place, body: dict[str, Any], pointer: str) -> None:
+    answer = place.ana.post("/v1/destinations", json=body)
+    assert (answer.status_code, answer.json()["pointer"]) == (422, pointer)
+
+
+def test_what_is_changed_is_looked_at_as_what_is_made(place: Place, hook: dict[str, Any]) -> None:
+    for body, pointer in (({"name": "\x00"}, "/name"), ({"target": "ftp://example.org"}, "/target")):
+        answer = place.ana.patch(f"/v1/destinations/{hook['id']}", json=body)
+        assert (answer.status_code, answer.json()["pointer"]) == (422, pointer)
 
 
 def test_a_cursor_that_nobody_was_given(place: Place) -> None:
@@ -191,6 +199,7 @@ def test_preferences(place: Place) -> None:
     assert place.ana.get("/v1/preferences").json() == hours
     assert place.bo.get("/v1/preferences").json() == {"quiet_hours": None}
     assert place.administrator.get("/v1/preferences", params={"subscriber": "ana"}).json() == hours
-    wrong = {"quiet_hours": {"from": "22:00", "to": "07:00", "zone": "Mars/Olympus"}}
-    assert place.ana.put("/v1/preferences", json=wrong).status_code == 422
+    for name, wrong in (("zone", "Mars/Olympus"), ("from", "24:00"), ("to", "22:00")):
+        answer = place.ana.put("/v1/preferences", json={"quiet_hours": hours["quiet_hours"] | {name: wrong}})
+        assert (answer.status_code, answer.json()["pointer"]) == (422, f"/quiet_hours/{name}")
     assert place.ana.put("/v1/preferences", json={"quiet_hours": None}).json() == {"quiet_hours": None}

@@ -82,6 +82,10 @@ def test_a_change_keeps_the_id_and_is_one_version_for_the_stream(service: Servic
     ana.post("/v1/subscriptions/change/pause")
     version = kept.version()
     ana.patch("/v1/subscriptions/change", json={"text": "price < 25"})
+    odd = ana.patch("/v1/subscriptions/change", json={"text": "price = '\x00'"})
+    assert (odd.status_code, odd.json()["pointer"]) == (422, "/text"), (
+        "no database keeps it, also not as paused"
+    )
     assert kept.version() == version, "to the stream nothing has happened"
     ana.post("/v1/subscriptions/change/resume")
     assert kept.changes(version) == Changes(version + 1, [kept.find("change")], [])  # type: ignore[list-item]
@@ -138,6 +142,8 @@ def test_the_same_again_is_the_same(service: Service) -> None:
         ({"text": "price < 5", "within": "soon"}, 422, "/within", None),
         ({"text": "price < 5", "within": 5}, 422, "/within", None),
         ({"text": "price < 5", "id": ""}, 422, "/id", None),
+        ({"text": "price < 5", "id": "\x00"}, 422, "/id", None),
+        ({"text": "price = '\x00'"}, 422, "/text", None),
         ({"text": "price < 5", "subscriber": "bo"}, 403, "/subscriber", None),
         ({"text": 5}, 422, "/text", None),
         ({}, 422, "/text", None),

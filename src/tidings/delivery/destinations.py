@@ -10,7 +10,7 @@ from tidings.delivery.messages import Message, single
 from tidings.delivery.rules import Rules
 from tidings.delivery.sending import Sender
 from tidings.delivery.webhooks import new_secret
-from tidings.errors import Absent, InputError, OverLimit
+from tidings.errors import Absent, InputError, OverLimit, pointing
 from tidings.model import Notification, Publication, Reason
 from tidings.store import Destination, FeedEntry, Store, instant, names, utc
 
@@ -37,8 +37,11 @@ class Destinations:
         self, subscriber: str, kind: str, target: str, subscription: str | None = None, name: str = ""
     ) -> Destination:
         """Make a destination, or refuse it with the reason. A webhook has a secret from the beginning."""
-        place = self._sender(kind).check(target)
-        self._check_subscription(subscriber, subscription)
+        sender = self._sender(kind)
+        with pointing("/target"):
+            place = sender.check(target)
+        with pointing("/subscription"):
+            self._check_subscription(subscriber, subscription)
         most = self.rules.per_subscriber
         if self.store.destinations.count(subscriber) >= most:
             raise OverLimit("as many destinations as one may have", accepted=f"{most:,}")
@@ -57,7 +60,9 @@ class Destinations:
         """Change where it leads, or what it is called."""
         values = {} if name is None else {"name": name}
         if target is not None:
-            place = self._sender(self.find(id).kind).check(target)
+            sender = self._sender(self.find(id).kind)
+            with pointing("/target"):
+                place = sender.check(target)
             values |= {"target": target, "place": place}
         if not self.store.destinations.change(id, **values):
             raise Absent("there is no such destination", received=id)

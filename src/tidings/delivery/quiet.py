@@ -11,7 +11,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from tidings.errors import InputError
+from tidings.errors import InputError, pointing
 from tidings.store import QuietHours
 
 ACCEPTED = "HH:MM, from 00:00 to 23:59"
@@ -20,11 +20,15 @@ _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 
 def quiet_hours(subscriber: str, start: str, end: str, zone: str) -> QuietHours:
     """Quiet hours as somebody says them: `22:00`, `07:00`, `Europe/Berlin`."""
-    minutes = _minute(start, "from"), _minute(end, "to")
-    if minutes[0] == minutes[1]:
-        hint = "to be left alone all day, pause the destinations"
-        raise InputError("quiet hours have a beginning and another end", received=start, hint=hint)
-    _zone(zone)
+    with pointing("/quiet_hours/from"):
+        begin = _minute(start, "from")
+    with pointing("/quiet_hours/to"):
+        minutes = begin, _minute(end, "to")
+        if minutes[0] == minutes[1]:
+            hint = "to be left alone all day, pause the destinations"
+            raise InputError("quiet hours have a beginning and another end", received=start, hint=hint)
+    with pointing("/quiet_hours/zone"):
+        _zone(zone)
     return QuietHours(subscriber, *minutes, zone)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, Table, select, text
 
-from tidings.errors import InputError
+from tidings.errors import InputError, pointing
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, instant
 from tidings.store.tables import Name, Whole, metadata, subscribers
@@ -84,7 +84,9 @@ _RAISE = text(
 def _acknowledge(connection: Connection, subscriber: str, upto: int, moment: str) -> Standing:
     last = _standing(connection, subscriber).last
     if not 0 <= upto <= last:
-        raise InputError("there is no such number", where="upto", received=str(upto), accepted=f"0 to {last}")
+        accepted = f"0 to {last}"
+        with pointing("/upto"):
+            raise InputError("there is no such number", where="upto", received=str(upto), accepted=accepted)
     if upto > 0:
         connection.execute(_RAISE, {"subscriber": subscriber, "sequence": upto, "time": moment})
     return _standing(connection, subscriber)

@@ -137,7 +137,7 @@ class Audiences:
 
     def grant(self, subscriber: str, label: str) -> bool:
         """Let a subscriber see what carries a label; false if they may already."""
-        names.check("a subscriber's name", subscriber)
+        names.check("a subscriber's name", subscriber, "/subscriber")
         check_label(label)
         since = instant(self._clock())
         return self._database.transact(lambda c: _grant(c, subscriber, label, since))
@@ -178,7 +178,7 @@ class Audiences:
 
 def check_label(label: str) -> str:
     """The label itself, if it can be one."""
-    return names.check("an audience label", label)
+    return names.check("an audience label", label, "/label")
 
 
 def _grant(connection: Connection, subscriber: str, label: str, since: str) -> bool:

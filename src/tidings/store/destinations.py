@@ -6,7 +6,7 @@ that is paused or disabled keeps its place: what comes meanwhile is delivered wh
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -181,8 +181,7 @@ def _find(connection: Connection, id: str) -> Destination | None:
 def _add(connection: Connection, wanted: Destination, made: str) -> Destination:
     """The owner's row is made first: whoever wakes lanes has it locked."""
     names.check("a subscriber's name", wanted.subscriber)
-    names.check_text("a destination's name", wanted.name)
-    names.check_text("a destination's target", wanted.target)
+    _check_texts({"name": wanted.name, "target": wanted.target})
     known = select(subscribers.c.last_sequence).where(subscribers.c.subscriber == wanted.subscriber)
     last = int(connection.execute(known).scalar() or 0)
     bulk.insert_missing(connection, delivery_owners, [{"subscriber": wanted.subscriber, "seen": last}])
@@ -193,6 +192,11 @@ def _add(connection: Connection, wanted: Destination, made: str) -> Destination:
     row = {name: getattr(kept, name) for name in Destination.__dataclass_fields__}
     connection.execute(insert(destinations), row)
     return kept
+
+
+def _check_texts(values: Mapping[str, Any]) -> None:
+    for name in ("name", "target"):
+        names.check_text(f"a destination's {name}", values.get(name, ""), f"/{name}")
 
 
 def _remove(connection: Connection, id: str) -> bool:
@@ -210,6 +214,7 @@ def _idle(id: str, now: str) -> Any:
 
 def _change(connection: Connection, id: str, values: dict[str, Any], now: str) -> bool:
     """The destination's row comes first: whoever has a lane of it has that, too."""
+    _check_texts(values)
     changed = update(destinations).where(destinations.c.id == id).values(values)
     if not connection.execute(changed).rowcount:
         return False

@@ -20,18 +20,22 @@ def problem(what: str, name: str) -> InputError | None:
     return None
 
 
-def check(what: str, name: str) -> str:
-    """The name itself, if nothing is wrong with it."""
+def check(what: str, name: str, pointer: str | None = None) -> str:
+    """The name itself, if nothing is wrong with it; `pointer` is the member it came in, where it came in one."""
     found = problem(what, name)
     if found is not None:
+        found.pointer = pointer
         raise found
     return name
 
 
-def check_text(what: str, text: str) -> str:
+def check_text(what: str, text: str, pointer: str | None = None) -> str:
     """The text itself, if every database can keep it: no NUL, and no half of a surrogate pair."""
     if "\x00" in text or not (text.isascii() or _is_encodable(text)):
-        raise InputError(f"{what} has a character that no database keeps as text", received=ascii(text[:80]))
+        wrong = f"{what} has a character that no database keeps as text"
+        found = InputError(wrong, received=ascii(text[:80]))
+        found.pointer = pointer
+        raise found
     return text
 
 

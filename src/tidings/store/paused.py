@@ -65,7 +65,7 @@ class Paused:
 
     def change(self, changed: Subscription) -> bool:
         """Give one that is paused another text or delay; false if it is not paused."""
-        values = {"text": changed.text, "within": changed.within}
+        values = {"text": subscriptions.checked_text(changed), "within": changed.within}
         found = update(paused).where(paused.c.id == changed.id, paused.c.subscriber == changed.subscriber)
         return bool(self._database.transact(lambda c: c.execute(found.values(**values)).rowcount))
 

@@ -195,11 +195,15 @@ def living(connection: Connection, ids: Collection[str]) -> Iterator[Subscriptio
 
 
 def _row(one: Subscription, version: int) -> tuple[object, ...]:
-    names.check("a subscription's id", one.id)
-    names.check("a subscriber's name", one.subscriber)
-    text = names.check_text("a subscription's text", one.text)
+    names.check("a subscription's id", one.id, "/id")
+    names.check("a subscriber's name", one.subscriber, "/subscriber")
     within = None if one.within is None else durations.check(one.within)
-    return version, one.id, one.subscriber, one.language, text, None, within
+    return version, one.id, one.subscriber, one.language, checked_text(one), None, within
+
+
+def checked_text(one: Subscription) -> str:
+    """Its text, if every database can keep it."""
+    return names.check_text("a subscription's text", one.text, "/text")
 
 
 def _taken(one: Subscription) -> IdTaken:

@@ -267,7 +267,7 @@ def router_for(destinations: Destinations) -> APIRouter:
     serving = Serving(destinations)
     router = APIRouter(prefix="/v1/destinations", tags=["destinations"], route_class=Versioned)
     router.add_api_route("", serving.page)
-    router.add_api_route("", serving.add, methods=["POST"], status_code=201, responses=wrong(409))
+    router.add_api_route("", serving.add, methods=["POST"], status_code=201, responses=wrong(404, 409))
     router.add_api_route("/{id}", serving.read)
     router.add_api_route("/{id}", serving.change, methods=["PATCH"], responses=wrong(409))
     router.add_api_route("/{id}", serving.remove, methods=["DELETE"], status_code=204)
