@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tidings.errors import InputError, StoreError
 from tidings.model import Subscription
 from tidings.provider import Provider
 from tidings.store import Committed, Found, Store, migrations, open_store, rule_tables, sqlite_url, tables
-from tidings.store.database import open_database
+from tidings.store.database import WRITING, open_database
 from tidings.store.migrations import MIGRATIONS, Migration, migrate
 
 
@@ -227,6 +228,29 @@ def test_a_file_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:
         open_store(sqlite_url(tmp_path / "letter.txt"))
     with pytest.raises(StoreError, match="question mark"):
         sqlite_url(tmp_path / "what?" / "store.db")
+
+
+def test_whoever_waits_to_write_leaves_connections_to_readers(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when another process has the lock that all of them want."""
+    monkeypatch.setattr("tidings.store.database.BUSY_SECONDS", 0.01)
+    with ExitStack() as waiting:
+        for _ in range(WRITING):
+            waiting.enter_context(store.database._turn())
+        assert store.journal.head() == 0
+        with pytest.raises(StoreError, match="too many want to write at once"):
+            store.journal.append([])
+    assert store.journal.append([]) == []
+
+
+def test_all_connections_are_in_use(url: str) -> None:
+    made = open_database(url)
+    made.engine.pool._timeout = 0.01  # type: ignore[attr-defined]
+    with ExitStack() as held, pytest.raises(StoreError, match="all connections are in use"):
+        for _ in range(100):
+            held.enter_context(made.read())
+    made.close()
 
 
 def test_sqlite_waits_for_the_disk_and_lets_readers_read(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as NoneLeft
 
 from tidings.errors import StoreError
 
@@ -25,6 +27,8 @@ ACCEPTED = "sqlite:///path/to/store.db or postgresql://user@host/database"
 BUSY_SECONDS = 60
 CACHE_KILOBYTES = 32_768
 ATTEMPTS = 10
+WRITING = 8
+"""Connections of those who write; SQLAlchemy gives fifteen to all."""
 # serialization_failure, deadlock_detected, unique_violation: each means "somebody else was first, look
 # again".
 LOST_A_RACE = frozenset({"40001", "40P01", "23505"})
@@ -33,8 +37,8 @@ LOST_A_RACE = frozenset({"40001", "40P01", "23505"})
 class Database:
     """An engine, and how to read from it and write to it."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine, writing: int = WRITING) -> None:
+        self.engine, self._writing = engine, BoundedSemaphore(writing)
 
     @property
     def name(self) -> str:
@@ -63,7 +67,7 @@ class Database:
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction: all of it is durable when this returns, none of it if it raises."""
         for attempt in range(1, ATTEMPTS + 1):
-            with self._explained():
+            with self._turn(), self._explained():
                 try:
                     with (
                         self.engine.connect().execution_options(writes=True) as connection,
@@ -79,11 +83,24 @@ class Database:
         self.engine.dispose()
 
     @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Some connections are left to readers: whoever waits for a lock has one, and need not have all of them."""
+        if not self._writing.acquire(timeout=BUSY_SECONDS):
+            raise StoreError("too many want to write at once", where=self.name, hint="come back in a moment")
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:
             raise _store_error(self.name, error) from error
+        except NoneLeft as error:
+            hint = "come back in a moment; what they wait for is in the log of the database"
+            raise StoreError("all connections are in use", where=self.name, hint=hint) from error
 
 
 def sqlite_url(path: Path) -> str:
