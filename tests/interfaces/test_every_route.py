@@ -451,3 +451,10 @@ def test_the_head_of_what_there_is(place: Place) -> None:
     assert (stream.status_code, stream.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
     assert place.bo.head("/v1/destinations/none").status_code == 404
     assert place.bo.head("/v1/check").status_code == 405
+
+
+def test_what_nobody_thought_of_is_a_problem_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(place.served.context.tidings.store.journal), "latest", None)
+    answer = place.root.get("/v1/publications")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert answer.json()["instance"] == "/v1/publications" and "NoneType" not in answer.text

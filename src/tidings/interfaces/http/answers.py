@@ -182,6 +182,14 @@ async def nothing_there(request: Request, error: Exception) -> Response:
     return response
 
 
+async def went_wrong(request: Request, _: Exception) -> Response:
+    """What nobody thought of, and the log has in full: it is no matter of whoever asks, but Problem Details all the
+    same.
+    """
+    _instance.set(request.url.path)
+    return wrong(TidingsError("something went wrong here", hint="the log of the service says what"), 500)
+
+
 def _allowed(request: Request) -> str:
     """All methods of an address. Whoever raises the error knows those of one route only."""
     routes = request.app.routes

@@ -22,7 +22,7 @@ from tidings.interfaces.http import (
     problems,
 )
 from tidings.interfaces.http.access import Asking
-from tidings.interfaces.http.answers import nothing_there
+from tidings.interfaces.http.answers import nothing_there, went_wrong
 from tidings.interfaces.http.console.router import router_for as console_for
 from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.delivering import Delivering
@@ -64,6 +64,7 @@ def app_for(context: Context) -> FastAPI:
     app.add_middleware(Observing, metrics=context.metrics)
     app.add_middleware(Heads)
     app.add_exception_handler(HTTPException, nothing_there)
+    app.add_exception_handler(Exception, went_wrong)
     app.include_router(probes.router_for(context))
     if context.has(Part.API):
         _add_api(app, context)
