@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import httpx
@@ -12,11 +14,12 @@ from fastapi import APIRouter
 from standardwebhooks.webhooks import Webhook
 
 from tests.delivery.receiving import RULES, Delivering, delivering
-from tests.feeds.site import Response, Site, a_site
+from tests.feeds.site import Request, Response, Site, a_site
 from tests.interfaces.serving import served
 from tests.interfaces.streaming import bearing
 from tidings.interfaces.http.access import Asking
 from tidings.interfaces.http.v1 import destinations, preferences
+from tidings.interfaces.http.writing import AT_ONCE
 from tidings.service.access import Access
 from tidings.store import sqlite_url
 
@@ -115,6 +118,26 @@ def test_a_sample_and_a_new_secret(place: Place, site: Site, hook: dict[str, Any
     assert place.ana.post(f"{path}/drop-old-secret").json()["old_secret_until"] is None
     site.pages["/"] = Response(500)
     assert place.ana.post(f"{path}/test").json()["problem"] == "status 500"
+
+
+def test_receivers_that_do_not_answer_hold_up_nobody_who_reads(
+    place: Place, site: Site, hook: dict[str, Any]
+) -> None:
+    """More samples than there are threads: each waits for its receiver."""
+    gone = Event()
+
+    def hangs(_: Request) -> Response:
+        gone.wait()
+        return Response(204)
+
+    site.pages["/"] = hangs
+    with ThreadPoolExecutor(60) as several:
+        samples = [several.submit(place.ana.post, f"/v1/destinations/{hook['id']}/test") for _ in range(60)]
+        site.wait_for(AT_ONCE)
+        assert place.bo.get("/v1/destinations").status_code == 200
+        assert not any(sample.done() for sample in samples)
+        gone.set()
+        assert {sample.result().status_code for sample in samples} == {200}
 
 
 def test_delivered_failed_dead_and_replayed(place: Place, site: Site, hook: dict[str, Any]) -> None:

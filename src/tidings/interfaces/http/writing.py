@@ -1,14 +1,19 @@
-"""Requests that write: a few at a time, so that those who read never wait for a thread.
+"""Requests that write, or ask somebody else: a few at a time, so that those who read never wait for a thread.
 
-Writers of one store are one after the other anyway, and whoever hands on to a leader that hangs waits long.
+Writers of one store are one after the other anyway, and whoever waits for a lock, for a leader that hangs, or for a
+receiver that does not answer waits long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from contextvars import ContextVar
+from functools import partial, wraps
+from inspect import iscoroutinefunction
+from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
+from fastapi import FastAPI
 
 from tidings.errors import TidingsError
 from tidings.interfaces.http.answers import Refused
@@ -16,6 +21,8 @@ from tidings.interfaces.http.answers import Refused
 T = TypeVar("T")
 
 AT_ONCE, WAITING = 8, 200
+MANY = 20_000
+"""How many may wait who only want to write in the store: each of them is short."""
 
 
 class Writers:
@@ -35,3 +42,31 @@ class Writers:
             hint = "come back in a moment"
             raise Refused(503, TidingsError(f"too many {self._what} wait already", hint=hint))
         return await to_thread.run_sync(work, limiter=self._limiter)
+
+
+_turns: ContextVar[Writers] = ContextVar("turns")
+"""Those of the application that a request is for."""
+
+
+def begin(app: FastAPI) -> None:
+    """What is written while a request is answered is written in the application's turns."""
+    if not hasattr(app.state, "writers"):
+        app.state.writers = Writers(waiting=MANY, what="requests that write")
+    _turns.set(app.state.writers)
+
+
+async def write(work: Callable[[], T]) -> T:
+    """Write something, when it is the turn of the request that is answered now."""
+    return await _turns.get().run(work)
+
+
+def in_turn(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    """An endpoint that writes, in its turn. One that is a coroutine sees to that itself."""
+    if iscoroutinefunction(endpoint):
+        return endpoint
+
+    @wraps(endpoint)
+    async def turned(*given: Any, **named: Any) -> Any:
+        return await write(partial(endpoint, *given, **named))
+
+    return turned

@@ -23,6 +23,7 @@ from tidings.interfaces.http.console.visiting import (
     page,
 )
 from tidings.interfaces.http.v1.notifications import subscriber_of
+from tidings.interfaces.http.writing import Writers
 from tidings.store import Destination, Health
 
 HERE = "destinations"
@@ -64,6 +65,7 @@ class Pages:
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations, self._store = destinations, destinations.store
+        self._outside = Writers(what="requests to look at an address")
 
     def all(self, visitor: Subscriber, subscriber: Whose = "", after: Word = "", done: Word = "") -> Response:
         return self._all(visitor, subscriber, after, {"done": DONE.get(done)})
@@ -116,7 +118,7 @@ class Pages:
 
     async def add(self, request: Request, visitor: Subscriber) -> Response:
         given = await form_of(request, visitor)
-        return await run_in_threadpool(self._add, visitor, given)
+        return await self._outside.run(lambda: self._add(visitor, given))
 
     def _add(self, visitor: Visitor, given: dict[str, str]) -> Response:
         whose = given.get("subscriber", "").strip()
@@ -155,7 +157,7 @@ class Pages:
             tested: Tested = self._destinations.test(one)
             return self._one(visitor, one, more={"tested": tested})
 
-        return await run_in_threadpool(work)
+        return await self._outside.run(work)
 
     async def rotate(self, id: str, request: Request, visitor: Subscriber) -> Response:
         """The new secret is on the page that answers; the old one signs, too, for a while."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from fastapi import Request
 
 from tidings.errors import IdTaken, InputError, TidingsError
-from tidings.interfaces.http import answers, problems
+from tidings.interfaces.http import answers, problems, writing
 from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.same_origin import SAFE
 from tidings.interfaces.http.v1.forms import Problem
 
 MEANINGS = {
@@ -30,13 +32,20 @@ MEANINGS = {
 
 
 class Versioned(answers.Answering):
-    """A route below `/v1`. Elsewhere an id that is taken is 422, as clients that are older know it."""
+    """A route below `/v1`. Elsewhere an id that is taken is 422, as clients that are older know it. What changes
+    something waits for its turn, so that reading does not wait for it.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        is_safe = SAFE.issuperset(more.get("methods") or ("GET",))
+        super().__init__(path, endpoint if is_safe else writing.in_turn(endpoint), **more)
 
     def status(self, problem: TidingsError) -> int:
         return status_of(problem)
 
     def check(self, request: Request) -> None:
         check_address(request)
+        writing.begin(request.app)
 
 
 def check_address(request: Request) -> None:

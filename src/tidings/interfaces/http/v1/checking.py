@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from fastapi import APIRouter
+from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import OverLimit
 from tidings.interfaces.http.access import Subscribing
@@ -36,9 +37,9 @@ class Checking:
         self._subscribing = tidings.subscribing(limits.of_subscriptions)
         self._turns = Writers(AT_ONCE, WAITING, "previews")
 
-    def check(self, caller: Subscribing, asked: forms.Asked) -> forms.Checked:
+    async def check(self, caller: Subscribing, asked: forms.Asked) -> forms.Checked:
         """What a text would be as a subscription, or what is wrong with it and where. Nothing is kept."""
-        found = self._subscribing.check(asked.language, asked.text)
+        found = await run_in_threadpool(self._subscribing.check, asked.language, asked.text)
         return forms.Checked(
             language=asked.language, predicates=found.predicates, reached_through=found.reached_through
         )

@@ -13,7 +13,7 @@ A secret is told when it is made, and never again. An administrator says with `s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,6 +23,7 @@ from tidings.errors import Absent, InputError
 from tidings.interfaces.http.access import Subscribing, refuse_strangers
 from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.interfaces.http.v1.notifications import subscriber_of
+from tidings.interfaces.http.writing import Writers
 from tidings.service.access import Caller
 from tidings.store import Destination, Health, Letter
 
@@ -136,12 +137,15 @@ class Serving:
 
     def __init__(self, destinations: Destinations) -> None:
         self._all, self._store = destinations, destinations.store
+        self._outside = Writers(what="requests to look at an address")
 
-    def add(self, caller: Subscribing, given: NewDestination, subscriber: Subscriber = None) -> WithSecret:
+    async def add(
+        self, caller: Subscribing, given: NewDestination, subscriber: Subscriber = None
+    ) -> WithSecret:
         """Make a destination. A webhook has a secret, which is told here."""
         who = subscriber_of(caller, subscriber)
-        made = self._all.add(who, given.kind, given.target, given.subscription, given.name)
-        return self._with_secret(made)
+        wanted = given.kind, given.target, given.subscription, given.name
+        return await self._outside.run(lambda: self._with_secret(self._all.add(who, *wanted)))
 
     def page(
         self,
@@ -161,10 +165,14 @@ class Serving:
     def read(self, caller: Subscribing, id: Id) -> ShownDestination:
         return self._one(self._mine(caller, id))
 
-    def change(self, caller: Subscribing, id: Id, given: Changes) -> ShownDestination:
+    async def change(self, caller: Subscribing, id: Id, given: Changes) -> ShownDestination:
         """Change the target or the name. What waits to be tried again is tried now."""
-        self._mine(caller, id)
-        return self._one(self._all.change(id, given.target, given.name))
+
+        def work() -> ShownDestination:
+            self._mine(caller, id)
+            return self._one(self._all.change(id, given.target, given.name))
+
+        return await self._outside.run(work)
 
     def remove(self, caller: Subscribing, id: Id) -> None:
         """Forget a destination and its dead letters."""
@@ -194,9 +202,9 @@ class Serving:
         self._store.destinations.drop_old_secret(id)
         return self._one(self._all.find(id))
 
-    def test(self, caller: Subscribing, id: Id) -> ShownTest:
+    async def test(self, caller: Subscribing, id: Id) -> ShownTest:
         """Send a sample now, and say what came back."""
-        tested: Tested = self._all.test(self._mine(caller, id))
+        tested: Tested = await self._outside.run(lambda: self._all.test(self._mine(caller, id)))
         return ShownTest(
             taken=tested.taken, seconds=tested.seconds, status=tested.status, problem=tested.problem
         )
@@ -271,7 +279,7 @@ def router_for(destinations: Destinations) -> APIRouter:
     router.add_api_route("/{id}", serving.read)
     router.add_api_route("/{id}", serving.change, methods=["PATCH"], responses=wrong(409))
     router.add_api_route("/{id}", serving.remove, methods=["DELETE"], status_code=204)
-    posts: dict[str, Callable[..., BaseModel]] = {
+    posts: dict[str, Callable[..., Any]] = {
         "pause": serving.pause,
         "resume": serving.resume,
         "rotate": serving.rotate,

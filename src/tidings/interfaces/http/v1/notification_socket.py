@@ -27,6 +27,7 @@ from tidings.interfaces.http.access import COOKIE, HINT, asking, bearer
 from tidings.interfaces.http.answers import Refused, status_of
 from tidings.interfaces.http.v1.looking_out import Follower, LookOut, Over
 from tidings.interfaces.http.v1.notifications import subscriber_of
+from tidings.interfaces.http.writing import MANY, Writers
 from tidings.service.access import Caller, Scope
 from tidings.service.event_pages import cursor_of
 from tidings.store import Store
@@ -54,6 +55,7 @@ class Socket:
 
     def __init__(self, store: Store, look_out: LookOut) -> None:
         self._store, self._look_out = store, look_out
+        self._writers = Writers(waiting=MANY, what="acknowledgements")
 
     async def __call__(self, socket: WebSocket) -> None:
         """It is accepted before anything is checked: a browser learns the code of a close, not that of an answer."""
@@ -100,7 +102,7 @@ class Socket:
         while True:
             given = _message(await _received(socket), "ack")
             upto = _number(given, "ack")
-            await run_in_threadpool(
+            await self._writers.run(
                 partial(self._store.acknowledgements.acknowledge, follower.subscriber, upto)
             )
 

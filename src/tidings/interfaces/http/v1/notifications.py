@@ -25,6 +25,7 @@ from tidings.interfaces.http.v1 import shapes
 from tidings.interfaces.http.v1.answering import Versioned
 from tidings.interfaces.http.v1.event_stream import EventStream
 from tidings.interfaces.http.v1.looking_out import LookOut
+from tidings.interfaces.http.writing import write
 from tidings.service.access import Caller
 from tidings.service.event_pages import Page, cursor_of, read_page
 from tidings.store import Standing, Store
@@ -124,7 +125,7 @@ class Reading:
         """Acknowledge everything up to a number. A smaller one than before changes nothing."""
         who = subscriber_of(caller, subscriber)
         work = partial(self._store.acknowledgements.acknowledge, who, given.upto)
-        return _shown(await run_in_threadpool(work))
+        return _shown(await write(work))
 
     async def _standing(self, who: str) -> Standing:
         return await run_in_threadpool(partial(self._store.acknowledgements.standing, who))

@@ -8,6 +8,7 @@ GET    /v1/publications/{id}
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from tidings.interfaces.http.v1.answering import Versioned
 from tidings.interfaces.http.v1.header_attributes import attributes_of
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.interfaces.http.v1.uploads import Gathering, Uploads
+from tidings.interfaces.http.writing import write
 from tidings.model import Publication
 from tidings.service import Tidings, offering
 from tidings.service.access import Caller
@@ -99,7 +101,7 @@ class Publications:
                 raise InputError(
                     "an id is for one publication", where="id", hint="?id_field= names where ids are"
                 )
-            outcomes = await run_in_threadpool(self._append_good, found)
+            outcomes = await write(partial(self._append_good, found))
             return _many(outcomes, _numbers(sent), request)
         if len(found) == 1 and isinstance(found[0], Publication):
             outcome = await self._gathering.add(found[0])
@@ -108,7 +110,7 @@ class Publications:
             note(request, publication=outcome.id)
             return _one(outcome)
         good = [one for one in found if isinstance(one, Publication)]
-        return _parts(await run_in_threadpool(self._tidings.store.journal.append_all, good))
+        return _parts(await write(partial(self._tidings.store.journal.append_all, good)))
 
     def _offered(self, sent: Sent) -> list[Offered]:
         return offering.offered(sent, self._tidings.checked_against())
