@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from sqlalchemy import update
@@ -15,6 +18,7 @@ from tests.spark.streams import check_gapless, running, told
 from tidings.errors import SetupError
 from tidings.model import Publication, Subscription
 from tidings.spark import stream
+from tidings.spark.source import JournalReader
 from tidings.spark.stream import HandedOver, Progress, Repaired, Started, run
 from tidings.store import open_store, sqlite_url
 from tidings.store.encoding import now
@@ -278,11 +282,26 @@ def test_a_torn_checkpoint_is_mended(session, tmp_path, store, url):
     assert [one.publication for one in store.dead_letters.read()] == ["p2"]
 
 
-def test_a_second_stream_is_refused(session, tmp_path, url):
+def test_a_stream_that_says_that_it_runs_does_and_is_the_only_one(session, tmp_path, store, url):
+    """Nothing was published, so there is no task: a batch has been, and a worker has the index in its memory."""
+    store.subscriptions.add(Subscription("s1", "ana", "predicates", "not exists price"))
+    store.subscriptions.add(Subscription("s2", "ana", "xpath", "/lot[price < 200]"))
     with running(session, tmp_path, url) as stream:
-        stream.until(lambda: stream.news)
+        started, batch = stream.until(lambda: stream.news[1:] and stream.news)
+        assert started == Started("journal", position=0, lag=0, segments=1)
+        assert (batch.batch, batch.events) == (0, 0) and have_mapped(tmp_path / "segments")
         with pytest.raises(SetupError, match="another stream runs"):
             run(session, tmp_path, url)
+    assert not told(store, "ana")["ana"], "nobody hears of a rehearsal"
+
+
+def have_mapped(folder):
+    """The processes, other than this one, that have a file of a folder in their memory."""
+    found = []
+    for process in set(Path("/proc").glob("[0-9]*")) - {Path("/proc") / str(os.getpid())}:
+        with suppress(OSError):  # it has ended meanwhile
+            found += [process.name] if str(folder) in (process / "maps").read_text() else []
+    return found
 
 
 def test_a_replaced_store_is_named(session, tmp_path, store, url):
@@ -307,3 +326,15 @@ def test_without_its_checkpoint_a_stream_goes_on_where_the_store_is(session, tmp
     run(session, tmp_path, url, once=True, listener=started.append)
     assert started[0].position == 2 and started[0].lag == 1
     assert [len(store.notifications.read(who)) for who in ("early", "late")] == [3, 1]
+
+
+def test_a_run_with_a_name_begins_with_a_batch(tmp_path, store, url):
+    """Spark makes one when the offset is another one. Without a name nothing new is no batch, whoever ran before."""
+    publish(store, b"{}", b"{}")
+    options = {"publications": "10", "lock": str(tmp_path / "stream.lock"), "store_url": url}
+    named, plain = JournalReader(options | {"run": "b"}), JournalReader(options)
+    before = {"position": 2, "run": "a"}
+    begun = named.latestOffset(before, named.getDefaultReadLimit())
+    assert begun == {"position": 2, "run": "b"} and named.partitions(before, begun) == []
+    assert named.latestOffset(begun, named.getDefaultReadLimit()) == begun
+    assert plain.latestOffset(before, plain.getDefaultReadLimit()) == before

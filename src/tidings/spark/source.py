@@ -7,6 +7,7 @@ publications. Tasks read their part of the range from the store themselves; noth
     store_url          the store's address (Spark hides the values of options with `url` in their names)
     publications       how many a batch may have at most
     lock               a file the source locks while its JVM lives (see `checkpoint`)
+    run                a name of this run, if it is to begin with a batch even if there is nothing new
 """
 
 from __future__ import annotations
@@ -60,12 +61,14 @@ class Range(InputPartition):  # type: ignore[misc]
 class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """What sources with one running position share: bounded batches, and a stop at the head of the start.
 
-    The engine's own limits are never above ours, so that no trigger can make a batch larger than it may be.
+    The engine's own limits are never above ours, so that no trigger can make a batch larger than it may be. A batch is
+    made when the offset is another one: with the name of the run in it, that is so when a run begins.
     """
 
     def __init__(self, options: Any) -> None:
         self._most = int(options["publications"])
         self._lock = options["lock"]
+        self._run = options.get("run")
         self._target: int | None = None
 
     @abstractmethod
@@ -91,7 +94,7 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
         hold(self._lock)
         self._target = self.head()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         hold(self._lock)
         head = self.head() if self._target is None else self._target
         if head < start["position"] and self._target is None:
@@ -99,9 +102,10 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
                 f"the stream has read up to position {start['position']}, but the last one now is {head}",
                 hint="was the store replaced by an older copy? remove the checkpoint: it goes on where the copy is",
             )
-        return {"position": max(start["position"], min(head, start["position"] + self._most))}
+        position = max(start["position"], min(head, start["position"] + self._most))
+        return {**start, "position": position} | ({"run": self._run} if self._run else {})
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Range]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Range]:
         hold(self._lock)
         after, upto = start["position"], end["position"]
         cuts = [*range(after, upto, PUBLICATIONS_A_TASK), upto]

@@ -140,14 +140,26 @@ Why = tuple[tuple[Reason, ...], str | None]
 def _match(job: Job, batch: Any, output: Output) -> None:
     """Publications of one media type are decoded and matched together, and told of in the order in which they came."""
     output.count(batch["position"].to_pylist())
-    types = batch["media_type"]
-    parts = [_Part(job, batch.take(_where(types, each)), each) for each in types.unique().to_pylist()]
+    parts = _parts(job, batch)
     for part in parts:
         part.bury(output)
     for _, name, row, (because, bindings) in heapq.merge(
         *(part.found() for part in parts), key=itemgetter(0)
     ):
         output.tell(name, row["id"], row["subscriber"], because_text(because), bindings)
+
+
+def rehearse(job: Job, batch: Any) -> None:
+    """Do with publications what a task does, and tell nobody."""
+    settle()
+    for part in _parts(job, batch):
+        for _ in part.found():
+            pass
+
+
+def _parts(job: Job, batch: Any) -> list[_Part]:
+    types = batch["media_type"]
+    return [_Part(job, batch.take(_where(types, each)), each) for each in types.unique().to_pylist()]
 
 
 def _where(column: Any, value: str) -> Any:

@@ -4,8 +4,9 @@
 
 Structured Streaming plans batches and remembers how far it came; for each batch `process` brings the index up to
 date, lets the tasks match (`stages`), and commits what they found (`sink`). Spark may repeat a batch after a crash:
-the store takes it once. Beside it, a second query applies the log of metadata (`metadata_stream`), as soon as there is
-something in it.
+the store takes it once. A stream that goes on for ever begins with a batch, of nothing if there is nothing, and a
+rehearsal in Spark's workers: when it says that it runs, it does. Beside it, a second query applies the log of metadata
+(`metadata_stream`), as soon as there is something in it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from threading import Event
 from time import perf_counter
 from typing import Any
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -32,6 +34,7 @@ from tidings.spark.live_index import LiveIndex, open_current
 from tidings.spark.metadata_stream import MetadataProgress, MetadataStream
 from tidings.spark.queries import Query
 from tidings.spark.references import LiveReferences
+from tidings.spark.rehearsal import warm
 from tidings.spark.source import JournalSource
 from tidings.spark.stages import Job, Report, stage
 from tidings.spark.taxonomies import LiveTaxonomy
@@ -48,7 +51,7 @@ DRAIN_SECONDS = 20.0
 class Stream:
     """What is to run: everything `process` has to know, wherever it runs.
 
-    Without a `folder` the source is the store's journal.
+    Without a `folder` the source is the store's journal. With a name, a `run` begins with a batch in any case.
     """
 
     home: Path
@@ -56,6 +59,7 @@ class Stream:
     folder: str | None = None
     id_field: str = "id"
     most: int = MOST_PUBLICATIONS
+    run: str = ""
 
     @property
     def checkpoint(self) -> Path:
@@ -80,6 +84,7 @@ class Stream:
     def rows(self, session: SparkSession) -> DataFrame:
         """The publications, as a stream."""
         options = {"publications": str(self.most), "lock": str(self.home / checkpoint.STREAM_LOCK)}
+        options |= {"run": self.run} if self.run else {}
         source: type[Any] = FolderSource if self.folder else JournalSource
         more = (
             {"folder": self.folder, "list": str(self.file_list)} if self.folder else {"store_url": self.store}
@@ -130,7 +135,7 @@ class Repaired:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The stream runs: publications from now on are matched within moments. This is where it begins."""
+    """The stream runs: publications from now on are matched within moments. This is where it is."""
 
     source: str
     position: int = 0
@@ -170,18 +175,35 @@ def run(
     """
     home = Path(home).absolute()
     source = None if folder is None else str(folder) if "://" in str(folder) else str(Path(folder).absolute())
-    stream = Stream(home, _absolute(store_url), source, id_field, most_publications)
+    name = "" if once else uuid4().hex[:8]
+    stream = Stream(home, _absolute(store_url), source, id_field, most_publications, name)
     metadata = MetadataStream(home, stream.store, metadata_batch)
-    tell = listener or (lambda news: None)
+    tell = Telling(stream, listener or (lambda news: None))
     with checkpoint.running(home):
         for what in (*checkpoint.repair(stream.checkpoint), *checkpoint.repair(metadata.checkpoint)):
             tell(Repaired(what))
         _prepare(stream, metadata)
         with open_store(stream.store) as store:
             _hand_over(store, tell)
+            beginning = _beginning(stream, store)
             with Together(session, stream, metadata, once, drain) as queries:
-                tell(_beginning(stream, store))
+                if once:
+                    tell(beginning)
                 return queries.follow(store, stop or Event(), tell)
+
+
+class Telling:
+    """Passes news on. Of a stream that goes on for ever the first batch is the news that it runs."""
+
+    def __init__(self, stream: Stream, then: Listener) -> None:
+        self._source, self._then = stream.source, then
+        self._has_said = not stream.run
+
+    def __call__(self, news: News) -> None:
+        if isinstance(news, Progress) and not self._has_said:
+            self._has_said = True
+            self._then(Started(self._source, news.position, news.lag, news.segments))
+        self._then(news)
 
 
 def _absolute(store_url: str) -> str:
@@ -192,15 +214,21 @@ def _absolute(store_url: str) -> str:
 
 def _beginning(stream: Stream, store: Store) -> Started:
     """Where the stream goes on. How many files a folder has is known with the first batch."""
-    position, index = checkpoint.position(stream.checkpoint), open_current(stream.home / "segments")
+    index = open_current(stream.home / "segments")
     segments = index.segments if index else 0
     if stream.folder:
-        return Started(stream.source, position, 0, segments)
-    head = store.journal.head()
+        return Started(stream.source, _position(stream, store), 0, segments)
+    head, position = store.journal.head(), checkpoint.position(stream.checkpoint)
     if position <= head:  # else the checkpoint is of another store, and is refused soon
         store.notifications.reach(position)
-    position = position or store.notifications.matched()
+    position = _position(stream, store)
     return Started(stream.source, position, max(0, head - position), segments)
+
+
+def _position(stream: Stream, store: Store) -> int:
+    """How far the source was read, by what was written down of earlier batches."""
+    position = checkpoint.position(stream.checkpoint)
+    return position if stream.folder else position or store.notifications.matched()
 
 
 def _prepare(stream: Stream, metadata: MetadataStream) -> None:
@@ -275,10 +303,44 @@ class Live:
         self.taxonomy = LiveTaxonomy(stream.home / "segments" / "taxonomies", self.store)
         self.name = checkpoint.stream_id(stream.checkpoint)
         self.files = FileList(stream.file_list) if stream.folder else None
-        self.progress = Progress()
+        self.progress = Progress(position=_position(stream, self.store))
+        self._has_rehearsed = not stream.run
 
     def process(self, rows: DataFrame, batch: int) -> None:
         process(self.stream, self, rows, batch)
+
+    def rehearse(self, session: SparkSession) -> float:
+        """Have Spark's workers do once what they are for, before the first batch; how many seconds it took."""
+        began = perf_counter()
+        if not self._has_rehearsed:
+            warm(session, self.job(self.stream.home / "batches"), self.index.index.sorts)
+            self._has_rehearsed = True
+        return perf_counter() - began
+
+    def refresh(self, session: SparkSession) -> int:
+        """Bring the index, the reference tables and the taxonomy up to date; how many tables have a new problem."""
+        self.index.refresh()
+        self.taxonomy.refresh()
+        return self.references.refresh(session)
+
+    def tidy(self) -> None:
+        """Delete what only earlier batches used."""
+        self.index.tidy()
+        self.references.tidy()
+        self.taxonomy.tidy()
+
+    def job(self, results: Path) -> Job:
+        """What tasks have in common that leave what they find in a folder."""
+        return Job(
+            self.index.folder,
+            self.index.index.version,
+            self.index.schema_text,
+            self.stream.id_field,
+            str(results),
+            self.stream.folder is None,
+            self.references.snapshots,
+            self.taxonomy.path,
+        )
 
     def close(self) -> None:
         self.store.close()
@@ -301,23 +363,20 @@ def process(stream: Stream, live: Live, publications: DataFrame, batch: int) -> 
 
 def _processed(stream: Stream, live: Live, publications: DataFrame, batch: int) -> list[Report]:
     began = perf_counter()
-    live.index.refresh()
-    live.taxonomy.refresh()
-    troubled = live.references.refresh(publications.sparkSession)
+    troubled = live.refresh(publications.sparkSession)
+    began += live.rehearse(publications.sparkSession)
     results = stream.home / "batches" / str(batch)
     results.mkdir(parents=True, exist_ok=True)
-    reports = _matched(stream, live, publications, results)
+    reports = _matched(live.job(results), publications)
     last = max((report.last for report in reports), default=0)
     reached = None if stream.folder else last
     with traces.span("commit"):
         committed = sink.commit(live.store, live.name, stream.source, batch, reports, reached)
     latency = None if stream.folder else _latency(live.store, reports)
     shutil.rmtree(results)
-    live.index.tidy()
-    live.references.tidy()
-    live.taxonomy.tidy()
+    live.tidy()
     events, dead = sum(report.events for report in reports), sum(report.dead for report in reports) + troubled
-    live.progress = _added(live, batch, events, dead, committed, last)
+    live.progress = _added(live, batch, events, dead, committed, last or live.progress.position)
     live.progress = replace(live.progress, seconds=perf_counter() - began, latency=latency)
     write_whole(stream.status, json.dumps(asdict(live.progress)))
     live.store.measures.add(_measures(live.progress))
@@ -358,18 +417,7 @@ def _measures(now: Progress) -> dict[str, float]:
     return counts if now.latency is None else counts | {"latency_seconds": now.latency}
 
 
-def _matched(stream: Stream, live: Live, publications: DataFrame, results: Path) -> list[Report]:
-    index = live.index
-    job = Job(
-        index.folder,
-        index.index.version,
-        index.schema_text,
-        stream.id_field,
-        str(results),
-        stream.folder is None,
-        live.references.snapshots,
-        live.taxonomy.path,
-    )
+def _matched(job: Job, publications: DataFrame) -> list[Report]:
     rows = publications.mapInArrow(stage(job), "report string").collect()
     return [report for row in rows if (report := Report(**json.loads(row.report))).events]
 

@@ -4,7 +4,7 @@
     with keeper: ...                   Spark starts while the server answers already
     keeper.problem                     what keeps it from its work now, or None
 
-After `stream.restarts` failures in a row it gives up. A batch that was committed in between makes it a new row.
+After `stream.restarts` failures in a row it gives up. Publications that were matched in between make it a new row.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class State(Enum):
     """How it stands with the stream."""
 
     STARTING = "Spark is starting"
+    PREPARING = "Spark's workers are starting"
     RUNNING = "running"
     FAILED = "the stream failed and is started again soon"
     GIVEN_UP = "the stream failed again and again, and is not started any more"
@@ -116,6 +117,7 @@ class StreamKeeper:
         settings = self._settings
         self.state = State.STARTING
         session = open_spark(settings.spark.master, self._tidings.home / "spark.log", settings.spark.conf)
+        self.state = State.PREPARING
         try:
             stream.run(
                 session,
@@ -135,7 +137,7 @@ class StreamKeeper:
 
         if isinstance(news, Started):
             self.state, self.failure = State.RUNNING, ""
-        elif isinstance(news, Progress):
+        elif isinstance(news, Progress) and news.events:
             self._failures = 0
         self._hear(news)
 

@@ -119,6 +119,11 @@ class Index:
         return frozenset(column.path for column in columns if column.of is Of.GRAPH)
 
     @property
+    def sorts(self) -> frozenset[Of]:
+        """Which sorts of publications some subscription looks at."""
+        return frozenset(column.of for segment, _ in self._now.opened for column in segment.columns)
+
+    @property
     def ids(self) -> pa.Array:
         """The ids of all subscriptions, those of removed ones too, in the order of `Matches.subscription`."""
         parts = [segment.ids for segment, _ in self._now.opened]
