@@ -121,6 +121,10 @@ class Query:
         except GONE as problem:
             raise SetupError("Spark has ended", hint="spark.log in the home folder may say why") from problem
 
+    def is_busy(self) -> bool:
+        """Whether it has found something new, and works on it."""
+        return bool(self._query.status["isDataAvailable"])
+
     def tell(self, tell: Tell) -> None:
         """Pass on how it is doing, if there is news."""
         if not self._work.status.exists():

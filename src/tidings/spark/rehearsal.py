@@ -1,12 +1,14 @@
-"""Before the first batch of a stream: each worker does once what its tasks will do.
+"""Before the first batch of a stream each worker does once what its tasks will do; and it is kept while there is none.
 
 A Python worker of Spark that has just started imports for seconds, opens the index and loads the kernels. Whoever
-published first would wait for that, behind a service that says that it is ready.
+published first would wait for that, behind a service that says that it is ready. Spark ends workers that had nothing to
+do for a minute: whoever published after a quiet minute would wait for it again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +20,9 @@ from tidings.spark.stages import Job, rehearse
 
 MANY = 1_000
 """Rows for all cores: without a number Spark makes a partition for each."""
+
+QUIET_SECONDS = 30.0
+"""After so long without a batch workers hear of us. Spark's minute is no setting."""
 
 SAMPLES = {
     Of.EVENT: ("application/json", b"{}"),
@@ -38,10 +43,35 @@ def warm(session: SparkSession, job: Job, sorts: Iterable[Of]) -> int:
 
 def _rehearsal(job: Job, samples: list[tuple[str, bytes]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def run(batches: Iterable[Any]) -> Iterator[Any]:
-        for _ in batches:
-            pass
         for batch in in_batches((0, "", "", media_type, body, None) for media_type, body in samples):
             rehearse(job, batch)
-        yield pa.RecordBatch.from_pydict({"done": [True]})
+        yield from _nothing(batches)
 
     return run
+
+
+def _nothing(batches: Iterable[Any]) -> Iterator[Any]:
+    for _ in batches:
+        pass
+    yield pa.RecordBatch.from_pydict({"done": [True]})
+
+
+class Workers:
+    """Spark's workers, which stay as long as `keep` is called now and then."""
+
+    def __init__(self, session: SparkSession, clock: Callable[[], float] = monotonic) -> None:
+        self._session, self._clock = session, clock
+        self._batch, self._heard = -1, clock()
+
+    def keep(self, batch: int, is_busy: Callable[[], bool] = lambda: False) -> int:
+        """Give them something to do, if neither a batch nor we did so lately; how many tasks there were.
+
+        `batch` is the last one that was done. Behind one under way we would wait, and so would others for us.
+        """
+        if batch != self._batch:
+            self._batch, self._heard = batch, self._clock()
+        if self._clock() - self._heard < QUIET_SECONDS or is_busy():
+            return 0
+        tasks = len(self._session.range(MANY).mapInArrow(_nothing, "done boolean").collect())
+        self._heard = self._clock()
+        return tasks

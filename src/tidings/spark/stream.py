@@ -34,7 +34,7 @@ from tidings.spark.live_index import LiveIndex, open_current
 from tidings.spark.metadata_stream import MetadataProgress, MetadataStream
 from tidings.spark.queries import Query
 from tidings.spark.references import LiveReferences
-from tidings.spark.rehearsal import warm
+from tidings.spark.rehearsal import Workers, warm
 from tidings.spark.source import JournalSource
 from tidings.spark.stages import Job, Report, stage
 from tidings.spark.taxonomies import LiveTaxonomy
@@ -249,6 +249,7 @@ class Together(ExitStack):
         super().__init__()
         self._session, self._metadata, self._once, self._drain = session, metadata, once, drain
         self._queries = [self.enter_context(closing(Query(session, stream, once, drain)))]
+        self._workers = Workers(session)
 
     def follow(self, store: Store, stop: Event, tell: Listener) -> Progress:
         """Pass progress on until the queries end, by themselves or because they are to stop.
@@ -261,6 +262,7 @@ class Together(ExitStack):
             self._begin_metadata(store)
             self._tell(tell)
             _hand_over(store, tell)
+            self._keep_workers()
         self.close()
         self._tell(tell)
         return self._queries[0].last or Progress()
@@ -276,6 +278,12 @@ class Together(ExitStack):
         query = Query(self._session, self._metadata, self._once, self._drain)
         self._queries.append(self.enter_context(closing(query)))
         return True
+
+    def _keep_workers(self) -> None:
+        """What the first batch prepares stays, once there was one."""
+        first = self._queries[0]
+        if first.last and not self._once:
+            self._workers.keep(first.last.batch, first.is_busy)
 
     def _have_ended(self) -> bool:
         """Each is looked at: one may have failed while another goes on."""
