@@ -17,7 +17,7 @@ from tidings.service.offering import ACCEPTED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 EXAMPLE = re.compile(
-    r"^```http\n(.*?)\n\n(.*?)\n\nHTTP/1.1 (\d+) [^\n]*\n((?:\S+: [^\n]*\n)*)\n(.*?)^```",
+    r"^```http\n(.*?)\n\n(?:(.*?)\n\n)??HTTP/1.1 (\d+) [^\n]*\n((?:\S+: [^\n]*\n)*)\n(.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -45,7 +45,7 @@ def ask(service: Service, head: str, body: str) -> httpx.Response:
 
 def test_every_example_is_true(tmp_path: Path) -> None:
     examples = EXAMPLE.findall(PAGE)
-    assert len(examples) == PAGE.count("```http") == 7
+    assert len(examples) == PAGE.count("```http") == 8
     with Tidings(tmp_path) as tidings, served_api(tidings) as service:
         for head, body, status, told, answer in examples:
             response = ask(service, head, body)

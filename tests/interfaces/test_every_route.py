@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 from xmlrpc.client import Fault, ServerProxy
 
 import httpx
@@ -76,15 +77,22 @@ REFUSED = (401, 403)
 
 @dataclass(frozen=True)
 class Route:
-    """A way to ask: a method and a path with parameters."""
+    """A way to ask: a method and a path with parameters; and the names that its query may have, if not any."""
 
     method: str
     path: str
+    names: frozenset[str] | None = None
 
     def at(self, *values: str) -> str:
         """The path with these parameters, the last one for all that remain."""
         given = [*values, *[values[-1]] * 9] if values else []
         return PARAMETER.sub(lambda _: given.pop(0), self.path)
+
+    def query(self, given: dict[str, str]) -> str:
+        """What of this it takes, as a query."""
+        return urlencode(
+            {name: value for name, value in given.items() if self.names is None or name in self.names}
+        )
 
 
 @dataclass
@@ -134,14 +142,23 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             name: httpx.Client(base_url=at.url, headers=bearing(each)) for name, each in secrets.items()
         }
         found = list(walk(app_for(at.context).routes))
-        methods = [(path, getattr(route, "methods", None) or ()) for path, route in found]
-        routes = [Route(method, path) for path, several in methods for method in sorted(several)]
-        sockets = [path for path, several in methods if not several]
+        routes = [
+            Route(method, path, names_of(route)) for path, route in found for method in methods_of(route)
+        ]
+        sockets = [path for path, route in found if not methods_of(route)]
         yield Place(
             at, routes, sockets, ids, **clients, nobody=httpx.Client(base_url=at.url), secrets=secrets
         )
         for client in clients.values():
             client.close()
+
+
+def methods_of(route: Any) -> list[str]:
+    return sorted(getattr(route, "methods", None) or ())
+
+
+def names_of(route: Any) -> frozenset[str] | None:
+    return frozenset(route.parameters) if getattr(route, "is_strict", False) else None
 
 
 def bearing(secret: str) -> dict[str, str]:
@@ -242,10 +259,11 @@ def test_a_token_that_is_revoked_is_none(place: Place) -> None:
         assert answer.status_code == 401 or leads_to_login(answer), route
 
 
-QUERIES = (
-    "?subscriber=bo",
-    "?as=bo",
-    "?subscription=s-of-bo&after=0&limit=1000&q=bo&search=bo&word=bo&language=",
+QUERIES: tuple[dict[str, str], ...] = (
+    {"subscriber": "bo"},
+    {"as": "bo"},
+    {"subscription": "s-of-bo", "after": "0", "limit": "1000", "q": "bo", "search": "bo", "word": "bo"},
+    {"language": "", "after": "0"},
 )
 BODIES: tuple[dict[str, Any], ...] = (
     {},
@@ -289,7 +307,7 @@ def attempts(route: Route, ids: Sequence[str]) -> Iterator[tuple[str, dict[str, 
     paths = {route.at(id, ids[2]) for id in ids}
     if route.method in ("GET", "HEAD", "DELETE"):
         yield from product(paths, ({},))
-        yield from product([route.at("s-of-bo") + query for query in QUERIES], ({},))
+        yield from product([f"{route.at('s-of-bo')}?{route.query(each)}" for each in QUERIES], ({},))
     else:
         yield from product(paths, BODIES[:1])
         yield from product({route.at(id, "1") for id in ids[:2]}, BODIES)
@@ -409,6 +427,50 @@ def test_what_is_somebodys_wants_a_token_on_this_machine_too(tmp_path: Path) -> 
             with pytest.raises(Fault, match="needs the token"):
                 call("bo")
         assert friend.list("bo") == []
+
+
+def test_parameters_that_no_route_reads_are_refused(place: Place) -> None:
+    """Below /v1 each route says which it has; who may not ask at all is told that first."""
+    routes = [route for route in guarded(place) if route.path.startswith("/v1/")]
+    assert len(routes) > 25
+    for route in routes:
+        path = route.at("1") + "?surprise=1"
+        answer = ask(place.root, route, path)
+        assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json"), (
+            route
+        )
+        if route.method != "HEAD":
+            assert answer.json()["what"] == "there is no parameter 'surprise'", route
+        assert ask(place.nobody, route, path).status_code == 401, route
+    for open_to_readers in ("/v1/openapi.json", "/v1/asyncapi.json", "/healthz", "/problems"):
+        assert place.nobody.get(f"{open_to_readers}?surprise=1").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "accepted", "hint"),
+    [
+        (
+            "/v1/notifications?limt=5",
+            "limt",
+            "after, limit, subscriber, subscription, wait",
+            "did you mean 'limit'?",
+        ),
+        (
+            "/v1/destinations?subcriber=bo",
+            "subcriber",
+            "after, limit, subscriber",
+            "did you mean 'subscriber'?",
+        ),
+        ("/v1/pipeline?minutes=5&zzz", "zzz", "minutes, points", None),
+        ("/v1/publications/p-of-bo?limit=1", "limit", None, None),
+    ],
+)
+def test_a_mistyped_parameter_is_named_with_those_that_there_are(
+    place: Place, path: str, name: str, accepted: str | None, hint: str | None
+) -> None:
+    told = place.root.get(path).json()
+    assert (told["error"], told["what"]) == ("InputError", f"there is no parameter '{name}'")
+    assert (told.get("accepted"), told.get("hint")) == (accepted, hint)
 
 
 def test_where_no_route_is_the_answer_is_a_problem_too(place: Place) -> None:

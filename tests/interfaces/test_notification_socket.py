@@ -129,6 +129,7 @@ def test_who_may_not(place: Place, name: str) -> None:
         (own, "?after=1", 4400),
         (own, "?after=-1", 4400),
         (own, "?after=x", 4400),
+        (own, "?aftr=1", 4400),
     ):
         with opened(place, secret, query) as socket:
             assert close_code(socket) == code, (secret, query)

@@ -50,7 +50,7 @@ def test_all_of_it_is_there(document: dict[str, Any]) -> None:
             assert operation["security"] == [{name: []}]
             assert operation["summary"] and operation["description"] and operation["operationId"]
             refusals = {status: one for status, one in operation["responses"].items() if int(status) >= 400}
-            assert {"401", "403", "429", "503"} <= refusals.keys()
+            assert {"400", "401", "403", "429", "503"} <= refusals.keys()
             assert all(list(one["content"]) == ["application/problem+json"] for one in refusals.values())
 
 
@@ -81,6 +81,7 @@ def test_what_is_answered_is_what_is_told(service: Service, document: dict[str, 
         (shop.post(publish, content=b"{", headers=event), publish),
         (shop.post(publish, content=b"{", headers={"Content-Type": "text/css"}), publish),
         (shop.get(publish), publish),
+        (shop.get(publish, params={"limt": 5}), publish),
         (shop.get(f"{publish}/p"), f"{publish}/{{id}}"),
         (shop.get(f"{publish}/q"), f"{publish}/{{id}}"),
         (ana.post("/v1/subscriptions", json={"text": "price < 9", "id": "s"}), "/v1/subscriptions"),

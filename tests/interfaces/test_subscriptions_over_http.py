@@ -166,6 +166,10 @@ def test_what_is_wrong_is_pointed_at(
     ("asked", "told"),
     [
         ({}, "'text' is missing"),
+        (
+            {"txt": "price < 9"},
+            "there is no member 'txt'; accepted: language, text, id, within, subscriber; did you mean 'text'?",
+        ),
         ({"text": 5}, "'text' cannot be this; received 5; accepted: a text"),
         (
             {"text": "price < 5", "langauge": "xpath"},

@@ -17,7 +17,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
 from tidings.errors import Absent, NotAllowed
-from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.answers import Refused, refuse_unknown_parameters
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.same_origin import changes, foreign, is_same_origin
 from tidings.service.access import Access, Caller, Scope
@@ -92,13 +92,14 @@ def own_cookie(connection: HTTPConnection) -> str:
 
 
 def needs(scope: Scope) -> Callable[..., Awaitable[Caller]]:
-    """A dependency of routes: the caller, whose token has the scope."""
+    """A dependency of routes: the caller, whose token has the scope, and who asks for nothing that there is not."""
 
     async def caller(
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
     ) -> Caller:
         found = await asking(request).allowed(request, scope)
         count_request(request, found)
+        refuse_unknown_parameters(request)
         return found
 
     return caller

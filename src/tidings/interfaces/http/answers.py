@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextvars import ContextVar
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import Request, Response, params
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -94,7 +96,18 @@ class Limited(Request):
 
 
 class Answering(APIRoute):
-    """A route on which everything that goes wrong is an answer: Problem Details, or as `wrong` says."""
+    """A route on which everything that goes wrong is an answer: Problem Details, or as `wrong` says.
+
+    What it does not read of an address it lets pass, because readers and browsers add to them; unless it is strict.
+    """
+
+    is_strict = False
+
+    @cached_property
+    def parameters(self) -> list[str]:
+        """The names that may stand in the query of its address."""
+        found = get_flat_params(self.dependant)
+        return sorted(one.alias for one in found if isinstance(one.field_info, params.Query))
 
     def wrong(self, problem: TidingsError, status: int) -> Response:
         return wrong(problem, status)
@@ -160,6 +173,20 @@ def wrong(problem: TidingsError, status: int | None = None) -> Response:
         headers["Accept-Encoding"] = "identity"
     told = problems.details(problem, fitting, _instance.get())
     return JSONResponse(told, fitting, headers, media_type=problems.MEDIA_TYPE)
+
+
+def refuse_unknown_parameters(request: Request) -> None:
+    """A mistyped `?limt=5` would be answered as if nothing had been asked for: a strict route refuses it."""
+    route = request.scope.get("route")
+    if isinstance(route, Answering) and route.is_strict:
+        refuse_other_parameters(request.query_params, route.parameters)
+
+
+def refuse_other_parameters(given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse the first parameter that is none of those that there are."""
+    for name in given:
+        if name not in known:
+            raise Refused(400, _no_such("parameter", name, known))
 
 
 async def nothing_there(request: Request, error: Exception) -> Response:
@@ -257,8 +284,12 @@ def too_large(most: int) -> Refused:
 
 
 def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()) -> InputError:
-    """The first parameter, or member of the body, that is wrong. The body may have these `members`."""
-    first = error.errors()[0]
+    """The first parameter, or member of the body, that is wrong. The body may have these `members`.
+
+    A name that is not known comes first: what is missing may be what was meant by it.
+    """
+    found = error.errors()
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
     given, (place, *names) = first.get("input"), first["loc"]
     received = str(given)[:200] if isinstance(given, str | int | float) else None
     name, is_missing = str(names[-1] if names else place), first["type"] == "missing"
@@ -272,7 +303,7 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
         problem.hint = "Content-Type: application/json"
         return problem
     if first["type"] == "extra_forbidden":
-        problem = _no_member(name, members if len(names) == 1 else ())
+        problem = _no_such("member", name, members if len(names) == 1 else ())
     elif is_missing:
         problem = InputError(f"'{name}' is missing")
     else:
@@ -281,7 +312,7 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
     return problem
 
 
-def _no_member(name: str, members: Sequence[str]) -> InputError:
-    close = get_close_matches(name, members, n=1)
+def _no_such(what: str, name: str, known: Sequence[str]) -> InputError:
+    close = get_close_matches(name[:200], known, n=1)
     hint = f"did you mean '{close[0]}'?" if close else None
-    return InputError(f"there is no member '{name[:200]}'", accepted=", ".join(members) or None, hint=hint)
+    return InputError(f"there is no {what} '{name[:200]}'", accepted=", ".join(known) or None, hint=hint)

@@ -1,4 +1,6 @@
-"""What the routes of the API have in common: an id that is taken is a conflict, and what may go wrong is described."""
+"""What the routes of the API have in common: an id that is taken is a conflict, a parameter that nobody reads is
+refused, and what may go wrong is described.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,8 @@ class Versioned(answers.Answering):
     """A route below `/v1`. Elsewhere an id that is taken is 422, as clients that are older know it. What changes
     something waits for its turn, so that reading does not wait for it.
     """
+
+    is_strict = True
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         is_safe = SAFE.issuperset(more.get("methods") or ("GET",))

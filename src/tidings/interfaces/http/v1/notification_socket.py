@@ -6,7 +6,7 @@ its cookie.
 
     1001, 1012   the server ends: come back, with the last number as `after`
     1013         too many follow here, or the store cannot be read: come back later
-    4400         a message or a cursor that cannot be used
+    4400         a message, a parameter or a cursor that cannot be used
     4401         no token, or one that is not good, now or any more
     4403         a token that is for something else, or a page from elsewhere
 """
@@ -24,7 +24,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import InputError, NotAllowed, TidingsError
 from tidings.interfaces.http.access import COOKIE, HINT, asking, bearer
-from tidings.interfaces.http.answers import Refused, status_of
+from tidings.interfaces.http.answers import Refused, refuse_other_parameters, status_of
 from tidings.interfaces.http.v1.looking_out import Follower, LookOut, Over
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.interfaces.http.writing import MANY, Writers
@@ -42,6 +42,7 @@ CLOSING_SECONDS = 5.0
 LONGEST = 4_096
 """Characters of a message from a client: a token is the longest there is."""
 
+PARAMETERS = ("after", "subscriber", "subscription")
 GOING_AWAY, LATER, UNUSABLE, UNKNOWN, FORBIDDEN = 1001, 1013, 4400, 4401, 4403
 
 _CODES: dict[int, int] = {401: UNKNOWN, 503: LATER, 403: FORBIDDEN}
@@ -73,6 +74,7 @@ class Socket:
     async def _served(self, socket: WebSocket) -> tuple[int, str]:
         caller = await self._caller(socket)
         asked = socket.query_params
+        refuse_other_parameters(asked, PARAMETERS)
         who = subscriber_of(caller, asked.get("subscriber"))
         self._look_out.check_room()
         standing = await run_in_threadpool(self._store.acknowledgements.standing, who)
