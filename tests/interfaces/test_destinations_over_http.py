@@ -205,6 +205,8 @@ def test_what_is_refused(place: Place, body: dict[str, Any], pointer: str) -> No
 
 
 def test_what_is_changed_is_looked_at_as_what_is_made(place: Place, hook: dict[str, Any]) -> None:
+    nothing = place.ana.patch(f"/v1/destinations/{hook['id']}", json={})
+    assert (nothing.status_code, nothing.json()["target"]) == (200, hook["target"])
     for body, pointer in (({"name": "\x00"}, "/name"), ({"target": "ftp://example.org"}, "/target")):
         answer = place.ana.patch(f"/v1/destinations/{hook['id']}", json=body)
         assert (answer.status_code, answer.json()["pointer"]) == (422, pointer)

@@ -64,7 +64,7 @@ class Destinations:
             with pointing("/target"):
                 place = sender.check(target)
             values |= {"target": target, "place": place}
-        if not self.store.destinations.change(id, **values):
+        if values and not self.store.destinations.change(id, **values):
             raise Absent("there is no such destination", received=id)
         return self.find(id)
 
