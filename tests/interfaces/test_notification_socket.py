@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import struct
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
 
 import pytest
@@ -189,6 +191,23 @@ def test_a_slow_client_holds_up_nobody(place: Place, name: str) -> None:
     with opened(place, secret, max_queue=1) as slow, opened(place, secret) as other:
         assert numbers(other, 25) == list(range(1, 26))
         assert numbers(slow, 25) == list(range(1, 26))
+
+
+def test_a_client_that_is_gone_fills_no_log(
+    place: Place, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It resets the connection in the middle of a page: the rest of it is not tried."""
+    place.tell(name, 50, body=b'"' + b"x" * 10_000 + b'"')
+    secret = place.token(name)
+    for _ in range(5):
+        with opened(place, secret, max_queue=1) as socket:
+            socket.recv()
+            socket.socket.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
+            socket.socket.close()
+    assert place.look_out is not None
+    while place.look_out.count:
+        time.sleep(0.01)
+    assert [one for one in caplog.records if one.name == "asyncio"] == []
 
 
 def test_a_server_that_ends_and_begins_again_in_the_middle(tmp_path: Path) -> None:

@@ -133,6 +133,9 @@ async def _send(socket: WebSocket, follower: Follower, subscription: str | None)
         for line in page.lines if page else ():
             if subscription in (None, line.subscription):
                 await socket.send_text(line.text)
+                await asyncio.sleep(
+                    0
+                )  # a client that is gone is noticed here, and not after a page of warnings
 
 
 async def _received(socket: WebSocket) -> str:
