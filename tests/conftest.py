@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from functools import cache
 
+import httpx._transports.default
 import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
@@ -30,6 +31,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 
 # A process has its commands made once. The runner of tests would make them for each call, a tenth of a second long.
 typer.testing._get_command = cache(typer.testing._get_command)
+
+# Each client of httpx reads the certificates of all authorities, a twentieth of a second long; tests ask this machine.
+httpx._transports.default.create_ssl_context = cache(httpx._transports.default.create_ssl_context)
 
 
 KEPT = ("TIDINGS_BENCH_CACHE",)

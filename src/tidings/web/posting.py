@@ -14,6 +14,7 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from http.client import HTTPConnection, HTTPException
 from threading import Lock
 from time import monotonic
@@ -23,6 +24,9 @@ from tidings.closing import Closing
 from tidings.web.deadlines import Deadlines, Held
 from tidings.web.network import FetchProblem, Network, host_of
 from tidings.web.no_answer import in_words
+
+trusted = cache(ssl.create_default_context)
+"""The authorities that this machine trusts. To read them takes as long as twenty requests."""
 
 KEPT = 200
 """How many connections wait for the next request; the one that waits longest goes first."""
@@ -89,7 +93,7 @@ class Poster(Closing):
     ) -> None:
         """Of an answer's body `largest` bytes are read."""
         self.times, self.network = times or Times(), network or Network()
-        self._tls, self._largest = tls or ssl.create_default_context(), largest
+        self._tls, self._largest = tls or trusted(), largest
         self._kept: OrderedDict[_Connection, None] = OrderedDict()
         self._guard = Lock()
         self._deadlines = Deadlines()
