@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections.abc import Iterator
 from pathlib import Path
+from xmlrpc.client import dumps
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from tests.interfaces.api import served_api
+from tests.operating.served import Served, served
 from tidings.errors import SetupError
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.v1.limits import VARIABLE, Limits, limits
 from tidings.service import Tidings
+from tidings.service.access import Access
 
 
 def test_limits_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,6 +43,15 @@ def test_a_bucket_fills_up_again() -> None:
     assert rates.take("a").requests == 2, "the one who came longest ago is forgotten"
 
 
+def test_looking_takes_nothing() -> None:
+    rates = Rates(60, 1, 2, clock=lambda: 0.0)
+    assert rates.look("a").is_allowed and rates.look("a").is_allowed
+    rates.take("a")
+    assert (rates.look("a").is_allowed, rates.look("a").seconds) == (False, 1)
+    rates.look("b"), rates.look("c")
+    assert not rates.take("a").is_allowed, "whoever was only looked at is not remembered"
+
+
 def test_who_asks_too_often_with_a_token(tmp_path: Path) -> None:
     with Tidings(tmp_path) as tidings, served_api(tidings, Limits(rate=1, burst=3)) as service:
         ana, bo = service.caller("ana"), service.caller("bo")
@@ -50,6 +66,81 @@ def test_who_asks_too_often_with_a_token(tmp_path: Path) -> None:
         assert refused.headers["ratelimit"].startswith('"token";r=0')
         assert bo.get("/v1/subscriptions").status_code == 200, "each token has its own"
         assert httpx.get(f"{service.address}/v1/openapi.json").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def thrice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The whole service, at which a token is good for three requests a minute."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, "rate=1 burst=3")
+        with served(tmp_path_factory.mktemp("home"), rpc_token="of-the-service") as at:
+            yield at
+
+
+def basic(secret: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + b64encode(f"me:{secret}".encode()).decode()}
+
+
+def check_counted(answers: list[httpx.Response]) -> None:
+    assert [one.status_code == 429 for one in answers] == [False, False, False, True]
+    assert [one.headers["ratelimit"].split(";")[1] for one in answers] == ["r=2", "r=1", "r=0", "r=0"]
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+
+
+PLACES = ("/metadata/status", "/metadata/classes", "/objects", "/browse")
+
+
+@pytest.mark.parametrize("path", PLACES)
+def test_a_token_is_counted_wherever_it_is_shown(thrice: Served, path: str) -> None:
+    """One bucket for a token, however it comes and wherever."""
+    made = Access(thrice.context.tidings.store).make("many", ["administer"]).secret
+    bearer = {"Authorization": f"Bearer {made}"}
+    ways = (("/v1/subscriptions", bearer), (path, bearer), (path, basic(made)), (path, bearer))
+    check_counted([httpx.get(f"{thrice.url}{each}", headers=headers) for each, headers in ways])
+
+
+def test_the_token_of_the_service_is_counted_too(thrice: Served) -> None:
+    headers = {"Authorization": "Bearer of-the-service"}
+    check_counted([httpx.get(f"{thrice.url}{path}", headers=headers) for path in PLACES])
+
+
+def test_a_token_is_counted_over_xml_rpc(thrice: Served) -> None:
+    """Who has none is not: pings have a count of their own."""
+    made = Access(thrice.context.tidings.store).make("friend", ["subscribe"], "ana").secret
+    call = dumps(("ana",), "tidings.list").encode()
+    more = {"content": call, "headers": {"Content-Type": "text/xml"} | basic(made)}
+    check_counted([httpx.post(f"{thrice.url}/RPC2", **more) for _ in range(4)])  # type: ignore[arg-type]
+    ping = dumps(("Blog", "http://example.org/"), "weblogUpdates.ping").encode()
+    several = [
+        httpx.post(f"{thrice.url}/RPC2", content=ping, headers={"Content-Type": "text/xml"}) for _ in range(4)
+    ]
+    assert {one.status_code for one in several} == {200}
+
+
+def test_a_token_is_counted_when_a_socket_is_opened(thrice: Served) -> None:
+    made = Access(thrice.context.tidings.store).make("socket", ["subscribe"], "ana").secret
+    headers = {"Authorization": f"Bearer {made}"}
+    asked = [httpx.get(f"{thrice.url}/v1/notifications", headers=headers).status_code for _ in range(3)]
+    address = thrice.url.replace("http", "ws", 1) + "/v1/notifications/ws"
+    with (
+        connect(address, additional_headers=headers, proxy=None) as socket,
+        pytest.raises(ConnectionClosed) as over,
+    ):
+        socket.recv()
+    assert asked == [200] * 3 and over.value.rcvd is not None
+    assert over.value.rcvd.code == 1013 and over.value.rcvd.reason.startswith("too many requests")
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_the_address_of_a_feed_is_counted(thrice: Served, is_list: bool) -> None:
+    """It is a token by itself. What is no address is not remembered."""
+    tidings = thrice.context.tidings
+    tidings.subscribe("bo", "price < 9", id=f"s-{is_list}")
+    feeds = tidings.feeds_at(thrice.url)
+    [(_, token), *_] = feeds.listed("bo")
+    path = f"/opml/{feeds.addresses.token('bo')}" if is_list else f"/feeds/{token}.atom"
+    check_counted([httpx.get(f"{thrice.url}{path}") for _ in range(4)])
+    assert {httpx.get(f"{thrice.url}/feeds/{'x' * 32}").status_code for _ in range(5)} == {404}
 
 
 def test_more_than_memory_is_meant_for(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from tests.feeds.site import Response, a_site
 from tests.interfaces.visiting import Visitor, console
 from tidings.delivery import Rules
 from tidings.interfaces.http.console.answering import GUARDED
-from tidings.interfaces.http.console.attempts import FAILURES, SECONDS, Attempts
 from tidings.interfaces.http.console.examples import LANGUAGES
+from tidings.interfaces.http.console.log_in import FAILURES
 from tidings.interfaces.http.console.router import parts_for
 from tidings.interfaces.http.console.subscriptions import PAGE
 from tidings.interfaces.http.rates import Rates
@@ -64,7 +64,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     clock = Clock()
     with (
         Tidings(tmp_path_factory.mktemp("home")) as tidings,
-        console(tidings, attempts=Attempts(clock)) as address,
+        console(tidings, attempts=Rates(FAILURES, FAILURES, clock=clock)) as address,
     ):
         yield Place(tidings, address, fill(tidings), clock)
 
@@ -201,8 +201,8 @@ def test_attempts_are_counted(place: Place) -> None:
 
     assert [attempt().status_code for _ in range(FAILURES)] == [403] * FAILURES
     refused = attempt(place.secrets["ana"])
-    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(int(SECONDS)))
-    place.clock.now += SECONDS
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "6")
+    place.clock.now += 6
     assert attempt(place.secrets["ana"]).status_code == 303
     place.nobody.client.cookies.clear()
 
@@ -213,14 +213,6 @@ def test_a_token_that_asks_too_often_is_told_when_to_come_back(place: Place) -> 
         answers = [visitor.get("/console/browse") for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         assert answers[-1].headers["retry-after"] == "60" and "Too many requests" in answers[-1].text
-
-
-def test_attempts_remember_so_many_addresses_only() -> None:
-    attempts = Attempts(Clock(), most=2)
-    for address in ("a", "b", "c"):
-        for _ in range(FAILURES):
-            attempts.failed(address)
-    assert [attempts.wait(each) > 0 for each in "abc"] == [False, True, True]
 
 
 def test_a_form_needs_its_word(place: Place) -> None:

@@ -11,7 +11,6 @@ import httpx
 from tests.interfaces.serving import served
 from tidings.delivery import Rules
 from tidings.interfaces.http.access import Asking
-from tidings.interfaces.http.console.attempts import Attempts
 from tidings.interfaces.http.console.router import router_for
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.v1.limits import Limits
@@ -44,7 +43,7 @@ class Visitor:
 def console(
     tidings: Tidings,
     public_url: str | None = None,
-    attempts: Attempts | None = None,
+    attempts: Rates | None = None,
     rates: Rates | None = None,
 ) -> Iterator[str]:
     """The address at which the console of a home is served."""

@@ -98,20 +98,22 @@ def needs(scope: Scope) -> Callable[..., Awaitable[Caller]]:
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
     ) -> Caller:
         found = await asking(request).allowed(request, scope)
-        count_request(request, found)
+        count_request(request, found.token.id)
         refuse_unknown_parameters(request)
         return found
 
     return caller
 
 
-def count_request(request: Request, caller: Caller) -> None:
-    """Whoever asks too often with a token is refused, if the application has limits for that."""
-    rates: Rates | None = getattr(request.app.state, "rates", None)
+def count_request(connection: HTTPConnection, token: str) -> None:
+    """Whoever asks too often with a token is refused, if the application has limits for that. `token` is what tells it
+    from others.
+    """
+    rates: Rates | None = getattr(connection.app.state, "rates", None)
     if rates is None:
         return
-    left = rates.take(caller.token.id)
-    request.state.headers = rates.headers(left)
+    left = rates.take(token)
+    connection.state.headers = rates.headers(left)
     if not left.is_allowed:
         raise rates.problem(left)
 

@@ -130,6 +130,7 @@ class Answering(APIRoute):
             except (Refused, RequestValidationError, TidingsError, HTTPException) as error:
                 problem, status = self._problem(error)
                 response = self.wrong(problem, status)
+                response.headers.update(come_back(problem))
             response.headers.update(getattr(asked.state, "headers", {}))
             return response
 
@@ -166,13 +167,16 @@ class Plain(Answering):
 def wrong(problem: TidingsError, status: int | None = None) -> Response:
     """An error as an answer."""
     fitting = status or status_of(problem)
-    headers = dict(HEADERS.get(fitting, {}))
-    if isinstance(problem, TooOften):
-        headers["Retry-After"] = str(problem.seconds)
+    headers = HEADERS.get(fitting, {}) | come_back(problem)
     if isinstance(problem, EncodedBody):
         headers["Accept-Encoding"] = "identity"
     told = problems.details(problem, fitting, _instance.get())
     return JSONResponse(told, fitting, headers, media_type=problems.MEDIA_TYPE)
+
+
+def come_back(problem: TidingsError) -> dict[str, str]:
+    """When whoever came too often may come back, as a header."""
+    return {"Retry-After": str(problem.seconds)} if isinstance(problem, TooOften) else {}
 
 
 def refuse_unknown_parameters(request: Request) -> None:

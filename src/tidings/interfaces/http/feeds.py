@@ -14,9 +14,13 @@ from email.utils import format_datetime, parsedate_to_datetime
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 
+from tidings.errors import TidingsError
 from tidings.feeds.personal import Gone, Page, PersonalFeeds, tag_of
 from tidings.feeds.places import TOKEN
 from tidings.feeds.rendering import FORMATS, asked_for
+from tidings.feeds.tokens import hash_of
+from tidings.interfaces.http.access import count_request
+from tidings.interfaces.http.answers import Answering
 
 GUARDED = {
     "X-Content-Type-Options": "nosniff",
@@ -30,9 +34,16 @@ _NAME = re.compile(rf"(?P<token>{TOKEN})(?:\.(?P<format>{'|'.join(FORMATS)}))?")
 _ARCHIVE = re.compile(rf"(?P<number>[1-9][0-9]{{0,17}})(?:\.(?P<format>{'|'.join(FORMATS)}))?")
 
 
+class Reading(Answering):
+    """A route for readers: what is wrong is said in a few words."""
+
+    def wrong(self, problem: TidingsError, status: int) -> Response:
+        return _problem(status, problem.what)
+
+
 def router_for(feeds: PersonalFeeds) -> APIRouter:
-    """The endpoints of feeds out."""
-    router = APIRouter(tags=["feeds"])
+    """The endpoints of feeds out. An address is a token: whoever asks too often with one is told when to come back."""
+    router = APIRouter(tags=["feeds"], route_class=Reading)
 
     @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     def home(request: Request) -> Response:
@@ -59,6 +70,8 @@ def router_for(feeds: PersonalFeeds) -> APIRouter:
     @router.get("/opml/{token}")
     @router.head("/opml/{token}", include_in_schema=False)
     def opml(token: str, request: Request) -> Response:
+        if feeds.addresses.find(token):
+            count_request(request, hash_of(token))
         found = feeds.opml(token)
         if not isinstance(found, bytes):
             return _gone() if found else _unknown()
@@ -79,6 +92,7 @@ def _answered(
     opened = feeds.open(name["token"])
     if opened is None or isinstance(opened, Gone):
         return _gone() if opened else _unknown()
+    count_request(request, opened.address.hash)
     given = (archive or name)["format"]
     format = given or asked_for(request.headers.get("accept")).suffix
     page = feeds.page(opened, format, int(archive["number"]) if archive else 0)

@@ -8,41 +8,19 @@ one, because pings come from anybody.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from threading import Lock
 from typing import Any
 from xmlrpc.client import Fault
 
 from tidings.feeds.polling import Poller
 from tidings.interfaces.http.xml_rpc import WRONG_PARAMETERS
-from tidings.store import Clock, Store, utc
+from tidings.store import Store
 
 PINGS = ("weblogUpdates.ping", "weblogUpdates.extendedPing")
 MOST_PARAMETERS = 6
 LONGEST = 2_000
-
-
-class Rate:
-    """How often each sender may call: `most` times in a minute. The senders of the last minutes are remembered."""
-
-    def __init__(self, most: int = 30, senders: int = 10_000, clock: Clock = utc) -> None:
-        self._most, self._senders, self._clock = most, senders, clock
-        self._since: OrderedDict[str, tuple[datetime, int]] = OrderedDict()
-        self._lock = Lock()
-
-    def allows(self, sender: str) -> bool:
-        """Whether the sender may call now; it counts as a call."""
-        moment = self._clock()
-        with self._lock:
-            since, count = self._since.pop(sender, (moment, 0))
-            if moment - since >= timedelta(minutes=1):
-                since, count = moment, 0
-            self._since[sender] = since, count + 1
-            if len(self._since) > self._senders:
-                self._since.popitem(last=False)
-        return count < self._most
+A_MINUTE = 30
+"""How many pings an address may send."""
 
 
 def ping(store: Store, poller: Poller, parameters: Sequence[Any]) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from tidings.feeds.poll_loop import PollLoop
 from tidings.feeds.polling import Poller
 from tidings.interfaces.http import xml_rpc
 from tidings.interfaces.http.answers import Plain, body_of
-from tidings.interfaces.http.ping_methods import PINGS, Rate, answered, ping
+from tidings.interfaces.http.ping_methods import A_MINUTE, PINGS, answered, ping
+from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.service_methods import Service, may
 from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
@@ -53,7 +54,8 @@ def router_for(
     )
     guarded = always_token or public_url is not None
     trust = Trust(token or os.environ.get(TOKEN), guarded, Access(tidings.store))
-    rpc = Rpc(tidings, poller, public_url, trust, Rate(clock=clock))
+    pings = Rates(A_MINUTE, A_MINUTE, clock=lambda: clock().timestamp())
+    rpc = Rpc(tidings, poller, public_url, trust, pings)
 
     @asynccontextmanager
     async def polling(_: object) -> AsyncIterator[None]:
@@ -76,9 +78,9 @@ class Rpc:
     """XML-RPC: pings from anybody, the service for those who may use it."""
 
     def __init__(
-        self, tidings: Tidings, poller: Poller, public_url: str | None, trust: Trust, rate: Rate
+        self, tidings: Tidings, poller: Poller, public_url: str | None, trust: Trust, pings: Rates
     ) -> None:
-        self._tidings, self._poller, self._rate = tidings, poller, rate
+        self._tidings, self._poller, self._pings = tidings, poller, pings
         self._service = Service(tidings, public_url)
         self._trust = trust
 
@@ -94,8 +96,10 @@ class Rpc:
         return Response(answered, media_type="text/xml")
 
     def _who(self, request: Request) -> Caller | bool:
-        """Whoever has a token with some scopes; else whether they may do everything."""
-        return self._trust.holds(request) or self._trust.caller(request) or False
+        """Whoever has a token with some scopes; else whether they may do everything. A good token is counted."""
+        known = self._trust.known(request)
+        known.count(request)
+        return known.may or known.caller or False
 
     def _called(self, body: bytes, media_type: str, who: Caller | bool, sender: str) -> bytes:
         try:
@@ -106,7 +110,7 @@ class Rpc:
 
     def _call(self, method: str, parameters: tuple[Any, ...], who: Caller | bool, sender: str) -> Any:
         if method in PINGS:
-            if not self._rate.allows(sender):
+            if not self._pings.take(sender).is_allowed:
                 return answered("Too many pings from your address, come back in a minute.", wrong=True)
             return ping(self._tidings.store, self._poller, parameters)
         if method not in self._service.methods:

@@ -1,4 +1,8 @@
-"""How often each token may ask: a bucket of requests that fills up again all the time.
+"""How often somebody may do something: a bucket of requests that fills up again all the time.
+
+    Rates(60_000, 2_000)        requests with a token: what limits.api says
+    Rates(30, 30)               pings from an address
+    Rates(10, 10)               attempts to log in that failed, from an address
 
 Those who came last are remembered. Whoever is forgotten, because many others came since, has a full bucket again.
 """
@@ -10,9 +14,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 
 from tidings.counts import plural
 from tidings.errors import TooOften
+
+REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +32,44 @@ class Left:
 
 
 class Rates:
-    """The buckets of all tokens, in one event loop."""
+    """The buckets of all who came, by what tells them apart: a token, an address."""
 
     def __init__(
-        self, a_minute: int, burst: int, most: int, clock: Callable[[], float] = time.monotonic
+        self,
+        a_minute: int,
+        burst: int,
+        most: int = REMEMBERED,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._a_minute, self._burst, self._most, self._clock = a_minute, burst, most, clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = Lock()
 
     def take(self, who: str) -> Left:
         """Take a request out of somebody's bucket, if there is one in it."""
-        now, a_second = self._clock(), self._a_minute / 60
-        level, since = self._buckets.pop(who, (float(self._burst), now))
-        level = min(float(self._burst), level + (now - since) * a_second)
-        is_allowed = level >= 1
-        level -= is_allowed
-        self._buckets[who] = level, now
-        if len(self._buckets) > self._most:
-            self._buckets.popitem(last=False)
-        return Left(int(level), math.ceil((math.floor(level) + 1 - level) / a_second), is_allowed)
+        with self._lock:
+            now = self._clock()
+            level = self._level(who, now)
+            is_allowed = level >= 1
+            level -= is_allowed
+            self._buckets[who] = level, now
+            self._buckets.move_to_end(who)
+            if len(self._buckets) > self._most:
+                self._buckets.popitem(last=False)
+        return self._left(level, is_allowed)
+
+    def look(self, who: str) -> Left:
+        """What somebody has, and take nothing."""
+        with self._lock:
+            level = self._level(who, self._clock())
+        return self._left(level, level >= 1)
+
+    def _level(self, who: str, now: float) -> float:
+        level, since = self._buckets.get(who, (float(self._burst), now))
+        return min(float(self._burst), level + (now - since) * self._a_minute / 60)
+
+    def _left(self, level: float, is_allowed: bool) -> Left:
+        return Left(int(level), math.ceil((math.floor(level) + 1 - level) * 60 / self._a_minute), is_allowed)
 
     def headers(self, left: Left) -> dict[str, str]:
         """What is answered with each request (draft-ietf-httpapi-ratelimit-headers)."""

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from fastapi import Request
 
 from tidings.errors import InputError
+from tidings.interfaces.http.access import count_request
 from tidings.interfaces.http.answers import Refused
 from tidings.service.access import Access, Caller
 
@@ -31,35 +32,53 @@ class Trust:
     is_public: bool = False
     access: Access | None = None
 
-    def caller(self, request: Request) -> Caller | None:
-        """Whoever has a token of the store. XML-RPC clients and browsers send it as a password."""
-        given = _password(request.headers.get("authorization", ""))
-        return self.access.who(given) if self.access and given else None
-
     def holds(self, request: Request) -> bool:
-        """Whether whoever asks may.
+        """Whether whoever asks may do everything."""
+        return self.known(request).may
+
+    def known(self, request: Request) -> Known:
+        """Who asks. Clients of XML-RPC and browsers send a token as a password.
 
         Behind a proxy everybody seems to be this machine, and a page in a browser can be made to believe that its own
         site is here (DNS rebinding): then the host that is asked for is another one.
         """
-        known = self.caller(request)
-        if known is not None:  # whoever says who they are is taken for that, on this machine, too
-            return known.is_administrator
+        given = _password(request.headers.get("authorization", ""))
+        caller = self.access.who(given) if self.access and given else None
+        if caller is not None:  # whoever says who they are is taken for that, on this machine, too
+            return Known(caller.is_administrator, caller, caller.token.id)
         if self.token:
-            given = _password(request.headers.get("authorization", ""))
-            return hmac.compare_digest(given.encode(), self.token.encode())
+            is_it = hmac.compare_digest(given.encode(), self.token.encode())
+            return Known(is_it, token=TOKEN if is_it else None)
         proxied = self.is_public or any(name in request.headers for name in FORWARDED)
         here = _is_loopback(request.client.host if request.client else "")
-        return here and not proxied and _is_loopback(request.url.hostname or "")
+        return Known(here and not proxied and _is_loopback(request.url.hostname or ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Whether whoever asks may do everything, who they are if a token of the store says so, and what tells their token
+    from others, if they have a good one.
+    """
+
+    may: bool
+    caller: Caller | None = None
+    token: str | None = None
+
+    def count(self, request: Request) -> None:
+        """Refuse whoever asks too often with a token."""
+        if self.token:
+            count_request(request, self.token)
 
 
 def only_for(trust: Trust, what: str) -> Callable[[Request], None]:
-    """A dependency of routes that refuses whoever may not."""
+    """A dependency of routes that refuses whoever may not, or asks too often with a token."""
 
     def trusted(request: Request) -> None:
-        if not trust.holds(request):
+        known = trust.known(request)
+        if not known.may:
             hint = f"Authorization: Bearer TOKEN, an administrator's, or what {TOKEN} says at the server"
             raise Refused(401, InputError(f"{what} needs the token of the service", hint=hint))
+        known.count(request)
 
     return trusted
 

@@ -11,8 +11,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
-from tidings.errors import TidingsError, TooOften
-from tidings.interfaces.http.answers import HEADERS, Refused, parameter_problem, status_of
+from tidings.errors import TidingsError
+from tidings.interfaces.http.answers import HEADERS, Refused, come_back, parameter_problem, status_of
 from tidings.interfaces.http.console.templating import rendered
 
 HOME = "/console"
@@ -70,9 +70,7 @@ def problem_page(request: Request, problem: TidingsError, status: int) -> Respon
     """What is wrong, for whoever looks."""
     visitor = getattr(request.state, "visitor", None)
     values = {"visitor": visitor, "here": "", "problem": problem, "status": status}
-    headers = dict(HEADERS.get(status, {}))
-    if isinstance(problem, TooOften):
-        headers["Retry-After"] = str(problem.seconds)
+    headers = HEADERS.get(status, {}) | come_back(problem)
     return HTMLResponse(rendered("problem.html", values), status, headers)
 
 

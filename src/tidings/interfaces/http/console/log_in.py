@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from tidings.errors import InputError
+from tidings.counts import plural
+from tidings.errors import InputError, TooOften
 from tidings.interfaces.http.access import COOKIE
-from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.answers import Refused, come_back
 from tidings.interfaces.http.console.answering import HOME, LOG_IN, Shown, moved
-from tidings.interfaces.http.console.attempts import Attempts
 from tidings.interfaces.http.console.visiting import Visiting, fields_of, form_of, page
+from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.same_origin import foreign, is_same_origin
 from tidings.service.access import Access
 
 WEEK = 7 * 24 * 3600
 """Seconds that a browser stays logged in, if the token is good for as long."""
 LARGEST = 10_000
+FAILURES = 10
+"""A minute, from one address; then the next one waits. A token cannot be guessed, and nobody should keep the store busy
+trying.
+"""
 
 Next = Annotated[str, Query(max_length=2_000)]
 
 
-def router_for(access: Access, is_secure: bool, attempts: Attempts | None = None) -> APIRouter:
+def router_for(access: Access, is_secure: bool, attempts: Rates | None = None) -> APIRouter:
     """The pages of log-in and log-out. Behind https (`is_secure`) the cookie goes nowhere else."""
     router = APIRouter(route_class=Shown)
-    failures = attempts or Attempts()
+    failures = attempts or Rates(FAILURES, FAILURES)
 
     @router.get("/login")
     def log_in(next: Next = "") -> Response:
@@ -39,11 +43,11 @@ def router_for(access: Access, is_secure: bool, attempts: Attempts | None = None
             raise Refused(403, foreign(request))
         given = await fields_of(request, LARGEST)
         address = request.client.host if request.client else ""
-        if (wait := failures.wait(address)) > 0:
-            return _later(given, wait)
+        if not (left := failures.look(address)).is_allowed:
+            return _later(given, left.seconds)
         secret = given.get("token", "").strip()
         if await run_in_threadpool(access.who, secret) is None:
-            failures.failed(address)
+            failures.take(address)
             problem = InputError("this token is not good", hint="it may have ended, or been revoked")
             return page("log_in.html", None, "", {"next": given.get("next", ""), "problem": problem}, 403)
         return _entered(secret, given.get("next", ""), is_secure or request.url.scheme == "https")
@@ -68,9 +72,8 @@ def _entered(secret: str, next: str, is_secure: bool) -> Response:
     return response
 
 
-def _later(given: dict[str, str], wait: float) -> Response:
-    seconds = str(math.ceil(wait))
-    problem = InputError("too many attempts", hint=f"try again in {seconds} seconds")
+def _later(given: dict[str, str], seconds: int) -> Response:
+    problem = TooOften("too many attempts", seconds=seconds, hint=f"try again in {plural(seconds, 'second')}")
     response = page("log_in.html", None, "", {"next": given.get("next", ""), "problem": problem}, 429)
-    response.headers["Retry-After"] = seconds
+    response.headers.update(come_back(problem))
     return response

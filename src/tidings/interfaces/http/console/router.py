@@ -19,8 +19,8 @@ from tidings.interfaces.http.console import (
     tokens,
 )
 from tidings.interfaces.http.console.answering import HOME, Shown, moved
-from tidings.interfaces.http.console.attempts import Attempts
 from tidings.interfaces.http.console.visiting import Visiting
+from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.service import Tidings
 from tidings.service.access import Access
@@ -31,7 +31,7 @@ def router_for(
     reached: Destinations,
     limits: Limits,
     public_url: str | None = None,
-    attempts: Attempts | None = None,
+    attempts: Rates | None = None,
 ) -> APIRouter:
     """The console of a home folder. `public_url` says whether people reach it by https."""
     router = APIRouter(prefix=HOME, route_class=Shown, include_in_schema=False)
@@ -47,7 +47,7 @@ def parts_for(
     reached: Destinations,
     limits: Limits,
     public_url: str | None = None,
-    attempts: Attempts | None = None,
+    attempts: Rates | None = None,
 ) -> tuple[APIRouter, ...]:
     """Its parts, each with a prefix of its own."""
     access = Access(tidings.store)

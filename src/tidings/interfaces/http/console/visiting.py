@@ -86,7 +86,7 @@ def visiting(scope: Scope | None = None) -> Callable[[Request], Awaitable[Visito
             raise Refused(401, NotAllowed("log in first"))
         _refuse_no_text((*request.query_params.values(), *map(str, request.path_params.values())))
         request.state.visitor = found = Visitor(known, word_of(secret))
-        count_request(request, known)
+        count_request(request, known.token.id)
         if scope is not None and not known.may(scope):
             received = ", ".join(sorted(known.token.scopes))
             raise Refused(

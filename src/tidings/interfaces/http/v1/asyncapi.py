@@ -93,8 +93,9 @@ def _socket() -> dict[str, Any]:
         "address": "/v1/notifications/ws",
         "title": "WebSocket",
         "description": (
-            "Closed with 1001 or 1012 when the server ends, 1013 when too many follow, 4400 for a message, a parameter "
-            "or a cursor that cannot be used, 4401 without a good token, 4403 for a token that is for something else."
+            "Closed with 1001 or 1012 when the server ends, 1013 when too many follow or ask, 4400 for a message, a "
+            "parameter or a cursor that cannot be used, 4401 without a good token, 4403 for a token that is for "
+            "something else."
         ),
         "servers": [{"$ref": "#/servers/sockets"}],
         "messages": _references("notification", "acknowledgement", "introduction"),

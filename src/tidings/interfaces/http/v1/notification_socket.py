@@ -5,7 +5,7 @@ Each message is a CloudEvent, the same as in the stream of server-sent events. T
 its cookie.
 
     1001, 1012   the server ends: come back, with the last number as `after`
-    1013         too many follow here, or the store cannot be read: come back later
+    1013         too many follow here, too many requests, or the store cannot be read: come back later
     4400         a message, a parameter or a cursor that cannot be used
     4401         no token, or one that is not good, now or any more
     4403         a token that is for something else, or a page from elsewhere
@@ -23,7 +23,7 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import InputError, NotAllowed, TidingsError
-from tidings.interfaces.http.access import COOKIE, HINT, asking, bearer
+from tidings.interfaces.http.access import COOKIE, HINT, asking, bearer, count_request
 from tidings.interfaces.http.answers import Refused, refuse_other_parameters, status_of
 from tidings.interfaces.http.v1.looking_out import Follower, LookOut, Over
 from tidings.interfaces.http.v1.notifications import subscriber_of
@@ -45,7 +45,7 @@ LONGEST = 4_096
 PARAMETERS = ("after", "subscriber", "subscription")
 GOING_AWAY, LATER, UNUSABLE, UNKNOWN, FORBIDDEN = 1001, 1013, 4400, 4401, 4403
 
-_CODES: dict[int, int] = {401: UNKNOWN, 503: LATER, 403: FORBIDDEN}
+_CODES: dict[int, int] = {401: UNKNOWN, 403: FORBIDDEN, 429: LATER, 503: LATER}
 """By the status that an answer would have; what is not here is unusable."""
 
 _ENDS = {Over.SERVER: GOING_AWAY, Over.STORE: LATER, Over.TOKEN: UNKNOWN}
@@ -73,6 +73,7 @@ class Socket:
 
     async def _served(self, socket: WebSocket) -> tuple[int, str]:
         caller = await self._caller(socket)
+        count_request(socket, caller.token.id)
         asked = socket.query_params
         refuse_other_parameters(asked, PARAMETERS)
         who = subscriber_of(caller, asked.get("subscriber"))
