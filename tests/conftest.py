@@ -41,6 +41,7 @@ KEPT = ("TIDINGS_BENCH_CACHE",)
 
 OWN = {
     "test_masters.py": "masters",
+    "test_parts.py": "parts",
     "test_stream_commands.py": "terminal",
     "test_serve.py": "service",
     "test_stores.py": "service",

@@ -12,8 +12,10 @@ import pytest
 
 from tests.operating.receiver import Receiver
 from tidings.errors import SetupError
+from tidings.interfaces.cli.stream_news import Traced
 from tidings.model import Publication
 from tidings.operating import traces
+from tidings.spark.stream import Progress, Started
 from tidings.store import open_store, sqlite_url
 from tidings.store import traces as kept
 
@@ -35,29 +37,31 @@ def tracing(receiver: Receiver) -> Iterator[None]:
 
 
 def test_the_trace_of_a_publication_goes_on_in_other_processes(receiver: Receiver, tmp_path: Path) -> None:
-    """Its traceparent is kept with it, in the transaction that takes it; whoever works on it later looks there."""
+    """Its traceparent is kept with it, in the transaction that takes it; whoever works on it later looks there. What is
+    told of batches is told when they are over, of each publication once, also if the news of a batch was overtaken.
+    """
     with tracing(receiver), open_store(sqlite_url(tmp_path / "store.db")) as store:
+        hear = Traced(store)
+        hear(Started("journal", 0))
         with traces.span("publish"):
             store.journal.append([Publication("p-1", "application/json", b"{}")])
             store.journal.append([Publication("p-1", "application/json", b"{}")])
         store.journal.append([Publication("p-2", "application/json", b"{}")])
         assert store.traces.of("p-2") is None, "nobody traced that one"
-        with traces.span("match batch") as batch:
-            known = store.traces.among(1, 2, 10)
-            traces.link(known)
-        assert batch is not None
-        for one in known:
-            with traces.span("notify", parent=one, links=[batch]):
-                pass
+        hear(Progress(batch=1, events=2, position=2, seconds=3.0, committing=1.0, ended=1_000.0))
+        hear(Progress(batch=2, events=0, position=0, seconds=0.5, ended=1_001.0))
         with traces.span("deliver", parent=store.traces.of("p-1"), attributes={"tidings.channel": "webhook"}):
             pass
     assert set(receiver.headers) == {"k"}
-    [publish], [match] = receiver.named("publish"), receiver.named("match batch")
+    [publish], [match, empty] = receiver.named("publish"), receiver.named("match batch")
     [notify], [deliver] = receiver.named("notify"), receiver.named("deliver")
     assert publish.trace_id == notify.trace_id == deliver.trace_id != match.trace_id
     assert notify.parent_span_id == deliver.parent_span_id == publish.span_id
-    assert [link.span_id for link in match.links] == [publish.span_id]
+    assert [link.span_id for link in match.links] == [publish.span_id] and not empty.links
     assert [link.span_id for link in notify.links] == [match.span_id]
+    assert (match.start_time_unix_nano, match.end_time_unix_nano) == (997 * 10**9, 1_000 * 10**9)
+    commit = next(one for one in receiver.named("commit") if one.parent_span_id == match.span_id)
+    assert commit.end_time_unix_nano - commit.start_time_unix_nano == 10**9
 
 
 def test_what_is_kept_of_traces_is_bounded(

@@ -61,12 +61,12 @@ def test_a_dead_driver_holds_no_lock(tmp_path, holder):
 def test_a_surviving_jvm_is_waited_for(tmp_path, holder, monkeypatch):
     process = holder(checkpoint.STREAM_LOCK)
     monkeypatch.setattr(checkpoint, "SURVIVAL_SECONDS", 0.0)
-    with pytest.raises(SetupError, match="earlier run"), checkpoint.running(tmp_path):
-        pass
+    with pytest.raises(SetupError, match="earlier run"):
+        checkpoint.await_earlier(tmp_path)
     monkeypatch.setattr(checkpoint, "SURVIVAL_SECONDS", 60.0)
     process.stdin.close()
-    with checkpoint.running(tmp_path):
-        assert process.wait() == 0
+    checkpoint.await_earlier(tmp_path)
+    assert process.wait() == 0
 
 
 def test_a_stream_keeps_its_name(tmp_path):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,7 @@ from tidings.metadata.log import Draft, What
 from tidings.model import Publication, Subscription
 from tidings.provider import Provider
 from tidings.publications.references import declare
+from tidings.spark.connect import NOTE
 from tidings.store import Store, open_store, sqlite_url
 
 pytestmark = pytest.mark.spark
@@ -74,6 +76,8 @@ def test_batch_and_stream(tmp_path, master):
     (tmp_path / "subs.jsonl").write_text(workload.as_lines(wanted))
     (tmp_path / "events.jsonl").write_bytes(b"\n".join([*bodies, b"{bad"]))
     url = sqlite_url(tmp_path / "store.db")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / NOTE).write_text(str(uuid4()))  # of a server that was started anew since
     with open_store(url) as store:
         store.subscriptions.add_many(wanted)
         published = [Publication(name, "application/json", body) for name, body in named.items()]
@@ -100,3 +104,4 @@ def test_batch_and_stream(tmp_path, master):
         assert provider.position == provider.log.head() == 2
         assert [one.uri for one in provider.results("hosts")] == ["http://example.org/doc.rdf#host"]
     assert json.loads(done.stdout.splitlines()[-1])["Progress"]["total_events"] == 102
+    assert (tmp_path / "home" / NOTE).exists() == (master != "connect")

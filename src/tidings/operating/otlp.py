@@ -42,20 +42,20 @@ class Otlp:
         links: Sequence[str],
         attributes: Mapping[str, Any],
         lasted: float,
+        ended: int | None,
     ) -> Iterator[str | None]:
-        begun = self._tracer.start_as_current_span(
+        begun = self._tracer.start_span(
             name,
             context=_context(parent) if parent else None,
             links=[trace.Link(_span_context(each)) for each in links],
-            start_time=time_ns() - int(lasted * 1e9) if lasted else None,
+            start_time=(ended or time_ns()) - int(lasted * 1e9),
             attributes={key: value for key, value in attributes.items() if value is not None},
         )
-        with begun:
-            yield self.current()
-
-    def link(self, traceparents: Sequence[str]) -> None:
-        for each in traceparents:
-            trace.get_current_span().add_link(_span_context(each))
+        try:
+            with trace.use_span(begun):
+                yield self.current()
+        finally:
+            begun.end(ended)
 
     def current(self) -> str | None:
         carried: dict[str, str] = {}

@@ -6,7 +6,8 @@
 
 A publication is published by one process, matched by another, with thousands of others in one batch, and delivered by a
 third. So the batch has a trace of its own, with links to those of its publications; in each of those is `notify`, with
-a link to the batch, and `deliver`.
+a link to the batch, and `deliver`. Of a batch the process that runs the stream tells, when it is over: through Spark
+Connect it is processed elsewhere.
 """
 
 from __future__ import annotations
@@ -61,20 +62,18 @@ def span(
     links: Sequence[str] = (),
     attributes: Mapping[str, Any] | None = None,
     lasted: float = 0.0,
+    ended: float | None = None,
 ) -> AbstractContextManager[str | None]:
     """Something that takes time; gives its traceparent, or None if nobody traces. What is told when it is over has
-    `lasted` for so many seconds.
+    `lasted` for so many seconds, and has `ended` then, in seconds since 1970, if that was not just now.
     """
     if _tracing is None:
         return nullcontext()
-    found: AbstractContextManager[str | None] = _tracing.span(name, parent, links, attributes or {}, lasted)
+    over = None if ended is None else int(ended * 1e9)
+    found: AbstractContextManager[str | None] = _tracing.span(
+        name, parent, links, attributes or {}, lasted, over
+    )
     return found
-
-
-def link(traceparents: Sequence[str]) -> None:
-    """Link what is under way here to other traces."""
-    if _tracing is not None:
-        _tracing.link(traceparents)
 
 
 def current() -> str | None:

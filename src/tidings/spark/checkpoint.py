@@ -46,8 +46,6 @@ def running(home: Path) -> Iterator[None]:
         )
     try:
         sign(held)
-        for lock in (STREAM_LOCK, METADATA_LOCK):
-            _await_release(home / lock)
         yield
     finally:
         os.ftruncate(held, 0)
@@ -67,8 +65,13 @@ def runner(home: Path) -> str | None:
     return None
 
 
-def _await_release(path: Path) -> None:
+def await_earlier(home: Path) -> None:
     """Wait until the JVM of an earlier run is gone."""
+    for lock in (STREAM_LOCK, METADATA_LOCK):
+        _await_release(home / lock)
+
+
+def _await_release(path: Path) -> None:
     held = acquire(path, SURVIVAL_SECONDS)
     if held is None:
         raise SetupError(

@@ -140,8 +140,8 @@ class Query:
         try:
             if self._query.isActive:
                 self._query.stop()
-        except GONE:
-            _log.info("the query cannot be stopped: its Spark is gone")
+        except (*GONE, PySparkException) as problem:  # said already, if that is why it ends
+            _log.info("the query cannot be stopped: its Spark is gone: %s", str(problem).partition("\n")[0])
         finally:
             self._processor.close()
 

@@ -19,16 +19,15 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.durable import write_whole
-from tidings.operating import traces
 from tidings.provider import BATCH
-from tidings.spark import checkpoint, sink
+from tidings.spark import checkpoint, connect, sink
 from tidings.spark.folder import FileList, FolderSource
 from tidings.spark.live_index import LiveIndex, open_current
 from tidings.spark.metadata_stream import MetadataProgress, MetadataStream
@@ -42,7 +41,6 @@ from tidings.store import Store, open_store, utc
 
 MOST_PUBLICATIONS = 10_000
 POLL_SECONDS = 0.1
-MOST_TRACED = 100
 DRAIN_SECONDS = 20.0
 """How long a batch that is under way has to end when the stream ends."""
 
@@ -104,7 +102,8 @@ class Progress:
     """How the stream is doing: the last batch, and all batches since it was started.
 
     `latency` is how long the oldest publication of the batch has waited for its notifications; in a folder nothing says
-    when a file was published. `sizes` are the subscriptions of each segment.
+    when a file was published. `sizes` are the subscriptions of each segment. `committing` is the part of its `seconds`
+    that the store took, and `ended` when it was done, since 1970.
     """
 
     batch: int = -1
@@ -116,6 +115,8 @@ class Progress:
     position: int = 0
     lag: int = 0
     seconds: float = 0.0
+    committing: float = 0.0
+    ended: float = 0.0
     subscriptions: int = 0
     segments: int = 0
     sizes: Sequence[int] = ()
@@ -180,10 +181,12 @@ def run(
     metadata = MetadataStream(home, stream.store, metadata_batch)
     tell = Telling(stream, listener or (lambda news: None))
     with checkpoint.running(home):
+        connect.end_earlier(session, home)
+        checkpoint.await_earlier(home)
         for what in (*checkpoint.repair(stream.checkpoint), *checkpoint.repair(metadata.checkpoint)):
             tell(Repaired(what))
         _prepare(stream, metadata)
-        with open_store(stream.store) as store:
+        with open_store(stream.store) as store, connect.noted(session, home):
             _hand_over(store, tell)
             beginning = _beginning(stream, store)
             with Together(session, stream, metadata, once, drain) as queries:
@@ -363,13 +366,6 @@ class Live:
 
 def process(stream: Stream, live: Live, publications: DataFrame, batch: int) -> None:
     """One batch: bring the index, the reference tables and the taxonomy up to date, match, commit, tell."""
-    with traces.span("match batch", attributes={"tidings.batch": batch}) as traced:
-        reports = _processed(stream, live, publications, batch)
-        if traced is not None:
-            _trace(live.store, traced, reports)
-
-
-def _processed(stream: Stream, live: Live, publications: DataFrame, batch: int) -> list[Report]:
     began = perf_counter()
     troubled = live.refresh(publications.sparkSession)
     began += live.rehearse(publications.sparkSession)
@@ -378,31 +374,23 @@ def _processed(stream: Stream, live: Live, publications: DataFrame, batch: int) 
     reports = _matched(live.job(results), publications)
     last = max((report.last for report in reports), default=0)
     reached = None if stream.folder else last
-    with traces.span("commit"):
-        committed = sink.commit(live.store, live.name, stream.source, batch, reports, reached)
+    found = perf_counter()
+    committed = sink.commit(live.store, live.name, stream.source, batch, reports, reached)
+    committing = perf_counter() - found
     latency = None if stream.folder else _latency(live.store, reports)
     shutil.rmtree(results)
     live.tidy()
     events, dead = sum(report.events for report in reports), sum(report.dead for report in reports) + troubled
     live.progress = _added(live, batch, events, dead, committed, last or live.progress.position)
-    live.progress = replace(live.progress, seconds=perf_counter() - began, latency=latency)
+    live.progress = replace(
+        live.progress,
+        seconds=perf_counter() - began,
+        committing=committing,
+        ended=time(),
+        latency=latency,
+    )
     write_whole(stream.status, json.dumps(asdict(live.progress)))
     live.store.measures.add(_measures(live.progress))
-    return reports
-
-
-def _trace(store: Store, batch: str, reports: Sequence[Report]) -> None:
-    """In the trace of each publication of a batch, that it was matched, with a link to the batch. Of very many, the
-    first ones: what is traced at a rate that people look at is not in batches of thousands.
-    """
-    if reports:
-        first, last = min(report.first for report in reports), max(report.last for report in reports)
-        known = store.traces.among(first, last, MOST_TRACED)
-        traces.link(known)
-        for one in known:
-            with traces.span("notify", parent=one, links=[batch]):
-                pass
-        store.traces.forget()
 
 
 def _latency(store: Store, reports: Sequence[Report]) -> float | None:

@@ -1,4 +1,6 @@
-"""What a stream beside a server tells is counted and logged; while it runs, the store hears of it every ten seconds."""
+"""What a stream beside a server tells is counted, logged and traced; while it runs, the store hears of it every ten
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from tidings import durations
 from tidings.errors import TidingsError
-from tidings.operating import logs
+from tidings.operating import logs, traces
 
 if TYPE_CHECKING:
     from tidings.interfaces.cli.stream_keeper import StreamKeeper
     from tidings.interfaces.http.context import Context
     from tidings.spark import stream
+    from tidings.store import Store
 
 BEAT_SECONDS = 10.0
 SHOWN = (
@@ -30,6 +33,8 @@ SHOWN = (
     "segments",
 )
 """What is logged of a batch."""
+MOST_TRACED = 100
+"""Of a batch: what is traced at a rate that people look at is not in batches of thousands."""
 
 _log = logs.logger("tidings.stream")
 
@@ -39,10 +44,12 @@ class Counting:
 
     def __init__(self, context: Context, then: stream.Listener) -> None:
         self._metrics, self._then = context.metrics, then
+        self._traced = Traced(context.tidings.store)
 
     def __call__(self, news: stream.News) -> None:
         from tidings.spark.stream import HandedOver, Progress
 
+        self._traced(news)
         if isinstance(news, Progress):
             matches = news.notifications + news.held + news.repeated
             self._metrics.batch(matches, news.seconds, news.latency, news.sizes)
@@ -51,6 +58,44 @@ class Counting:
         elif isinstance(news, HandedOver):
             _log.info("held notifications are handed over", notifications=news.notifications)
         self._then(news)
+
+
+class Traced:
+    """Hears the stream, and tells in the trace of each publication of a batch that it was matched, with a link to the
+    batch, which has a trace of its own.
+
+    Of batches that end in quick succession only the last one may be heard: it stands for those before it, too.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._upto = store, 0
+
+    def __call__(self, news: stream.News) -> None:
+        from tidings.spark.stream import Progress, Started
+
+        if isinstance(news, Started):
+            self._upto = news.position
+        elif isinstance(news, Progress):
+            if traces.is_on():
+                self._trace(news)
+            self._upto = max(self._upto, news.position)
+
+    def _trace(self, batch: stream.Progress) -> None:
+        known = self._store.traces.among(self._upto + 1, batch.position, MOST_TRACED)
+        attributes = {
+            "tidings.batch": batch.batch,
+            "tidings.events": batch.events,
+            "tidings.notifications": batch.notifications,
+        }
+        told = traces.span(
+            "match batch", links=known, attributes=attributes, lasted=batch.seconds, ended=batch.ended
+        )
+        with told as own, traces.span("commit", lasted=batch.committing, ended=batch.ended):
+            links = [own] if own else []
+        for one in known:
+            with traces.span("notify", parent=one, links=links, ended=batch.ended):
+                pass
+        self._store.traces.forget()
 
 
 class Pulse:
