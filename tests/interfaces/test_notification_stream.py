@@ -207,6 +207,22 @@ def test_a_reader_that_takes_nothing_is_let_go(
             time.sleep(0.01)
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the system has no such option")
+def test_the_connection_of_a_reader_that_takes_nothing_ends(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system ends it, long before the stream would be let go: to close it waits until what was written is taken."""
+    monkeypatch.setattr("tidings.interfaces.http.serving.TAKEN_SECONDS", 0.3)
+    with place_at(tmp_path) as place, place.serve():
+        place.tell(name, 25, body=LARGE)
+        with slow_reader(place, place.token(name)):
+            assert place.look_out is not None
+            while place.look_out.count == 0:
+                time.sleep(0.01)
+            while place.look_out.count:
+                time.sleep(0.01)
+
+
 def test_too_many_are_refused(tmp_path: Path) -> None:
     with (
         place_at(tmp_path) as place,

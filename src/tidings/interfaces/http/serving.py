@@ -17,6 +17,9 @@ from tidings.operating.settings import Settings
 GRACE = 5
 """Seconds that requests under way have to end."""
 
+TAKEN_SECONDS = 60.0
+"""Seconds for which a client may take nothing of what is written to it."""
+
 MOST_FILES = 65_536
 LARGEST_MESSAGE = 65_536
 """Bytes of a message from a WebSocket's client: acknowledgements and tokens are short."""
@@ -43,12 +46,21 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes one that is free."""
     try:
         kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=kind, backlog=1024)
+        return _impatient(socket.create_server((host, port), family=kind, backlog=1024))
     except (OSError, UnicodeError) as error:
         hint = "is it served already? choose another port with --port, or another address with --host"
         raise SetupError(
             "cannot listen here", where=f"{host}:{port}", received=str(error), hint=hint
         ) from error
+
+
+def _impatient(listening: socket.socket) -> socket.socket:
+    """Connections of a client that takes nothing any more end. To close one waits until what was written has been
+    taken: without this a client that never does would keep it, and its memory, for ever.
+    """
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(TAKEN_SECONDS * 1_000))
+    return listening
 
 
 def allow_many_files() -> int:

@@ -26,8 +26,10 @@ from tidings.service.event_pages import Line, Page
 HEARTBEAT_SECONDS = 15.0
 """Proxies close what is silent for longer, mostly after 30 or 60 seconds."""
 
-STALL_SECONDS = 60.0
-"""A reader that takes nothing for so long is let go. It comes back, and goes on where it was."""
+STALL_SECONDS = 75.0
+"""A reader that takes nothing for so long is let go, if the system has not seen to that before (`serving`). It comes
+back, and goes on where it was.
+"""
 
 RETRY = b"retry: 2000\n\n"
 STILL_HERE = b": still here\n\n"
