@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.delivery.receiving import OK, Delivering, event, subjects
+from dataclasses import replace
+
+from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects
 from tests.feeds.site import Request, Response, Site
 from tidings.store import Destination
 
@@ -92,3 +94,36 @@ def test_letters_of_a_removed_destination_are_gone(at: Delivering, site: Site) -
     hook = failed(at, site, "p-1")
     at.store.destinations.remove(hook.id)
     assert at.store.undelivered.list(hook.id) == [] and at.store.undelivered.replay(hook.id) == 0
+
+
+def test_a_receiver_that_is_gone_meanwhile_is_disabled(at: Delivering, site: Site) -> None:
+    """Whoever resumes it goes on with all of them, in order."""
+    hook = failed(at, site, "p-1", "p-2")
+    site.requests.clear()
+    site.pages["/"] = Response(410)
+    at.store.undelivered.replay(hook.id)
+    at.steps()
+    assert subjects(site.requests) == ["p-1"], "what is gone is asked once"
+    found = at.store.destinations.find(hook.id)
+    assert found and (found.state, found.reason) == ("disabled", "the receiver says that it is gone (410)")
+    site.pages["/"] = OK
+    at.store.destinations.resume(hook.id)
+    at.steps()
+    assert subjects(site.requests) == ["p-1", "p-1", "p-2"]
+    assert at.store.undelivered.list(hook.id) == []
+
+
+def test_letters_are_given_back_when_their_time_is_over(url: str, site: Site) -> None:
+    """Many of a receiver that is slow would last longer than their lease, and another process would try them, too."""
+    with delivering(url, replace(RULES, run_seconds=0.0)) as at:
+        at.subscribe("ana", "s-1")
+        hook = failed(at, site, "p-1", "p-2", "p-3")
+        site.requests.clear()
+        site.pages["/"] = OK
+        at.store.undelivered.replay(hook.id)
+        assert at.loop.step() == 3
+        assert subjects(site.requests) == ["p-1"]
+        again = at.store.undelivered.take(9, RULES.lease)
+        assert [(one.first, one.tries) for one in again] == [(2, 0), (3, 0)], (
+            "they wait for whoever comes next"
+        )

@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from server_documents import ALL, DOC, RDF_XML, SCHEMA, body
 from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects, verified
 from tests.feeds.site import Response, Site
 from tidings.delivery.quiet import quiet_hours
-from tidings.model import Reason
+from tidings.model import Reason, Subscription
+from tidings.provider import Provider
+from tidings.provider.subscribing import RuleSubscriptions
 
 OTHER = Reason("price < 190", 180, "/price")
 
@@ -102,6 +105,54 @@ def test_a_digest_that_is_given_up_is_one_letter(at: Delivering, site: Site) -> 
     at.steps()
     assert site.requests[-1].body == site.requests[0].body
     assert at.store.destinations.health("ana")["s-9"].delivered == 2
+
+
+@pytest.mark.parametrize("then", ["paused", "withdrawn", "told at once"])
+def test_what_was_gathered_is_a_digest_whatever_becomes_of_the_subscription(
+    at: Delivering, site: Site, then: str
+) -> None:
+    """It comes when it was promised, as the message that it was meant to be."""
+    at.subscribe("ana", "s-9", within=600)
+    at.webhook(site)
+    at.tell("ana", "s-9", "p-1", "p-2")
+    at.clock.go(300)
+    if then == "paused":
+        assert at.store.paused.pause("s-9", "ana")
+    elif then == "withdrawn":
+        assert at.store.subscriptions.remove(["s-9"])
+    else:
+        assert at.store.subscriptions.change(Subscription("s-9", "ana", "predicates", "price < 200"))
+    at.steps()
+    assert site.requests == []
+    at.clock.go(300)
+    at.steps()
+    [request] = site.requests
+    assert event(request)["type"] == "tidings.digest" and sequences(request) == [[1], [2]]
+
+
+def test_after_a_pause_there_are_digests_again(at: Delivering, site: Site) -> None:
+    at.subscribe("ana", "s-9", within=600)
+    at.webhook(site)
+    for name in ("p-1", "p-2"):
+        at.tell("ana", "s-9", name)
+        assert at.store.paused.pause("s-9", "ana")
+        at.clock.go(600)
+        at.steps()
+        assert at.store.paused.resume("s-9")
+    assert [sequences(one) for one in site.requests] == [[[1]], [[2]]]
+
+
+def test_what_a_rule_found_before_it_was_paused_is_a_digest(at: Delivering, site: Site) -> None:
+    rules = RuleSubscriptions(at.store)
+    Provider(at.store).load_schema(SCHEMA.body, SCHEMA.media_type)
+    rules.add("ana", ALL, "all", 600)
+    at.webhook(site)
+    Provider(at.store).register(DOC, body("host.rdf"), RDF_XML)
+    assert rules.pause("all")
+    at.clock.go(600)
+    at.steps()
+    [request] = site.requests
+    assert event(request)["type"] == "tidings.digest" and sequences(request) == [[1]]
 
 
 def test_quiet_hours_gather(at: Delivering, site: Site) -> None:

@@ -114,8 +114,24 @@ def test_who_comes_back_too_late_changes_nothing(at: Delivering, site: Site) -> 
     [next_one] = at.store.lanes.take(1, timedelta(seconds=10))
     assert next_one.attempts == 1, "whoever vanished had made an attempt"
     assert at.store.lanes.finish([(late, Progress(2, 2))]) == [False]
-    assert not at.store.lanes.gather(late, 2) and not at.store.lanes.release(late)
+    assert not at.store.lanes.gather([late], 2) and not at.store.lanes.release([late])
+    assert not at.store.lanes.put_off([(late, at.clock())])
     assert at.store.lanes.finish([(next_one, Progress(1, 1))]) == [True]
+    at.steps()
+    assert subjects(site.requests) == ["p-2"]
+
+
+def test_who_is_gone_is_disabled_with_what_became_of_the_run(at: Delivering, site: Site) -> None:
+    """Together: in between, another process would ask again."""
+    hook = at.webhook(site)
+    at.tell("ana", "s-1", "p-1", "p-2")
+    at.store.lanes.wake(10)
+    [lane] = at.store.lanes.take(1, timedelta(seconds=10))
+    assert at.store.lanes.finish([(lane, Progress(1, 1, "status 410", gone="gone"))]) == [True]
+    found = at.store.destinations.find(hook.id)
+    assert found and (found.state, found.reason) == ("disabled", "gone")
+    assert at.store.lanes.take(1, timedelta(seconds=10)) == []
+    at.store.destinations.resume(hook.id)
     at.steps()
     assert subjects(site.requests) == ["p-2"]
 
@@ -133,22 +149,82 @@ def test_what_ends_whoever_takes_it_is_given_up(at: Delivering, site: Site) -> N
     assert subjects(site.requests) == ["p-2"]
 
 
+@contextmanager
+def away(at: Delivering) -> Iterator[None]:
+    """The file of the store is elsewhere meanwhile."""
+    at.store.database.engine.dispose()
+    path = Path(str(at.store.database.engine.url.database))
+    path.rename(path.with_suffix(".away"))
+    path.mkdir()
+    yield
+    path.rmdir()
+    path.with_suffix(".away").rename(path)
+
+
 def test_a_store_that_is_away_comes_back(sqlite: str, site: Site) -> None:
     with delivering(sqlite) as at:
         at.subscribe("ana", "s-1")
         at.webhook(site)
         loop = at.another_loop()
-        at.store.database.engine.dispose()
-        path = Path(str(at.store.database.engine.url.database))
-        path.rename(path.with_suffix(".away"))
-        path.mkdir()
         with loop:
-            eventually(lambda: loop.problem is not None)
-            path.rmdir()
-            path.with_suffix(".away").rename(path)
+            with away(at):
+                eventually(lambda: loop.problem is not None)
             eventually(lambda: loop.problem is None)
             at.tell("ana", "s-1", "p-1")
             site.wait_for(1)
+
+
+def test_what_was_sent_while_the_store_went_away_is_not_sent_again(sqlite: str, site: Site) -> None:
+    begun, go_on = Event(), Event()
+
+    def slowly(_: Request) -> Response:
+        begun.set()
+        assert go_on.wait(60)
+        return OK
+
+    with delivering(sqlite) as at:
+        at.subscribe("ana", "s-1")
+        site.pages["/"] = slowly  # type: ignore[assignment]
+        hook = at.webhook(site)
+        at.tell("ana", "s-1", "p-1")
+        loop = at.another_loop()
+        with loop:
+            assert begun.wait(60)
+            with away(at):
+                go_on.set()
+                eventually(lambda: loop.problem is not None)
+            eventually(lambda: at.happened != [])
+        assert at.store.destinations.health_of([hook.id])[hook.id].delivered == 1
+        at.clock.go(1_000)
+        at.steps()
+        assert subjects(site.requests) == ["p-1"]
+
+
+def test_what_waits_for_a_thread_too_long_is_left_to_others(
+    url: str, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process is held up by a slow receiver while it has taken more than it can begin; another begins that."""
+    monkeypatch.setattr("tidings.delivery.loop.PATIENCE_SECONDS", 0.05)
+    go_on = Event()
+
+    def slowly(_: Request) -> Response:
+        assert go_on.wait(60)
+        return OK
+
+    with delivering(url, replace(RULES, workers=1)) as at, a_site("127.0.0.2") as fast:
+        site.pages["/slow"] = slowly  # type: ignore[assignment]
+        for who, where, path in (("ana", site, "/slow"), ("bo", fast, "/")):
+            at.subscribe(who, f"s-{who}")
+            at.webhook(where, who, path)
+            at.tell(who, f"s-{who}", "p-1")
+            at.store.lanes.wake(10)
+            at.clock.go(1)
+        with at.another_loop():
+            site.wait_for(1)
+            with at.another_loop():
+                assert subjects(fast.wait_for(1)) == ["p-1"]
+            go_on.set()
+        assert len(site.requests) == len(fast.requests) == 1
 
 
 def started(url: str) -> subprocess.Popen[str]:

@@ -95,11 +95,17 @@ def _handler(site: Callable[[], Site]) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = (
+        100  # five connections at the same moment are all that a server of Python's takes otherwise
+    )
+
+
 @contextmanager
 def a_site(host: str = "127.0.0.1", tls: SSLContext | None = None) -> Iterator[Site]:
     """A site that is there until the end of the `with`."""
     made: list[Site] = []
-    with ThreadingHTTPServer((host, 0), _handler(lambda: made[0])) as server:
+    with _Server((host, 0), _handler(lambda: made[0])) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)
         made.append(Site(server))

@@ -9,6 +9,7 @@ import pytest
 
 from tidings.model import Publication, Subscription
 from tidings.store import Found, Store, feed_listing, open_store
+from tidings.store.repositories import scope_of
 
 
 class Clock:
@@ -47,6 +48,16 @@ def test_many_become_entries_in_parts(store: Store, monkeypatch: pytest.MonkeyPa
     tell(store, 0, *((f"p-{n:03}", f"s-{n % 3}") for n in range(100)))
     assert store.personal_feeds.last("ana", "s-0")[0] == 34
     assert [number for number, _ in entries(store, "s-1")] == list(range(33, 0, -1))
+
+
+def test_what_a_repository_has_forgotten_holds_up_nobody(store: Store) -> None:
+    """Numbers that have no notification any more are passed by."""
+    name = scope_of("north") + "r-1"
+    tell(store, 0, ("p-1", name), ("p-2", name), to="north")
+    assert store.repositories.forget("north") == 2
+    assert store.personal_feeds.last("north", name) == (0, None)
+    tell(store, 1, ("p-3", name), to="north")
+    assert store.personal_feeds.last("north", name)[0] == 1
 
 
 def test_those_who_look_at_once_number_each_entry_once(store: Store, url: str) -> None:

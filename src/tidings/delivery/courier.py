@@ -1,6 +1,6 @@
 """Works on one lane: makes messages of its next entries, has them sent in order, and says what became of that.
 
-Nothing is written here but the beginning of a digest; the loop writes what became of many lanes at once.
+Nothing is written here; the loop writes what became of many lanes at once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from tidings.delivery.happened import DEAD, DELIVERED, FAILED, Happened
 from tidings.delivery.messages import Message, digest, single
 from tidings.delivery.rules import Rules
 from tidings.delivery.sending import Refusal, Sender, Sent
+from tidings.delivery.turns import Work
 from tidings.model import WITHHELD, Notification
-from tidings.store import Destination, FeedEntry, Lane, Letter, Progress, Store, instant
+from tidings.store import Destination, Lane, Letter, Progress, Read, Store, Stretch, instant
 
 READERS = 4
 """How many read the store at once: more would each open a connection of their own, again and again."""
+GONE = "the receiver says that it is gone (410)"
 VANISHED = "whoever delivered it ended each time"
 
 
@@ -32,21 +34,11 @@ def is_open(told: Notification) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A lane that was taken, where it leads, and whether its entries go together."""
-
-    lane: Lane
-    to: Destination
-    together: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Run:
     """What became of a lane: nothing, if it was not worked on. `happened` is true once it is written down."""
 
     lane: Lane
     progress: Progress | None
-    gone: str | None = None
     happened: tuple[Happened, ...] = ()
 
 
@@ -72,10 +64,7 @@ class Courier:
             return Run(lane, None)
         if lane.attempts > len(self.rules.retries):
             return self._given_up(work)
-        with self._reading:
-            messages, last = self._messages(work)
-        if messages is None:
-            return Run(lane, None)
+        messages, last = self._messages(work)
         began = monotonic()
         sent = self._sent(work.to, messages, began)
         if self.stop.is_set() and sent.refusal and not sent.refusal.status:
@@ -86,9 +75,8 @@ class Courier:
 
     def redeliver(self, letter: Letter, to: Destination) -> tuple[Sent, tuple[str, ...]]:
         """Try a dead letter again, with what its subscriber may see of it now."""
-        with self._reading:
-            entries = self._entries(letter.subscriber, letter.subscription, letter.first, letter.last)
-            messages = self._made(entries, letter.first, letter.last, letter.digest)
+        stretch = Stretch(letter.subscriber, letter.subscription, letter.first, letter.last)
+        messages = self._made(self._read(stretch, None), stretch, letter.digest)
         sent = self._sent(to, messages, monotonic())
         return sent, tuple(id for message in messages for id in message.ids)
 
@@ -108,32 +96,23 @@ class Courier:
 
         return self.senders[to.kind].send(to, messages, enough) if messages else Sent(0)
 
-    def _messages(self, work: Work) -> tuple[Sequence[Message] | None, int]:
-        """The next messages, and the last entry that they stand for; none if the lane is somebody else's now."""
-        lane = work.lane
-        together = work.together or lane.gathered is not None
-        if not together:
-            entries = self._entries(
-                lane.subscriber, lane.subscription, lane.told + 1, lane.told + self.rules.run
-            )
-            last = entries[-1].number if entries else lane.told
-            return self._made(entries, lane.told + 1, last, False), last
-        last = lane.gathered or self.store.lanes.last(lane, self.rules.digest)
-        if lane.gathered is None and last > lane.told and not self.store.lanes.gather(lane, last):
-            return None, last
-        entries = self._entries(lane.subscriber, lane.subscription, lane.told + 1, last)
-        return self._made(entries, lane.told + 1, last, True), last
+    def _messages(self, work: Work) -> tuple[Sequence[Message], int]:
+        """The next messages, and the last entry that they stand for."""
+        stretch, together = work.lane.next(self.rules.run), work.lane.together
+        read = work.read or self._read(stretch, None if together else self.rules.run_bytes)
+        last = read.entries[-1].number if read.entries else work.lane.told
+        return self._made(read, stretch, together), stretch.last if together else last
 
-    def _entries(self, subscriber: str, subscription: str, first: int, last: int) -> list[FeedEntry]:
-        return self.store.personal_feeds.entries(subscriber, subscription, first, last)[::-1]
+    def _read(self, stretch: Stretch, most_bytes: int | None) -> Read:
+        with self._reading:
+            return self.store.runs.read(stretch, self.rules.largest, most_bytes)
 
-    def _made(self, entries: Sequence[FeedEntry], first: int, last: int, together: bool) -> Sequence[Message]:
+    def _made(self, read: Read, stretch: Stretch, together: bool) -> Sequence[Message]:
         """Messages of entries, oldest first. This is the place where it is looked again who may see what."""
-        left = [entry for entry in entries if is_open(entry.notification)]
-        named = {entry.notification.publication for entry in left}
-        found = self.store.personal_feeds.publications(named, self.rules.largest)
+        left, found = [entry for entry in read.entries if is_open(entry.notification)], read.publications
         if together:
-            return [digest(left, found, first, last, self.rules.digest_bytes)] if left else []
+            most = self.rules.digest_bytes
+            return [digest(left, found, stretch.first, stretch.last, most)] if left else []
         largest = self.rules.largest
         return [single(entry, found.get(entry.notification.publication), largest) for entry in left]
 
@@ -143,11 +122,11 @@ class Courier:
         ids = tuple(id for message in taken for id in message.ids)
         happened = (_happened(DELIVERED, work, ids, seconds),) if ids else ()
         if sent.taken == len(messages):
-            return Run(work.lane, Progress(last, len(ids)), None, happened)
+            return Run(work.lane, Progress(last, len(ids)), happened)
         next_one = messages[sent.taken]
         told = next_one.first - 1
         if sent.refusal is None:
-            return Run(work.lane, Progress(told, len(ids)), None, happened)
+            return Run(work.lane, Progress(told, len(ids)), happened)
         attempts = 1 + (work.lane.attempts if told == work.lane.told else 0)
         return self._refused(
             work, next_one, Progress(told, len(ids)), sent.refusal, attempts, happened, seconds
@@ -163,27 +142,25 @@ class Courier:
         happened: tuple[Happened, ...],
         seconds: float,
     ) -> Run:
-        gone = "the receiver says that it is gone (410)" if refusal.gone else None
+        gone = GONE if refusal.gone else None
         wait = self.wait(attempts, refusal) if not gone else 0.0
         problem = refusal.problem
         if wait is not None:
             failed = _happened(FAILED, work, message.ids, seconds, problem)
-            progress = Progress(before.told, before.delivered, problem, wait)
-            return Run(work.lane, progress, gone, (*happened, failed))
+            progress = Progress(before.told, before.delivered, problem, wait, gone=gone)
+            return Run(work.lane, progress, (*happened, failed))
         letter = self._letter(work, message, problem, attempts)
         progress = Progress(message.last, before.delivered, problem, letter=letter)
-        return Run(
-            work.lane, progress, None, (*happened, _happened(DEAD, work, message.ids, seconds, problem))
-        )
+        return Run(work.lane, progress, (*happened, _happened(DEAD, work, message.ids, seconds, problem)))
 
     def _given_up(self, work: Work) -> Run:
         """Whoever took it vanished too often: its first message is given up unseen."""
         messages, last = self._messages(work)
         if not messages:
-            return Run(work.lane, Progress(last, 0) if messages is not None else None)
+            return Run(work.lane, Progress(last, 0))
         letter = self._letter(work, messages[0], VANISHED, work.lane.attempts)
         progress = Progress(messages[0].last, 0, VANISHED, letter=letter)
-        return Run(work.lane, progress, None, (_happened(DEAD, work, messages[0].ids, 0.0, VANISHED),))
+        return Run(work.lane, progress, (_happened(DEAD, work, messages[0].ids, 0.0, VANISHED),))
 
     def _letter(self, work: Work, message: Message, problem: str, attempts: int) -> Letter:
         lane, moment = work.lane, instant(self.now())

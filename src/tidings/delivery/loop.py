@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import groupby
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, wait
+from functools import partial
 from threading import Event, Thread
+from time import monotonic
 from typing import Any, TypeVar
 
-from tidings.delivery.courier import Courier, Run, Work
-from tidings.delivery.happened import DEAD, DELIVERED, FAILED, Happened, Listener, nobody
-from tidings.delivery.quiet import quiet_until
+from tidings.delivery.courier import Courier, Run
+from tidings.delivery.happened import Happened, Listener, nobody
+from tidings.delivery.letters import Letters
+from tidings.delivery.line import Line
+from tidings.delivery.turns import turns
 from tidings.errors import TidingsError
-from tidings.store import Destination, Lane, Letter
-from tidings.store.destinations import ACTIVE
+from tidings.store import Lane, Letter
 
 LOOK_SECONDS = 0.5
-LINGER_SECONDS = 0.005
+BUSY_SECONDS = 0.1
+"""How long news wait at most while there is something to do: they are looked for among all who have destinations."""
+LINGER_SECONDS = 0.01
 """When one is done, others may be in a moment: what became of them is written down together."""
 PART = 1_000
 """How many subscribers are looked after in one round."""
-LETTERS = 50
-"""How many dead letters are tried again in one round."""
+AHEAD = 2
+"""How many times as many lanes are taken as there are threads: a thread that is done has the next one at once."""
+PATIENCE_SECONDS = 1.0
+"""What has been waiting for a thread for longer than this is left to others."""
 
 _log = logging.getLogger("tidings.delivery")
 
@@ -40,9 +45,13 @@ class DeliveryLoop:
     def __init__(self, courier: Courier, listener: Listener = nobody, look: float = LOOK_SECONDS) -> None:
         self.courier, self._listener, self._look = courier, listener, look
         self._rules, self._store = courier.rules, courier.store
-        self._pool = ThreadPoolExecutor(self._rules.workers, "delivery")
+        self._redelivery = Letters(courier)
+        self._line = Line(self._rules.workers, self._rules.per_place)
         self._lanes: dict[Future[Run], Lane] = {}
-        self._letters: dict[Future[list[Happened]], str] = {}
+        self._letters: dict[Future[list[Happened]], list[Letter]] = {}
+        self._ended: list[Run] = []
+        """What is to be written down yet."""
+        self._times, self._looked = AHEAD, 0.0
         self.problem: str | None = None
         """What keeps it from going on, if something does."""
         self._stop = Event()
@@ -55,7 +64,8 @@ class DeliveryLoop:
 
     def step(self) -> int:
         """One round, to its end: how many lanes and dead letters were worked on. For whoever wants to decide when."""
-        begun = self._begin()
+        self._look_around()
+        begun = self._begin_lanes(times=1) + self._begin_letters()
         self._settle(None)
         return begun
 
@@ -74,7 +84,7 @@ class DeliveryLoop:
         wait(self._running(), self._rules.grace)
         for sender in self.courier.senders.values():
             sender.end()
-        self._pool.shutdown()
+        self._line.close()
         self._settle(None)
         for sender in self.courier.senders.values():
             sender.close()
@@ -84,7 +94,7 @@ class DeliveryLoop:
             try:
                 begun = self._begin()
                 self.problem = None
-                if self._lanes or self._letters:
+                if self._running():
                     self._settle(self._look)
                 elif not begun:
                     self._stop.wait(self._look)
@@ -94,76 +104,41 @@ class DeliveryLoop:
                 self._stop.wait(self._look)
 
     def _begin(self) -> int:
-        """Take as much as there are threads free, and begin it."""
+        """Begin what is due. While there is something to do, what is new is looked for now and then only."""
+        begun = 0
+        if not self._lanes or monotonic() - self._looked > BUSY_SECONDS:
+            self._look_around()
+            begun = self._begin_letters()
+        return begun + self._begin_lanes(self._times)
+
+    def _look_around(self) -> None:
         self._store.notifications.hand_over()
         self._store.undelivered.expire(self._rules.letters)
         self._store.lanes.wake(PART)
-        return self._begin_lanes() + self._begin_letters()
+        self._looked = monotonic()
 
-    def _begin_lanes(self) -> int:
-        free = self._free()
-        if not free:
+    def _begin_lanes(self, times: int) -> int:
+        """Take `times` as many lanes as there are threads, with those that were taken before; how many were taken."""
+        self._write_down()
+        free = self._rules.workers * times - len(self._running())
+        if free <= 0:
             return 0
         running = Counter(lane.place for lane in self._lanes.values())
-        taken = self._store.lanes.take(free, self._rules.lease, running, self._rules.per_place)
-        for work in self._prepared(taken):
-            self._lanes[self._pool.submit(self.courier.work, work)] = work.lane
+        running.update(letters[0].place for letters in self._letters.values())
+        taken = self._store.lanes.take(free, self._rules.lease, running, self._rules.per_place * times)
+        for work in turns(self._store, self._rules, taken) if taken else ():
+            self._lanes[self._line.submit(work.to.place, partial(self.courier.work, work))] = work.lane
         return len(taken)
 
-    def _prepared(self, taken: Sequence[Lane]) -> Iterable[Work]:
-        """What there is to know of lanes, asked once for all of them; what is quiet now is put off."""
-        if not taken:
-            return
-        known = self._store.destinations.find_many([lane.destination for lane in taken])
-        quiet = self._store.preferences.quiet_of([lane.subscriber for lane in taken])
-        delayed = self._store.lanes.within({lane.subscription for lane in taken})
-        for lane in taken:
-            to, hours = known.get(lane.destination), quiet.get(lane.subscriber)
-            until = quiet_until(hours, self.courier.now()) if hours else None
-            if to is None or to.state != ACTIVE:
-                self._store.lanes.release(lane)
-            elif until is not None:
-                self._store.lanes.put_off(lane, until)
-            else:
-                yield Work(lane, to, bool(lane.gathers) or lane.subscription in delayed)
-
     def _begin_letters(self) -> int:
-        """Those of a destination go one after the other, the oldest first."""
-        if not self._free() or self._letters:
-            return 0
-        letters = self._store.undelivered.take(LETTERS, self._rules.lease)
-        known = self._store.destinations.find_many({letter.destination for letter in letters})
-        ordered = sorted(letters, key=lambda one: (one.destination, one.number))
-        for id, some in groupby(ordered, key=lambda one: one.destination):
-            if to := known.get(id):
-                self._letters[self._pool.submit(self._redeliver, list(some), to)] = to.place
-        return len(letters)
-
-    def _redeliver(self, letters: Sequence[Letter], to: Destination) -> list[Happened]:
-        happened = []
-        for letter in letters:
-            if self.courier.stop.is_set():
-                self._store.undelivered.release(letter)
-            else:
-                happened.append(self._tried(letter, to))
-        return happened
-
-    def _tried(self, letter: Letter, to: Destination) -> Happened:
-        sent, ids = self.courier.redeliver(letter, to)
-        if sent.refusal is None:
-            self._store.undelivered.delivered(letter)
-            return Happened(DELIVERED, to.kind, to.id, letter.subscription, ids, 0.0)
-        problem = sent.refusal.problem
-        after = self.courier.wait(letter.tries + 1, sent.refusal)
-        self._store.undelivered.failed(letter, problem, after)
-        what = FAILED if after is not None else DEAD
-        return Happened(what, to.kind, to.id, letter.subscription, ids, 0.0, problem)
+        begun = 0
+        for to, letters in () if self._letters else self._redelivery.take():
+            begun += len(letters)
+            self._letters[self._line.submit(to.place, partial(self._redelivery.work, to, letters))] = letters
+        return begun
 
     def _running(self) -> list[Future[Any]]:
         return [*self._lanes, *self._letters]
-
-    def _free(self) -> int:
-        return max(0, self._rules.workers - len(self._lanes) - len(self._letters))
 
     def _settle(self, seconds: float | None) -> None:
         """Write down what became of what is done: of one at least, or with no limit of all."""
@@ -171,36 +146,49 @@ class DeliveryLoop:
         wait(self._running(), seconds, until)
         if seconds is not None:
             wait(self._running(), LINGER_SECONDS)
-        self._settle_lanes([_result(one) for one in _done(self._lanes)])
-        for happened in [_result(one) for one in _done(self._letters)]:
-            for each in happened or ():
-                self._listener(each)
+            self._drop_late()
+        for future, lane in _done(self._lanes):
+            self._ended += [Run(lane, None)] if future.cancelled() else _result(future)
+        self._write_down()
+        for tried, letters in _done(self._letters):
+            if tried.cancelled():
+                self._redelivery.release(letters)
+            else:
+                self._tell([each for happened in _result(tried) for each in happened])
 
-    def _settle_lanes(self, runs: Sequence[Run | None]) -> None:
-        known = [run for run in runs if run is not None]
-        for run in known:
-            if run.progress is None:
-                self._store.lanes.release(run.lane)
-        worked = [run for run in known if run.progress is not None]
-        noted = self._store.lanes.finish([(run.lane, run.progress) for run in worked if run.progress])
-        for run, was_mine in zip(worked, noted, strict=True):
-            if run.gone and was_mine:
-                self._store.destinations.disable(run.lane.destination, run.gone)
-            for each in run.happened if was_mine else ():
-                self._listener(each)
+    def _drop_late(self) -> None:
+        """What waits too long is given back. As long as all threads are held up, nothing else is taken."""
+        went_on = any(each.done() for each in self._lanes)
+        dropped = self._line.drop(PATIENCE_SECONDS)
+        if dropped or went_on:
+            self._times = AHEAD if went_on else 1
+
+    def _write_down(self) -> None:
+        """Note what became of runs. If the store is away, they are noted when it is back: nothing is sent again."""
+        if not self._ended:
+            return
+        worked = [(run.lane, run.progress) for run in self._ended if run.progress is not None]
+        idle = [run.lane for run in self._ended if run.progress is None]
+        noted = dict(zip((lane for lane, _ in worked), self._store.lanes.finish(worked), strict=True))
+        if idle:
+            self._store.lanes.release(idle)
+        ended, self._ended = self._ended, []
+        self._tell([each for run in ended if noted.get(run.lane) for each in run.happened])
+
+    def _tell(self, happened: list[Happened]) -> None:
+        for each in happened:
+            self._listener(each)
 
 
-def _done(running: dict[Future[T], Any]) -> list[Future[T]]:
+def _done(running: dict[Future[T], Any]) -> list[tuple[Future[T], Any]]:
     """Those that came to an end, which are not running any more."""
     done = [each for each in running if each.done()]
-    for each in done:
-        del running[each]
-    return done
+    return [(each, running.pop(each)) for each in done]
 
 
-def _result(done: Future[T]) -> T | None:
+def _result(done: Future[T]) -> list[T]:
     """What came of it; what failed is said, and tried again when its lease ends."""
     if error := done.exception():
         _log.error("delivery failed at a destination", exc_info=error)
-        return None
-    return done.result()
+        return []
+    return [done.result()]

@@ -19,7 +19,8 @@ class Rules:
 
     `retries` are the waits after each failed attempt, those of Standard Webhooks; after the last it is given up. Up to
     `jitter` of a wait is added to it. `patience` is how long a receiver may ask to be left alone. `workers` deliver at
-    the same time, `per_place` of them to one host. A lane is worked on for `run` entries and `run_seconds` at most.
+    the same time, `per_place` of them to one host. A lane is worked on for `run` entries, `run_bytes` of publications
+    and `run_seconds` at most.
     `digest` is how many entries a digest has, `digest_bytes` how much of publications it carries, `largest` how much a
     message does. `letters` is how long dead letters are kept, `overlap` how long an old secret signs, too. `grace` is
     how long what is under way has to end.
@@ -35,6 +36,7 @@ class Rules:
     workers: int = 32
     per_place: int = 8
     run: int = 100
+    run_bytes: int = 2_000_000
     run_seconds: float = 20.0
     largest: int = LARGEST
     digest: int = 100

@@ -8,17 +8,19 @@ from tidings.store.destinations import Destination, Health
 from tidings.store.encoding import Clock, instant, utc
 from tidings.store.feed_items import Seen, Taken, Taking
 from tidings.store.feeds import PolledFeed
+from tidings.store.finishing import Progress
 from tidings.store.found import Found
 from tidings.store.held import Held
 from tidings.store.hub import Delivery, HubSubscription, Intent
 from tidings.store.journal import Appended, Entry
-from tidings.store.lanes import Lane, Progress
+from tidings.store.lane_rows import Lane, Stretch
 from tidings.store.measures import Measured
 from tidings.store.notifications import Committed
 from tidings.store.object_notifications import Telling
 from tidings.store.object_sources import ObjectSource
 from tidings.store.personal_feeds import FeedAddress, FeedEntry
 from tidings.store.preferences import QuietHours
+from tidings.store.runs import Read
 from tidings.store.standings import Kept, Wanted
 from tidings.store.store import Store, open_store
 from tidings.store.subscriptions import Changes
@@ -51,9 +53,11 @@ __all__ = [
     "PolledFeed",
     "Progress",
     "QuietHours",
+    "Read",
     "Seen",
     "Standing",
     "Store",
+    "Stretch",
     "Taken",
     "Taking",
     "TaxonomyFile",

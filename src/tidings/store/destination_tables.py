@@ -4,7 +4,7 @@ and when subscribers want to be left alone.
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, Table, Text
+from sqlalchemy import Column, Connection, Index, Integer, Table, Text, text
 
 from tidings.store.tables import Name, Whole, metadata
 
@@ -40,11 +40,22 @@ delivery_owners = Table(
     sqlite_with_rowid=False,
 )
 
+# What was handed over together, of subscriptions with an accepted delay, until the lanes of its subscriber know: `upto`
+# is their last sequence number after that.
+delivery_gathered = Table(
+    "delivery_gathered",
+    metadata,
+    Column("subscriber", Name, primary_key=True),
+    Column("subscription", Name, primary_key=True),
+    Column("upto", Whole, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+
 # A lane is a destination and a subscription: entries after `told` are to be delivered, in order. Without a `due` time
 # there is nothing to do. `busy` says that somebody works on it: until `due`, then another may. `ticket` counts how
 # often it was taken: who comes back with an older one comes too late.
-# `gathered` is the last entry of the digest that is under way, `gathers` whether the next message is a digest because
-# of quiet hours.
+# `gathered` is the last entry of the digest that is under way, `gathers` whether the next message is a digest: after
+# quiet hours, or because of an accepted delay.
 delivery_lanes = Table(
     "delivery_lanes",
     metadata,
@@ -105,3 +116,17 @@ quiet_hours = Table(
 )
 
 ALL = (destinations, delivery_owners, delivery_lanes, undelivered, quiet_hours)
+
+
+def gather_delayed(connection: Connection) -> None:
+    """A step: what waits for a delivery, of subscriptions with an accepted delay, goes together. Which those are was
+    looked up with each delivery before.
+    """
+    connection.execute(_GATHER)
+
+
+_GATHER = text(
+    "UPDATE delivery_lanes SET gathers = 1 WHERE due IS NOT NULL AND (subscription IN"
+    " (SELECT id FROM subscriptions WHERE within IS NOT NULL AND removed IS NULL) OR subscription IN"
+    " (SELECT name FROM metadata_rules WHERE within IS NOT NULL))"
+)

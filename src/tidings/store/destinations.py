@@ -75,8 +75,7 @@ class Destinations:
     def find_many(self, ids: Collection[str]) -> dict[str, Destination]:
         """Several at once, by id; those that are gone are left out."""
         with self._database.read() as connection:
-            rows = bulk.select_among(connection, _WANTED, destinations.c.id, set(ids))
-            return {row.id: Destination(*row) for row in rows}
+            return among(connection, ids)
 
     def list(
         self, subscriber: str | None = None, after: str = "", limit: int | None = None
@@ -104,19 +103,12 @@ class Destinations:
 
     def pause(self, id: str) -> bool:
         """Deliver nothing until it is resumed."""
-        return self._stop(id, PAUSED, None)
-
-    def disable(self, id: str, reason: str) -> bool:
-        """The same, because its receiver wants no more or cannot be reached at all."""
-        return self._stop(id, DISABLED, storable(reason))
+        return self._database.transact(lambda c: stop(c, id, PAUSED, None))
 
     def resume(self, id: str) -> bool:
         """Go on where it was."""
         values = {"state": ACTIVE, "reason": None}
         return self._database.transact(lambda c: _change(c, id, values, instant(self._clock())))
-
-    def _stop(self, id: str, state: str, reason: str | None) -> bool:
-        return self._database.transact(lambda c: _stop(c, id, {"state": state, "reason": reason}))
 
     def rotate(self, id: str, secret: str, overlap: timedelta) -> bool:
         """Sign with a new secret; the one of now signs, too, for a while."""
@@ -171,6 +163,12 @@ def _added(one: Health, other: Health) -> Health:
         last.last_failure,
         last.last_error,
     )
+
+
+def among(connection: Connection, ids: Collection[str]) -> dict[str, Destination]:
+    """Those with these ids, by id."""
+    rows = bulk.select_among(connection, _WANTED, destinations.c.id, set(ids))
+    return {row.id: Destination(*row) for row in rows}
 
 
 def _find(connection: Connection, id: str) -> Destination | None:
@@ -229,7 +227,18 @@ def _change(connection: Connection, id: str, values: dict[str, Any], now: str) -
     return True
 
 
-def _stop(connection: Connection, id: str, values: dict[str, Any]) -> bool:
+def lock(connection: Connection, ids: Collection[str]) -> None:
+    """Have these for this transaction alone, before lanes of theirs are locked."""
+    if ids:
+        list(bulk.select_among(connection, _LOCKED, destinations.c.id, ids))
+
+
+_LOCKED = select(destinations.c.id).order_by(destinations.c.id).with_for_update()
+
+
+def stop(connection: Connection, id: str, state: str, reason: str | None) -> bool:
+    """Deliver nothing: it was paused, or its receiver wants no more."""
+    values = {"state": state, "reason": None if reason is None else storable(reason)}
     stopped = connection.execute(update(destinations).where(destinations.c.id == id).values(values))
     lanes = (delivery_lanes.c.destination == id) & (delivery_lanes.c.busy == 0)
     connection.execute(update(delivery_lanes).where(lanes).values(due=None))

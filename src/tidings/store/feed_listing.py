@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from tidings.store import bulk
 from tidings.store.feed_tables import feed_cursors, feed_entries
-from tidings.store.tables import notifications
+from tidings.store.given import as_given, given
+from tidings.store.tables import notifications, subscribers
 
 PART = 5_000
 """How many notifications become entries in one transaction, or some more if there are many subscribers."""
 LEAST = 100
 """How many of each subscriber, at least."""
 
+_KNOWN = select(feed_cursors.c.subscriber)
 _LOCKED = select(*feed_cursors.c).order_by(feed_cursors.c.subscriber).with_for_update()
 _LAST = (
     select(feed_entries.c.number, feed_entries.c.time)
@@ -23,16 +25,27 @@ _LAST = (
     .order_by(feed_entries.c.number.desc())
     .limit(1)
 )
+_TOLD = select(subscribers.c.subscriber, subscribers.c.last_sequence)
+
+_behind = given("who", numbers=("seen", "upto"))
 _NEW = (
-    select(notifications.c.sequence, notifications.c.subscription)
-    .where(notifications.c.subscriber == bindparam("who"), notifications.c.sequence > bindparam("seen"))
-    .order_by(notifications.c.sequence)
-    .limit(bindparam("most"))
+    select(notifications.c.subscriber, notifications.c.sequence, notifications.c.subscription)
+    .join_from(_behind, notifications, notifications.c.subscriber == _behind.c.who)
+    .where(notifications.c.sequence > _behind.c.seen, notifications.c.sequence <= _behind.c.upto)
+    .order_by(notifications.c.subscriber, notifications.c.sequence)
 )
+_feeds = given("who", "what")
+_newest = (
+    select(func.max(feed_entries.c.number))
+    .where(feed_entries.c.subscriber == _feeds.c.who, feed_entries.c.subscription == _feeds.c.what)
+    .scalar_subquery()
+)
+_NUMBERS = select(_feeds.c.who, _feeds.c.what, func.coalesce(_newest, 0))
+_moved = given("who", "time", numbers=("upto",))
 _MOVED = (
     update(feed_cursors)
-    .where(feed_cursors.c.subscriber == bindparam("who"))
-    .values(sequence=bindparam("to"), time=bindparam("moment"))
+    .where(feed_cursors.c.subscriber == _moved.c.who)
+    .values(sequence=_moved.c.upto, time=_moved.c.time)
 )
 
 
@@ -42,36 +55,47 @@ def last_of(connection: Connection, subscriber: str, subscription: str) -> tuple
     return (row.number, row.time) if row else (0, None)
 
 
-def list_more(connection: Connection, subscribers: Collection[str], now: str) -> None:
-    """Make entries of some more notifications; the cursors are locked, so each becomes one entry.
+def list_more(connection: Connection, subscribed: Collection[str], now: str) -> dict[str, int]:
+    """Make entries of some more notifications; up to which number they are entries now, by subscriber.
 
-    Times never go back, also if the clock does: a reader who asks what was modified since would miss entries.
+    The cursors are locked, so each becomes one entry. Times never go back, also if the clock does: a reader who asks
+    what was modified since would miss entries.
     """
-    ordered, most = sorted(subscribers), max(LEAST, PART // max(1, len(subscribers)))
-    new = [{"subscriber": name, "sequence": 0, "time": ""} for name in ordered]
-    bulk.insert_missing(connection, feed_cursors, new)
-    cursors = list(bulk.select_among(connection, _LOCKED, feed_cursors.c.subscriber, ordered))
-    rows: list[tuple[object, ...]] = []
-    moved: list[dict[str, object]] = []
-    for who, seen, before in cursors:
-        found = connection.execute(_NEW, {"who": who, "seen": seen, "most": most}).all()
-        if found:
-            time = max(now, before)
-            rows += _numbered(connection, who, found, time)
-            moved.append({"who": who, "to": found[-1].sequence, "moment": time})
-    bulk.insert_rows(connection, feed_entries, rows)
-    if moved:
-        connection.execute(_MOVED, moved)
+    most = max(LEAST, PART // max(1, len(subscribed)))
+    cursors = _cursors(connection, sorted(subscribed))
+    told = dict(
+        tuple(row) for row in bulk.select_among(connection, _TOLD, subscribers.c.subscriber, subscribed)
+    )
+    reached = {who: min(told.get(who, 0), seen + most) for who, seen, _ in cursors}
+    behind = [(who, seen, reached[who], time) for who, seen, time in cursors if seen < reached[who]]
+    if behind:
+        times = {who: max(now, time) for who, _, _, time in behind}
+        found = connection.execute(_NEW, as_given(one[:3] for one in behind)).all()
+        bulk.insert_rows(connection, feed_entries, _numbered(connection, found, times))
+        connection.execute(_MOVED, as_given((who, times[who], upto) for who, _, upto, _ in behind))
+    return {who: max(seen, reached[who]) for who, seen, _ in cursors}
+
+
+def _cursors(connection: Connection, ordered: Sequence[str]) -> list[Row[*tuple[Any, ...]]]:
+    """The cursors of these, locked. Those that are missing are made before any is locked: nobody waits in a circle. If
+    somebody else makes one at the same moment, the transaction is repeated.
+    """
+    known = {
+        row.subscriber for row in bulk.select_among(connection, _KNOWN, feed_cursors.c.subscriber, ordered)
+    }
+    bulk.insert_rows(connection, feed_cursors, [(name, 0, "") for name in ordered if name not in known])
+    return list(bulk.select_among(connection, _LOCKED, feed_cursors.c.subscriber, ordered))
 
 
 def _numbered(
-    connection: Connection, subscriber: str, found: Sequence[Row[*tuple[Any, ...]]], time: str
+    connection: Connection, found: Iterable[Row[*tuple[Any, ...]]], times: dict[str, str]
 ) -> list[tuple[object, ...]]:
-    numbers: dict[str, int] = {}
-    rows: list[tuple[object, ...]] = []
-    for one in found:
-        name = one.subscription
-        last = numbers[name] if name in numbers else last_of(connection, subscriber, name)[0]
-        numbers[name] = last + 1
-        rows.append((subscriber, name, last + 1, one.sequence, time))
-    return rows
+    """The entries of notifications: each has the next number of its feed."""
+    rows = list(found)
+    feeds = dict.fromkeys((one.subscriber, one.subscription) for one in rows)
+    last = {(who, what): number for who, what, number in connection.execute(_NUMBERS, as_given(feeds))}
+    entries: list[tuple[object, ...]] = []
+    for who, sequence, what in rows:
+        last[who, what] += 1
+        entries.append((who, what, last[who, what], sequence, times[who]))
+    return entries

@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 
 from tidings.store import bulk, counters, found, sequences
+from tidings.store.destination_tables import delivery_gathered, delivery_owners
 from tidings.store.encoding import instant
 from tidings.store.found import Found
 from tidings.store.tables import held, notifications, promises, subscribers, subscriptions
@@ -154,10 +155,19 @@ def hand_over(connection: Connection, to: Sequence[str], moment: datetime) -> in
     connection.execute(
         update(subscribers).where(subscribers.c.subscriber.in_(to)).values(last_sequence=_LAST)
     )
+    together = [row._asdict() for row in connection.execute(_TOGETHER.where(kept))]
+    bulk.insert_missing(connection, delivery_gathered, together)
     connection.execute(delete(held).where(gathered))
     connection.execute(delete(promises).where(kept))
     return told.rowcount
 
+
+# For those with destinations: what was gathered is one message to each, whatever becomes of the subscription meanwhile.
+_TOGETHER = (
+    select(promises.c.subscriber, promises.c.subscription, subscribers.c.last_sequence.label("upto"))
+    .join_from(promises, subscribers, subscribers.c.subscriber == promises.c.subscriber)
+    .join(delivery_owners, delivery_owners.c.subscriber == promises.c.subscriber)
+)
 
 # Two streams may find the same match for different owners of a subscription that changed hands; neither sees the
 # other's row before it commits. Whichever is told first was the notification.

@@ -143,6 +143,9 @@ MIGRATIONS = (
     Migration(22, "acknowledgements", (creates(acknowledgements.acknowledgements),)),
     Migration(23, "destinations", (creates(*destination_tables.ALL), counts("undelivered"))),
     Migration(24, "operating", (creates(measures.measures, traces.traces), counts("matched"))),
+    Migration(
+        25, "digests", (creates(destination_tables.delivery_gathered), destination_tables.gather_delayed)
+    ),
 )
 
 NEWEST = MIGRATIONS[-1].version

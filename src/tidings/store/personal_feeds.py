@@ -30,7 +30,7 @@ from tidings.store.journal import PUBLICATIONS
 from tidings.store.notifications import READ, Notifications, notification_of
 from tidings.store.tables import journal, notifications, subscribers
 
-_TOLD = (notifications.c.subscriber == feed_entries.c.subscriber) & (
+TOLD = (notifications.c.subscriber == feed_entries.c.subscriber) & (
     notifications.c.sequence == feed_entries.c.sequence
 )
 
@@ -105,7 +105,7 @@ class PersonalFeeds:
 
     def is_of_objects(self, subscriber: str, name: str) -> bool:
         """Whether the first entry is of a changed object. A name without entries is of nothing."""
-        first = select(notifications.c.id).join_from(feed_entries, notifications, _TOLD)
+        first = select(notifications.c.id).join_from(feed_entries, notifications, TOLD)
         wanted = first.where(*_of(subscriber, name), feed_entries.c.number == 1)
         with self._database.read() as connection:
             found: str = connection.execute(wanted).scalar() or ""
@@ -114,7 +114,7 @@ class PersonalFeeds:
     def of_objects(self, subscriber: str) -> list[str]:
         """The databases with objects that a subscriber was told about."""
         self.catch_up(subscriber)
-        wanted = select(feed_entries.c.subscription).join_from(feed_entries, notifications, _TOLD).distinct()
+        wanted = select(feed_entries.c.subscription).join_from(feed_entries, notifications, TOLD).distinct()
         told = feed_entries.c.subscriber == subscriber, notifications.c.id.startswith(OF_OBJECTS)
         with self._database.read() as connection:
             return sorted(connection.execute(wanted.where(*told)).scalars())
@@ -129,8 +129,7 @@ class PersonalFeeds:
     def publications(self, ids: Collection[str], largest: int) -> dict[str, Publication]:
         """The publications of the journal with these ids, by id; without those that have more than `largest` bytes."""
         with self._database.read() as connection:
-            rows = bulk.select_among(connection, _no_larger(largest), journal.c.id, ids)
-            return {row.id: Publication(*row) for row in rows}
+            return publications_of(connection, ids, largest)
 
     def catch_up(self, subscriber: str) -> None:
         """Make entries of what a subscriber was told since the last look."""
@@ -149,7 +148,7 @@ class PersonalFeeds:
 # Asked all the time, so they are made once.
 _ENTRIES = (
     select(feed_entries.c.number, feed_entries.c.time, *READ)
-    .join_from(feed_entries, notifications, _TOLD)
+    .join_from(feed_entries, notifications, TOLD)
     .where(
         feed_entries.c.subscriber == bindparam("who"),
         feed_entries.c.subscription == bindparam("what"),
@@ -157,6 +156,12 @@ _ENTRIES = (
     )
     .order_by(feed_entries.c.number.desc())
 )
+
+
+def publications_of(connection: Connection, ids: Collection[str], largest: int) -> dict[str, Publication]:
+    """The publications of the journal with these ids, by id; without those that have more than `largest` bytes."""
+    rows = bulk.select_among(connection, _no_larger(largest), journal.c.id, ids)
+    return {row.id: Publication(*row) for row in rows}
 
 
 @lru_cache(maxsize=1_000)

@@ -29,13 +29,8 @@ class Preferences:
         self._database = database
 
     def quiet(self, subscriber: str) -> QuietHours | None:
-        return self.quiet_of([subscriber]).get(subscriber)
-
-    def quiet_of(self, subscribers: Collection[str]) -> dict[str, QuietHours]:
-        """The quiet hours of those of these who have some."""
         with self._database.read() as connection:
-            rows = bulk.select_among(connection, _WANTED, quiet_hours.c.subscriber, set(subscribers))
-            return {row.subscriber: QuietHours(*row) for row in rows}
+            return quiet_of(connection, [subscriber]).get(subscriber)
 
     def set_quiet(self, subscriber: str, wanted: QuietHours | None) -> None:
         """Keep quiet hours in the place of those there were; without any, there are none."""
@@ -51,3 +46,9 @@ class Preferences:
 
 
 _WANTED = select(*quiet_hours.c)
+
+
+def quiet_of(connection: Connection, subscribers: Collection[str]) -> dict[str, QuietHours]:
+    """The quiet hours of those of these who have some."""
+    rows = bulk.select_among(connection, _WANTED, quiet_hours.c.subscriber, set(subscribers))
+    return {row.subscriber: QuietHours(*row) for row in rows}

@@ -32,6 +32,7 @@ from tidings.store.references import References
 from tidings.store.repositories import Repositories
 from tidings.store.repository import Repository
 from tidings.store.rule_graph import RuleGraph
+from tidings.store.runs import Runs
 from tidings.store.schemas import Schemas
 from tidings.store.standings import Standings
 from tidings.store.subscriptions import Subscriptions
@@ -73,6 +74,7 @@ class Store(Closing):
         self.audiences = Audiences(database, clock)
         self.destinations = Destinations(database, clock)
         self.lanes = Lanes(database, clock)
+        self.runs = Runs(database)
         self.undelivered = Undelivered(database, clock)
         self.preferences = Preferences(database)
         self.measures = Measures(database, clock)

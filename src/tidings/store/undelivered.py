@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from tidings.store import counters
 from tidings.store.database import Database
 from tidings.store.destination_tables import delivery_lanes, destinations, undelivered
-from tidings.store.destinations import ACTIVE
+from tidings.store.destinations import ACTIVE, DISABLED, stop
 from tidings.store.encoding import Clock, instant, storable
 
 COUNTER = "undelivered"
@@ -82,11 +82,19 @@ class Undelivered:
         """Its receiver has it: forget it."""
         self._database.transact(lambda c: _delivered(c, letter, instant(self._clock())))
 
-    def failed(self, letter: Letter, problem: str, wait: float | None) -> None:
-        """It was not taken again: try it later, or leave it where it is."""
+    def failed(self, letter: Letter, problem: str, wait: float | None, gone: str | None = None) -> None:
+        """It was not taken again: try it later, or leave it where it is. If its receiver wants no more at all, `gone`
+        says so, and the destination is disabled.
+        """
         due = None if wait is None else instant(self._clock() + timedelta(seconds=wait))
         values = {"problem": storable(problem), "due": due, "attempts": letter.attempts + 1}
-        self._database.transact(lambda c: c.execute(_this(letter).values(values)))
+
+        def note(connection: Connection) -> None:
+            if gone is not None:
+                stop(connection, letter.destination, DISABLED, gone)
+            connection.execute(_this(letter).values(values))
+
+        self._database.transact(note)
 
     def release(self, letter: Letter) -> None:
         """Give back what was not tried."""

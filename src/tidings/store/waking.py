@@ -7,19 +7,26 @@ were there, or is waited for here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, func, select, update
 
-from tidings.store import bulk
-from tidings.store.destination_tables import delivery_lanes, delivery_owners, destinations
+from tidings.store import bulk, lane_rows
+from tidings.store.destination_tables import (
+    delivery_gathered,
+    delivery_lanes,
+    delivery_owners,
+    destinations,
+)
 from tidings.store.destinations import ACTIVE
 from tidings.store.feed_listing import list_more
-from tidings.store.feed_tables import feed_cursors, feed_entries
+from tidings.store.feed_tables import feed_entries
+from tidings.store.given import as_given, given
+from tidings.store.lane_rows import Key
 from tidings.store.tables import notifications, subscribers
 
-AT_ONCE = 100
+AT_ONCE = 250
 """How many subscribers have their lanes woken in one transaction: others may want to write, too."""
 PART = 5_000
 """How many notifications of a subscriber are looked at in one transaction."""
@@ -34,93 +41,104 @@ BEHIND = (
 """Those with destinations who were told something since the last look."""
 
 _OWNERS = select(*delivery_owners.c).order_by(delivery_owners.c.subscriber).with_for_update()
-_CURSORS = select(feed_cursors.c.subscriber, feed_cursors.c.sequence)
 _THEIRS = select(*destinations.c).order_by(destinations.c.id).with_for_update(read=True)
+
+_new = given("who", numbers=("seen", "upto"))
 _NAMED = (
-    select(notifications.c.subscription)
-    .where(
-        notifications.c.subscriber == bindparam("who"),
-        notifications.c.sequence.between(bindparam("first"), bindparam("last")),
-    )
+    select(notifications.c.subscriber, notifications.c.subscription)
+    .join_from(_new, notifications, notifications.c.subscriber == _new.c.who)
+    .where(notifications.c.sequence > _new.c.seen, notifications.c.sequence <= _new.c.upto)
     .distinct()
 )
-_LANE = (
-    select(delivery_lanes.c.due)
+_known = (delivery_gathered.c.subscriber == _new.c.who) & (delivery_gathered.c.upto <= _new.c.upto)
+_GATHERED = (
+    select(delivery_gathered.c.subscriber, delivery_gathered.c.subscription)
+    .join_from(_new, delivery_gathered, _known)
+    .distinct()
+)
+_FORGET = delete(delivery_gathered).where(exists().where(_known).correlate(delivery_gathered))
+_keys = given("to", "what")
+_HERE = (delivery_lanes.c.destination == _keys.c.to) & (delivery_lanes.c.subscription == _keys.c.what)
+_LANES = (
+    select(delivery_lanes.c.destination, delivery_lanes.c.subscription, delivery_lanes.c.due)
+    .join_from(_keys, delivery_lanes, _HERE)
+    .order_by(delivery_lanes.c.destination, delivery_lanes.c.subscription)
+    .with_for_update(of=delivery_lanes)
+)
+_feeds = given("who", "what", numbers=("since",))
+_BEFORE = select(
+    _feeds.c.who,
+    _feeds.c.what,
+    _feeds.c.since,
+    select(func.max(feed_entries.c.number))
     .where(
-        delivery_lanes.c.destination == bindparam("to"), delivery_lanes.c.subscription == bindparam("what")
+        feed_entries.c.subscriber == _feeds.c.who,
+        feed_entries.c.subscription == _feeds.c.what,
+        feed_entries.c.sequence <= _feeds.c.since,
     )
-    .with_for_update()
+    .scalar_subquery(),
 )
-_BEFORE = (
-    select(feed_entries.c.number)
-    .where(
-        feed_entries.c.subscriber == bindparam("who"),
-        feed_entries.c.subscription == bindparam("what"),
-        feed_entries.c.sequence <= bindparam("since"),
-    )
-    .order_by(feed_entries.c.number.desc())
-    .limit(1)
-)
-_WOKEN = (
-    update(delivery_lanes)
-    .where(
-        delivery_lanes.c.destination == bindparam("to"), delivery_lanes.c.subscription == bindparam("what")
-    )
-    .values(due=bindparam("moment"))
-)
-_SEEN = (
-    update(delivery_owners)
-    .where(delivery_owners.c.subscriber == bindparam("who"))
-    .values(seen=bindparam("last"))
-)
+_SEEN = update(delivery_owners).where(delivery_owners.c.subscriber == _new.c.who).values(seen=_new.c.upto)
 
 
 def wake(connection: Connection, subscribed: Sequence[str], now: str) -> None:
     """Make entries of what is new for these subscribers, some thousands for each, and make their lanes due."""
-    list_more(connection, subscribed, now)
-    owners = list(bulk.select_among(connection, _OWNERS, delivery_owners.c.subscriber, subscribed))
-    listed = dict(
-        tuple(row) for row in bulk.select_among(connection, _CURSORS, feed_cursors.c.subscriber, subscribed)
-    )
+    listed = list_more(connection, subscribed, now)
+    owners = bulk.select_among(connection, _OWNERS, delivery_owners.c.subscriber, subscribed)
+    news = [(who, seen, min(listed.get(who, 0), seen + PART)) for who, seen in owners]
+    told = as_given(one for one in news if one[2] > one[1])
     theirs: dict[str, list[Any]] = defaultdict(list)
     for row in bulk.select_among(connection, _THEIRS, destinations.c.subscriber, subscribed):
         theirs[row.subscriber].append(row)
-    asleep: list[dict[str, str]] = []
-    seen: list[dict[str, object]] = []
-    for who, before in owners:
-        last = min(listed.get(who, 0), before + PART)
-        if last > before:
-            named = connection.execute(_NAMED, {"who": who, "first": before + 1, "last": last}).scalars()
-            asleep += _asleep(connection, theirs[who], sorted(named), now)
-            seen.append({"who": who, "last": last})
-    if asleep:
-        connection.execute(_WOKEN, asleep)
-    if seen:
-        connection.execute(_SEEN, seen)
+    wanted = {
+        (to.id, what): to
+        for who, what in connection.execute(_NAMED, told)
+        for to in theirs[who]
+        if to.subscription in (None, what)
+    }
+    _rouse(connection, wanted, _gathered(connection, told), now)
+    connection.execute(_SEEN, told)
 
 
-def _asleep(
-    connection: Connection, theirs: Sequence[Any], named: Sequence[str], now: str
-) -> list[dict[str, str]]:
-    """The lanes of subscriptions with new entries that are to be woken; those that are missing are made."""
-    found = []
-    for one in theirs:
-        for what in named:
-            if one.subscription in (None, what):
-                lane = _lane(connection, one, what)
-                if one.state == ACTIVE and lane.due is None:
-                    found.append({"to": one.id, "what": what, "moment": now})
+def _gathered(connection: Connection, told: dict[str, str]) -> set[Key]:
+    """The subscribers and subscriptions of which something was handed over together."""
+    found = {(who, what) for who, what in connection.execute(_GATHERED, told)}
+    if found:
+        connection.execute(_FORGET, told)
     return found
 
 
-def _lane(connection: Connection, to: Any, what: str) -> Row[*tuple[Any, ...]]:
-    """A lane begins behind the last entry that was there before its destination."""
-    row = connection.execute(_LANE, {"to": to.id, "what": what}).one_or_none()
-    if row is not None:
-        return row
-    before = connection.execute(_BEFORE, {"who": to.subscriber, "what": what, "since": to.since}).scalar()
-    new = {"destination": to.id, "subscription": what, "subscriber": to.subscriber}
-    new |= {"place": to.place, "told": before or 0}
-    new |= dict.fromkeys(("busy", "ticket", "attempts", "gathers", "delivered", "failures"), 0)
-    bulk.insert_missing(connection, delivery_lanes, [new])
-    return connection.execute(_LANE, {"to": to.id, "what": what}).one()
+def _rouse(connection: Connection, wanted: Mapping[Key, Any], gathered: Collection[Key], now: str) -> None:
+    """Make these lanes due, if they sleep and their destination is active; those that are missing are made. What was
+    gathered for them goes together.
+    """
+    rows = connection.execute(_LANES, as_given(wanted)).all()
+    there = {(row.destination, row.subscription): row.due for row in rows}
+    together = {key for key, to in wanted.items() if (to.subscriber, key[1]) in gathered}
+    asleep = [key for key, due in there.items() if due is None and wanted[key].state == ACTIVE]
+    lane_rows.write(connection, {key: {"due": now} for key in asleep})
+    lane_rows.write(connection, {key: {"gathers": 1} for key in there if key in together})
+    _make(connection, {key: to for key, to in wanted.items() if key not in there}, together, now)
+
+
+def _make(connection: Connection, missing: Mapping[Key, Any], together: Collection[Key], now: str) -> None:
+    """A lane begins behind the last entry that was there before its destination. Whoever makes one has its owner
+    locked, so nobody else does.
+    """
+    if not missing:
+        return
+    feeds = {key: (to.subscriber, key[1], to.since) for key, to in missing.items()}
+    before = {(who, what, since): number for who, what, since, number in _before(connection, feeds.values())}
+    columns = [column.name for column in delivery_lanes.columns]
+    rows = []
+    for (id, what), to in sorted(missing.items(), key=lambda one: one[0]):
+        row: dict[str, Any] = dict.fromkeys(("busy", "ticket", "attempts", "delivered", "failures"), 0)
+        row |= {"destination": id, "subscription": what, "subscriber": to.subscriber, "place": to.place}
+        row |= {"told": before[feeds[id, what]] or 0, "due": now if to.state == ACTIVE else None}
+        row["gathers"] = int((id, what) in together)
+        rows.append(tuple(row.get(name) for name in columns))
+    bulk.insert_rows(connection, delivery_lanes, rows)
+
+
+def _before(connection: Connection, feeds: Iterable[tuple[str, str, int]]) -> Any:
+    return connection.execute(_BEFORE, as_given(feeds))

@@ -15,6 +15,7 @@ import re
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
@@ -100,6 +101,7 @@ def _unknown_host(url: str, error: Exception) -> FetchProblem:
     return FetchProblem("there is no host of this name", where=url, hint="is the address spelled right?")
 
 
+@lru_cache(maxsize=1_000)
 def host_of(url: str) -> tuple[str, int]:
     """The host and the port of an address, or a refusal of what is no address on the web."""
     try:
