@@ -6,8 +6,9 @@ import pytest
 
 from tidings.errors import Place
 from tidings.interfaces.http.console.pretty import LONGEST, shown, underlined
-from tidings.interfaces.http.console.recognising import KINDS, PARTS, kind_of
+from tidings.interfaces.http.console.recognising import KINDS, kind_of
 from tidings.model import Publication
+from tidings.service.offering import ACCEPTED
 
 
 def body(text: str, media_type: str = "application/json", *marked: str) -> str:
@@ -66,7 +67,7 @@ def test_documents_in_one_line_are_indented() -> None:
     ],
 )
 def test_kinds_are_recognised(text: str, kind: str) -> None:
-    assert kind_of(text) == kind and kind in KINDS and KINDS.keys() > PARTS
+    assert kind_of(text) == kind and kind in KINDS and KINDS.keys() <= set(ACCEPTED)
 
 
 def test_the_place_of_an_error_is_marked() -> None:

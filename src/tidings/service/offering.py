@@ -110,11 +110,6 @@ def _refuse_too_many(count: int, most: int) -> None:
         raise OverLimit("too many at once", received=f"{count:,} or more", accepted=f"{most:,}")
 
 
-def numbered_lines(body: bytes) -> list[int]:
-    """The numbers of the lines that are not empty, counted from one."""
-    return [number for number, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
-
-
 def _one(sent: Sent, kind: str) -> Publication:
     id = given(sent.id)
     if kind == CLOUD_EVENT:

@@ -11,6 +11,7 @@ from tidings.interfaces.http.console.answering import HOME, Shown, moved
 from tidings.interfaces.http.console.recognising import kind_of
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import Administrator, Number, Numbered, Visitor, form_of, page
+from tidings.interfaces.http.v1.limits import Limits
 from tidings.service import Tidings
 from tidings.store import DeadLetter
 
@@ -20,7 +21,7 @@ SHOWN = 4_000
 """Characters of a body that are listed; publishing it again takes all of it."""
 
 
-def router_for(tidings: Tidings) -> APIRouter:
+def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     """The pages of dead letters."""
     router = APIRouter(prefix=f"/{HERE}", route_class=Shown)
 
@@ -38,7 +39,7 @@ def router_for(tidings: Tidings) -> APIRouter:
     @router.post("/{number}/replay")
     async def replay(number: Numbered, request: Request, visitor: Administrator) -> Response:
         await form_of(request, visitor)
-        return await run_in_threadpool(_replayed, tidings, visitor, number)
+        return await run_in_threadpool(_replayed, tidings, visitor, number, limits)
 
     @router.get("/{number}/mend")
     def mend(number: Numbered, visitor: Administrator) -> Response:
@@ -47,16 +48,18 @@ def router_for(tidings: Tidings) -> APIRouter:
     return router
 
 
-def _replayed(tidings: Tidings, visitor: Visitor, number: int) -> Response:
+def _replayed(tidings: Tidings, visitor: Visitor, number: int, limits: Limits) -> Response:
     """Publish it again, under an id of its own: what stands in the journal is not read twice. What still cannot be used
     is refused now, and may be mended in the form."""
     offered = _offered(tidings, _letter(tidings, number))
     try:
-        audience = offered.audience or None
-        appended = tidings.publish(offered.text.encode(), None, offered.media_type, audience=audience)
+        outcome = publish.publish(tidings, offered, limits)
     except InputError as problem:
         return publish.form_page(visitor, offered, None, problem)
-    return moved(f"{HOME}/{HERE}{query({'published': appended.id})}")
+    [(_, first), *others] = outcome.listed
+    if others or isinstance(first, InputError):
+        return publish.form_page(visitor, offered, outcome)
+    return moved(f"{HOME}/{HERE}{query({'published': first.id})}")
 
 
 def _letter(tidings: Tidings, number: int) -> DeadLetter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +11,13 @@ from fastapi.concurrency import run_in_threadpool
 from tidings.errors import InputError
 from tidings.interfaces.http.answers import too_large
 from tidings.interfaces.http.console.answering import Shown
-from tidings.interfaces.http.console.recognising import JSON_LINES, KINDS, PARTS, kind_of
+from tidings.interfaces.http.console.recognising import KINDS, kind_of
 from tidings.interfaces.http.console.visiting import Publisher, Visitor, form_of, page
+from tidings.interfaces.http.v1.answering import status_of
 from tidings.interfaces.http.v1.limits import Limits
-from tidings.model import Reject
-from tidings.publications.media_types import JSON
-from tidings.service import Tidings
+from tidings.service import Tidings, offering
+from tidings.service.offering import Sent
+from tidings.service.taking import lines_of, take
 from tidings.store import Appended
 
 HERE = "publish"
@@ -43,16 +43,21 @@ class Offered:
     def media_type(self) -> str:
         return self.kind or kind_of(self.text)
 
+    def sent(self, most: int) -> Sent:
+        """The same as somebody would send it over HTTP; `most` is how many there may be of many."""
+        id, base, audience = (each.strip() or None for each in (self.id, self.base, self.audience))
+        return Sent(self.text.encode(), self.media_type, id, base=base, audience=audience, most=most)
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of it: the first that were published or refused, and how many there were."""
+    """What became of it: the first that were published or refused, each with its number, and how many there were."""
 
     media_type: str
-    listed: list[Appended | Reject]
-    published: int = 0
-    again: int = 0
-    refused: int = 0
+    listed: list[tuple[int, Appended | InputError]]
+    published: int
+    again: int
+    refused: int
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
@@ -69,7 +74,7 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
         offered = Offered(*(given.get(name, "") for name in ("text", "kind", "id", "base", "audience")))
         if len(offered.text.encode()) > limits.body:
             raise too_large(limits.body)
-        return await run_in_threadpool(_published, tidings, visitor, offered)
+        return await run_in_threadpool(_published, tidings, visitor, offered, limits)
 
     return router
 
@@ -79,43 +84,26 @@ def form_page(
 ) -> Response:
     """The form, with what became of what was sent before."""
     values: dict[str, Any] = {"offered": offered, "outcome": outcome, "problem": problem, "kinds": KINDS}
-    return page("publish.html", visitor, HERE, values, 422 if problem else 200)
+    return page("publish.html", visitor, HERE, values, status_of(problem) if problem else 200)
 
 
-def _published(tidings: Tidings, visitor: Visitor, offered: Offered) -> Response:
+def _published(tidings: Tidings, visitor: Visitor, offered: Offered, limits: Limits) -> Response:
     try:
-        outcome = publish(tidings, offered)
+        outcome = publish(tidings, offered, limits)
     except InputError as problem:
         return form_page(visitor, offered, None, problem)
     is_done = not outcome.refused
     return form_page(visitor, Offered("", offered.kind) if is_done else offered, outcome)
 
 
-def publish(tidings: Tidings, offered: Offered) -> Outcome:
-    """Publish what was offered; one that is refused is an error, several have an outcome each."""
-    if offered.kind and offered.kind not in KINDS:
-        raise InputError("no kind of publication", received=offered.kind, accepted=", ".join(KINDS))
+def publish(tidings: Tidings, offered: Offered, limits: Limits) -> Outcome:
+    """Publish what was offered, as the API would; what is refused as a whole is raised, lines have an outcome each."""
     if not offered.text.strip():
         raise InputError("nothing to publish", hint="paste it, or drop a file")
-    outcome = Outcome(offered.media_type, [])
-    for one in _outcomes(tidings, offered):
-        if isinstance(one, Reject):
-            outcome.refused += 1
-        else:
-            outcome.published += one.new
-            outcome.again += not one.new
-        if len(outcome.listed) < SHOWN:
-            outcome.listed.append(one)
-    return outcome
-
-
-def _outcomes(tidings: Tidings, offered: Offered) -> Iterator[Appended | Reject]:
-    body, audience = offered.text.encode(), offered.audience.strip() or None
-    id, base = offered.id.strip() or None, offered.base.strip() or None
-    if offered.media_type == JSON_LINES:
-        lines = (line for line in body.split(b"\n") if line.strip())
-        yield from tidings.publish_many(lines, media_type=JSON, audience=audience)
-    elif offered.media_type in PARTS:
-        yield from tidings.publish_parts(body, offered.media_type, id, base, audience)
-    else:
-        yield tidings.publish(body, id, offered.media_type, base, audience)
+    sent = offered.sent(limits.bulk)
+    done = take(tidings.store, sent, offering.offered(sent, tidings.checked_against()))
+    numbers = lines_of(sent) or range(1, len(done) + 1)
+    new = sum(isinstance(one, Appended) and one.new for one in done)
+    refused = sum(isinstance(one, InputError) for one in done)
+    listed = [*zip(numbers, done, strict=True)][:SHOWN]
+    return Outcome(sent.media_type, listed, new, len(done) - new - refused, refused)

@@ -27,17 +27,6 @@ KINDS: Mapping[str, str] = {
 }
 """What may be chosen, and how it is called."""
 
-PARTS = frozenset(
-    {
-        "application/trig",
-        "application/n-quads",
-        "application/rss+xml",
-        "application/atom+xml",
-        "application/feed+json",
-    }
-)
-"""Those that are taken apart into several publications."""
-
 _MARKUP = (
     (re.compile(r"<rdf:RDF\b"), "application/rdf+xml"),
     (re.compile(r"<rss\b"), "application/rss+xml"),

@@ -59,7 +59,7 @@ def parts_for(
         destinations.router_for(reached),
         publish.router_for(tidings, limits),
         browse.router_for(tidings),
-        dead_letters.router_for(tidings),
+        dead_letters.router_for(tidings, limits),
         pipeline.router_for(tidings),
         tokens.router_for(access),
     )

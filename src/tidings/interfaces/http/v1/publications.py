@@ -31,8 +31,8 @@ from tidings.interfaces.http.writing import write
 from tidings.model import Publication
 from tidings.service import Tidings, offering
 from tidings.service.access import Caller
-from tidings.service.offering import ACCEPTED, Offered, Sent, WrongType, is_bulk, numbered_lines
-from tidings.service.publishing import CHUNK
+from tidings.service.offering import ACCEPTED, Offered, Sent, WrongType, is_bulk
+from tidings.service.taking import Outcome, lines_of, take
 from tidings.store import Appended, Entry, Store
 from tidings.store.audiences import sees
 
@@ -64,9 +64,7 @@ class Publications:
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._limits = tidings, limits
         self._uploads = Uploads(limits.uploads)
-        self._gathering: Gathering[Publication, Appended | InputError] = Gathering(
-            tidings.store.journal.offer
-        )
+        self._gathering: Gathering[Publication, Outcome] = Gathering(tidings.store.journal.offer)
 
     async def publish(
         self,
@@ -96,30 +94,17 @@ class Publications:
             raise Refused(415, problem) from problem
         except OverLimit as problem:
             raise Refused(413, problem) from problem
-        if is_bulk(sent):
-            if sent.id is not None:
-                raise InputError(
-                    "an id is for one publication", where="id", hint="?id_field= names where ids are"
-                )
-            outcomes = await write(partial(self._append_good, found))
-            return _many(outcomes, _numbers(sent), request)
-        if len(found) == 1 and isinstance(found[0], Publication):
+        if len(found) == 1 and isinstance(found[0], Publication) and not is_bulk(sent):
             outcome = await self._gathering.add(found[0])
             if isinstance(outcome, InputError):
                 raise outcome
             note(request, publication=outcome.id)
             return _one(outcome)
-        good = [one for one in found if isinstance(one, Publication)]
-        return _parts(await write(partial(self._tidings.store.journal.append_all, good)))
+        outcomes = await write(partial(take, self._tidings.store, sent, found))
+        return _many(outcomes, lines_of(sent), request) if is_bulk(sent) else _parts(outcomes)
 
     def _offered(self, sent: Sent) -> list[Offered]:
         return offering.offered(sent, self._tidings.checked_against())
-
-    def _append_good(self, found: Sequence[Offered]) -> list[Appended | InputError]:
-        good = [one for one in found if isinstance(one, Publication)]
-        offer, chunks = self._tidings.store.journal.offer, range(0, len(good), CHUNK)
-        outcomes = iter([one for start in chunks for one in offer(good[start : start + CHUNK])])
-        return [one if isinstance(one, InputError) else next(outcomes) for one in found]
 
     def last(self, caller: Publishing, before: Before = None, limit: Limit = 100) -> forms.PublicationPage:
         """The last publications, newest first. What is large comes without its body; what carries a label that the
@@ -192,20 +177,17 @@ def _one(done: Appended) -> Response:
     return JSONResponse(_told(done), 201 if done.new else 200, place)
 
 
-def _parts(done: Sequence[Appended]) -> Response:
-    is_new = any(one.new for one in done)
-    return JSONResponse({"publications": [_told(one) for one in done]}, 201 if is_new else 200)
+def _parts(done: Sequence[Outcome]) -> Response:
+    taken = [one for one in done if isinstance(one, Appended)]
+    is_new = any(one.new for one in taken)
+    return JSONResponse({"publications": [_told(one) for one in taken]}, 201 if is_new else 200)
 
 
 def _told(done: Appended) -> dict[str, Any]:
     return {"id": done.id, "position": done.position, "new": done.new}
 
 
-def _numbers(sent: Sent) -> list[int] | None:
-    return numbered_lines(sent.body) if sent.media_type.partition(";")[0].strip() in offering.LINES else None
-
-
-def _many(done: Sequence[Appended | InputError], lines: list[int] | None, request: Request) -> Response:
+def _many(done: Sequence[Outcome], lines: list[int] | None, request: Request) -> Response:
     """An outcome for each, in the order in which they came: as JSON, or a line for each if that is asked for."""
     named = "line" if lines else "number"
     numbers = lines or range(1, len(done) + 1)
@@ -220,7 +202,7 @@ def _many(done: Sequence[Appended | InputError], lines: list[int] | None, reques
     return JSONResponse(counted | {"outcomes": told}, status)
 
 
-def _outcome(one: Appended | InputError) -> dict[str, Any]:
+def _outcome(one: Outcome) -> dict[str, Any]:
     if isinstance(one, Appended):
         return _told(one)
     return {"problem": problems.details(one, answering.status_of(one))}
