@@ -28,6 +28,7 @@ def test_a_new_follower_when_the_log_is_trimmed(one: Node, two: Node) -> None:
         position = filled(leader, 3)
         store.metadata.log.trim(position)
         with two.runs(one.url) as follower:
+            follower.reaches(position)  # or the snapshot would be of the document below
             assert follower.put(3, 92).json()["applied"]
             assert follower.documents() == leader.documents()
             assert follower.status()["first"] == position + 1

@@ -9,8 +9,8 @@ import pytest
 
 from tests.interfaces.calling import EXAMPLES
 
-# Six processes start one after the other, which takes long where others work, too.
-pytestmark = [pytest.mark.xdist_group("backbone example"), pytest.mark.timeout(900)]
+# Six processes start one after the other. The tests of followers and repositories show each of its steps.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

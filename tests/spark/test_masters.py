@@ -66,9 +66,8 @@ def test_a_process_for_batches_that_comes_up_late(tmp_path, monkeypatch):
     assert (tmp_path / "late" / "was-late").exists()
 
 
-@pytest.mark.parametrize(
-    "master", [pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.long), "connect"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "connect"])
 def test_batch_and_stream(tmp_path, master):
     wanted = workload.subscriptions(30)
     bodies = workload.events(100)
