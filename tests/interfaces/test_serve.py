@@ -205,14 +205,19 @@ def test_who_is_sent_news_is_let_go(tidings: Tidings, tmp_path: Path) -> None:
 
 
 def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
-    """A request that waits for metadata would be answered when the server ends; a second Ctrl-C ends it at once."""
+    """A request whose body does not come is waited for, and whoever waits is told; a second signal ends it at once."""
     with serving(tmp_path, "--only", "api") as (process, address):
         port = int(address.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port)) as slow:
             slow.sendall(
-                b"POST /RPC2 HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 9\r\n\r\n<a"
+                b"POST /RPC2 HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 9\r\n"
+                b"Expect: 100-continue\r\n\r\n"
             )
+            assert slow.recv(100).startswith(b"HTTP/1.1 100"), "it is under way"
             process.send_signal(signal.SIGINT)
+            assert process.stderr
+            assert process.stderr.readline() == "waiting for 1 request, for 20 seconds at most\n"
+            assert process.stderr.readline().startswith("Ctrl-C once more does not wait")
             process.send_signal(signal.SIGTERM)
             process.wait(PATIENCE)
         assert process.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM)

@@ -137,6 +137,11 @@ class DeliveryLoop:
             self._letters[self._line.submit(to.place, partial(self._redelivery.work, to, letters))] = letters
         return begun
 
+    @property
+    def under_way(self) -> int:
+        """How many deliveries are being made."""
+        return sum(not one.done() for one in self._running())
+
     def _running(self) -> list[Future[Any]]:
         return [*self._lanes, *self._letters]
 

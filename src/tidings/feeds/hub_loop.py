@@ -55,6 +55,11 @@ class HubLoop:
         """What keeps it from its work. A store that is away for a while is none of its own."""
         return None if self._thread.is_alive() else "the hub has ended; the log says why"
 
+    @property
+    def under_way(self) -> int:
+        """How many callbacks are being called."""
+        return sum(not one.done() for one in list(self._running))
+
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
         self.hub.caller.close()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from socket import socket
     from types import FrameType
 
+    from tidings.interfaces.cli.ending import Ending
     from tidings.interfaces.cli.stream_keeper import StreamKeeper
     from tidings.interfaces.http.context import Context
     from tidings.interfaces.http.serving import Server
@@ -138,7 +139,10 @@ class Service:
     """The parts of this process, from the first to the last."""
 
     def __init__(self, settings: Settings, parts: frozenset[Part]) -> None:
+        from tidings.interfaces.cli.stream_words import StreamWords
+
         self._settings, self._parts = settings, parts
+        self._words = StreamWords(settings.spark.master)
 
     def run(self) -> int | None:
         """Serve until a signal comes, and say which."""
@@ -162,6 +166,7 @@ class Service:
             return self._serve(tidings, listening, beside)
 
     def _serve(self, tidings: Tidings, listening: socket, beside: ExitStack) -> int | None:
+        from tidings.interfaces.cli.ending import Ending
         from tidings.interfaces.cli.stream_news import Pulse
         from tidings.interfaces.http.app import app_for
         from tidings.interfaces.http.serving import allow_many_files, server_for
@@ -170,7 +175,9 @@ class Service:
         allow_many_files()
         server = server_for(app_for(context), self._settings)
         keeper = self._keeper(context, server)
-        with ended_by_signals(server, keeper) as came:
+        context.under_way.count(lambda: server.under_way, "request")
+        ending = Ending(context.under_way, self._settings.drain, self._words.end)
+        with ended_by_signals(server, keeper, ending) as came:
             self._announce(context)
             with keeper or ExitStack(), Pulse(context, keeper) if keeper else ExitStack():
                 server.run(sockets=[listening])
@@ -214,7 +221,6 @@ class Service:
     def _keeper(self, context: Context, server: Server) -> StreamKeeper | None:
         from tidings.interfaces.cli.stream_keeper import StreamKeeper
         from tidings.interfaces.cli.stream_news import Counting
-        from tidings.interfaces.cli.stream_words import StreamWords
 
         if "stream" not in self._parts:
             return None
@@ -222,9 +228,10 @@ class Service:
         def gave_up() -> None:
             server.should_exit = self._parts == {"stream"}
 
-        hear = Counting(context, StreamWords(self._settings.spark.master))
+        hear = Counting(context, self._words)
         keeper = StreamKeeper(context.tidings, self._settings, hear, gave_up)
         context.health.watch("stream", lambda: keeper.problem)
+        context.under_way.watch(lambda: keeper.under_way)
         return keeper
 
 
@@ -241,8 +248,9 @@ def _own(settings: Settings, address: str) -> list[str]:
 
 
 @contextmanager
-def ended_by_signals(server: Server, keeper: StreamKeeper | None) -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM ask all parts to end: requests, the batch and deliveries under way end first.
+def ended_by_signals(server: Server, keeper: StreamKeeper | None, ending: Ending) -> Iterator[list[int]]:
+    """Ctrl-C and SIGTERM ask all parts to end: requests, the batch and deliveries under way end first. Whoever has
+    typed Ctrl-C sits there, and is told what takes so long.
 
     A second signal does not wait for them. Nothing is lost by that: the journal has what was published, and the next
     stream repeats the batch. What is given are the signals that came.
@@ -254,6 +262,8 @@ def ended_by_signals(server: Server, keeper: StreamKeeper | None) -> Iterator[li
             os._exit(128 + number)
         came.append(number)
         server.should_exit = True
+        if number == signal.SIGINT:
+            ending.begin()
         if keeper:
             keeper.end()
 
@@ -261,5 +271,6 @@ def ended_by_signals(server: Server, keeper: StreamKeeper | None) -> Iterator[li
     try:
         yield came
     finally:
+        ending.end()
         for number, handler in before.items():
             signal.signal(number, handler)

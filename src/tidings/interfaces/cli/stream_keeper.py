@@ -85,6 +85,17 @@ class StreamKeeper:
         self._stop.set()
 
     @property
+    def under_way(self) -> str | None:
+        """What whoever ends it waits for."""
+        if not self._thread.is_alive() or self.is_given_up:
+            return None
+        return (
+            "Spark, which is starting"
+            if self.state is State.STARTING
+            else "the stream, which ends after its batch"
+        )
+
+    @property
     def is_given_up(self) -> bool:
         return self.state is State.GIVEN_UP
 

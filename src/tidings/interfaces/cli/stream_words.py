@@ -39,6 +39,12 @@ class StreamWords:
         segments = plural(news.segments, "segment")
         return f"{self._where}, {segments}, position {news.position:,}, lag {news.lag:,}"
 
+    def end(self) -> None:
+        """Leave the terminal to what is said at the end."""
+        if self._status:
+            self._status.stop()
+            self._status = None
+
     def _now(self, words: str) -> None:
         if self._status:
             self._status.update(words)

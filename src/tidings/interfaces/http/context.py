@@ -9,6 +9,7 @@ from tidings.feeds.hub import Hub
 from tidings.operating.health import Health
 from tidings.operating.metrics import Metrics
 from tidings.operating.settings import Part, Settings
+from tidings.operating.under_way import UnderWay
 from tidings.service import Tidings
 from tidings.service.access import Access
 
@@ -29,6 +30,7 @@ class Context:
     parts: frozenset[Part] = EVERYTHING
     health: Health = field(default_factory=Health)
     metrics: Metrics = field(default_factory=Metrics)
+    under_way: UnderWay = field(default_factory=UnderWay)
 
     @property
     def access(self) -> Access:

@@ -31,10 +31,12 @@ class Delivering(ExitStack):
             HubLoop(context.hub, hear=lambda outcome: context.metrics.delivered("hub", outcome))
         )
         context.health.watch("hub", lambda: hub.problem, lambda: hub.problem is None)
+        context.under_way.count(lambda: hub.under_way, "hub call")
         heard = self.enter_context(closing(Delivered(context)))
         deliveries = self.enter_context(
             delivery_loop(context.tidings.store, rules_of(context.settings), heard)
         )
+        context.under_way.count(lambda: deliveries.under_way, "delivery")
         ended = "delivery has ended; the log says why"
         context.health.watch(
             "delivery",

@@ -32,6 +32,11 @@ class Server(uvicorn.Server):
 
     at_end: Sequence[Callable[[], object]] = ()
 
+    @property
+    def under_way(self) -> int:
+        """How many requests are being answered."""
+        return len(self.server_state.tasks)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
