@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import shutil
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -203,6 +204,8 @@ def test_a_folder_of_files(session, tmp_path, store, url):
     assert done.total_notifications == 0
     assert [one.publication for one in store.dead_letters.read()] == ["a.jsonl:4"]
     check_gapless(store, "ana")
+    private = [home, *(home / name for name in ("segments", "checkpoint", "batches"))]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o700}
 
 
 def test_a_folder_with_files_that_cannot_be_read(session, tmp_path, store, url):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidings.errors import SetupError
+from tidings.private import private_folder
 from tidings.store import FeedAddress, Store
 
 KEY_FILE = "feeds.key"
@@ -41,7 +42,7 @@ def feed_key(home: Path) -> bytes:
 
 def _make(path: Path) -> None:
     """A link is made of a whole file, and only if there is none: of two processes, one makes the key for both."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w") as file:

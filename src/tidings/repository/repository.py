@@ -16,6 +16,7 @@ from pathlib import Path
 from tidings.closing import Closing
 from tidings.errors import Absent
 from tidings.metadata.documents import Document, Reader, check_uri
+from tidings.private import private_folder
 from tidings.repository.cache import Cache
 from tidings.store import open_store, sqlite_url
 from tidings.store.repository import LocalDocument, Why
@@ -37,8 +38,7 @@ class Repository(Closing):
     """The repository of a home folder; `store_url` names another store than the folder's own."""
 
     def __init__(self, home: Path, store_url: str | None = None) -> None:
-        home.mkdir(parents=True, exist_ok=True)
-        self.home = home
+        self.home = private_folder(home)
         self.store = open_store(store_url or sqlite_url(home / "store.db"))
         self.cache = Cache(self.store)
 

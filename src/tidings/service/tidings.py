@@ -17,6 +17,7 @@ from tidings.objects.model import Model
 from tidings.objects.noticed import Noticed
 from tidings.objects.notices import notices
 from tidings.objects.reasons import Object
+from tidings.private import private_folder
 from tidings.publications.media_types import JSON
 from tidings.publications.rdf_parts import N_TRIPLES, parts_of
 from tidings.publications.references import Reference
@@ -249,9 +250,9 @@ class Tidings(Closing):
 
 
 def make_folder(folder: Path) -> Path:
-    """The folder, made if it is not there."""
+    """The folder, made if it is not there, for its owner alone."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
     except OSError as error:
         raise SetupError(
             f"the folder cannot be made: {error.strerror}",

@@ -23,6 +23,7 @@ from uuid import uuid4
 
 from tidings.durable import write_whole
 from tidings.errors import SetupError
+from tidings.private import private_folder
 
 RUN_LOCK = "run.lock"
 STREAM_LOCK = "stream.lock"
@@ -35,7 +36,7 @@ POLL_SECONDS = 0.1
 @contextmanager
 def running(home: Path) -> Iterator[None]:
     """Be the one stream of a home folder, or say who is."""
-    home.mkdir(parents=True, exist_ok=True)
+    private_folder(home)
     held = acquire(home / RUN_LOCK)
     if held is None:
         pid = (home / RUN_LOCK).read_text().strip()
@@ -120,7 +121,8 @@ def stream_id(checkpoint: Path) -> str:
 
 def rename_stream(checkpoint: Path) -> None:
     """Give the stream a new name, so that its next batches count as new, whatever their numbers."""
-    checkpoint.mkdir(parents=True, exist_ok=True)
+    private_folder(checkpoint.parent)
+    private_folder(checkpoint)
     write_whole(checkpoint / STREAM_ID, f"stream-{uuid4().hex[:12]}\n")
 
 

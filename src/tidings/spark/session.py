@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidings.errors import InputError, SetupError
+from tidings.private import private_file, private_folder
 from tidings.spark.class_archive import use_archive
 
 LOOPBACK = "127.0.0.1"
@@ -231,7 +232,8 @@ def _stderr_into(log: Path | None) -> Iterator[None]:
     if log is None:
         yield
         return
-    log.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(log.parent)
+    private_file(log)
     sys.stderr.flush()
     kept, ours = os.dup(2), sys.stderr
     with log.open("ab") as file, os.fdopen(os.dup(kept), "w", buffering=1) as aside:

@@ -26,6 +26,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.durable import write_whole
+from tidings.private import private_folder
 from tidings.provider import BATCH
 from tidings.spark import checkpoint, connect, sink
 from tidings.spark.folder import FileList, FolderSource
@@ -238,7 +239,8 @@ def _prepare(stream: Stream, metadata: MetadataStream) -> None:
     """The folders the stream needs, without what an earlier run left half done."""
     checkpoint.stream_id(stream.checkpoint)
     shutil.rmtree(stream.home / "batches", ignore_errors=True)
-    (stream.home / "segments").mkdir(parents=True, exist_ok=True)
+    private_folder(stream.home / "segments")
+    private_folder(stream.home / "batches")
     stream.status.unlink(missing_ok=True)
     metadata.status.unlink(missing_ok=True)
 

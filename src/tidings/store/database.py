@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneLeft
 
 from tidings.errors import StoreError
+from tidings.private import private_file
 
 T = TypeVar("T")
 
@@ -112,9 +113,21 @@ def sqlite_url(path: Path) -> str:
 
 def open_database(url: str) -> Database:
     """The database at `url`, reached once so that a wrong address is refused here and not at the first use."""
-    database = Database(_engine(_parse(url)))
+    parsed = _parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        _make_private(Path(str(parsed.database)))
+    database = Database(_engine(parsed))
     with database.read():
         return database
+
+
+def _make_private(path: Path) -> None:
+    """SQLite would make the file for everybody to read. The files beside it (`-wal`, `-shm`) get the mode that it has.
+
+    Where none can be made SQLite says why, in words that have hints here.
+    """
+    with suppress(OSError):
+        private_file(path)
 
 
 def _parse(url: str) -> URL:

@@ -1,0 +1,20 @@
+"""Files and folders that nobody but their owner looks into. Those that are there already stay as they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FOLDER, FILE = 0o700, 0o600
+
+
+def private_folder(folder: Path) -> Path:
+    """The folder, made if it is not there; those above it are made as ever."""
+    folder.mkdir(FOLDER, parents=True, exist_ok=True)
+    return folder
+
+
+def private_file(path: Path) -> Path:
+    """The file, empty if it was not there."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, FILE))
+    return path

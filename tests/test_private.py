@@ -1,0 +1,59 @@
+"""Who may look into a home folder: its owner alone, whatever the umask says. What is there already stays as it is."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidings.feeds.tokens import feed_key
+from tidings.repository.repository import Repository
+from tidings.service import Tidings
+from tidings.spark import checkpoint
+from tidings.store import open_store, sqlite_url
+
+
+@pytest.fixture(autouse=True)
+def lenient() -> Iterator[None]:
+    before = os.umask(0o002)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_home_and_what_is_in_it(tmp_path: Path) -> None:
+    home = tmp_path / "above" / "home"
+    with Tidings(home) as tidings:
+        tidings.publish('{"price": 1}')
+        feed_key(home)
+        with checkpoint.running(home):
+            checkpoint.stream_id(home / "checkpoint" / "journal")
+        assert (mode(tmp_path / "above"), mode(home)) == (0o775, 0o700)
+        names = ("store.db", "store.db-wal", "store.db-shm", "feeds.key")
+        assert [mode(home / name) for name in names] == [0o600] * len(names)
+        assert mode(home / "checkpoint") == mode(home / "checkpoint" / "journal") == 0o700
+
+
+def test_a_store_elsewhere_and_a_repository(tmp_path: Path) -> None:
+    with open_store(sqlite_url(tmp_path / "other.db")):
+        assert mode(tmp_path / "other.db") == mode(tmp_path / "other.db-wal") == 0o600
+    with Repository(tmp_path / "repository") as made:
+        assert (mode(made.home), mode(made.home / "store.db")) == (0o700, 0o600)
+
+
+def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with Tidings(home) as tidings:
+        tidings.publish("{}")
+    (home / "store.db").chmod(0o640)
+    home.chmod(0o750)
+    with Tidings(home) as tidings:
+        tidings.publish("{}")
+        assert (mode(home), mode(home / "store.db"), mode(home / "store.db-wal")) == (0o750, 0o640, 0o640)
