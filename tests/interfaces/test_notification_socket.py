@@ -132,6 +132,8 @@ def test_who_may_not(place: Place, name: str) -> None:
         (own, "?after=-1", 4400),
         (own, "?after=x", 4400),
         (own, "?aftr=1", 4400),
+        (own, "?after=0&after=0", 4400),
+        (own, "?subscriber=%ff", 4400),
     ):
         with opened(place, secret, query) as socket:
             assert close_code(socket) == code, (secret, query)
@@ -141,7 +143,18 @@ def test_who_may_not(place: Place, name: str) -> None:
 
 @pytest.mark.parametrize(
     "message",
-    ["no JSON", "[]", '{"ack": -1}', '{"ack": true}', '{"ack": 0, "x": 1}', "x" * 5000, b"\x00", "[" * 3000],
+    [
+        "no JSON",
+        "[]",
+        '{"ack": -1}',
+        '{"ack": true}',
+        '{"ack": "0"}',
+        '{"ack": 0, "ack": 0}',
+        '{"ack": 0, "x": 1}',
+        "x" * 5000,
+        b"\x00",
+        "[" * 3000,
+    ],
 )
 def test_messages_that_cannot_be_used(place: Place, message: str | bytes) -> None:
     with opened(place, place.token("ana")) as socket:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from fastapi import Request
+from starlette.requests import HTTPConnection
 
 from tidings.errors import IdTaken, InputError, TidingsError
 from tidings.interfaces.http import answers, problems, writing
@@ -52,7 +53,7 @@ class Versioned(answers.Answering):
         writing.begin(request.app)
 
 
-def check_address(request: Request) -> None:
+def check_address(request: HTTPConnection) -> None:
     """Refuse an address that says two things, or none: a parameter twice, or bytes that are no UTF-8. Servers read the
     last of two, and put the same character in the place of all such bytes: two ids would be one.
     """

@@ -14,7 +14,6 @@ its cookie.
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -22,12 +21,14 @@ from typing import Any
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from fastapi.concurrency import run_in_threadpool
 
-from tidings.errors import InputError, NotAllowed, TidingsError
+from tidings.errors import DecodeProblem, InputError, NotAllowed, TidingsError
 from tidings.interfaces.http.access import COOKIE, HINT, asking, bearer, count_request
 from tidings.interfaces.http.answers import Refused, refuse_other_parameters, status_of
+from tidings.interfaces.http.v1.answering import check_address
 from tidings.interfaces.http.v1.looking_out import Follower, LookOut, Over
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.interfaces.http.writing import MANY, Writers
+from tidings.publications.strict_json import parse_value
 from tidings.service.access import Caller, Scope
 from tidings.service.event_pages import cursor_of
 from tidings.store import Store
@@ -72,6 +73,7 @@ class Socket:
                 await socket.close(code, _short(why))
 
     async def _served(self, socket: WebSocket) -> tuple[int, str]:
+        check_address(socket)
         caller = await self._caller(socket)
         count_request(socket, caller.token.id)
         asked = socket.query_params
@@ -104,7 +106,7 @@ class Socket:
         """What the client acknowledges."""
         while True:
             given = _message(await _received(socket), "ack")
-            upto = _number(given, "ack")
+            upto = _number(None if isinstance(given, str) else given, "ack")
             await self._writers.run(
                 partial(self._store.acknowledgements.acknowledge, follower.subscriber, upto)
             )
@@ -158,8 +160,8 @@ def _refusal(refused: Refused | TidingsError) -> tuple[int, str]:
 def _message(text: str, name: str) -> Any:
     """The one member of a message."""
     accepted = f'{{"{name}": ...}}'
-    with suppress(ValueError, RecursionError):
-        found = json.loads(text) if len(text) <= LONGEST else None
+    with suppress(DecodeProblem):
+        found = parse_value(text.encode()) if len(text) <= LONGEST else None
         if isinstance(found, dict) and set(found) == {name}:
             return found[name]
     raise InputError("a message that cannot be used", received=text[:40], accepted=accepted)
