@@ -7,7 +7,7 @@ that are bound: its bindings say what changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tidings.model import Notification, Reason
@@ -19,6 +19,16 @@ _SPELLED_PATH = re.compile(r'("[^"]*"|[^\s"]+) ')
 def because(reasons: Iterable[Reason]) -> str:
     """All reasons on one line."""
     return "; ".join(map(show_reason, reasons))
+
+
+SAID = 3
+"""Reasons of a match that are said where there are many matches."""
+
+
+def in_words(reasons: Sequence[Reason], bindings: dict[str, Any] | None) -> list[str]:
+    """The first reasons of a match, and the first binding of its variables, one by one."""
+    bound = [f"?{name} = {value}" for row in bound_rows(bindings)[:1] for name, value in row.items()]
+    return [*map(show_reason, reasons[:SAID]), *bound]
 
 
 def show_reason(reason: Reason) -> str:

@@ -65,8 +65,14 @@ def test_what_is_mistyped_is_said_below_the_text_while_it_is_typed(place: Place)
         expect(verdict).to_contain_text("1 predicate, reached through price")
         expect(ana.page.locator(".mirror mark")).to_have_count(0)
         expect(ana.page.locator("#previewed")).to_contain_text("would have matched")
-        expect(ana.page.locator("#previewed li").first).to_contain_text("< 200")
+        said = ana.page.locator("#previewed li .what").first.inner_text()
         assert ana.violations() == ""
+        ana.page.get_by_role("button", name="Check and preview").click()
+        expect(ana.page.get_by_label("Text", exact=True)).to_have_value("price < 200")
+        assert said.startswith("price ") and said.endswith(" < 200")
+        assert ana.page.locator("#previewed li .what").first.inner_text() == said, (
+            "in the same words without scripts"
+        )
         ana.page.get_by_label("XPath").check()
         expect(verdict).to_contain_text("reached through /price")
         ana.page.get_by_role("link", name="An element anywhere, by what is in it").click()
@@ -75,6 +81,15 @@ def test_what_is_mistyped_is_said_below_the_text_while_it_is_typed(place: Place)
         ana.page.get_by_role("link", name="All resources of a class").click()
         expect(verdict).to_contain_text("reached through CycleProvider")
         expect(ana.page.locator("#preview")).to_be_hidden()
+
+
+def test_an_administrator_writes_for_somebody(place: Place) -> None:
+    with place.visited("root") as root:
+        root.go("subscriptions/new")
+        root.page.get_by_label("Subscriber").fill("ana")
+        root.page.get_by_label("Text", exact=True).fill("price < 200")
+        expect(root.page.locator("#verdict")).to_contain_text("1 predicate, reached through price")
+        expect(root.page.locator("#previewed li .what").first).to_contain_text("< 200")
 
 
 def test_many_that_come_at_once_all_arrive(place: Place) -> None:

@@ -133,6 +133,7 @@ def test_a_preview(client: Client) -> None:
     cheap = client.publish({"preview": "mine", "price": 5})
     client.publish({"preview": "mine", "price": 500})
     found = client.preview("preview = 'mine' and price < 200", last=10)
+    assert found.matches[0].words == ("preview 'mine' = 'mine'", "price 5 < 200")
     assert [(one.content.id, one.content.body) for one in found.matches] == [
         (cheap.id, {"preview": "mine", "price": 5})
     ]

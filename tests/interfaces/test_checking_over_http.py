@@ -81,6 +81,7 @@ def test_which_of_the_last_publications_would_have_matched(service: Service) -> 
     first = told["matches"][0]  # type: ignore[index]
     assert first["because"] == [{"predicate": "price < 3", "value": 2, "at": "/price"}]
     assert first["publication"]["body"] == {"price": 2} and first["bindings"] is None
+    assert first["words"] == ["price 2 < 3"]
     assert ids(asked(service, "predicates", "price < 3", last=12)) == ["e-2", "e-1"], "of the last only"
     assert ids(asked(service, "xpath", "//stock[price > 50]")) == ["x-1"]
     graph = asked(
@@ -89,7 +90,18 @@ def test_which_of_the_last_publications_would_have_matched(service: Service) -> 
     assert ids(graph) == ["g-1"]
     rows = graph["matches"][0]["bindings"]["results"]["bindings"]  # type: ignore[index]
     assert rows == [{"x": {"type": "uri", "value": "http://e.org/page"}}]
+    assert graph["matches"][0]["words"][-1] == "?x = http://e.org/page"  # type: ignore[index]
     assert ids(asked(service, "predicates", "not exists price and not exists x")) == []
+
+
+def test_an_administrator_sees_what_a_subscriber_would_see(service: Service) -> None:
+    service.tidings.publish('{"secret": 1}', "s-1", audience="board")
+    service.tidings.store.audiences.grant("bo", "board")
+    body = {"text": "secret = 1"}
+    for more, found in (({}, ["s-1"]), ({"subscriber": "bo"}, ["s-1"]), ({"subscriber": "cy"}, [])):
+        assert ids(service.root.post("/v1/preview", json=body | more).json()) == found, more
+    assert ids(service.caller("ana").post("/v1/preview", json=body | {"subscriber": "ana"}).json()) == []
+    assert service.caller("ana").post("/v1/preview", json=body | {"subscriber": "bo"}).status_code == 403
 
 
 def test_what_a_preview_refuses(service: Service) -> None:

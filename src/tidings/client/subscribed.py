@@ -72,11 +72,12 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Previewed:
-    """A publication that would have matched, and why."""
+    """A publication that would have matched, and why; `words` is that as people read it."""
 
     content: Content
     because: tuple[Reason, ...]
     bindings: dict[str, Any] | None
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,7 @@ def _preview(answer: Mapping[str, Any]) -> Preview:
             content_from(one["publication"]),
             tuple(Reason(each["predicate"], each["value"], each["at"]) for each in one["because"]),
             one["bindings"],
+            tuple(one["words"]),
         )
         for one in answer["matches"]
     )

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from tidings import durations
 from tidings.counts import plural
 from tidings.interfaces.http.console.pretty import underlined
-from tidings.reasons import bound_rows, change_of, show_change, show_limits, show_reason
+from tidings.reasons import bound_rows, change_of, in_words, show_change, show_limits, show_reason
 from tidings.values import show
 
 
@@ -27,6 +27,7 @@ def _environment() -> Environment:
     made.globals |= {
         "bound_rows": bound_rows,
         "change_of": change_of,
+        "in_words": in_words,
         "plural": plural,
         "show_change": show_change,
         "show_limits": show_limits,

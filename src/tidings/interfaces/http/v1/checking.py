@@ -1,7 +1,7 @@
 """A subscription before it is one: what it would be, and what it would have matched.
 
 POST   /v1/check       {"language", "text"}
-POST   /v1/preview     {"language", "text", "last"}
+POST   /v1/preview     {"language", "text", "last", "subscriber"}
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from tidings.interfaces.http.access import Subscribing
 from tidings.interfaces.http.v1 import forms
 from tidings.interfaces.http.v1.answering import Versioned
 from tidings.interfaces.http.v1.limits import Limits
+from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.interfaces.http.v1.publications import BRIEF, shown
 from tidings.interfaces.http.v1.shapes import Reason
 from tidings.interfaces.http.writing import Writers
+from tidings.reasons import in_words
 from tidings.service import Tidings
 from tidings.service.access import Caller
 from tidings.service.previewing import Bounds, Previewed, preview
@@ -57,7 +59,8 @@ class Checking:
         limits, schema = self._limits, self._tidings.checked_against()
         bounds = Bounds(last, limits.preview_bytes, limits.preview_seconds)
         store = self._tidings.store
-        granted = None if caller.is_administrator else store.audiences.of(caller.acting_as(None))
+        sees_all = caller.is_administrator and asked.subscriber is None
+        granted = None if sees_all else store.audiences.of(subscriber_of(caller, asked.subscriber))
         found = preview(store, self._subscribing, schema, asked.language, asked.text, bounds, granted)
         return forms.Preview(
             looked_at=found.looked_at,
@@ -69,7 +72,10 @@ class Checking:
 
 def _match(one: Previewed) -> forms.PreviewMatch:
     because = [Reason(predicate=each.predicate, value=each.value, at=each.at) for each in one.because]
-    return forms.PreviewMatch(publication=shown(one.entry, BRIEF), because=because, bindings=one.bindings)
+    words = in_words(one.because, one.bindings)
+    return forms.PreviewMatch(
+        publication=shown(one.entry, BRIEF), because=because, bindings=one.bindings, words=words
+    )
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:

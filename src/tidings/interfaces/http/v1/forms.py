@@ -182,6 +182,9 @@ class PreviewAsked(Asked):
     last: int | None = Field(
         default=None, ge=1, strict=True, description="100 if nothing is said, and no more than the limit"
     )
+    subscriber: str | None = Field(
+        default=None, max_length=500, description="Who would be told: an administrator may name them"
+    )
 
 
 class Preview(Shape):
@@ -202,6 +205,7 @@ class PreviewMatch(Shape):
     publication: Published
     because: list[Reason]
     bindings: dict[str, Any] | None
+    words: list[str] = Field(description="The first reasons and bindings, as people read them")
 
 
 Preview.model_rebuild()

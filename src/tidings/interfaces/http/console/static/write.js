@@ -87,16 +87,10 @@ function nothing() {
   preview.hidden = true;
 }
 
-/** One reason, as the rest of the console words it: `price < 200` that held because of 180 is `price 180 < 200`. */
-function reason(one) {
-  const path = /^("[^"]*"|[^\s"?(]+) (.*)$/s.exec(one.predicate);
-  const value = typeof one.value === "string" ? `'${one.value}'` : one.value;
-  return one.value === null || !path || path[1] === "exists" ? one.predicate : `${path[1]} ${value} ${path[2]}`;
-}
-
 function match(one) {
   const line = document.createElement("li");
-  const why = element("span", one.because.slice(0, 3).map(reason).join("; "), "what");
+  const why = element("span", "", "what");
+  why.append(...one.words.map((words) => element("span", words, "reason")));
   const about = element("span", "", "quiet");
   about.append(element("code", one.publication.id), `, position ${one.publication.position}`);
   line.append(why, document.createElement("br"), about);
@@ -119,10 +113,8 @@ function foreseen(found) {
 }
 
 async function ask(path, given, signal) {
-  const whose = form.elements.subscriber?.value;
-  const query = whose ? `?${new URLSearchParams({ subscriber: whose })}` : "";
   const headers = { "Content-Type": "application/json" };
-  const answer = await fetch(`${path}${query}`, { method: "POST", headers, body: JSON.stringify(given), signal });
+  const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(given), signal });
   return [answer.ok, await answer.json()];
 }
 
@@ -139,7 +131,8 @@ async function check() {
     taken(found);
     if (given.language === "rules") preview.hidden = true; // they are about metadata, and publications are none
     else {
-      const [isDone, shown] = await ask("/v1/preview", { ...given, last: LAST }, signal);
+      const whose = form.elements.subscriber?.value ? { subscriber: form.elements.subscriber.value } : {};
+      const [isDone, shown] = await ask("/v1/preview", { ...given, ...whose, last: LAST }, signal);
       if (isDone) foreseen(shown);
       else preview.hidden = true; // what stands there is of another text
     }
