@@ -48,10 +48,18 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes one that is free."""
+    """A socket that listens; port 0 takes one that is free.
+
+    What is written goes out at once. Else the body of an answer would wait until the client has confirmed its head, and
+    clients take their time with that: 40 ms. asyncio takes care of it only for sockets that it makes itself.
+    """
     try:
         kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return _impatient(socket.create_server((host, port), family=kind, backlog=1024))
+        found = _impatient(socket.create_server((host, port), family=kind, backlog=1024))
+        found.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+        )  # those that are accepted have it from this one
+        return found
     except (OSError, UnicodeError) as error:
         hint = "is it served already? choose another port with --port, or another address with --host"
         raise SetupError(
@@ -81,11 +89,16 @@ def allow_many_files() -> int:
 
 
 def server_for(app: FastAPI, settings: Settings | None = None) -> Server:
-    """Requests are not logged: addresses of feeds are secrets."""
+    """Requests are not logged: addresses of feeds are secrets.
+
+    They are read by h11, whatever else is installed: what uvicorn would rather take, httptools, holds the head of a
+    request however long it gets, before anybody has shown a token.
+    """
     settings = settings or Settings()
     server = Server(
         uvicorn.Config(
             app,
+            http="h11",
             access_log=False,
             log_config=None,
             log_level="warning",
