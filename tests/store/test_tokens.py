@@ -50,6 +50,41 @@ def test_a_token_ends_when_its_time_is_over(url: str) -> None:
         assert store.tokens.good(["t-1", other.id]) == {other.id}
 
 
+def test_several_are_found_in_one_go(store: Store) -> None:
+    one, other = store.tokens.keep("tdg_1", NEW), store.tokens.keep("tdg_2", ADMINISTRATOR)
+    found = store.tokens.find_all(["tdg_1", "tdg_2", "tdg_none", "tdg_1"])
+    assert found == {"tdg_1": one, "tdg_2": other}
+    assert store.tokens.find_all([]) == {}
+
+
+def test_what_was_found_is_remembered_until_it_is_found_to_be_good_no_more(url: str) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with open_store(url, lambda: now) as store:
+        end = instant(now + timedelta(hours=1))
+        ending = store.tokens.keep("tdg_ending", Token("", "phone", "ana", NEW.scopes, "", end))
+        other = store.tokens.keep("tdg_other", NEW)
+        assert store.tokens.known("tdg_other") is None, "nobody has asked for it"
+        store.tokens.find_all(["tdg_ending", "tdg_other", "tdg_none"])
+        assert (store.tokens.known("tdg_ending"), store.tokens.known("tdg_other")) == (ending, other)
+        assert store.tokens.known("tdg_none") is None
+        now += timedelta(hours=1)
+        assert store.tokens.known("tdg_ending") is None, "that it ends is known"
+        store.tokens.revoke(other.id)
+        assert store.tokens.find("tdg_other") is None
+        assert store.tokens.known("tdg_other") is None
+
+
+def test_no_more_are_remembered_than_memory_is_meant_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidings.store.tokens.REMEMBERED", 2)
+    secrets = ["tdg_1", "tdg_2", "tdg_3"]
+    for secret in secrets:
+        store.tokens.keep(secret, NEW)
+        store.tokens.find(secret)
+    assert [store.tokens.known(secret) is not None for secret in secrets] == [False, True, True]
+
+
 def test_those_of_a_subscriber(store: Store) -> None:
     store.tokens.keep("tdg_1", NEW)
     store.tokens.keep("tdg_2", ADMINISTRATOR)

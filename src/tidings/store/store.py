@@ -14,6 +14,7 @@ from tidings.store.destinations import Destinations
 from tidings.store.encoding import Clock, utc
 from tidings.store.feeds import Feeds
 from tidings.store.hub import Hub
+from tidings.store.intake import Intake
 from tidings.store.journal import Journal
 from tidings.store.lanes import Lanes
 from tidings.store.matched import Matched
@@ -48,6 +49,7 @@ class Store(Closing):
     def __init__(self, database: Database, clock: Clock = utc) -> None:
         self.database = database
         self.journal = Journal(database)
+        self.intake = Intake(database, clock)
         self.subscriptions = Subscriptions(database)
         self.paused = Paused(database, clock)
         self.standings = Standings(database)

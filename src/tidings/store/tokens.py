@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from threading import Lock
 
 from sqlalchemy import Column, Connection, Table, Text, insert, select, update
 
@@ -41,8 +43,12 @@ class Token:
     revoked: str | None = None
 
 
+REMEMBERED = 10_000
+"""How many tokens are remembered from one look to the next."""
+
 _GOOD = select(tokens.c.id, tokens.c.expires).where(tokens.c.revoked.is_(None))
 _COLUMNS = tuple(tokens.c[name] for name in Token.__dataclass_fields__)
+_FOUND = select(tokens.c.hash, *_COLUMNS).where(tokens.c.revoked.is_(None))
 
 
 class Tokens:
@@ -50,6 +56,8 @@ class Tokens:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
+        self._known: dict[str, Token] = {}
+        self._remembering = Lock()
 
     def keep(self, secret: str, token: Token) -> Token:
         """Keep a token by its hash, under an id of its own."""
@@ -71,20 +79,41 @@ class Tokens:
 
     def find(self, secret: str) -> Token | None:
         """The token that is good now; one that is unknown, revoked or over is none."""
-        wanted = select(*_COLUMNS).where(tokens.c.hash == hash_of(secret), tokens.c.revoked.is_(None))
+        return self.find_all([secret]).get(secret)
+
+    def find_all(self, secrets: Collection[str]) -> dict[str, Token]:
+        """Those of several that are good now, by their secrets, in one go."""
+        hashes = {secret: hash_of(secret) for secret in secrets}
         with self._database.read() as connection:
-            row = connection.execute(wanted).one_or_none()
-        found = _token(*row) if row else None
-        if found is None or (found.expires is not None and found.expires <= instant(self._clock())):
-            return None
-        return found
+            rows = bulk.select_among(connection, _FOUND, tokens.c.hash, set(hashes.values()))
+            found = {hash: _token(*rest) for hash, *rest in rows}
+        moment = instant(self._clock())
+        good = {hash: token for hash, token in found.items() if not is_over(token.expires, moment)}
+        self._remember(hashes.values(), good)
+        return {secret: good[hash] for secret, hash in hashes.items() if hash in good}
+
+    def known(self, secret: str) -> Token | None:
+        """The token as it was when it was last found, without a look into the store: it cannot change, only end or be
+        revoked. Whether it was revoked since has to be asked in the transaction that relies on it, as `Intake` does.
+        """
+        found = self._known.get(hash_of(secret))
+        return None if found is None or is_over(found.expires, instant(self._clock())) else found
+
+    def _remember(self, asked: Iterable[str], good: Mapping[str, Token]) -> None:
+        """Those found last are remembered; one that is not good is forgotten."""
+        with self._remembering:
+            for hash in asked:
+                self._known.pop(hash, None)
+            self._known |= good
+            for hash in list(islice(self._known, max(0, len(self._known) - REMEMBERED))):
+                del self._known[hash]
 
     def good(self, ids: Collection[str]) -> set[str]:
         """Which of these tokens are good now, by their ids: asked for all that are in use, in one go."""
         moment = instant(self._clock())
         with self._database.read() as connection:
             rows = bulk.select_among(connection, _GOOD, tokens.c.id, ids)
-            return {row.id for row in rows if row.expires is None or row.expires > moment}
+            return {id for id, expires in rows if not is_over(expires, moment)}
 
     def list(self, subscriber: str | None = None) -> list[Token]:
         """All that were made, oldest first, of everybody or of one subscriber."""
@@ -99,6 +128,11 @@ class Tokens:
         gone = update(tokens).where(tokens.c.id == id, tokens.c.revoked.is_(None))
         moment = instant(self._clock())
         return bool(self._database.transact(lambda c: c.execute(gone.values(revoked=moment)).rowcount))
+
+
+def is_over(expires: str | None, moment: str) -> bool:
+    """Whether a token has ended, by its end, if it has one."""
+    return expires is not None and expires <= moment
 
 
 def hash_of(secret: str) -> str:

@@ -1,0 +1,58 @@
+"""Publications of several callers, on their way into the journal in one transaction.
+
+What was found out about each before, without asking the store, is looked at again there: whether its token is good,
+and whether the event schema is still the one that it was checked against. So nobody has to ask for that beforehand, one
+by one: a look for all of them costs as much as one for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from tidings.errors import InputError
+from tidings.model import Publication
+from tidings.store import bulk, journal
+from tidings.store.database import Database
+from tidings.store.encoding import Clock, instant
+from tidings.store.journal import Appended
+from tidings.store.tables import counters
+from tidings.store.tokens import is_over, tokens
+
+_SCHEMA = select(counters.c.value).where(counters.c.name == "schema").scalar_subquery()
+_GOOD = select(tokens.c.id, tokens.c.expires, _SCHEMA).where(tokens.c.revoked.is_(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A publication, the id of the token it came with, and the version of the schema it was checked against."""
+
+    publication: Publication
+    token: str
+    schema: int
+
+
+Outcome = Appended | InputError | None
+"""Where a publication stands, why it is refused, or none if something has changed since it was made ready."""
+
+
+class Intake:
+    """The way into the journal for those who come with a token."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def take(self, offered: Sequence[Ready]) -> list[Outcome]:
+        """An outcome for each; all that stand somewhere are durable. Whoever gets none looks again, and says what."""
+        return self._database.transact(lambda connection: self._take(connection, offered))
+
+    def _take(self, connection: Connection, offered: Sequence[Ready]) -> list[Outcome]:
+        rows = bulk.select_among(connection, _GOOD, tokens.c.id, {one.token for one in offered})
+        moment = instant(self._clock())
+        schemas = {id: version for id, expires, version in rows if not is_over(expires, moment)}
+        holds = [schemas.get(one.token) == one.schema for one in offered]
+        kept = [one.publication for one, still in zip(offered, holds, strict=True) if still]
+        outcomes = iter(journal.append(connection, kept) if kept else ())
+        return [next(outcomes) if still else None for still in holds]
