@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Column, Connection, Table, select, text
+from sqlalchemy import Column, Connection, Table, bindparam, select, text
 
 from tidings.errors import InputError, pointing
 from tidings.store.database import Database
@@ -65,12 +65,13 @@ _STANDING = (
         acknowledgements.c.subscriber == subscribers.c.subscriber,
         isouter=True,
     )
+    .where(subscribers.c.subscriber == bindparam("who"))
     .limit(1)
 )
 
 
 def _standing(connection: Connection, subscriber: str) -> Standing:
-    row = connection.execute(_STANDING.where(subscribers.c.subscriber == subscriber)).one_or_none()
+    row = connection.execute(_STANDING, {"who": subscriber}).one_or_none()
     return Standing(row.last_sequence, row.sequence or 0, row.time) if row else Standing(0)
 
 

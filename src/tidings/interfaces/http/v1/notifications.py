@@ -79,12 +79,17 @@ class Reading:
     ) -> Response:
         """A page of notifications, oldest first, and the cursor after which the next page begins."""
         who = subscriber_of(caller, subscriber)
-        cursor = cursor_of(await self._standing(who), after)
         read = partial(read_page, self._store, who, limit=limit, subscription=subscription)
-        page = await run_in_threadpool(partial(read, after=cursor))
+        page, standing = await run_in_threadpool(self._first, who, after, read)
         if wait and not page.lines:
             page = await self._waited(caller, who, page, read, wait)
-        return _answered(page, await self._standing(who))
+            standing = await self._standing(who)
+        return _answered(page, standing)
+
+    def _first(self, who: str, after: int | None, read: partial[Page]) -> tuple[Page, Standing]:
+        """The page after a cursor, and how things stand then: one thread for all of it."""
+        standing = self._store.acknowledgements.standing
+        return read(after=cursor_of(standing(who), after)), standing(who)
 
     async def _waited(
         self, caller: Caller, who: str, page: Page, read: partial[Page], seconds: float
