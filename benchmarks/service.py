@@ -1,7 +1,7 @@
 """The service as a whole: `tidings serve` in a process of its own, with its stream, as users start it.
 
     publish to receipt    from the moment an event is due to be sent until a stream of server-sent events has brought it
-    ingest                how many events a second become durable
+    ingest                how many events a second become durable, with the stream beside it and without
     streams               thousands of clients that hold a stream, and are told of events meanwhile
 
 All of it is by the clock on the wall, with clients and server on the same cores.
@@ -60,6 +60,8 @@ def run(bench: Bench, scale: Scale) -> None:
         for in_one in (1, BULK):
             bench.keep(ingest(running, scale, in_one))
         bench.keep(held_streams(running, scale))
+    with serving(scale.service_subscriptions, only="api") as alone:
+        bench.keep(ingest(alone, scale, 1))
 
 
 @dataclass
@@ -70,6 +72,7 @@ class Running:
     pid: int
     home: Path
     subscriptions: int
+    only: str | None = None
     published: int = 0
 
     def cpu(self) -> float:
@@ -81,15 +84,15 @@ class Running:
 
 
 @contextmanager
-def serving(subscriptions: int) -> Iterator[Running]:
-    """`tidings serve` in an empty folder, with so many subscriptions."""
+def serving(subscriptions: int, only: str | None = None) -> Iterator[Running]:
+    """`tidings serve` in an empty folder, with so many subscriptions; all of it, or one part only."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         with Tidings(home) as tidings:
             token = Access(tidings.store).make("benchmark", ["administer"]).secret
             tidings.store.subscriptions.add_many(_subscriptions(subscriptions))
         port = _free_port()
-        words = ["serve", "--port", str(port), "--home", str(home)]
+        words = ["serve", "--port", str(port), "--home", str(home), *(["--only", only] if only else [])]
         environment = os.environ | {"TIDINGS_API_LIMITS": UNLIMITED}
         with (Path(folder) / "log").open("w+") as log:
             process = subprocess.Popen(
@@ -98,7 +101,7 @@ def serving(subscriptions: int) -> Iterator[Running]:
             try:
                 server = Server(f"http://127.0.0.1:{port}", token)
                 _until_ready(server, process, log.name)
-                yield Running(server, process.pid, home, subscriptions)
+                yield Running(server, process.pid, home, subscriptions, only)
             finally:
                 process.terminate()
                 process.wait()
@@ -181,7 +184,8 @@ def ingest(running: Running, scale: Scale, in_one: int) -> Row:
     wall = time.perf_counter() - began
     workload = f"{NAME}, durable ingest, {in_one:,} in a request"
     row = _row(running, workload, count, running.cpu() - before, wall=wall)
-    _catch_up(running)
+    if running.only is None:
+        _catch_up(running)
     return row
 
 
@@ -248,7 +252,7 @@ def _row(
     return Row(
         workload,
         running.subscriptions,
-        "tidings serve",
+        f"tidings serve --only {running.only}" if running.only else "tidings serve",
         events_per_cpu_second=events / max(cpu, 1e-9),
         build_seconds=None,
         bytes_per_subscription=None,

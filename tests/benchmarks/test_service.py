@@ -21,7 +21,9 @@ def test_every_part_is_measured() -> None:
         "service, durable ingest, 1 in a request",
         "service, durable ingest, 1,000 in a request",
         "service, 5 streams held",
+        "service, durable ingest, 1 in a request",
     ]
+    assert bench.rows[4].engine == "tidings serve --only api"
     assert all(row.events_per_second and row.events_per_cpu_second for row in bench.rows)
     timed = [row for row in bench.rows if row.p50_seconds is not None]
     assert [row.workload for row in timed] == [bench.rows[0].workload, bench.rows[3].workload]
