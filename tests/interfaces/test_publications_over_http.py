@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlsplit
 
 import httpx
@@ -381,6 +382,96 @@ def test_an_event_that_contradicts_the_schema(tmp_path: Path) -> None:
             answer = post(service, '{"event_type": ["furniture"], "price": 100}', "application/json")
             assert (answer.status_code, answer.json()["error"]) == (422, "ConsistencyProblem")
             assert answer.json()["rule"] == "R2"
+
+
+def test_a_schema_counts_for_what_is_published_after_it(tmp_path: Path) -> None:
+    """Also if another process has extended it, and whether or not the service has looked at it before."""
+    chair, word = '{"event_type": "chair", "price": 5}', '{"event_type": "chair", "price": "cheap"}'
+    with Tidings(tmp_path) as tidings, Tidings(tmp_path) as other, served_api(tidings) as service:
+        for body in (chair, word):
+            assert post(service, body, "application/json").status_code == 201
+        other.extend_schema(
+            "attributes: {price: numeric}\nevent_types: {chair: {attributes: {price: optional}}}"
+        )
+        refused = post(service, word, "application/json")
+        assert (refused.status_code, refused.json()["error"]) == (422, "ConsistencyProblem")
+        assert post(service, chair, "application/json").status_code == 201
+        table = '{"event_type": "table", "price": 5}'
+        assert post(service, table, "application/json").status_code == 422
+        other.extend_schema("event_types: {table: {attributes: {price: optional}}}")
+        assert post(service, table, "application/json").status_code == 201
+
+
+def test_a_token_that_is_revoked_publishes_nothing_more(service: Service) -> None:
+    """Though it was good a moment ago, and whatever it comes with."""
+    head = service.tidings.store.journal.head
+    bodies = [
+        (b'{"a": 1}', "application/json"),
+        (b'{"a": "%s"}' % (b"x" * 10_000), "application/json"),
+        (b'{"a": ', "application/json"),
+        (b'{"a": 1}\n{"a": 2}', "application/jsonl"),
+        (b"<a/>", "application/xml"),
+        (b"hello", "text/plain"),
+    ]
+    for number, (body, kind) in enumerate(bodies):
+        shop = service.caller(f"shop-{number}", "publish")
+        event, sent = {"Content-Type": "application/json"}, {"Content-Type": kind}
+        for _ in range(2):
+            assert shop.post("/v1/publications", content=b"{}", headers=event).status_code == 201
+        [token] = [one for one in service.tidings.store.tokens.list() if one.name == f"shop-{number}"]
+        with Tidings(service.tidings.home) as other:
+            other.store.tokens.revoke(token.id)
+        before = head()
+        for _ in range(2):
+            answer = shop.post("/v1/publications", content=body, headers=sent)
+            assert (answer.status_code, answer.json()["what"]) == (401, "this token is not good")
+            assert answer.headers["www-authenticate"] == "Bearer"
+        assert head() == before
+
+
+def test_nothing_gets_in_that_is_sent_after_a_token_was_revoked(service: Service) -> None:
+    """While others go on publishing, and share transactions with it."""
+    shop, headers, is_revoked = (
+        service.caller("busy", "publish"),
+        {"Content-Type": "application/json"},
+        Event(),
+    )
+    [token] = [one for one in service.tidings.store.tokens.list() if one.name == "busy"]
+
+    def publish(client: httpx.Client) -> list[tuple[bool, int]]:
+        """Whether the token was revoked before each was sent, and what was answered."""
+        answers: list[tuple[bool, int]] = []
+        while len(answers) < 30 and 401 not in [status for _, status in answers]:
+            before = is_revoked.is_set()
+            answer = client.post("/v1/publications", content=b"{}", headers=headers)
+            answers.append((before, answer.status_code))
+            if client is shop and len(answers) == 10:
+                service.tidings.store.tokens.revoke(token.id)
+                is_revoked.set()
+        return answers
+
+    with ThreadPoolExecutor(6) as threads:
+        own = [threads.submit(publish, shop) for _ in range(4)]
+        others = [threads.submit(publish, service.shop) for _ in range(2)]
+    for done in own:
+        assert {status for before, status in done.result() if before} <= {401}
+        assert done.result()[-1][1] == 401
+    for done in others:
+        assert [status for _, status in done.result()] == [201] * 30
+
+
+@pytest.mark.parametrize(
+    ("where", "named"),
+    [
+        ("id", {"id": "x" * 501}),
+        ("audience", {"audience": "x" * 501}),
+        ("idempotency-key", {"Idempotency_Key": "x" * 503}),
+    ],
+)
+def test_a_parameter_that_is_too_long(service: Service, where: str, named: dict[str, str]) -> None:
+    answer = post(service, "{}", "application/json", **named)
+    assert (answer.status_code, answer.json()["where"]) == (400, where)
+    assert "characters" in answer.json()["accepted"]
 
 
 def test_what_carries_a_label_is_for_those_who_were_granted_it(service: Service) -> None:

@@ -99,6 +99,18 @@ class Access:
         found = self._tokens.find(secret) if secret.startswith(PREFIX) else None
         return Caller(found) if found else None
 
+    def who_all(self, secrets: Collection[str]) -> dict[str, Caller]:
+        """The same for several at once: those who are good now, by their tokens."""
+        found = self._tokens.find_all([secret for secret in secrets if secret.startswith(PREFIX)])
+        return {secret: Caller(token) for secret, token in found.items()}
+
+    def presumably(self, secret: str) -> Caller | None:
+        """Whoever a token is of, if it was good when the store was last asked. Whether it is now has to be asked in the
+        transaction that does what they want.
+        """
+        found = self._tokens.known(secret)
+        return Caller(found) if found else None
+
     def list(self, subscriber: str | None = None) -> list[Token]:
         return self._tokens.list(subscriber)
 

@@ -29,6 +29,19 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaRead:
+    """The event schema as it was read, and its version."""
+
+    version: int
+    schema: EventSchema
+
+    @property
+    def checked_against(self) -> EventSchema | None:
+        """What publications and subscriptions are checked against: nothing if it is empty."""
+        return None if self.schema.is_empty else self.schema
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedTaxonomy:
     """A taxonomy that is loaded, and how many classes, instances and properties it speaks of."""
 

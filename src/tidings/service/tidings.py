@@ -25,7 +25,7 @@ from tidings.schema.event_schema import EventSchema
 from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
 from tidings.service import knowing, publishing
-from tidings.service.knowing import Declared, LoadedTaxonomy
+from tidings.service.knowing import Declared, LoadedTaxonomy, SchemaRead
 from tidings.service.subscribing import RULES, Limited, Subscribed, Subscribing, wanted_of
 from tidings.store import Appended, DeadLetter, Held, Store, Telling, open_store, sqlite_url
 
@@ -215,12 +215,17 @@ class Tidings(Closing):
 
     def schema(self) -> EventSchema:
         """The event schema; empty when there is none."""
-        version = self.store.schemas.version()
-        if self._schema is None or self._schema[0] != version:
-            self._schema = version, self.store.schemas.load()
-        return self._schema[1]
+        return self.schema_now().schema
 
-    _schema: tuple[int, EventSchema] | None = None
+    def schema_now(self) -> SchemaRead:
+        """The same with its version. It is read again when there is another one."""
+        version, known = self.store.schemas.version(), self.schema_read
+        if known is None or known.version != version:
+            known = self.schema_read = SchemaRead(version, self.store.schemas.load())
+        return known
+
+    schema_read: SchemaRead | None = None
+    """The one that was read last; there may be another one by now."""
 
     def extend_schema(self, text: str) -> Extended:
         """Extend the event schema by what a YAML text says, or refuse what is no extension.
@@ -240,8 +245,7 @@ class Tidings(Closing):
 
     def checked_against(self) -> EventSchema | None:
         """The event schema, if there is one."""
-        schema = self.schema()
-        return None if schema.is_empty else schema
+        return self.schema_now().checked_against
 
     def close(self) -> None:
         if "store" in self.__dict__:

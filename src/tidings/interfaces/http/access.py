@@ -8,16 +8,16 @@ Without a good token the answer is 401, with one that is for something else 403.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 
 from fastapi import Depends, Request, Security
-from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
 from tidings.errors import Absent, NotAllowed
 from tidings.interfaces.http.answers import Refused, refuse_unknown_parameters
+from tidings.interfaces.http.gathering import Gathering
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.same_origin import changes, foreign, is_same_origin
 from tidings.service.access import Access, Caller, Scope
@@ -36,11 +36,20 @@ class Asking:
 
     def __init__(self, access: Access) -> None:
         self._access = access
+        self._gathering: Gathering[str, Caller | None] = Gathering(self._found, "requests")
 
     async def allowed(self, connection: HTTPConnection, scope: Scope) -> Caller:
         """The caller of a request or of a WebSocket, or a refusal."""
         secret = given_by(connection)
         return self._checked(await self._by(secret), scope, secret)
+
+    def presumed(self, connection: HTTPConnection, scope: Scope) -> Caller | None:
+        """The caller, if the token was good for that when it was last looked at; else nobody. The store is not asked
+        here. Whoever relies on it asks again, in the transaction that does what is wanted, before anything is answered
+        that is not in the request itself.
+        """
+        found = self._access.presumably(given_by(connection))
+        return found if found is not None and found.may(scope) else None
 
     async def allowed_by(self, secret: str, scope: Scope) -> Caller:
         """The same for a token that came otherwise, in a message say."""
@@ -63,7 +72,11 @@ class Asking:
         return await self._by(given_by(connection))
 
     async def _by(self, secret: str) -> Caller | None:
-        return await run_in_threadpool(self._access.who, secret) if secret else None
+        return await self._gathering.add(secret) if secret else None
+
+    def _found(self, secrets: Sequence[str]) -> list[Caller | None]:
+        found = self._access.who_all(secrets)
+        return [found.get(secret) for secret in secrets]
 
 
 def asking(connection: HTTPConnection) -> Asking:
@@ -97,12 +110,29 @@ def needs(scope: Scope) -> Callable[..., Awaitable[Caller]]:
     async def caller(
         request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
     ) -> Caller:
-        found = await asking(request).allowed(request, scope)
-        count_request(request, found.token.id)
-        refuse_unknown_parameters(request)
-        return found
+        return _let_in(request, await asking(request).allowed(request, scope))
 
     return caller
+
+
+def presumes(scope: Scope, is_quick: Callable[[Request], bool]) -> Callable[..., Awaitable[Caller]]:
+    """The same for routes that ask again, as `Asking.presumed` says. With a token that is not good, requests that are
+    not quick to read are not read at all.
+    """
+
+    async def caller(
+        request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_scheme)] = None
+    ) -> Caller:
+        found = asking(request).presumed(request, scope) if is_quick(request) else None
+        return _let_in(request, found or await asking(request).allowed(request, scope))
+
+    return caller
+
+
+def _let_in(request: Request, found: Caller) -> Caller:
+    count_request(request, found.token.id)
+    refuse_unknown_parameters(request)
+    return found
 
 
 def count_request(connection: HTTPConnection, token: str) -> None:

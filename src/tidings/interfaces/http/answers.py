@@ -61,10 +61,10 @@ BODY_SECONDS = 30.0
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
-_instance: ContextVar[str | None] = ContextVar("instance", default=None)
-"""What is asked for now: the path of the request."""
+_asked: ContextVar[Request | None] = ContextVar("asked", default=None)
+"""What is asked for now."""
 
-_Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Refused(Exception):
@@ -118,12 +118,16 @@ class Answering(APIRoute):
     def check(self, request: Request) -> None:
         """Refuse an address that cannot be meant, before anybody answers."""
 
-    def get_route_handler(self) -> _Handler:
-        answer = super().get_route_handler()
+    def handler(self) -> Handler:
+        """What answers, as long as nothing goes wrong."""
+        return super().get_route_handler()
+
+    def get_route_handler(self) -> Handler:
+        answer = self.handler()
 
         async def answered(request: Request) -> Response:
-            _instance.set(request.url.path)
             asked = Limited(request.scope, request.receive)
+            _asked.set(asked)
             try:
                 self.check(request)
                 response = await answer(asked)
@@ -170,7 +174,8 @@ def wrong(problem: TidingsError, status: int | None = None) -> Response:
     headers = HEADERS.get(fitting, {}) | come_back(problem)
     if isinstance(problem, EncodedBody):
         headers["Accept-Encoding"] = "identity"
-    told = problems.details(problem, fitting, _instance.get())
+    asked = _asked.get()
+    told = problems.details(problem, fitting, asked.url.path if asked else None)
     return JSONResponse(told, fitting, headers, media_type=problems.MEDIA_TYPE)
 
 
@@ -201,7 +206,7 @@ async def nothing_there(request: Request, error: Exception) -> Response:
     is_api = f"{request.url.path}/".startswith("/v1/")
     if not is_api or error.status_code not in (404, 405):
         return await http_exception_handler(request, error)
-    _instance.set(request.url.path)
+    _asked.set(request)
     if error.status_code == 404:
         return wrong(
             Absent("there is nothing at this address", hint="/v1/openapi.json has all that there is")
@@ -217,7 +222,7 @@ async def went_wrong(request: Request, _: Exception) -> Response:
     """What nobody thought of, and the log has in full: it is no matter of whoever asks, but Problem Details all the
     same.
     """
-    _instance.set(request.url.path)
+    _asked.set(request)
     return wrong(TidingsError("something went wrong here", hint="the log of the service says what"), 500)
 
 

@@ -65,9 +65,9 @@ def app_for(context: Context) -> FastAPI:
     app.add_middleware(Heads)
     app.add_exception_handler(HTTPException, nothing_there)
     app.add_exception_handler(Exception, went_wrong)
-    app.include_router(probes.router_for(context))
     if context.has(Part.API):
         _add_api(app, context)
+    app.include_router(probes.router_for(context))
     return app
 
 
@@ -78,6 +78,9 @@ def _add_api(app: FastAPI, context: Context) -> None:
     token = given.get_secret_value() if given else None
     trust = Trust(token, public_url is not None, context.access)
     own = replace(trust, is_public=True)  # what belongs to subscribers wants a token, on this machine, too
+    api.add_to(app, tidings)  # first: routes are tried in this order, and most requests are for these
+    look_out = LookOut(tidings.store)
+    app.include_router(notifications.router_for(tidings.store, look_out))
     app.include_router(problems.router())
     app.include_router(feeds.router_for(context.hub.feeds))
     app.include_router(hub.router_for(context.hub))
@@ -87,9 +90,6 @@ def _add_api(app: FastAPI, context: Context) -> None:
     app.include_router(provider.router)
     app.include_router(metadata_browsing.router_for(tidings.store, trust))
     app.include_router(objects.router_for(tidings.store, own))
-    api.add_to(app, tidings)
-    look_out = LookOut(tidings.store)
-    app.include_router(notifications.router_for(tidings.store, look_out))
     app.include_router(notification_socket.router_for(tidings.store, look_out))
     app.include_router(asyncapi.router)
     app.include_router(audiences.router_for(tidings.store))

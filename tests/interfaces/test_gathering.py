@@ -1,0 +1,98 @@
+"""Those who come while something is under way share the next one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from threading import Event
+
+import pytest
+
+from tidings.errors import InputError
+from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.gathering import Gathering
+
+
+class Work:
+    """Doubles numbers, once it may; a zero is more than it can take."""
+
+    def __init__(self) -> None:
+        self.may = Event()
+        self.done: list[list[int]] = []
+
+    def __call__(self, some: Sequence[int]) -> list[int]:
+        self.may.wait(60)
+        self.done.append(list(some))
+        if 0 in some:
+            raise InputError("nothing")
+        return [2 * one for one in some]
+
+
+async def begun(gathering: Gathering[int, int], *numbers: int) -> list[asyncio.Task[int]]:
+    """These wait for their outcomes, in this order."""
+    tasks = [asyncio.create_task(gathering.add(one)) for one in numbers]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return tasks
+
+
+def test_what_comes_meanwhile_is_done_together() -> None:
+    work = Work()
+
+    async def ask() -> list[int]:
+        gathering = Gathering(work, "numbers", together=3)
+        tasks = await begun(gathering, 1)
+        tasks += await begun(gathering, 2, 3, 4, 5)
+        work.may.set()
+        return list(await asyncio.gather(*tasks))
+
+    assert asyncio.run(ask()) == [2, 4, 6, 8, 10]
+    assert work.done == [[1], [2, 3, 4], [5]]
+
+
+def test_what_goes_wrong_is_told_to_all_whom_it_concerns_and_to_nobody_else() -> None:
+    work = Work()
+
+    async def ask() -> list[int | BaseException]:
+        gathering = Gathering(work, "numbers", together=2)
+        tasks = await begun(gathering, 1)
+        tasks += await begun(gathering, 0, 2, 3)
+        work.may.set()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        return [*outcomes, await gathering.add(4)]
+
+    first, *both, last, after = asyncio.run(ask())
+    assert (first, last, after) == (2, 6, 8)
+    assert [type(one) for one in both] == [InputError, InputError]
+
+
+def test_whoever_goes_away_holds_up_nobody() -> None:
+    work = Work()
+
+    async def ask() -> int:
+        gathering = Gathering(work, "numbers")
+        gone, *_ = await begun(gathering, 1)
+        both = await begun(gathering, 2, 3)
+        gone.cancel()
+        both[0].cancel()
+        work.may.set()
+        return await both[1]
+
+    assert asyncio.run(ask()) == 6
+    assert work.done == [[1], [2, 3]], "what was begun is done"
+
+
+def test_no_more_wait_than_there_is_room_for() -> None:
+    work = Work()
+
+    async def ask() -> list[int]:
+        gathering = Gathering(work, "numbers", waiting=2)
+        tasks = await begun(gathering, 1)
+        tasks += await begun(gathering, 2, 3)
+        with pytest.raises(Refused, match="too many numbers wait") as refused:
+            await gathering.add(4)
+        assert refused.value.status == 503
+        work.may.set()
+        return list(await asyncio.gather(*tasks))
+
+    assert asyncio.run(ask()) == [2, 4, 6]
