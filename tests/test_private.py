@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tidings.feeds.tokens import feed_key
+from tidings.private import private_file
 from tidings.repository.repository import Repository
 from tidings.service import Tidings
 from tidings.spark import checkpoint
@@ -57,3 +61,18 @@ def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:
     with Tidings(home) as tidings:
         tidings.publish("{}")
         assert (mode(home), mode(home / "store.db"), mode(home / "store.db-wal")) == (0o750, 0o640, 0o640)
+
+
+LOCKED = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+
+
+def test_a_file_that_is_there_keeps_its_locks(tmp_path: Path) -> None:
+    """A process loses its locks on a file when it closes it once, however often it has it open."""
+    path = tmp_path / "store.db"
+    with path.open("w") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        private_file(path)
+        other = subprocess.run(
+            [sys.executable, "-c", LOCKED, path], capture_output=True, text=True, check=False
+        )
+    assert "BlockingIOError" in other.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -15,6 +16,9 @@ def private_folder(folder: Path) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """The file, empty if it was not there."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, FILE))
+    """The file, empty if it was not there. One that is there is not even opened: to close it again would end all locks
+    that this process has on it, and SQLite's other connections would write without theirs.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
     return path

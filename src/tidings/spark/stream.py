@@ -240,7 +240,10 @@ def _prepare(stream: Stream, metadata: MetadataStream) -> None:
     checkpoint.stream_id(stream.checkpoint)
     shutil.rmtree(stream.home / "batches", ignore_errors=True)
     private_folder(stream.home / "segments")
-    private_folder(stream.home / "batches")
+    if not (
+        batches := stream.home / "batches"
+    ).exists():  # what else is there is found by the batch, which says so
+        private_folder(batches)
     stream.status.unlink(missing_ok=True)
     metadata.status.unlink(missing_ok=True)
 
