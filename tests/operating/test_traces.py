@@ -15,7 +15,7 @@ from tidings.errors import SetupError
 from tidings.interfaces.cli.stream_news import Traced
 from tidings.model import Publication
 from tidings.operating import traces
-from tidings.spark.stream import Progress, Started
+from tidings.spark.news import Progress, Started
 from tidings.store import open_store, sqlite_url
 from tidings.store import traces as kept
 

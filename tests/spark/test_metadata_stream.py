@@ -11,7 +11,8 @@ from tidings.errors import SetupError
 from tidings.metadata.log import Draft, What
 from tidings.provider import Provider
 from tidings.spark.metadata_source import LogReader
-from tidings.spark.metadata_stream import LiveMetadata, MetadataProgress, MetadataStream
+from tidings.spark.metadata_stream import LiveMetadata, MetadataStream
+from tidings.spark.news import MetadataProgress
 from tidings.spark.stream import run
 from tidings.store import open_store, sqlite_url
 

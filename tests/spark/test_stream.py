@@ -19,8 +19,9 @@ from tests.spark.streams import check_gapless, running, told
 from tidings.errors import SetupError
 from tidings.model import Publication, Subscription
 from tidings.spark import stream
+from tidings.spark.news import HandedOver, Progress, Repaired, Started
 from tidings.spark.source import JournalReader
-from tidings.spark.stream import HandedOver, Progress, Repaired, Started, run
+from tidings.spark.stream import run
 from tidings.store import open_store, sqlite_url
 from tidings.store.encoding import now
 from tidings.store.tables import counters, promises

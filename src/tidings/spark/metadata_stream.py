@@ -28,6 +28,7 @@ from tidings.spark import checkpoint
 from tidings.spark.live_triggers import LiveTriggers
 from tidings.spark.metadata_source import LogSource
 from tidings.spark.metadata_task import Job, Report, reading, stage
+from tidings.spark.news import MetadataProgress
 from tidings.spark.prepared import Asked, Prepared
 from tidings.spark.sink import Rows
 from tidings.store import Store, open_store
@@ -64,28 +65,6 @@ class MetadataStream:
 
     def progress(self, told: dict[str, Any]) -> MetadataProgress:
         return MetadataProgress(**told)
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataProgress:
-    """How the stream of metadata is doing: the last batch, and all batches since it was started."""
-
-    batch: int = -1
-    entries: int = 0
-    entered: int = 0
-    changed: int = 0
-    left: int = 0
-    dead_letters: int = 0
-    position: int = 0
-    lag: int = 0
-    seconds: float = 0.0
-    rules: int = 0
-    segments: int = 0
-    total_entries: int = 0
-    total_entered: int = 0
-    total_changed: int = 0
-    total_left: int = 0
-    total_dead_letters: int = 0
 
 
 class LiveMetadata:

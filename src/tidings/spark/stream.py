@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,7 +31,8 @@ from tidings.provider import BATCH
 from tidings.spark import checkpoint, connect, sink
 from tidings.spark.folder import FileList, FolderSource
 from tidings.spark.live_index import LiveIndex, open_current
-from tidings.spark.metadata_stream import MetadataProgress, MetadataStream
+from tidings.spark.metadata_stream import MetadataStream
+from tidings.spark.news import HandedOver, Listener, Progress, Repaired, Started, Telling
 from tidings.spark.queries import Query
 from tidings.spark.references import LiveReferences
 from tidings.spark.rehearsal import Workers, warm
@@ -98,64 +99,6 @@ class Stream:
         return Progress(**told)
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How the stream is doing: the last batch, and all batches since it was started.
-
-    `latency` is how long the oldest publication of the batch has waited for its notifications; in a folder nothing says
-    when a file was published. `sizes` are the subscriptions of each segment. `committing` is the part of its `seconds`
-    that the store took, and `ended` when it was done, since 1970.
-    """
-
-    batch: int = -1
-    events: int = 0
-    notifications: int = 0
-    held: int = 0
-    repeated: int = 0
-    dead_letters: int = 0
-    position: int = 0
-    lag: int = 0
-    seconds: float = 0.0
-    committing: float = 0.0
-    ended: float = 0.0
-    subscriptions: int = 0
-    segments: int = 0
-    sizes: Sequence[int] = ()
-    latency: float | None = None
-    total_events: int = 0
-    total_notifications: int = 0
-    total_held: int = 0
-    total_dead_letters: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """What had to be mended in the checkpoint before the stream could start."""
-
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The stream runs: publications from now on are matched within moments. This is where it is."""
-
-    source: str
-    position: int = 0
-    lag: int = 0
-    segments: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class HandedOver:
-    """Notifications that were held have become due, and their subscribers have them now."""
-
-    notifications: int
-
-
-News = Repaired | Started | Progress | MetadataProgress | HandedOver
-Listener = Callable[[News], None]
-
-
 def run(
     session: SparkSession,
     home: Path | str,
@@ -180,7 +123,7 @@ def run(
     name = "" if once else uuid4().hex[:8]
     stream = Stream(home, _absolute(store_url), source, id_field, most_publications, name)
     metadata = MetadataStream(home, stream.store, metadata_batch)
-    tell = Telling(stream, listener or (lambda news: None))
+    tell = Telling(stream.source, listener or (lambda news: None), starts_with_batch=not once)
     with checkpoint.running(home):
         connect.end_earlier(session, home)
         checkpoint.await_earlier(home)
@@ -194,20 +137,6 @@ def run(
                 if once:
                     tell(beginning)
                 return queries.follow(store, stop or Event(), tell)
-
-
-class Telling:
-    """Passes news on. Of a stream that goes on for ever the first batch is the news that it runs."""
-
-    def __init__(self, stream: Stream, then: Listener) -> None:
-        self._source, self._then = stream.source, then
-        self._has_said = not stream.run
-
-    def __call__(self, news: News) -> None:
-        if isinstance(news, Progress) and not self._has_said:
-            self._has_said = True
-            self._then(Started(self._source, news.position, news.lag, news.segments))
-        self._then(news)
 
 
 def _absolute(store_url: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.status import Status
@@ -26,10 +26,7 @@ from tidings.interfaces.cli.options import (
     open_spark,
     open_tidings,
 )
-
-if TYPE_CHECKING:
-    from tidings.spark import stream
-    from tidings.spark.metadata_stream import MetadataProgress
+from tidings.spark.news import HandedOver, MetadataProgress, News, Progress, Repaired, Started
 
 INTERRUPTED = 130
 MOST_METADATA = 100_000
@@ -169,10 +166,7 @@ class Teller:
             self.status.update(what)
             self.status.start()
 
-    def __call__(self, news: stream.News) -> None:
-        from tidings.spark.metadata_stream import MetadataProgress
-        from tidings.spark.stream import HandedOver, Repaired, Started
-
+    def __call__(self, news: News) -> None:
         if isinstance(news, Repaired):
             output.note(f"mended the checkpoint: {news.what}")
         elif isinstance(news, Started):
@@ -193,7 +187,7 @@ class Teller:
         elif count:
             output.line(words)
 
-    def _handed_over(self, news: stream.HandedOver) -> None:
+    def _handed_over(self, news: HandedOver) -> None:
         words = f"{plural(news.notifications, 'held notification')} handed over"
         if self.as_json:
             output.json_line({"handed_over": news.notifications})
@@ -202,7 +196,7 @@ class Teller:
         else:
             output.line(words)
 
-    def _started(self, news: stream.Started) -> None:
+    def _started(self, news: Started) -> None:
         if self.as_json:
             return
         if self.status:
@@ -211,7 +205,7 @@ class Teller:
         self.waits("waiting for publications ...")
 
 
-def progress(now: stream.Progress) -> str:
+def progress(now: Progress) -> str:
     return (
         f"position {now.position:,}, lag {now.lag:,}   {plural(now.total_events, 'publication')}, "
         f"{plural(now.total_notifications, 'notification')}{_held(now)}   "
@@ -219,11 +213,11 @@ def progress(now: stream.Progress) -> str:
     )
 
 
-def _held(now: stream.Progress) -> str:
+def _held(now: Progress) -> str:
     return f", {now.total_held:,} held" if now.total_held else ""
 
 
-def ended(done: stream.Progress) -> str:
+def ended(done: Progress) -> str:
     dead = f", {plural(done.total_dead_letters, 'dead letter')}" if done.total_dead_letters else ""
     return (
         f"{plural(done.total_events, 'publication')}, "

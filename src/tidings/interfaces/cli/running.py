@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
 from tidings.errors import TidingsError
+from tidings.spark.news import News, Progress
 
 if TYPE_CHECKING:
     from tidings.service import Tidings
-    from tidings.spark import stream
 
 LOOK_SECONDS = 0.1
 
@@ -46,9 +46,7 @@ class Running:
                     )
                 self._news.wait(LOOK_SECONDS)
 
-    def _hear(self, news: stream.News) -> None:
-        from tidings.spark.stream import Progress
-
+    def _hear(self, news: News) -> None:
         with self._news:
             self._started = True
             if isinstance(news, Progress):

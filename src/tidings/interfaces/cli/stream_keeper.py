@@ -16,11 +16,11 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tidings.errors import SetupError, TidingsError
+from tidings.spark.news import Listener, News, Progress, Started
 
 if TYPE_CHECKING:
     from tidings.operating.settings import Settings
     from tidings.service import Tidings
-    from tidings.spark.stream import Listener, News
 
 _log = logging.getLogger("tidings.stream")
 
@@ -144,8 +144,6 @@ class StreamKeeper:
             close_session(session)
 
     def _heard(self, news: News) -> None:
-        from tidings.spark.stream import Progress, Started
-
         if isinstance(news, Started):
             self.state, self.failure = State.RUNNING, ""
         elif isinstance(news, Progress) and news.events:

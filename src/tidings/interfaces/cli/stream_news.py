@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from tidings import durations
 from tidings.errors import TidingsError
 from tidings.operating import logs, traces
+from tidings.spark.news import HandedOver, Listener, News, Progress, Started
 
 if TYPE_CHECKING:
     from tidings.interfaces.cli.stream_keeper import StreamKeeper
     from tidings.interfaces.http.context import Context
-    from tidings.spark import stream
     from tidings.store import Store
 
 BEAT_SECONDS = 10.0
@@ -42,13 +42,11 @@ _log = logs.logger("tidings.stream")
 class Counting:
     """Hears the stream, and passes on what it hears."""
 
-    def __init__(self, context: Context, then: stream.Listener) -> None:
+    def __init__(self, context: Context, then: Listener) -> None:
         self._metrics, self._then = context.metrics, then
         self._traced = Traced(context.tidings.store)
 
-    def __call__(self, news: stream.News) -> None:
-        from tidings.spark.stream import HandedOver, Progress
-
+    def __call__(self, news: News) -> None:
         self._traced(news)
         if isinstance(news, Progress):
             matches = news.notifications + news.held + news.repeated
@@ -70,9 +68,7 @@ class Traced:
     def __init__(self, store: Store) -> None:
         self._store, self._upto = store, 0
 
-    def __call__(self, news: stream.News) -> None:
-        from tidings.spark.stream import Progress, Started
-
+    def __call__(self, news: News) -> None:
         if isinstance(news, Started):
             self._upto = news.position
         elif isinstance(news, Progress):
@@ -80,7 +76,7 @@ class Traced:
                 self._trace(news)
             self._upto = max(self._upto, news.position)
 
-    def _trace(self, batch: stream.Progress) -> None:
+    def _trace(self, batch: Progress) -> None:
         known = self._store.traces.among(self._upto + 1, batch.position, MOST_TRACED)
         attributes = {
             "tidings.batch": batch.batch,

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING
 
 from rich.status import Status
 
 from tidings.counts import plural
 from tidings.interfaces.cli import output
-
-if TYPE_CHECKING:
-    from tidings.spark import stream
+from tidings.spark.news import News, Progress, Repaired, Started
 
 _log = logging.getLogger("tidings.stream")
 
@@ -25,9 +22,7 @@ class StreamWords:
         console = output.console(stderr=True)
         self._status = Status("", console=console) if console.is_terminal else None
 
-    def __call__(self, news: stream.News) -> None:
-        from tidings.spark.stream import Progress, Repaired, Started
-
+    def __call__(self, news: News) -> None:
         if isinstance(news, Started):
             output.line(("stream", "bold"), self._words(news))
         elif isinstance(news, Progress):
@@ -35,7 +30,7 @@ class StreamWords:
         elif isinstance(news, Repaired):
             _log.warning("mended the checkpoint: %s", news.what)
 
-    def _words(self, news: stream.Started | stream.Progress) -> str:
+    def _words(self, news: Started | Progress) -> str:
         segments = plural(news.segments, "segment")
         return f"{self._where}, {segments}, position {news.position:,}, lag {news.lag:,}"
 
