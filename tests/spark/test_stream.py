@@ -18,7 +18,7 @@ from tests.spark import workload
 from tests.spark.streams import check_gapless, running, told
 from tidings.errors import SetupError
 from tidings.model import Publication, Subscription
-from tidings.spark import stream
+from tidings.spark.live_publications import LivePublications
 from tidings.spark.news import HandedOver, Progress, Repaired, Started
 from tidings.spark.source import JournalReader
 from tidings.spark.stream import run
@@ -225,7 +225,7 @@ def test_a_folder_with_files_that_cannot_be_read(session, tmp_path, store, url):
 
 def test_a_run_closes_the_store_it_opened(session, tmp_path, store, url, monkeypatch):
     opened = []
-    monkeypatch.setattr(stream.Live, "__init__", _remembered(stream.Live.__init__, opened))
+    monkeypatch.setattr(LivePublications, "__init__", _remembered(LivePublications.__init__, opened))
     publish(store, b"{}")
     run(session, tmp_path, url, once=True)
     (live,) = opened

@@ -1,0 +1,171 @@
+"""One batch of publications after the other: each is matched by Spark's tasks (`stages`), and committed (`sink`).
+
+What a batch needs stays from one to the next: the index of subscriptions, the reference tables and the taxonomy are
+brought up to date before it, and what only earlier ones used is deleted after it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from time import perf_counter, time
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidings.durable import write_whole
+from tidings.spark import checkpoint, sink
+from tidings.spark.folder import FileList
+from tidings.spark.live_index import LiveIndex
+from tidings.spark.news import Progress
+from tidings.spark.references import LiveReferences
+from tidings.spark.rehearsal import warm
+from tidings.spark.stages import Job, Report, stage
+from tidings.spark.taxonomies import LiveTaxonomy
+from tidings.store import Committed, Store, open_store, utc
+
+if TYPE_CHECKING:
+    from tidings.spark.publication_stream import PublicationStream
+
+
+class LivePublications:
+    """What works on batches of publications, and keeps what they need from one to the next."""
+
+    def __init__(self, stream: PublicationStream) -> None:
+        self._stream = stream
+        self.store: Store = open_store(stream.store)
+        self._index = LiveIndex(stream.segments, self.store)
+        self._references = LiveReferences(stream.segments / "references", self.store)
+        self._taxonomy = LiveTaxonomy(stream.segments / "taxonomies", self.store)
+        self._name = checkpoint.stream_id(stream.checkpoint)
+        self._files = FileList(stream.file_list) if stream.folder else None
+        self._progress = Progress(position=stream.position(self.store))
+        self._has_rehearsed = not stream.run
+
+    def close(self) -> None:
+        self.store.close()
+
+    def process(self, rows: DataFrame, batch: int) -> None:
+        """One batch: bring the index, the reference tables and the taxonomy up to date, match, commit, tell."""
+        began = perf_counter()
+        troubled = self._refresh(rows.sparkSession)
+        began += self._rehearse(rows.sparkSession)
+        reports = self._match(rows, batch)
+        found = perf_counter()
+        committed = self._commit(batch, reports)
+        committing = perf_counter() - found
+        latency = self._latency(reports)
+        self._tidy(batch)
+        now = self._added(batch, reports, troubled, committed)
+        seconds = perf_counter() - began
+        self._tell(replace(now, seconds=seconds, committing=committing, ended=time(), latency=latency))
+
+    def _refresh(self, session: SparkSession) -> int:
+        """Bring the index, the reference tables and the taxonomy up to date; how many tables have a new problem."""
+        self._index.refresh()
+        self._taxonomy.refresh()
+        return self._references.refresh(session)
+
+    def _rehearse(self, session: SparkSession) -> float:
+        """Have Spark's workers do once what they are for, before the first batch; how many seconds it took."""
+        began = perf_counter()
+        if not self._has_rehearsed:
+            warm(session, self._job(self._stream.batches), self._index.index.sorts)
+            self._has_rehearsed = True
+        return perf_counter() - began
+
+    def _match(self, rows: DataFrame, batch: int) -> list[Report]:
+        results = self._results(batch)
+        results.mkdir(parents=True, exist_ok=True)
+        said = rows.mapInArrow(stage(self._job(results)), "report string").collect()
+        return [report for row in said if (report := Report(**json.loads(row.report))).events]
+
+    def _job(self, results: Path) -> Job:
+        """What tasks have in common that leave what they find in a folder."""
+        return Job(
+            self._index.folder,
+            self._index.index.version,
+            self._index.schema_text,
+            self._stream.id_field,
+            str(results),
+            self._stream.folder is None,
+            self._references.snapshots,
+            self._taxonomy.path,
+        )
+
+    def _commit(self, batch: int, reports: Sequence[Report]) -> Committed:
+        reached = None if self._stream.folder else _last(reports)
+        return sink.commit(self.store, self._name, self._stream.source, batch, reports, reached)
+
+    def _latency(self, reports: Sequence[Report]) -> float | None:
+        if self._stream.folder or not reports:
+            return None
+        first = self.store.journal.time_of(min(report.first for report in reports))
+        return max(0.0, (utc() - first).total_seconds()) if first else None
+
+    def _tidy(self, batch: int) -> None:
+        """Delete what is committed, and what only earlier batches used."""
+        shutil.rmtree(self._results(batch))
+        self._index.tidy()
+        self._references.tidy()
+        self._taxonomy.tidy()
+
+    def _added(self, batch: int, reports: Sequence[Report], troubled: int, committed: Committed) -> Progress:
+        before, index = self._progress, self._index.index
+        events = sum(report.events for report in reports)
+        dead = sum(report.dead for report in reports) + troubled
+        position = _last(reports) or before.position
+        return Progress(
+            batch=batch,
+            events=events,
+            notifications=committed.new,
+            held=committed.held,
+            repeated=committed.repeated,
+            dead_letters=dead,
+            position=position,
+            lag=max(0, self._head() - position),
+            subscriptions=index.size,
+            segments=index.segments,
+            sizes=index.sizes,
+            total_events=before.total_events + events,
+            total_notifications=before.total_notifications + committed.new,
+            total_held=before.total_held + committed.held,
+            total_dead_letters=before.total_dead_letters + dead,
+        )
+
+    def _tell(self, now: Progress) -> None:
+        self._progress = now
+        write_whole(self._stream.status, json.dumps(asdict(now)))
+        self.store.measures.add(_measures(now))
+
+    def _results(self, batch: int) -> Path:
+        return self._stream.batches / str(batch)
+
+    def _head(self) -> int:
+        """The last position there is."""
+        if self._files is None:
+            return self.store.journal.head()
+        self._files.refresh()
+        return self._files.last
+
+
+def _last(reports: Sequence[Report]) -> int:
+    return max((report.last for report in reports), default=0)
+
+
+def _measures(now: Progress) -> dict[str, float]:
+    """What of a batch is drawn over time."""
+    counts = {
+        "publications": now.events,
+        "matches": now.notifications + now.held + now.repeated,
+        "notifications": now.notifications,
+        "dead_letters": now.dead_letters,
+        "batch_seconds": now.seconds,
+        "lag": now.lag,
+        "segments": now.segments,
+        "subscriptions": now.subscriptions,
+    }
+    return counts if now.latency is None else counts | {"latency_seconds": now.latency}
