@@ -195,7 +195,8 @@ def test_another_subscribers_is_not_there(place: Place, hook: dict[str, Any]) ->
         ({"kind": "webhook", "target": "http://example.org/", "more": 1}, "/more"),
         ({"kind": "webhook", "target": "http://example.org/", "subscription": "\x00"}, "/subscription"),
         ({"kind": "webhook", "target": "http://example.org/", "name": "\x00"}, "/name"),
-        ({"kind": "apprise", "target": "json://example.org"}, "/target"),
+        ({"kind": "apprise", "target": "syslog://"}, "/target"),
+        ({"kind": "apprise", "target": "json://example.org/?attach=/etc/passwd"}, "/target"),
         ({"kind": "kafka", "target": "kafka://h/t?ssl.key.location=/etc/passwd"}, "/target"),
     ],
 )

@@ -1,41 +1,42 @@
 """Mail and chat, by Apprise: a target is one of its addresses, `mailto://...` or `slack://...`, and a secret.
 
-Apprise makes its own connections, so the look at addresses cannot be pinned to them. That is why only some services may
-be named, those at hosts of their own; of mail the server is looked at each time it is used.
+Apprise makes its own connections, in a process with walls around it: `apprise_worker`. Where a target leads is looked
+at when it is named, so that it can be refused at once; what counts are the walls. Services that do something to this
+machine are on no list.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
 from tidings.counts import plural
+from tidings.delivery.apprise_process import AppriseProcess
+from tidings.delivery.apprise_worker import UNKNOWN, service_of
 from tidings.delivery.messages import Item, Message
 from tidings.delivery.rules import Rules
 from tidings.delivery.sending import Enough, Refusal, Sent
-from tidings.errors import InputError, SetupError
+from tidings.errors import InputError
 from tidings.model import Publication
 from tidings.reasons import because, bound, show_change
 from tidings.store import Destination, FeedEntry
 from tidings.web.network import ALLOWED, PUBLIC, Network
 
-try:
-    import apprise
-except ModuleNotFoundError:  # it is an extra
-    apprise = None  # type: ignore[assignment]
-
-MAIL = ("mailto", "mailtos")
 MAILING = ("to", "from", "name", "smtp", "user", "pass", "mode", "cc", "bcc", "reply")
-PARAMETERS = frozenset(
-    (*MAILING, "format", "overflow", "region", "priority", "sound", "thread", "topic", "footer")
-)
+CHATTING = ("priority", "sound", "thread", "topic", "footer", "channel", "token", "auth", "method")
+PARAMETERS = frozenset((*MAILING, *CHATTING, "format", "overflow", "region"))
 """What may be set behind a `?`. Others name files that are read (`template`) or addresses that are fetched."""
+EXTRAS = ("+", " ", "-", ":")
+"""How headers, parameters and fields of messages of one's own begin; a plus sign in an address is read as a space."""
+DOMAINS = ("mailgun",)
+"""Services whose host is the name that a mail comes from."""
+CLOUD = ("cloud", "t2bot")
+"""Ways to use a service in which it is at a host of its own."""
 LONGEST = 4_000
+SECONDS = 60.0
+"""How long a message may take. Apprise waits for 4 s at each step, and a mail has a dozen."""
 TITLE, LINES = 200, 50
 """How many characters a title has, and how many notifications of a digest are written out."""
 
@@ -63,6 +64,7 @@ class AppriseTargets:
 
     def __init__(self, rules: Rules, network: Network | None = None, describe: Describe = plainly) -> None:
         self._rules, self._network, self._describe = rules, network or Network(), describe
+        self._process = AppriseProcess(rules.workers, rules.inside, SECONDS)
 
     def check(self, target: str) -> str:
         scheme = target.partition(":")[0].lower()
@@ -71,19 +73,18 @@ class AppriseTargets:
             raise InputError(
                 "no service that may be used", where="target", received=scheme[:40], accepted=accepted
             )
-        strange = [name for name, _ in parse_qsl(target.partition("?")[2], True) if name not in PARAMETERS]
-        if strange:
-            accepted = ", ".join(sorted(PARAMETERS))
-            raise InputError("no parameter of a target", received=strange[0][:40], accepted=accepted)
-        service = _service(target) if len(target) <= LONGEST else None
+        for name, _ in parse_qsl(target.partition("?")[2], True):
+            if name not in PARAMETERS and not name.startswith(EXTRAS):
+                accepted = ", ".join(sorted(PARAMETERS))
+                raise InputError("no parameter of a target", received=name[:40], accepted=accepted)
+        service = service_of(target) if len(target) <= LONGEST else None
         if service is None:
             hint = "https://appriseit.com/services/ says how each is written"
             raise InputError(f"no address of {scheme}", where="target", accepted=f"{scheme}://...", hint=hint)
-        if self._leads_inside(service, scheme):
-            raise InputError(
-                "a mail server in a private network", where="target", accepted=PUBLIC, hint=ALLOWED
-            )
-        return f"{scheme}:{_server(service) or ''}"
+        host = None if scheme in DOMAINS else _host(service)
+        if host and not self._rules.inside and self._network.leads_inside(_as_url(host)):
+            raise InputError("a host in a private network", where="target", accepted=PUBLIC, hint=ALLOWED)
+        return f"{scheme}:{host or ''}"
 
     def shown(self, target: str) -> str:
         """Names, passwords and keys can stand anywhere in it."""
@@ -99,21 +100,15 @@ class AppriseTargets:
         return Sent(len(messages))
 
     def end(self) -> None:
-        """Apprise has limits of time of its own, of a few seconds; it cannot be ended."""
+        self._process.close()
 
     def close(self) -> None:
-        """Nothing is held."""
+        self._process.close()
 
     def _notify(self, to: Destination, message: Message) -> Refusal | None:
-        service = _service(to.target)
-        if service is None:
-            return Refusal("Apprise does not know this target", hopeless=True)
-        if self._leads_inside(service, to.target.partition(":")[0].lower()):
-            return Refusal("a mail server in a private network")
         title, text = self.written(message)
-        with _heard() as said:
-            taken = service.notify(title=title, body=text)
-        return None if taken else Refusal(said[-1] if said else "the service did not take it")
+        problem = self._process.send(to.target, title, text)
+        return Refusal(problem, hopeless=problem == UNKNOWN) if problem else None
 
     def written(self, message: Message) -> tuple[str, str]:
         """A title and a text: what, and why."""
@@ -137,52 +132,14 @@ class AppriseTargets:
         lines += [] if listed else [f"Subscription {told.subscription}, number {told.sequence}."]
         return title, "\n".join(line for line in lines if line)
 
-    def _leads_inside(self, service: Any, scheme: str) -> bool:
-        server = _server(service)
-        if self._rules.inside or scheme not in MAIL or not server:
-            return False
-        return self._network.leads_inside(f"http://[{server}]/" if ":" in server else f"http://{server}/")
+
+def _host(service: Any) -> str | None:
+    """The host that a target names; services at hosts of their own have none to name."""
+    if "host" not in service.template_tokens or getattr(service, "mode", None) in CLOUD:
+        return None
+    found: str = getattr(service, "smtp_host", None) or service.host
+    return found.strip("[]")
 
 
-def _service(target: str) -> Any:
-    """What Apprise makes of a target; nothing if it is none."""
-    if apprise is None:
-        hint = "pip install 'tidings[apprise]'"
-        raise SetupError("Apprise is not installed, by which mail and chat are sent", hint=hint)
-    with _heard():
-        return apprise.Apprise.instantiate(target, suppress_exceptions=True)
-
-
-def _server(service: Any) -> str | None:
-    """The mail server; services at hosts of their own have none to name."""
-    found: str | None = getattr(service, "smtp_host", None)
-    return found
-
-
-class _Ear(logging.Handler):
-    """Apprise says only in its log why something was not taken. Several threads send: each hears what it caused."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.own = threading.local()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        heard: list[str] | None = getattr(self.own, "heard", None)
-        if heard is not None:
-            heard.append(record.getMessage()[:200])
-
-
-_EAR = _Ear()
-
-
-@contextmanager
-def _heard() -> Iterator[list[str]]:
-    log = logging.getLogger("apprise")
-    if _EAR not in log.handlers:
-        log.addHandler(_EAR)
-        log.propagate = False  # what it says is in the problem of the delivery
-    _EAR.own.heard = []
-    try:
-        yield _EAR.own.heard
-    finally:
-        _EAR.own.heard = None
+def _as_url(host: str) -> str:
+    return f"http://[{host}]/" if ":" in host else f"http://{host}/"

@@ -78,20 +78,14 @@ class Stream(Group):
 
 
 SERVICES = (
-    "mailto",
-    "mailtos",
-    "slack",
-    "discord",
-    "tgram",
-    "msteams",
-    "gchat",
-    "pover",
-    "pbul",
-    "sendgrid",
-    "mailgun",
+    *("mailto", "mailtos", "sendgrid", "mailgun"),
+    *("slack", "discord", "tgram", "gchat", "pover", "pbul", "workflow", "workflows"),
+    *("matrix", "matrixs", "mmost", "mmosts", "rocket", "rockets", "nctalk", "nctalks"),
+    *("signal", "signals", "gotify", "gotifys", "ntfy", "ntfys", "hassio", "hassios"),
+    *("json", "jsons", "xml", "xmls", "form", "forms"),
 )
-"""Services that are reached at hosts of their own, and mail. Others go to whatever host a target names, over
-connections that Apprise makes itself: a name could lead inside after it was looked at."""
+"""Services of mail and chat, at hosts of their own or at one that a target names. Others do something to the machine
+itself, speak a protocol that few need, or have parameters that nobody here has looked at."""
 
 
 class Delivery(Group):
