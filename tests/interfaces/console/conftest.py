@@ -1,0 +1,24 @@
+"""One console for all tests here: what they leave in it is not in each other's way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser.filled import fill
+from tests.interfaces.console.place import Clock, Place
+from tests.interfaces.visiting import console
+from tidings.interfaces.http.console.log_in import FAILURES
+from tidings.interfaces.http.rates import Rates
+from tidings.service import Tidings
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    clock = Clock()
+    with (
+        Tidings(tmp_path_factory.mktemp("home")) as tidings,
+        console(tidings, attempts=Rates(FAILURES, FAILURES, clock=clock)) as address,
+    ):
+        yield Place(tidings, address, fill(tidings), clock)

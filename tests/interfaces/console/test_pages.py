@@ -1,0 +1,92 @@
+"""What the other pages of the console show, and what their forms do: notifications, destinations, tokens, pictures."""
+
+from __future__ import annotations
+
+import re
+
+from tests.feeds.site import Response, a_site
+from tests.interfaces.console.place import Place
+from tests.interfaces.visiting import Visitor
+
+
+def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None:
+    listed = place.ana.get("/console/notifications").text
+    assert listed.index("price 180 &lt; 200") < listed.index("price 95 &lt; 200")
+    numbers = [
+        each.sequence for each in place.tidings.notifications("ana") if each.subscription == place.table
+    ]
+    inside = place.ana.get(f"/console/notifications/{numbers[-1]}/inside").text
+    assert (
+        '<mark class="number">180</mark>' in inside
+        and '<mark class="string">&#34;table&#34;</mark>' in inside
+    )
+    graph = place.ana.get(f"/console/notifications/{len(place.tidings.notifications('ana'))}").text
+    assert "<dt>?page</dt><dd>http://example.org/page</dd>" in graph and "text/turtle" in graph
+    visitor = Visitor(place.address, place.secrets["root"])
+    assert "Whose notifications?" in visitor.get("/console/notifications").text
+    assert "of ana" in visitor.get("/console/notifications", subscriber="ana").text
+    assert visitor.post("/console/notifications/acknowledge", upto="2", subscriber="ana").status_code == 303
+    assert place.tidings.store.acknowledgements.standing("ana").acknowledged == 2
+    assert visitor.post("/console/notifications/acknowledge", upto="99", subscriber="ana").status_code == 422
+    assert "<strong" in place.ana.get("/console/notifications", before="3").text
+
+
+def test_a_destination_is_made_tried_rotated_and_paused(place: Place) -> None:
+    with a_site() as site:
+        site.pages["/hook"] = Response(204)
+        made = place.bo.post("/console/destinations", kind="webhook", target=site.url("/hook"), name="mine")
+        id = re.search(r"/console/destinations/(d-[0-9a-f]+)/test", made.text)[1]  # type: ignore[index]
+        secret = re.search(r"whsec_[\w+/=]+", made.text)
+        assert secret is not None and secret[0] not in place.bo.get(f"/console/destinations/{id}").text
+        assert "The sample was taken" in place.bo.post(f"/console/destinations/{id}/test").text
+        site.pages["/hook"] = Response(500, b"never")
+        assert "The sample was not taken" in place.bo.post(f"/console/destinations/{id}/test").text
+        rotated = re.search(r"whsec_[\w+/=]+", place.bo.post(f"/console/destinations/{id}/rotate").text)
+        assert rotated is not None and rotated[0] != secret[0]
+        for act, state in (("pause", ">paused<"), ("resume", ">active<")):
+            assert (
+                state
+                in place.bo.get(place.bo.post(f"/console/destinations/{id}/{act}").headers["location"]).text
+            )
+        assert "mine" in place.bo.get("/console/destinations").text
+        assert place.bo.post(f"/console/destinations/{id}/delete").status_code == 303
+        assert place.bo.get(f"/console/destinations/{id}").status_code == 404
+    refused = place.bo.post("/console/destinations", kind="webhook", target="ftp://example.org")
+    assert refused.status_code == 422 and "ftp://example.org" in refused.text
+
+
+def test_quiet_hours_are_kept(place: Place) -> None:
+    said = {"start": "22:00", "end": "07:00", "zone": "Europe/Berlin"}
+    assert place.bo.post("/console/destinations/quiet-hours", **said).status_code == 303
+    assert 'value="Europe/Berlin"' in place.bo.get("/console/destinations").text
+    assert place.bo.post("/console/destinations/quiet-hours", **said | {"zone": "Mars"}).status_code == 422
+    assert place.bo.post("/console/destinations/quiet-hours", start="", end="", zone="").status_code == 303
+    assert 'value="Europe/Berlin"' not in place.bo.get("/console/destinations").text
+
+
+def test_tokens_are_made_shown_once_and_listed(place: Place) -> None:
+    made = place.root.post(
+        "/console/tokens", name="cy's phone", subscriber="cy", lasting="2 days", subscribe="yes"
+    )
+    assert made.status_code == 200 and ">tdg_" in made.text
+    listed = place.root.get("/console/tokens").text
+    assert "cy&#39;s phone" in listed and ">tdg_" not in listed
+    refused = place.root.post("/console/tokens", name="x", subscribe="yes")
+    assert refused.status_code == 422 and "a token to subscribe is for somebody" in refused.text.lower()
+
+
+def test_the_pipeline_is_a_table_without_scripts(place: Place) -> None:
+    place.tidings.store.measures.add({"publications": 120, "batch_seconds": 0.25, "lag": 7, "segments": 3})
+    shown = place.root.get("/console/pipeline").text
+    assert "Throughput: publications (/s)" in shown and '<td class="number">0.25</td>' in shown
+    assert '<td class="number">7</td>' in shown and "no stream runs" in shown
+
+
+def test_pictures_are_drawn_in_the_page(place: Place) -> None:
+    model = place.ana.get("/console/browse/model").text
+    assert "<svg" in model and "«subscriber»" in model and "<style" not in model
+    assert (
+        "Lecturer" not in place.ana.get("/console/browse/model", **{"class": "Student"}).text.split("<svg")[1]
+    )
+    assert place.ana.get("/console/browse/model", source="none").status_code == 404
+    assert "<svg" in place.ana.get("/console/browse/rules").text

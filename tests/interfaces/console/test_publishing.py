@@ -1,0 +1,50 @@
+"""Publishing in the console: pasted text of any kind, and what was refused before."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interfaces.console.place import Place
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ('{"event_type": "antiques", "price": 9, "quantity": 1, "period": "XVI"}', "", "application/json"),
+        ("<stock><price>9</price></stock>", "", "application/xml"),
+        ("@prefix ex: <http://example.org/> . ex:a ex:b 1 .", "", "text/turtle"),
+        ('<http://a.example/s> <http://a.example/p> "x" .', "application/n-triples", "application/n-triples"),
+    ],
+)
+def test_publishing_by_paste(place: Place, text: str, kind: str, said: str) -> None:
+    before = place.tidings.store.journal.head()
+    answer = place.bo.post("/console/publish", text=text, kind=kind)
+    assert (
+        answer.status_code == 200 and "Published</strong> at position" in answer.text and said in answer.text
+    )
+    assert place.tidings.store.journal.head() == before + 1
+
+
+def test_several_lines_have_an_outcome_each(place: Place) -> None:
+    good = '{"event_type": "antiques", "price": 9, "quantity": 1, "period": "XVI"}'
+    answer = place.bo.post("/console/publish", text=f'{good}\n{{"event_type": "antiques"}}\n{good}')
+    assert "<strong>2 publications</strong>, 1 refused" in answer.text
+    assert "mandatory for antiques" in answer.text
+
+
+def test_what_cannot_be_published_is_underlined(place: Place) -> None:
+    answer = place.bo.post("/console/publish", text='{"price": 1e999}\r\n')
+    assert answer.status_code == 422 and 'role="alert"' in answer.text
+    assert "{&#34;price&#34;: 1e999}" in answer.text  # the text is still there
+    assert place.bo.post("/console/publish", text="<a><b></a>").status_code == 422
+    assert place.bo.post("/console/publish", text=" ").status_code == 422
+    assert place.bo.post("/console/publish", text="{}", kind="text/html").status_code == 422
+
+
+def test_a_dead_letter_is_published_again_or_mended(place: Place) -> None:
+    listed = place.root.get("/console/dead-letters").text
+    assert "price is no number" in listed and "a lot" in listed
+    refused = place.root.post("/console/dead-letters/1/replay")
+    assert refused.status_code == 422 and "a lot" in refused.text  # it is as wrong as before: the form has it
+    assert "a lot" in place.root.get("/console/dead-letters/1/mend").text
+    assert place.root.post("/console/dead-letters/99/replay").status_code == 404

@@ -1,0 +1,94 @@
+"""Subscriptions in the console: by plain forms, with what is wrong below the text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.interfaces.console.place import Place
+from tests.interfaces.visiting import Visitor
+from tidings.interfaces.http.console.examples import LANGUAGES
+from tidings.interfaces.http.console.subscriptions import PAGE
+from tidings.languages.rules import parse
+from tidings.service.access import Access, Scope
+
+HREF = re.compile(r'href="([^"]+)"')
+
+
+def test_a_subscription_is_written_changed_paused_and_deleted(place: Place) -> None:
+    """By plain forms, as without scripts."""
+    checked = place.bo.post("/console/subscriptions", language="predicates", text="price < 5", act="check")
+    assert checked.status_code == 200 and "1 predicate, reached through price" in checked.text
+    made = place.bo.post(
+        "/console/subscriptions", language="predicates", text="price < 5", within="10 minutes"
+    )
+    at = made.headers["location"].partition("?")[0]
+    shown = place.bo.get(at).text
+    assert "price &lt; 5" in shown and "10 minutes" in shown and ">active<" in shown
+    assert place.bo.post(at, text="price < 6", within="").status_code == 303
+    assert "price &lt; 6" in place.bo.get(f"{at}/edit").text
+    for act, state in (("pause", ">paused<"), ("resume", ">active<")):
+        assert place.bo.post(f"{at}/{act}").status_code == 303
+        assert state in place.bo.get(at).text
+    assert at in place.bo.get("/console/subscriptions", search="PRICE < 6").text
+    assert "Nothing found" in place.bo.get("/console/subscriptions", search="price < 7").text
+    assert "Deleted." in place.bo.get(place.bo.post(f"{at}/delete").headers["location"]).text
+    assert place.bo.get(at).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"text": "prise < 200"}, "<mark>prise</mark>"),
+        ({"text": "price < 5 and"}, "expected a predicate"),
+        ({"text": "price < 5", "within": "a while"}, "no duration"),
+        ({"text": "price < 5", "language": "sql"}, "a subscription language"),
+    ],
+)
+def test_what_is_wrong_with_a_subscription_stands_below_its_text(
+    place: Place, fields: dict[str, str], said: str
+) -> None:
+    for act in ("check", "save"):
+        for path in ("subscriptions", f"subscriptions/{place.table}"):
+            if "language" in fields and "/" in path:
+                continue  # it keeps its language
+            answer = place.ana.post(f"/console/{path}", **({"language": "predicates", "act": act} | fields))
+            assert answer.status_code == 422 and said.lower() in answer.text.lower()
+    assert place.tidings.store.subscriptions.find(place.table) is not None
+
+
+def test_subscriptions_are_shown_in_pages(place: Place) -> None:
+    for number in range(PAGE + 1):
+        place.tidings.subscribe("many", f"quantity = {number}", id=f"s-{number:03}")
+    token = Access(place.tidings.store).make("many", [Scope.SUBSCRIBE], "many")
+    visitor = Visitor(place.address, token.secret)
+    first = visitor.get("/console/subscriptions").text
+    assert "s-049" in first and "s-050" not in first and "after=s-049" in first
+    assert "s-050" in visitor.get("/console/subscriptions", after="s-049").text
+    everybodys = place.root.get("/console/subscriptions", search="quantity = 50").text
+    assert "s-050" in everybodys and ">many<" in everybodys
+
+
+def test_examples_are_taken_as_they_are(place: Place) -> None:
+    """Those of rules are of the papers' schema, and parse."""
+    for language in LANGUAGES:
+        for example in language.examples:
+            if language.name == "rules":
+                parse(example.text)
+            else:
+                place.tidings.subscribing().check(language.name, example.text)
+
+
+def test_an_id_may_have_any_characters(place: Place) -> None:
+    """Those of an address, too: other programs give ids."""
+    id = "lots/of 100% #1?"
+    place.tidings.subscribe("bo", "price < 4", id=id)
+    [at] = [found for found in HREF.findall(place.bo.get("/console/subscriptions").text) if "lots" in found]
+    assert "price &lt; 4" in place.bo.get(at).text and "price &lt; 4" in place.bo.get(f"{at}/edit").text
+    changed = place.bo.post(at, text="price < 3").headers["location"]
+    assert "Changed." in place.bo.get(changed).text
+    paused = place.bo.post(f"{at}/pause").headers["location"]
+    assert ">paused<" in place.bo.get(paused).text
+    assert place.bo.post(f"{at}/delete").status_code == 303
+    assert place.bo.get(at).status_code == 404

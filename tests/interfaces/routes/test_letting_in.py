@@ -1,0 +1,150 @@
+"""Every route of the whole application: who is let in."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+from xmlrpc.client import Fault, ServerProxy
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from tests.interfaces.routes.place import SECRET, Place, bearing
+from tests.interfaces.routes.walking import ANY_TOKEN, OPEN, REFUSED, ask, leads_to_login
+from tests.operating.served import served
+from tidings.interfaces.http.access import COOKIE
+from tidings.service.access import Access
+
+
+def test_there_are_routes(place: Place) -> None:
+    """And what is listed as open is there: a list of what was once says nothing."""
+    paths = {route.path for route in place.routes}
+    assert len(paths) > 60 and "/v1/notifications" in paths
+    assert not (OPEN.keys() | ANY_TOKEN.keys()) - paths
+    assert place.sockets == ["/v1/notifications/ws"]
+
+
+def test_without_a_token_nothing_is_open_but_what_is_listed(place: Place) -> None:
+    wrong: dict[str, int] = {}
+    strangers = (
+        {},
+        bearing("tdg_" + "x" * 43),
+        {"Cookie": f"{COOKIE}=tdg_{'x' * 43}", "Sec-Fetch-Site": "same-origin"},
+        {"X-Forwarded-For": "127.0.0.1", "X-Forwarded-User": "root", "X-Original-URL": "/healthz"},
+    )
+    for route, headers in product(place.guarded, strangers):
+        answer = ask(place.nobody, route, route.at("s-of-bo"), headers=headers)
+        is_refused = answer.status_code == 401 or leads_to_login(answer)
+        if not is_refused:
+            wrong[f"{route.method} {route.path} {headers}"] = answer.status_code
+    assert wrong == {}
+
+
+def test_a_token_for_something_else_opens_nothing(place: Place) -> None:
+    """No route is for those who publish and for those who subscribe, unless it is listed as being for both."""
+    wrong = []
+    for route in place.guarded:
+        answers = [ask(each, route, route.at("s-of-bo")).status_code for each in (place.ana, place.shop)]
+        if route.path not in ANY_TOKEN and not any(status in REFUSED for status in answers):
+            wrong.append((route.method, route.path, answers))
+    assert wrong == []
+
+
+def test_what_is_for_administrators_is_for_nobody_else(place: Place) -> None:
+    closed = re.compile(
+        r"/metrics|/metadata|/browse|/objects|/v1/(audiences|pipeline)|/console/(tokens|dead|pipe)"
+    )
+    found = [route for route in place.guarded if closed.match(route.path)]
+    assert len(found) > 25
+    for route in found:
+        for client in (place.ana, place.shop):
+            assert ask(client, route, route.at("1")).status_code in REFUSED, route
+
+
+def test_a_token_that_is_revoked_is_none(place: Place) -> None:
+    access = Access(place.served.context.tidings.store)
+    gone = access.make("gone", ["administer"])
+    access.revoke(gone.token.id)
+    for route in place.guarded:
+        answer = ask(place.nobody, route, route.at("1"), headers=bearing(gone.secret))
+        assert answer.status_code == 401 or leads_to_login(answer), route
+
+
+@pytest.mark.parametrize("query", ["", "?subscriber=bo", "?after=0"])
+def test_sockets_are_guarded(place: Place, query: str) -> None:
+    for path in place.sockets:
+        address = place.served.url.replace("http", "ws", 1) + path + query
+        for headers in ({}, bearing("tdg_x"), bearing(place.secrets["shop"])):
+            assert is_shut(address, headers), (path, headers)
+    if "subscriber" in query:
+        assert is_shut(address, bearing(place.secrets["ana"]))
+
+
+def is_shut(address: str, headers: dict[str, str]) -> bool:
+    try:
+        with connect(address, additional_headers=headers, proxy=None) as socket:
+            first = socket.recv(timeout=0.3)
+    except InvalidStatus as refused:
+        return refused.response.status_code in REFUSED
+    except ConnectionClosed as closed:
+        return closed.rcvd is not None and closed.rcvd.code >= 3000
+    except TimeoutError:
+        return True  # it waits for a token in a message, and says nothing before
+    return SECRET not in str(first) and "specversion" not in str(first)
+
+
+def test_paths_that_are_spelled_otherwise_are_no_way_round(place: Place) -> None:
+    spelled = (
+        "/v1/notifications/",
+        "//v1/notifications",
+        "/v1/../v1/notifications",
+        "/healthz/../v1/notifications",
+        "/console/static/../notifications",
+        "/console/static/%2e%2e/notifications",
+        "/V1/notifications",
+        "/v1/notifications%00",
+        "/v1/notifications;a=b",
+        "/feeds/../v1/pipeline",
+    )
+    for path in spelled:
+        request = place.nobody.build_request("GET", place.served.url)
+        request.url = request.url.copy_with(raw_path=path.encode())
+        answer = place.nobody.send(request, follow_redirects=False)
+        assert answer.status_code in (*REFUSED, 303, 307, 404, 405), path
+        assert SECRET not in answer.text
+
+
+def test_whose_token_it_is_decides_and_nothing_else_that_is_sent(place: Place, tmp_path: Path) -> None:
+    """Two tokens in one request are the program's, not the browser's; headers of proxies say nothing about who asks."""
+    mixed = {**bearing(place.secrets["ana"]), "Cookie": f"{COOKIE}={place.secrets['root']}"}
+    assert place.nobody.get("/v1/pipeline", headers=mixed).status_code == 403
+    bad = {**bearing("tdg_wrong"), "Cookie": f"{COOKIE}={place.secrets['root']}"}
+    assert place.nobody.get("/v1/pipeline", headers=bad).status_code == 401
+    twice = [
+        ("Authorization", f"Bearer {place.secrets['shop']}"),
+        ("Authorization", f"Bearer {place.secrets['root']}"),
+    ]
+    assert place.nobody.get("/v1/pipeline", headers=twice).status_code in REFUSED
+    for name in ("X-Subscriber", "X-Forwarded-User", "X-Http-Method-Override", "Subscriber"):
+        answer = place.ana.get("/v1/notifications?after=0", headers={name: "bo"})
+        assert answer.status_code == 200 and SECRET not in answer.text
+    assert place.ana.get("/v1/notifications?subscriber=ana&subscriber=bo").status_code == 400
+    for name in ("bo%00", "BO", "bo%20", "%62o", "bo\u200b"):
+        answer = place.ana.get(f"/v1/notifications?after=0&subscriber={name}")
+        assert answer.status_code in (403, 404, 422) and SECRET not in answer.text
+
+
+def test_what_is_somebodys_wants_a_token_on_this_machine_too(tmp_path: Path) -> None:
+    """Metadata is nobody's in particular: whoever asks from this machine may, where the service is for it alone."""
+    with served(tmp_path) as at, httpx.Client(base_url=at.url, trust_env=False) as nobody:
+        assert nobody.get("/objects").status_code == 401
+        assert nobody.get("/metadata/status").status_code == 200
+        anybody = ServerProxy(f"{at.url}/RPC2").tidings
+        friend = ServerProxy(f"{at.url.replace('//', f'//x:{at.token}@')}/RPC2").tidings
+        for call in (anybody.list, anybody.notifications):
+            with pytest.raises(Fault, match="needs the token"):
+                call("bo")
+        assert friend.list("bo") == []

@@ -1,0 +1,101 @@
+"""Every route of the whole application: whoever asks otherwise than one can is told how one can."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interfaces.routes.place import Place
+from tests.interfaces.routes.walking import ask
+
+
+def test_parameters_that_no_route_reads_are_refused(place: Place) -> None:
+    """Below /v1 each route says which it has; who may not ask at all is told that first."""
+    routes = [route for route in place.guarded if route.path.startswith("/v1/")]
+    assert len(routes) > 25
+    for route in routes:
+        path = route.at("1") + "?surprise=1"
+        answer = ask(place.root, route, path)
+        assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json"), (
+            route
+        )
+        if route.method != "HEAD":
+            assert answer.json()["what"] == "there is no parameter 'surprise'", route
+        assert ask(place.nobody, route, path).status_code == 401, route
+    for open_to_readers in ("/v1/openapi.json", "/v1/asyncapi.json", "/healthz", "/problems"):
+        assert place.nobody.get(f"{open_to_readers}?surprise=1").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "accepted", "hint"),
+    [
+        (
+            "/v1/notifications?limt=5",
+            "limt",
+            "after, limit, subscriber, subscription, wait",
+            "did you mean 'limit'?",
+        ),
+        (
+            "/v1/destinations?subcriber=bo",
+            "subcriber",
+            "after, limit, subscriber",
+            "did you mean 'subscriber'?",
+        ),
+        ("/v1/pipeline?minutes=5&zzz", "zzz", "minutes, points", None),
+        ("/v1/publications/p-of-bo?limit=1", "limit", None, None),
+    ],
+)
+def test_a_mistyped_parameter_is_named_with_those_that_there_are(
+    place: Place, path: str, name: str, accepted: str | None, hint: str | None
+) -> None:
+    told = place.root.get(path).json()
+    assert (told["error"], told["what"]) == ("InputError", f"there is no parameter '{name}'")
+    assert (told.get("accepted"), told.get("hint")) == (accepted, hint)
+
+
+def test_where_no_route_is_the_answer_is_a_problem_too(place: Place) -> None:
+    assert place.nobody.get("/v1").json()["error"] == "Absent"
+    nothing, method = place.nobody.get("/v1/nothing"), place.nobody.delete("/v1/publications")
+    elsewhere = place.nobody.get("/nothing")
+    assert (nothing.status_code, nothing.json()["error"]) == (404, "Absent")
+    assert nothing.json()["instance"] == "/v1/nothing" and "openapi" in nothing.json()["hint"]
+    assert (method.status_code, method.json()["received"]) == (405, "DELETE")
+    assert method.json()["accepted"] == method.headers["allow"] == "HEAD, GET, POST"
+    assert {each.headers["content-type"] for each in (nothing, method)} == {"application/problem+json"}
+    assert (elsewhere.status_code, elsewhere.json()) == (404, {"detail": "Not Found"})
+
+
+def test_all_methods_of_an_address_are_told(place: Place) -> None:
+    """What `Allow` says is what the application has, wherever another method is tried."""
+    told: dict[str, set[str]] = {}
+    for route in place.routes:
+        told.setdefault(route.at("s-of-bo", "1"), set()).add(route.method)
+    for path, methods in told.items():
+        answer = place.nobody.request("BREW", path)
+        assert answer.status_code == 405, path
+        allowed = set(answer.headers["allow"].split(", "))
+        assert methods <= allowed and ("HEAD" in allowed) == ("GET" in allowed), path
+
+
+def test_the_head_of_what_there_is(place: Place) -> None:
+    for path in (
+        "/healthz",
+        "/v1/openapi.json",
+        "/v1/publications",
+        "/v1/nothing",
+        "/console/login",
+        "/metrics",
+    ):
+        whole, head = place.root.get(path), place.root.head(path)
+        assert head.status_code == whole.status_code and head.content == b"", path
+        assert head.headers["content-type"] == whole.headers["content-type"], path
+    stream = place.bo.head("/v1/notifications/stream")
+    assert (stream.status_code, stream.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert place.bo.head("/v1/destinations/none").status_code == 404
+    assert place.bo.head("/v1/check").status_code == 405
+
+
+def test_what_nobody_thought_of_is_a_problem_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(place.served.context.tidings.store.journal), "latest", None)
+    answer = place.root.get("/v1/publications")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+    assert answer.json()["instance"] == "/v1/publications" and "NoneType" not in answer.text

@@ -1,0 +1,109 @@
+"""Nobody gets at what is somebody else's by any route: ana asks for all that is bo's, by every id and every parameter,
+and must not find a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any
+
+import httpx
+
+from tests.interfaces.routes.place import SECRET, Place
+from tests.interfaces.routes.walking import REFUSED, Route, ask
+
+QUERIES: tuple[dict[str, str], ...] = (
+    {"subscriber": "bo"},
+    {"as": "bo"},
+    {"subscription": "s-of-bo", "after": "0", "limit": "1000", "q": "bo", "search": "bo", "word": "bo"},
+    {"language": "", "after": "0"},
+)
+
+
+BODIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"json": {"subscriber": "bo", "text": "price < 200", "language": "predicates"}},
+    {"json": {"text": "exists a", "language": "predicates", "subscription": "s-of-bo"}},
+    {"json": {"upto": 1, "subscriber": "bo"}},
+    {"json": {"kind": "webhook", "target": "https://example.org/", "subscription": "s-of-bo"}},
+    {
+        "data": {
+            "subscriber": "bo",
+            "upto": "1",
+            "text": "price < 200",
+            "language": "predicates",
+            "act": "save",
+        }
+    },
+)
+
+
+def test_nobody_gets_at_what_is_somebody_elses(place: Place) -> None:
+    """By any id, any parameter and any body: not to read it, and not to change it."""
+    before = state(place)
+    with ThreadPoolExecutor(8) as several:
+        pairs = product(place.guarded, (place.ana, place.shop))
+        list(several.map(lambda pair: try_all(*pair, place.ids), pairs))
+    assert state(place) == before
+
+
+def try_all(route: Route, client: httpx.Client, ids: Sequence[str]) -> None:
+    if ask(client, route, route.at("1")).status_code in REFUSED:
+        return
+    for path, more in attempts(route, ids):
+        answer = ask(client, route, path, **more)
+        assert answer.status_code < 500, (route, path, more)
+        if answer.is_stream_consumed:
+            assert SECRET not in answer.text, (route, path, more)
+
+
+def attempts(route: Route, ids: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All ways to ask for what is bo's by a route."""
+    paths = {route.at(id, ids[2]) for id in ids}
+    if route.method in ("GET", "HEAD", "DELETE"):
+        yield from product(paths, ({},))
+        yield from product([f"{route.at('s-of-bo')}?{route.query(each)}" for each in QUERIES], ({},))
+    else:
+        yield from product(paths, BODIES[:1])
+        yield from product({route.at(id, "1") for id in ids[:2]}, BODIES)
+
+
+def state(place: Place) -> dict[str, Any]:
+    """All that is bo's."""
+    store = place.served.context.tidings.store
+    return {
+        "subscriptions": store.subscriptions.list("bo"),
+        "told": store.notifications.read("bo"),
+        "read": store.acknowledgements.standing("bo"),
+        "destinations": store.destinations.list("bo"),
+        "letters": [store.undelivered.list(one.id) for one in store.destinations.list("bo")],
+        "grants": store.audiences.list("bo"),
+        "tokens": [one for one in store.tokens.list() if one.subscriber == "bo"],
+        "quiet": store.preferences.quiet("bo"),
+    }
+
+
+def test_what_is_bos_is_there_for_bo(place: Place) -> None:
+    """Otherwise the tests above would find nothing because there is nothing."""
+    assert SECRET in place.bo.get("/v1/subscriptions/s-of-bo").text
+    assert SECRET in place.bo.get("/v1/notifications?after=0").text
+    assert SECRET in place.bo.get("/v1/destinations").text
+    hook = place.ids[1]
+    assert SECRET in place.bo.get(f"/v1/destinations/{hook}/letters").text
+    assert SECRET in place.root.get("/v1/publications/p-of-bo").text
+    assert SECRET in place.root.get("/console/dead-letters").text
+    assert place.ana.get("/v1/subscriptions/s-of-bo").status_code == 404
+    assert place.ana.get(f"/v1/destinations/{hook}").status_code == 404
+    assert place.ana.get("/v1/subscriptions/s-of-nobody").status_code == 404
+
+
+def test_ids_of_others_are_answered_like_ids_of_nobody(place: Place) -> None:
+    """The same status and the same words, but for the id itself."""
+    routes = [route for route in place.guarded if "{" in route.path]
+    for route in routes:
+        for id in place.ids[:2]:
+            own, none = (ask(place.ana, route, route.at(one, "1")) for one in (id, "x" * len(id)))
+            assert own.status_code == none.status_code, (route, id)
+            assert own.text.replace(id, "") == none.text.replace("x" * len(id), ""), (route, id)

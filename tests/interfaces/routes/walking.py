@@ -1,0 +1,113 @@
+"""All ways to ask the whole application, read from the application: one that is added later is tried, too.
+
+Whoever adds one that is open on purpose says so in `OPEN`, with the reason. All the others answer 401 without a token,
+and 401 or 403 with a token that is for something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+from starlette.routing import Mount
+
+OPEN = {
+    "/": "says where the console is, and nothing else",
+    "/healthz": "load balancers and supervisors ask it",
+    "/readyz": "the same",
+    "/v1/openapi.json": "a description of the interface, the same everywhere",
+    "/v1/asyncapi.json": "the same for streams",
+    "/problems": "what errors mean, the same everywhere",
+    "/feeds/{name}": "its address is the secret",
+    "/feeds/{token}/archive/{number}": "its address is the secret",
+    "/opml/{token}": "its address is the secret",
+    "/hub": "whoever knows the address of a feed may follow it; callbacks are asked back",
+    "/RPC2": "content systems ping without a token; its other methods want one (test_pings.py)",
+    "/websub/{word}": "hubs call back; the word is the secret",
+    "/console/login": "where one shows a token",
+    "/console/logout": "forgets the cookie",
+    "/console/static/{name}": "scripts and styles, the same everywhere",
+    "/console/{rest:path}": "there is no such page",
+}
+"""Routes without a token, and why."""
+
+
+ANY_TOKEN = {
+    "/console": "leads to the first page that a token is for",
+    "/console/browse": "what publications and metadata look like is for everybody with a token",
+    "/console/browse/schema": "the same",
+    "/console/browse/taxonomies": "the same",
+    "/console/browse/references": "the same",
+    "/console/browse/metadata": "the same",
+    "/console/browse/metadata/class/{name}": "the same",
+    "/console/browse/metadata/resource": "the same",
+    "/console/browse/model": "the same",
+    "/console/browse/rules": "the same",
+}
+"""Routes for whoever has a token, whatever it is for, and why."""
+
+
+PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
+
+
+REFUSED = (401, 403)
+
+
+@dataclass(frozen=True)
+class Route:
+    """A way to ask: a method and a path with parameters; and the names that its query may have, if not any."""
+
+    method: str
+    path: str
+    names: frozenset[str] | None = None
+
+    def at(self, *values: str) -> str:
+        """The path with these parameters, the last one for all that remain."""
+        given = [*values, *[values[-1]] * 9] if values else []
+        return PARAMETER.sub(lambda _: given.pop(0), self.path)
+
+    def query(self, given: dict[str, str]) -> str:
+        """What of this it takes, as a query."""
+        return urlencode(
+            {name: value for name, value in given.items() if self.names is None or name in self.names}
+        )
+
+
+def walk(routes: Sequence[Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Each route with its whole path, those of included routers, too."""
+    for route in routes:
+        if hasattr(route, "original_router"):
+            yield from walk(route.original_router.routes, prefix + route.include_context.prefix)
+        elif isinstance(route, Mount):
+            yield from (
+                walk(route.routes or [], prefix + route.path)
+                if route.routes
+                else [(prefix + route.path + "/{rest:path}", route)]
+            )
+        else:
+            yield prefix + route.path, route
+
+
+def methods_of(route: Any) -> list[str]:
+    return sorted(getattr(route, "methods", None) or ())
+
+
+def names_of(route: Any) -> frozenset[str] | None:
+    return frozenset(route.parameters) if getattr(route, "is_strict", False) else None
+
+
+def ask(client: httpx.Client, route: Route, path: str, **more: Any) -> httpx.Response:
+    """An answer. What streams is not read to its end: there is none."""
+    with client.stream(route.method, path, **more) as answer:
+        if "event-stream" not in answer.headers.get("content-type", ""):
+            answer.read()
+        return answer
+
+
+def leads_to_login(answer: httpx.Response) -> bool:
+    """What a page does, for a browser."""
+    return answer.status_code == 303 and answer.headers["location"].startswith("/console/login")
