@@ -238,7 +238,7 @@ def test_only_so_many_wait_and_only_so_many_follow_a_feed(told: Told, site: Site
 def test_over_http_from_the_question_to_the_push(told: Told, tmp_path: Path, site: Site) -> None:
     """A reader finds the hub in the feed, asks it over HTTP, and is told by the hub's own thread."""
     site.pages["/call"] = echo
-    with served(told, tmp_path, RULES) as url, httpx.Client(base_url=url) as web:
+    with served(told, RULES) as url, httpx.Client(base_url=url) as web:
         links = web.get(f"/feeds/{told.token}.rss").links
         asked = {
             "hub.mode": "subscribe",
@@ -254,7 +254,7 @@ def test_over_http_from_the_question_to_the_push(told: Told, tmp_path: Path, sit
 
 
 def test_over_http_what_is_refused(told: Told, tmp_path: Path, site: Site) -> None:
-    with served(told, tmp_path) as url, httpx.Client(base_url=url) as web:
+    with served(told) as url, httpx.Client(base_url=url) as web:
         refused = web.post("/hub", data={"hub.mode": "subscribe"})
         assert refused.status_code == 400 and "no topic of this hub" in refused.text
         assert web.post("/hub", data={"hub.mode": "x" * 30_000}).status_code == 413

@@ -32,7 +32,7 @@ def told(tmp_path: Path) -> Iterator[Told]:
 
 @pytest.fixture
 def web(told: Told, tmp_path: Path) -> Iterator[httpx.Client]:
-    with served(told, tmp_path) as url, httpx.Client(base_url=url) as client:
+    with served(told) as url, httpx.Client(base_url=url) as client:
         yield client
 
 

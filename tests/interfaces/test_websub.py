@@ -248,7 +248,7 @@ def test_one_tidings_follows_a_feed_of_another(tmp_path: Path, tidings: Tidings,
     (tmp_path / "other").mkdir()
     told = Told(tmp_path / "other")
     told.tell_events(1, 2)
-    with told.store, served_feeds(told, tmp_path / "other", Rules(inside=True)) as url:
+    with told.store, served_feeds(told, Rules(inside=True)) as url:
         poller.add(f"{url}/feeds/{told.token}.atom")
         assert published(tidings) == 2
         assert eventually(lambda: feed(tidings).push == "verified")

@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from tests.interfaces.console.place import FORMS, PAGES, Place
-from tidings.interfaces.http.console.answering import GUARDED
+from tidings.interfaces.http.console.answering import GUARDED, HOME
 from tidings.interfaces.http.console.router import parts_for
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.service.delivering import destinations_of
@@ -24,7 +24,7 @@ def test_every_route_is_among_those_that_are_tested(place: Place) -> None:
     known = {kind(path.split("?")[0]) for path in (*PAGES, *FORMS)}
     parts = parts_for(place.tidings, destinations_of(place.tidings.store), Limits())
     routes = [route for part in parts for route in part.routes]
-    found = {kind(route.path).strip("/") for route in routes if isinstance(route, APIRoute)}
+    found = {kind(route.path.removeprefix(f"{HOME}/")) for route in routes if isinstance(route, APIRoute)}
     assert found == known | {"login", "static"}
 
 

@@ -27,6 +27,7 @@ from tidings.interfaces.http.console.router import router_for as console_for
 from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.delivering import Delivering
 from tidings.interfaces.http.heads import Heads
+from tidings.interfaces.http.joining import join
 from tidings.interfaces.http.observing import Observing
 from tidings.interfaces.http.trust import Trust
 from tidings.interfaces.http.v1 import (
@@ -67,7 +68,7 @@ def app_for(context: Context) -> FastAPI:
     app.add_exception_handler(Exception, went_wrong)
     if context.has(Part.API):
         _add_api(app, context)
-    app.include_router(probes.router_for(context))
+    join(app, probes.router_for(context))
     return app
 
 
@@ -80,22 +81,22 @@ def _add_api(app: FastAPI, context: Context) -> None:
     own = replace(trust, is_public=True)  # what belongs to subscribers wants a token, on this machine, too
     api.add_to(app, tidings)  # first: routes are tried in this order, and most requests are for these
     look_out = LookOut(tidings.store)
-    app.include_router(notifications.router_for(tidings.store, look_out))
-    app.include_router(problems.router())
-    app.include_router(feeds.router_for(context.hub.feeds))
-    app.include_router(hub.router_for(context.hub))
+    join(app, notifications.router_for(tidings.store, look_out))
+    join(app, problems.router())
+    join(app, feeds.router_for(context.hub.feeds))
+    join(app, hub.router_for(context.hub))
     contact = context.settings.contact
-    app.include_router(pings.router_for(tidings, public_url, token=token, always_token=True, contact=contact))
+    join(app, pings.router_for(tidings, public_url, token=token, always_token=True, contact=contact))
     provider = metadata.api_for(tidings.store, trust, context.following)
-    app.include_router(provider.router)
-    app.include_router(metadata_browsing.router_for(tidings.store, trust))
-    app.include_router(objects.router_for(tidings.store, own))
-    app.include_router(notification_socket.router_for(tidings.store, look_out))
-    app.include_router(asyncapi.router)
-    app.include_router(audiences.router_for(tidings.store))
-    app.include_router(pipeline.router_for(context))
+    join(app, provider.router)
+    join(app, metadata_browsing.router_for(tidings.store, trust))
+    join(app, objects.router_for(tidings.store, own))
+    join(app, notification_socket.router_for(tidings.store, look_out))
+    join(app, asyncapi.router)
+    join(app, audiences.router_for(tidings.store))
+    join(app, pipeline.router_for(context))
     made = destinations_of(tidings.store, rules_of(context.settings))
-    app.include_router(destinations.router_for(made))
-    app.include_router(console_for(tidings, made, app.state.limits, public_url))
-    app.include_router(preferences.router_for(tidings.store))
+    join(app, destinations.router_for(made))
+    join(app, console_for(tidings, made, app.state.limits, public_url))
+    join(app, preferences.router_for(tidings.store))
     app.state.at_end += [provider.news.end, look_out.end, made.close]

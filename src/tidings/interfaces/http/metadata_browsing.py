@@ -17,6 +17,7 @@ from tidings.errors import TidingsError
 from tidings.interfaces import browsing_as_json as as_json
 from tidings.interfaces.http import browsing_pages as pages
 from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.joining import join
 from tidings.interfaces.http.trust import Trust, only_for
 from tidings.store import Store
 
@@ -41,8 +42,7 @@ def router_for(store: Store, trust: Trust) -> APIRouter:
 
     trusted = Depends(only_for(trust, "metadata"))
     router = APIRouter()
-    for made in (_for_machines(browser, trusted), _for_people(browser, trusted)):
-        router.include_router(made)
+    join(router, _for_machines(browser, trusted), _for_people(browser, trusted))
     return router
 
 

@@ -17,6 +17,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from tidings.errors import InputError
 from tidings.interfaces.http import queries
 from tidings.interfaces.http.answers import Answering, Refused
+from tidings.interfaces.http.joining import join
 from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.queries import Queries
 from tidings.repository.news import Connected, CutOff, Followed, News, Refreshed
@@ -53,6 +54,5 @@ def app_for(repository: Repository, following: Following) -> FastAPI:
         return {**asdict(repository.status()), "following": following.link, "problem": following.problem}
 
     app = FastAPI(title="Tidings repository", docs_url=None, redoc_url=None)
-    app.include_router(router)
-    app.include_router(queries.router_for(Queries.at_repository(repository.store), trust))
+    join(app, router, queries.router_for(Queries.at_repository(repository.store), trust))
     return app

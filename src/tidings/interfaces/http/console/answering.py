@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
@@ -56,6 +56,12 @@ class Shown(APIRoute):
             return response
 
         return answered
+
+
+def pages_at(below: str = "") -> APIRouter:
+    """A router for pages below an address of the console."""
+    prefix = f"{HOME}/{below}" if below else HOME
+    return APIRouter(prefix=prefix, route_class=Shown, include_in_schema=False)
 
 
 def _refused(request: Request, problem: TidingsError, status: int) -> Response:

@@ -16,7 +16,7 @@ from tidings.interfaces import model_picture, rule_picture
 from tidings.interfaces.drawing.picture import Picture
 from tidings.interfaces.drawing.svg import drawn_bare
 from tidings.interfaces.http.console import trees
-from tidings.interfaces.http.console.answering import Shown
+from tidings.interfaces.http.console.answering import pages_at
 from tidings.interfaces.http.console.visiting import Visiting, Visitor, page
 from tidings.metadata.resources import Ref
 from tidings.objects.model_files import read_model
@@ -34,7 +34,7 @@ Name = Annotated[str, Query(max_length=500)]
 
 def router_for(tidings: Tidings) -> APIRouter:
     """The pages for looking around."""
-    router = APIRouter(prefix="/browse", route_class=Shown)
+    router = pages_at("browse")
     for made in (Known(tidings).routes(), Metadata(tidings).routes(), Pictures(tidings).routes()):
         for path, answer in made.items():
             router.add_api_route(path, answer, methods=["GET"])

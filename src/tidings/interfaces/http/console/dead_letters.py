@@ -7,7 +7,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import Absent, InputError
 from tidings.interfaces.http.console import publish
-from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.answering import HOME, moved, pages_at
 from tidings.interfaces.http.console.recognising import kind_of
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import Administrator, Number, Numbered, Visitor, form_of, page
@@ -23,7 +23,7 @@ SHOWN = 4_000
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     """The pages of dead letters."""
-    router = APIRouter(prefix=f"/{HERE}", route_class=Shown)
+    router = pages_at(HERE)
 
     @router.get("")
     def letters(visitor: Administrator, after: Number = 0, published: str = "") -> Response:

@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from tidings.delivery import Destinations, Tested, quiet
 from tidings.errors import Absent, InputError
 from tidings.interfaces.http.access import refuse_strangers
-from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.answering import HOME, moved, pages_at
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import (
     Number,
@@ -49,7 +49,7 @@ KINDS = {
 
 def router_for(destinations: Destinations) -> APIRouter:
     """The pages of destinations."""
-    router = APIRouter(prefix=f"/{HERE}", route_class=Shown)
+    router = pages_at(HERE)
     pages = Pages(destinations)
     router.add_api_route("", pages.all, methods=["GET"])
     router.add_api_route("", pages.add, methods=["POST"])

@@ -11,7 +11,7 @@ from tidings.counts import plural
 from tidings.errors import InputError, TooOften
 from tidings.interfaces.http.access import COOKIE
 from tidings.interfaces.http.answers import Refused, come_back
-from tidings.interfaces.http.console.answering import HOME, LOG_IN, Shown, moved
+from tidings.interfaces.http.console.answering import HOME, LOG_IN, moved, pages_at
 from tidings.interfaces.http.console.visiting import Visiting, fields_of, form_of, page
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.same_origin import foreign, is_same_origin
@@ -30,7 +30,7 @@ Next = Annotated[str, Query(max_length=2_000)]
 
 def router_for(access: Access, is_secure: bool, attempts: Rates | None = None) -> APIRouter:
     """The pages of log-in and log-out. Behind https (`is_secure`) the cookie goes nowhere else."""
-    router = APIRouter(route_class=Shown)
+    router = pages_at()
     failures = attempts or Rates(FAILURES, FAILURES)
 
     @router.get("/login")

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import Absent, InputError
-from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.answering import HOME, moved, pages_at
 from tidings.interfaces.http.console.pretty import shown
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import (
@@ -59,7 +59,7 @@ class Shelf:
 
 def router_for(tidings: Tidings) -> APIRouter:
     """The pages of notifications."""
-    router = APIRouter(prefix="/notifications", route_class=Shown)
+    router = pages_at("notifications")
     pages = Pages(tidings)
     router.add_api_route("", pages.all, methods=["GET"])
     router.add_api_route("/new", pages.new, methods=["GET"])

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from tidings.interfaces.http.console.answering import Shown
+from tidings.interfaces.http.console.answering import pages_at
 from tidings.interfaces.http.console.visiting import Administrator, page
 from tidings.service import Tidings
 from tidings.service.pipeline import Pipeline, pipeline
@@ -65,7 +65,7 @@ Minutes = Annotated[int, Query(ge=1, le=60 * 24 * 31)]
 
 def router_for(tidings: Tidings) -> APIRouter:
     """The page of the pipeline. Its script asks `/v1/pipeline` again and again."""
-    router = APIRouter(prefix=f"/{HERE}", route_class=Shown)
+    router = pages_at(HERE)
 
     @router.get("")
     def show(visitor: Administrator, minutes: Minutes = 60) -> Response:

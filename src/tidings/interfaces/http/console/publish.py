@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import InputError
 from tidings.interfaces.http.answers import too_large
-from tidings.interfaces.http.console.answering import Shown
+from tidings.interfaces.http.console.answering import pages_at
 from tidings.interfaces.http.console.recognising import KINDS, kind_of
 from tidings.interfaces.http.console.visiting import Publisher, Visitor, form_of, page
 from tidings.interfaces.http.v1.answering import status_of
@@ -62,7 +62,7 @@ class Outcome:
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     """The page on which people publish."""
-    router = APIRouter(prefix="/publish", route_class=Shown)
+    router = pages_at("publish")
 
     @router.get("")
     def publish(visitor: Publisher) -> Response:

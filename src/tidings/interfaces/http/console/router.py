@@ -18,8 +18,9 @@ from tidings.interfaces.http.console import (
     subscriptions,
     tokens,
 )
-from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.answering import HOME, moved, pages_at
 from tidings.interfaces.http.console.visiting import Visiting
+from tidings.interfaces.http.joining import join
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.service import Tidings
@@ -34,9 +35,8 @@ def router_for(
     attempts: Rates | None = None,
 ) -> APIRouter:
     """The console of a home folder. `public_url` says whether people reach it by https."""
-    router = APIRouter(prefix=HOME, route_class=Shown, include_in_schema=False)
-    for part in parts_for(tidings, reached, limits, public_url, attempts):
-        router.include_router(part)
+    router = pages_at()
+    join(router, *parts_for(tidings, reached, limits, public_url, attempts))
     router.add_api_route("", start, methods=["GET"])
     router.add_api_route("/{rest:path}", nowhere, methods=["GET"])
     return router
@@ -49,7 +49,7 @@ def parts_for(
     public_url: str | None = None,
     attempts: Rates | None = None,
 ) -> tuple[APIRouter, ...]:
-    """Its parts, each with a prefix of its own."""
+    """Its parts, each at an address of its own."""
     access = Access(tidings.store)
     return (
         log_in.router_for(access, (public_url or "").startswith("https:"), attempts),

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from tidings.errors import Absent
 from tidings.interfaces.drawing.svg import STYLE
-from tidings.interfaces.http.console.answering import GUARDED, Shown
+from tidings.interfaces.http.console.answering import GUARDED, pages_at
 from tidings.interfaces.model_picture import STYLE as MODEL_STYLE
 
 MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -25,7 +25,7 @@ def router_for() -> APIRouter:
     files = {path.name: path.read_bytes() for path in _FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
     files["picture.css"] = _picture_style()
     tags = {name: f'"{hashlib.sha256(body).hexdigest()[:20]}"' for name, body in files.items()}
-    router = APIRouter(prefix="/static", route_class=Shown)
+    router = pages_at("static")
 
     @router.get("/{name}")
     def file(name: str, request: Request) -> Response:

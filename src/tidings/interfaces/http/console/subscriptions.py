@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from tidings import durations
 from tidings.errors import InputError
-from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.answering import HOME, moved, pages_at
 from tidings.interfaces.http.console.examples import LANGUAGES
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import Subscriber, Visitor, Whose, Word, form_of, page
@@ -54,7 +54,7 @@ class Draft:
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     """The pages of subscriptions."""
-    router = APIRouter(prefix=f"/{HERE}", route_class=Shown)
+    router = pages_at(HERE)
     pages = Pages(tidings, limits)
     router.add_api_route("", pages.all, methods=["GET"])
     router.add_api_route("", pages.make, methods=["POST"])

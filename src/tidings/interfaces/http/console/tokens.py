@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import Absent, InputError
-from tidings.interfaces.http.console.answering import HOME, Shown, moved
+from tidings.interfaces.http.console.answering import HOME, moved, pages_at
 from tidings.interfaces.http.console.visiting import Administrator, Visitor, form_of, page
 from tidings.service.access import Access, Made, Scope
 from tidings.store import instant, utc
@@ -17,7 +17,7 @@ FIELDS = ("name", "subscriber", "lasting")
 
 def router_for(access: Access) -> APIRouter:
     """The page of tokens."""
-    router = APIRouter(prefix="/tokens", route_class=Shown)
+    router = pages_at("tokens")
 
     @router.get("")
     def tokens(visitor: Administrator) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
+from tidings.interfaces.http.joining import join
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.v1 import checking, openapi, publications, subscriptions
 from tidings.interfaces.http.v1.limits import Limits, limits
@@ -15,6 +16,5 @@ def add_to(app: FastAPI, tidings: Tidings, given: Limits | None = None) -> None:
     found = given or limits()
     app.state.limits = found
     app.state.rates = Rates(found.rate, found.burst, found.tokens)
-    for module in (publications, subscriptions, checking):
-        app.include_router(module.router_for(tidings, found))
-    app.include_router(openapi.router)
+    join(app, *(module.router_for(tidings, found) for module in (publications, subscriptions, checking)))
+    join(app, openapi.router)
