@@ -39,10 +39,10 @@ class Served:
 @contextmanager
 def served(home: Path, parts: frozenset[Part] = EVERYTHING, **settings: Any) -> Iterator[Served]:
     with listen("127.0.0.1", 0) as listening, Tidings(home) as tidings:
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        hub = Hub(tidings.feeds_at(url), Rules(inside=True))
+        url, given = f"http://127.0.0.1:{listening.getsockname()[1]}", Settings(**settings)
+        hub = Hub(tidings.feeds_at(given.public_url or url), Rules(inside=True))
         metrics = Metrics(lambda: counted(tidings.store))
-        context = Context(tidings, hub, Settings(**settings), None, parts, metrics=metrics)
+        context = Context(tidings, hub, given, None, parts, metrics=metrics)
         server = server_for(app_for(context), context.settings)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
