@@ -124,13 +124,36 @@ def test_a_preview_ends_in_time_and_says_so(tmp_path: Path) -> None:
         for number in range(200):
             tidings.publish(json.dumps({"price": number, "more": "x" * 100}))
         ticks = iter(range(10_000))
-        arguments = tidings.store, tidings.subscribing(), None, "predicates", "price >= 0"
+        tools = tidings.store, tidings.preview_tables, tidings.subscribing(), None
+        arguments = *tools, "predicates", "price >= 0"
         found = preview(*arguments, Bounds(200, 10**6, 100), clock=lambda: float(next(ticks)))
         assert (found.looked_at, found.complete) == (100, False)
         found = preview(*arguments, Bounds(200, 1_000, 100), clock=lambda: 0.0)
         assert (found.looked_at < 20, found.complete) == (True, False)
         found = preview(*arguments, Bounds(150, 10**6, 100), clock=lambda: 0.0)
         assert (found.looked_at, len(found.matches), found.complete, found.notes) == (150, 150, True, [])
-        (tmp_path / "t.csv").write_text("price,sector\n5,tech\n")
-        tidings.add_reference("sectors", str(tmp_path / "t.csv"), "price", "price")
-        assert preview(*arguments, Bounds(1, 10**6, 100)).notes
+
+
+def test_a_preview_joins_reference_tables(service: Service, tmp_path: Path) -> None:
+    """As they are now, whatever they were; a table that is gone is named, and graphs are joined with none."""
+    file, tidings = tmp_path / "sectors.csv", service.tidings
+    file.write_text("symbol,sector\nYHOO,media\n")
+    tidings.publish('{"symbol": "YHOO"}', "e-yhoo")
+    tidings.publish(b"<stock><symbol>YHOO</symbol></stock>", "x-yhoo", "application/xml")
+    tidings.add_reference("events", str(file), "symbol", "symbol")
+    tidings.add_reference("documents", str(file), "symbol", "//symbol")
+    for language, text, found in (
+        ("predicates", "ref.sector = 'media'", "e-yhoo"),
+        ("xpath", "//ref/sector = 'media'", "x-yhoo"),
+    ):
+        told = asked(service, language, text)
+        assert (ids(told), told["notes"]) == ([found], [])
+        assert "media" in told["matches"][0]["words"][0]  # type: ignore[index]
+        assert ids(asked(service, language, text.replace("media", "tech"))) == []
+    file.write_text("symbol,sector\nYHOO,tech\nYHOO,ads\n")
+    assert ids(asked(service, "xpath", "//ref/sector = 'tech' and //ref/sector = 'ads'")) == ["x-yhoo"]
+    file.unlink()
+    told = asked(service, "xpath", "//stock[not(ref)]/symbol = 'YHOO'")
+    assert ids(told) == ["x-yhoo"] and "without the reference table documents," in told["notes"][0]  # type: ignore[index]
+    assert asked(service, "gql", "SELECT ?x WHERE (?x, <http://e.org/about>, ?t)")["notes"] == []
+    assert tidings.remove_reference("documents") and asked(service, "xpath", "//a")["notes"] == []

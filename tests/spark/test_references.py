@@ -14,6 +14,7 @@ from tidings.model import Publication, Subscription
 from tidings.publications.enrichment import opened
 from tidings.publications.references import declare
 from tidings.service import Tidings
+from tidings.service.previewing import Bounds, preview
 from tidings.spark.batch import Request, match
 from tidings.spark.references import LiveReferences, snapshots
 from tidings.store import open_store, sqlite_url
@@ -117,6 +118,24 @@ class TestFollowing:
         assert letter.reason.endswith("; publications are matched without it")
 
 
+def previewed(tidings, id, after):
+    """What a preview says of a subscription, and why, of publications behind a position."""
+    one = tidings.store.subscriptions.find(id)
+    tools = tidings.store, tidings.preview_tables, tidings.subscribing(), None
+    found = preview(*tools, one.language, one.text, Bounds(100, 10**6, 60), None)
+    assert (found.complete, found.notes) == (True, [])
+    publications = [(each.entry.publication, each.because) for each in found.matches]
+    return {one.id: because for one, because in publications if one.position > after}
+
+
+def reasons_told(store, who, after):
+    return {
+        one.publication: one.because
+        for one in store.notifications.read(who)
+        if int(one.publication.removeprefix("p")) > after
+    }
+
+
 @pytest.mark.spark
 def test_tables_of_spark(session, tmp_path, store):
     live = LiveReferences(tmp_path / "references", store)
@@ -165,9 +184,12 @@ def test_the_stream_notices_a_changed_table(session, tmp_path, store, url):
         write(sectors, "symbol,sector,country\nIBM,retail,US\n")
         publish(IBM, b'{"symbol": "IBM", "price": 7}', b'{"symbol": "SAP", "price": 7}')
         stream.until(lambda: told(store, "bo")["bo"] and told(store, "cy")["cy"])
+        assert previewed(tidings, "s2", after=3) == reasons_told(store, "bo", after=3) != {}
+        assert previewed(tidings, "s3", after=3) == reasons_told(store, "cy", after=3) != {}
         sectors.unlink()
         publish(IBM)
         stream.until(lambda: len(told(store, "bo")["bo"]) == 2)
+        assert previewed(tidings, "s2", after=3) == reasons_told(store, "bo", after=3), "the rows read last"
         assert tidings.remove_reference("sectors")
         publish(IBM)
         stream.until(lambda: len(told(store, "di")["di"]) == 5)

@@ -188,7 +188,18 @@ class Enrichment:
     """The tables that publications are joined with, in the order of their names."""
 
     def __init__(self, snapshots: Iterable[Snapshot]) -> None:
-        self._tables = [opened(each) for each in sorted(snapshots, key=lambda one: one.reference.name)]
+        self._tables = _in_order(opened(each) for each in snapshots)
+
+    @classmethod
+    def of(cls, tables: Iterable[Lookup]) -> Enrichment:
+        """Tables that are in memory already."""
+        made = cls(())
+        made._tables = _in_order(tables)
+        return made
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._tables
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -204,6 +215,10 @@ class Enrichment:
                 for publication, numbers in table.among(atoms).items():
                     added.setdefault(publication, []).extend(map(table.row, sorted(numbers)))
         return added
+
+
+def _in_order(tables: Iterable[Lookup]) -> list[Lookup]:
+    return sorted(tables, key=lambda table: table.reference.name)
 
 
 def with_events(atoms: Atoms, added: Mapping[int, list[Added]]) -> Atoms:

@@ -6,6 +6,7 @@ each row and what it adds. Tasks read that copy only: all of a batch see the sam
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -161,14 +162,37 @@ def text_of(value: Scalar) -> str:
     return show_number(value)
 
 
-def write_rows(rows: Iterable[Row], path: Path) -> None:
-    """Keep rows for `enrichment.opened`; the file is there as a whole or not at all."""
+def table_of(rows: Iterable[Row]) -> Any:
+    """Rows as `enrichment.Lookup` takes them."""
     keys, added = [], []
     for row in rows:
         keys.append(list(dict.fromkeys(map(json.dumps, row.keys))))
         added.append(json.dumps(row.added))
     columns = {"keys": pa.array(keys, pa.list_(pa.string())), "added": pa.array(added, pa.string())}
+    return pa.table(columns)
+
+
+def digest(of: object) -> str:
+    """A declaration, or a state of a file, as the name of a copy has it."""
+    return hashlib.blake2b(repr(of).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()
+
+
+def last_copy(folder: Path, reference: Reference) -> Path | None:
+    """The copy of the rows of this declaration that were read last. Behind a batch, those not in use are deleted."""
+    kept = [(_written(path), path) for path in folder.absolute().glob(f"{digest(reference)}-*.parquet")]
+    return max(kept, default=(0, None))[1]
+
+
+def _written(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:  # deleted just now, because there is a newer one
+        return 0
+
+
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """Keep rows for `enrichment.opened`; the file is there as a whole or not at all."""
     unfinished = path.with_name(f".{path.name}.unfinished")
-    pq.write_table(pa.table(columns), unfinished)
+    pq.write_table(table_of(rows), unfinished)
     sync(unfinished)
     unfinished.replace(path)

@@ -19,10 +19,11 @@ from tidings.matching.bindings import results_of
 from tidings.matching.documents import Explainer
 from tidings.matching.explain import explain
 from tidings.model import Publication, Reason
-from tidings.publications import event, rdf, xml
+from tidings.publications import event, rdf
 from tidings.publications.media_types import DOCUMENTS, GRAPHS
 from tidings.publications.taxonomy_files import taxonomy_in
 from tidings.schema.event_schema import EventSchema
+from tidings.service.preview_tables import Joined, PreviewTables
 from tidings.service.subscribing import RULES, Subscribing
 from tidings.store import Entry, Store
 from tidings.store.audiences import sees
@@ -31,7 +32,7 @@ from tidings.taxonomies import merged
 PAGE = 50
 """How many publications are read at a time."""
 
-WITHOUT_TABLES = "publications are looked at without what reference tables add to them"
+WITHOUT = "publications are looked at without the reference table {}, whose rows cannot be read here"
 
 Why = tuple[tuple[Reason, ...], dict[str, Any] | None]
 Ask = Callable[[Publication], Why | None]
@@ -68,6 +69,7 @@ class Preview:
 
 def preview(
     store: Store,
+    tables: PreviewTables,
     subscribing: Subscribing,
     schema: EventSchema | None,
     language: str,
@@ -78,7 +80,8 @@ def preview(
 ) -> Preview:
     """What a text in a language would have matched; one that is no subscription is refused as `check` does.
 
-    `granted` are the labels of publications that may be seen; None is all of them.
+    Publications are joined with reference tables as they are now. `granted` are the labels of publications that may be
+    seen; None is all of them.
     """
     if language == RULES:
         with pointing("/language"):
@@ -87,7 +90,8 @@ def preview(
                 "rules are about metadata, and publications are none", received=language, hint=hint
             )
     subscribing.check(language, text)
-    ask, until = _asking(store, schema, language, text), clock() + bounds.seconds
+    until, joined = clock() + bounds.seconds, _joined(tables, language)
+    ask = _asking(store, schema, language, text, joined)
     looked_at, read, is_over, found = 0, 0, False, []
     for entry in _newest(store, bounds):
         if clock() > until or read > bounds.size:
@@ -98,8 +102,12 @@ def preview(
             continue
         if (why := _why(ask, entry)) is not None:
             found.append(Previewed(entry, *why))
-    notes = [WITHOUT_TABLES] if store.references.load() else []
-    return Preview(looked_at, not is_over, found, notes)
+    return Preview(looked_at, not is_over, found, [WITHOUT.format(name) for name in joined.without])
+
+
+def _joined(tables: PreviewTables, language: str) -> Joined:
+    """Graphs are joined with nothing."""
+    return Joined() if language == "gql" else tables.joining(are_documents=language == "xpath")
 
 
 def _newest(store: Store, bounds: Bounds) -> Iterator[Entry]:
@@ -123,31 +131,31 @@ def _why(ask: Ask, entry: Entry) -> Why | None:
         return None
 
 
-def _asking(store: Store, schema: EventSchema | None, language: str, text: str) -> Ask:
+def _asking(store: Store, schema: EventSchema | None, language: str, text: str, joined: Joined) -> Ask:
     if language == "xpath":
-        return _of_documents(text)
-    return _of_graphs(store, text) if language == "gql" else _of_events(schema, text)
+        return _of_documents(text, joined)
+    return _of_graphs(store, text) if language == "gql" else _of_events(schema, text, joined)
 
 
-def _of_events(schema: EventSchema | None, text: str) -> Ask:
+def _of_events(schema: EventSchema | None, text: str, joined: Joined) -> Ask:
     tree = understand(text, schema)
 
     def ask(one: Publication) -> Why | None:
         if one.media_type in DOCUMENTS or one.media_type in GRAPHS:
             return None
-        because = explain(tree, event.decode(one.body, schema))
+        because = explain(tree, joined.event(event.decode(one.body, schema)))
         return (because, None) if because else None
 
     return ask
 
 
-def _of_documents(text: str) -> Ask:
+def _of_documents(text: str, joined: Joined) -> Ask:
     expression = xpath.parse(text)
 
     def ask(one: Publication) -> Why | None:
         if one.media_type not in DOCUMENTS:
             return None
-        because = Explainer(xml.decode(one.body)).explain(expression)
+        because = Explainer(joined.document(one.body)).explain(expression)
         return (because, None) if because else None
 
     return ask

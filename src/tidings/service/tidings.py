@@ -26,6 +26,7 @@ from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
 from tidings.service import knowing, publishing
 from tidings.service.knowing import Declared, LoadedTaxonomy, SchemaRead
+from tidings.service.preview_tables import PreviewTables
 from tidings.service.subscribing import RULES, Limited, Subscribed, Subscribing, wanted_of
 from tidings.store import Appended, DeadLetter, Held, Store, Telling, open_store, sqlite_url
 
@@ -61,6 +62,11 @@ class Tidings(Closing):
         if self._given_url is None:
             make_folder(self.home)
         return open_store(self.store_url, migrates=self._migrates)
+
+    @cached_property
+    def preview_tables(self) -> PreviewTables:
+        """What previews join publications with."""
+        return PreviewTables(self.store, self.segments / "references")
 
     def subscribe(
         self,

@@ -8,7 +8,6 @@ the rows that were read last stay in use, if there are some, and a dead letter s
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,16 @@ from pyspark.sql import SparkSession
 from tidings.errors import InputError
 from tidings.publications.enrichment import Snapshot
 from tidings.publications.reference_files import MOST_ROWS, of_arrow
-from tidings.publications.reference_tables import Row, naming, read_file, rows_of, stamp, write_rows
+from tidings.publications.reference_tables import (
+    Row,
+    digest,
+    last_copy,
+    naming,
+    read_file,
+    rows_of,
+    stamp,
+    write_rows,
+)
 from tidings.publications.references import Reference
 from tidings.store import DeadLetter, Store
 from tidings.store.encoding import now
@@ -34,7 +42,7 @@ def snapshots(session: SparkSession, references: Sequence[Reference], folder: Pa
     made = []
     for reference in references:
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{_digest(reference)}.parquet"
+        path = folder / f"{digest(reference)}.parquet"
         write_rows(_read(session, reference), path)
         made.append(Snapshot(reference, str(path.absolute())))
     return tuple(made)
@@ -76,7 +84,7 @@ class LiveReferences:
         try:
             path = self._read(session, reference)
         except InputError as problem:
-            last = self._last(reference)
+            last = last_copy(self._folder, reference)
             if self._told.get(reference) != problem.headline():
                 self._told[reference] = problem.headline()
                 letters.append(_letter(reference, problem, last))
@@ -89,7 +97,7 @@ class LiveReferences:
         state = self._run if reference.spark_table else stamp(reference)
         if problem := self._refused.get((reference, state)):
             raise problem
-        path = self._folder.absolute() / f"{_digest(reference)}-{_digest(state)}.parquet"
+        path = self._folder.absolute() / f"{digest(reference)}-{digest(state)}.parquet"
         if not path.exists():
             try:
                 write_rows(_read(session, reference), path)
@@ -97,11 +105,6 @@ class LiveReferences:
                 self._refused[reference, state] = problem
                 raise
         return path
-
-    def _last(self, reference: Reference) -> Path | None:
-        """The rows of this declaration that were read last. All files but the one in use are deleted behind a batch."""
-        kept = self._folder.absolute().glob(f"{_digest(reference)}-*.parquet")
-        return max(kept, key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 def _letter(reference: Reference, problem: InputError, last: Path | None) -> DeadLetter:
@@ -125,7 +128,3 @@ def _of_spark(session: SparkSession, table: str) -> Any:
     except PySparkException as problem:
         said = str(problem).split("\n")[0]
         raise InputError("Spark does not give it", received=f"'{table}'", hint=said) from problem
-
-
-def _digest(of: object) -> str:
-    return hashlib.blake2b(repr(of).encode("utf-8", "backslashreplace"), digest_size=8).hexdigest()

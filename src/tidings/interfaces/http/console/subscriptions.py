@@ -183,7 +183,8 @@ class Pages:
         limits, owner = self._limits, visitor.caller.acting_as(draft.subscriber or None)
         bounds = Bounds(PREVIEWED, limits.preview_bytes, limits.preview_seconds)
         schema, granted = self._tidings.checked_against(), self._store.audiences.of(owner)
-        return preview(self._store, self._subscribing, schema, draft.language, draft.text, bounds, granted)
+        store, tables = self._store, self._tidings.preview_tables
+        return preview(store, tables, self._subscribing, schema, draft.language, draft.text, bounds, granted)
 
     def _form(
         self,

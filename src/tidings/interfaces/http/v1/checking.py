@@ -58,10 +58,10 @@ class Checking:
     def _previewed(self, caller: Caller, asked: forms.PreviewAsked, last: int) -> forms.Preview:
         limits, schema = self._limits, self._tidings.checked_against()
         bounds = Bounds(last, limits.preview_bytes, limits.preview_seconds)
-        store = self._tidings.store
+        store, tables = self._tidings.store, self._tidings.preview_tables
         sees_all = caller.is_administrator and asked.subscriber is None
         granted = None if sees_all else store.audiences.of(subscriber_of(caller, asked.subscriber))
-        found = preview(store, self._subscribing, schema, asked.language, asked.text, bounds, granted)
+        found = preview(store, tables, self._subscribing, schema, asked.language, asked.text, bounds, granted)
         return forms.Preview(
             looked_at=found.looked_at,
             complete=found.complete,
