@@ -43,8 +43,8 @@ OWN = {
     "test_masters.py": "masters",
     "test_parts.py": "parts",
     "test_stream_commands.py": "terminal",
-    "test_serve.py": "service",
-    "test_stores.py": "service",
+    "test_serve.py": "terminal",
+    "test_stores.py": "terminal",
     "relational": "joins",
     "benchmarks": "joins",
 }

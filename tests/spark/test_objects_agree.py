@@ -230,7 +230,7 @@ def as_there(prefix: str, each: Expected) -> tuple[Change, str, Told]:
 
 
 @settings(
-    max_examples=max(2, settings.default.max_examples // 60),
+    max_examples=max(1, settings.default.max_examples // 60),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a failure smaller would be a hundred runs
     suppress_health_check=list(HealthCheck),
 )
