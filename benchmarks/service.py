@@ -4,7 +4,8 @@
     ingest                how many events a second become durable, with the stream beside it and without
     streams               thousands of clients that hold a stream, and are told of events meanwhile
 
-All of it is by the clock on the wall, with clients and server on the same cores.
+All of it is by the clock on the wall, with clients and server on the same cores. The same is asked of a server that
+has nothing to match: what HTTP and the disk allow is the limit.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import numpy as np
 
 from benchmarks.harness import Bench
 from benchmarks.processes import TICKS, ticks
-from benchmarks.rows import Row
+from benchmarks.rows import Role, Row
 from benchmarks.scale import Scale
 from benchmarks.service_clients import Receipts, Server, event, listen, publish_at
 from tidings.model import Subscription
@@ -54,14 +55,20 @@ PATIENCE = 300.0
 def run(bench: Bench, scale: Scale) -> None:
     with serving(scale.service_subscriptions) as running:
         bench.say(f"{NAME}: ready with {scale.service_subscriptions:,} subscriptions")
-        _warm_up(running)
-        for rate in scale.service_rates:
-            bench.keep(publish_to_receipt(running, scale, rate))
-        for in_one in (1, BULK):
-            bench.keep(ingest(running, scale, in_one))
-        bench.keep(held_streams(running, scale))
+        measure(bench, running, scale)
     with serving(scale.service_subscriptions, only="api") as alone:
         bench.keep(ingest(alone, scale, 1))
+    with nothing_to_match(scale.service_subscriptions) as bare:
+        measure(bench, bare, scale)
+
+
+def measure(bench: Bench, running: Running, scale: Scale) -> None:
+    _warm_up(running)
+    for rate in scale.service_rates:
+        bench.keep(publish_to_receipt(running, scale, rate))
+    for in_one in (1, BULK):
+        bench.keep(ingest(running, scale, in_one))
+    bench.keep(held_streams(running, scale))
 
 
 @dataclass
@@ -70,9 +77,11 @@ class Running:
 
     server: Server
     pid: int
-    home: Path
+    home: Path | None
+    """None where nothing is kept but publications."""
     subscriptions: int
-    only: str | None = None
+    engine: str = "tidings serve"
+    role: Role = "ours"
     published: int = 0
 
     def cpu(self) -> float:
@@ -91,20 +100,36 @@ def serving(subscriptions: int, only: str | None = None) -> Iterator[Running]:
         with Tidings(home) as tidings:
             token = Access(tidings.store).make("benchmark", ["administer"]).secret
             tidings.store.subscriptions.add_many(_subscriptions(subscriptions))
-        port = _free_port()
-        words = ["serve", "--port", str(port), "--home", str(home), *(["--only", only] if only else [])]
-        environment = os.environ | {"TIDINGS_API_LIMITS": UNLIMITED}
-        with (Path(folder) / "log").open("w+") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "tidings", *words], stdout=log, stderr=log, env=environment
-            )
-            try:
-                server = Server(f"http://127.0.0.1:{port}", token)
-                _until_ready(server, process, log.name)
-                yield Running(server, process.pid, home, subscriptions, only)
-            finally:
-                process.terminate()
-                process.wait()
+        part = ["--only", only] if only else []
+        port = str(_free_port())
+        server = Server(f"http://127.0.0.1:{port}", token)
+        with started(server, "tidings", "serve", "--port", port, "--home", str(home), *part) as process:
+            yield Running(server, process.pid, home, subscriptions, " ".join(["tidings serve", *part]))
+
+
+@contextmanager
+def nothing_to_match(subscriptions: int) -> Iterator[Running]:
+    """The server without anything in it. So many subscriptions are those of the rows that it stands beside."""
+    with tempfile.TemporaryDirectory() as folder:
+        port = str(_free_port())
+        server = Server(f"http://127.0.0.1:{port}", "")
+        with started(server, "benchmarks.service_limit", port, f"{folder}/journal.db") as process:
+            yield Running(server, process.pid, None, subscriptions, "HTTP and SQLite alone", "limit")
+
+
+@contextmanager
+def started(server: Server, module: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs a module, from when it is ready until the end of the `with`."""
+    environment = os.environ | {"TIDINGS_API_LIMITS": UNLIMITED}
+    with tempfile.NamedTemporaryFile() as log:
+        command = [sys.executable, "-m", module, *words]
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        try:
+            _until_ready(server, process, log.name)
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def _subscriptions(count: int) -> Iterator[Subscription]:
@@ -165,6 +190,8 @@ async def _received(running: Running, rate: float, seconds: float, in_one: int) 
 
 
 def _last(running: Running, subscriber: str = LISTENER) -> int:
+    if running.home is None:
+        return 0
     with Tidings(running.home) as tidings:
         return tidings.store.notifications.last_sequence(subscriber)
 
@@ -184,7 +211,7 @@ def ingest(running: Running, scale: Scale, in_one: int) -> Row:
     wall = time.perf_counter() - began
     workload = f"{NAME}, durable ingest, {in_one:,} in a request"
     row = _row(running, workload, count, running.cpu() - before, wall=wall)
-    if running.only is None:
+    if running.engine == "tidings serve":
         _catch_up(running)
     return row
 
@@ -252,7 +279,7 @@ def _row(
     return Row(
         workload,
         running.subscriptions,
-        f"tidings serve --only {running.only}" if running.only else "tidings serve",
+        running.engine,
         events_per_cpu_second=events / max(cpu, 1e-9),
         build_seconds=None,
         bytes_per_subscription=None,
@@ -261,4 +288,5 @@ def _row(
         events_per_second=events / wall if wall else None,
         p50_seconds=p50,
         p99_seconds=p99,
+        role=running.role,
     )

@@ -1,7 +1,8 @@
 """Webhooks: how many a second reach a receiver on this machine, signed, in order, on SQLite and PostgreSQL.
 
 The receiver is a process of its own that reads a request and answers 204, over connections that are kept. CPU seconds
-are those of the process that delivers, and of the server of the database.
+are those of the process that delivers, and of the server of the database. The limit is a plain loop that signs and
+posts the same notifications out of memory, and remembers nothing.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from threading import Event
+from urllib.parse import urlsplit
+
+from standardwebhooks import Webhook
 
 from benchmarks.harness import Bench
 from benchmarks.metadata_places import Place, places
-from benchmarks.rows import Row
+from benchmarks.rows import Role, Row
 from benchmarks.scale import Scale
 from tidings.delivery import Courier, DeliveryLoop, Destinations, Happened, Rules
 from tidings.delivery.kinds import senders
@@ -24,6 +30,8 @@ from tidings.model import Publication, Reason, Subscription
 from tidings.store import Found, Store
 
 NAME = "service, webhooks"
+AT_ONCE = 32
+"""Connections to the receiver."""
 BECAUSE = (Reason("price < 200", 180, "/price"),)
 
 
@@ -92,23 +100,68 @@ def run(bench: Bench, scale: Scale) -> None:
             with place.empty() as store:
                 for round, (subscribers, each) in enumerate(scale.webhooks, start=1):
                     bench.keep(measured(place, store, url, round, subscribers, each))
+        for subscribers, each in scale.webhooks:
+            bench.keep(posted(url, subscribers, each))
 
 
 def measured(place: Place, store: Store, url: str, round: int, subscribers: int, each: int) -> Row:
-    rules, count = Rules(inside=True, per_place=32), subscribers * each
+    rules, count = Rules(inside=True, per_place=AT_ONCE), subscribers * each
     fill(store, rules, url, round, subscribers, each)
     spent, _ = place.spent(lambda: deliver(store, rules, count))
+    return _row(subscribers, each, place.name, spent.cpu, spent.wall)
+
+
+def posted(url: str, subscribers: int, each: int) -> Row:
+    """The same by the plain loop."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    asyncio.run(post_all(url, subscribers, each))
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return _row(subscribers, each, "a plain loop", cpu, wall, "limit")
+
+
+def _row(subscribers: int, each: int, engine: str, cpu: float, wall: float, role: Role = "ours") -> Row:
+    count = subscribers * each
     return Row(
         f"{NAME}, {subscribers:,} with {each:,} each",
         subscribers,
-        place.name,
-        events_per_cpu_second=count / spent.cpu,
+        engine,
+        events_per_cpu_second=count / cpu,
         build_seconds=None,
         bytes_per_subscription=None,
         matches_per_event=1.0,
-        seconds_per_event=spent.cpu / count,
-        events_per_second=count / spent.wall,
+        seconds_per_event=cpu / count,
+        events_per_second=count / wall,
+        role=role,
     )
+
+
+async def post_all(url: str, subscribers: int, each: int) -> None:
+    """Subscribers in turn over as many connections as delivery has for one place; each gets one after another."""
+    host, secret = urlsplit(url), Webhook("whsec_" + "bGltaXQ=" * 4)
+    waiting = iter(range(subscribers))
+
+    async def work() -> None:
+        reader, writer = await asyncio.open_connection(host.hostname, host.port)
+        for subscriber in waiting:
+            for number in range(each):
+                writer.write(_request(secret, f"n-{subscriber}-{number}", subscriber, number))
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204")
+        writer.close()
+
+    await asyncio.gather(*(work() for _ in range(min(AT_ONCE, subscribers))))
+
+
+def _request(secret: Webhook, id: str, subscriber: int, number: int) -> bytes:
+    at, event = datetime.now(UTC), {"event_type": "furniture", "price": 180, "period": "XVI"}
+    reasons = [{"predicate": each.predicate, "value": each.value, "at": each.at} for each in BECAUSE]
+    data = {"subscriber": f"u-{subscriber}", "sequence": number, "because": reasons, "publication": event}
+    body = json.dumps({"specversion": "1.0", "id": id, "type": "tidings.notification", "data": data})
+    head = (
+        f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nwebhook-id: {id}\r\nwebhook-timestamp: {int(at.timestamp())}\r\n"
+        f"webhook-signature: {secret.sign(id, at, body)}\r\n\r\n"
+    )
+    return (head + body).encode()
 
 
 @contextmanager

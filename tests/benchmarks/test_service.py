@@ -10,23 +10,38 @@ from benchmarks.harness import Bench
 from benchmarks.rows import Row
 from benchmarks.scale import TINY
 
+WORKLOADS = [
+    "service, publish to receipt, 20 events a second",
+    "service, durable ingest, 1 in a request",
+    "service, durable ingest, 1,000 in a request",
+    "service, 5 streams held",
+]
+
 
 @pytest.mark.long
 @pytest.mark.spark
 def test_every_part_is_measured() -> None:
     bench = Bench(TINY.runs, lambda _: None, TINY.budget)
     service.run(bench, TINY)
-    assert [row.workload for row in bench.rows] == [
-        "service, publish to receipt, 20 events a second",
-        "service, durable ingest, 1 in a request",
-        "service, durable ingest, 1,000 in a request",
-        "service, 5 streams held",
-        "service, durable ingest, 1 in a request",
+    rows = bench.finished()
+    assert [row.workload for row in rows] == [*WORKLOADS, WORKLOADS[1], *WORKLOADS]
+    assert [row.engine for row in rows] == [
+        *["tidings serve"] * 4,
+        "tidings serve --only api",
+        *["HTTP and SQLite alone"] * 4,
     ]
-    assert bench.rows[4].engine == "tidings serve --only api"
-    assert all(row.events_per_second and row.events_per_cpu_second for row in bench.rows)
-    timed = [row for row in bench.rows if row.p50_seconds is not None]
-    assert [row.workload for row in timed] == [bench.rows[0].workload, bench.rows[3].workload]
+    for row in rows:
+        assert row.events_per_second and row.events_per_cpu_second and row.fraction_of_limit
+        assert (row.p50_seconds is None) == ("ingest" in row.workload)
+
+
+def test_a_server_with_nothing_to_match_is_the_limit() -> None:
+    """Nothing is lost there either: streams and requests are counted as those of the service are."""
+    bench = Bench(TINY.runs, lambda _: None, TINY.budget)
+    with service.nothing_to_match(10) as bare:
+        service.measure(bench, bare, TINY)
+    assert [row.workload for row in bench.rows] == WORKLOADS
+    assert {row.role for row in bench.rows} == {"limit"}
 
 
 def test_half_of_the_events_should_arrive_within_a_second() -> None:
