@@ -2,6 +2,7 @@
 
 python program.py stream URL HOME MASTER [most]     the stream, until somebody kills it; a line of JSON a batch
 python program.py work URL FOLDER MASTER            a batch job and the stream, over what is in the folder
+python program.py again FOLDER                      a session, after the JVM of the first has died before there was one
 MASTER is a master, or `connect` for Spark Connect.
 """
 
@@ -11,6 +12,8 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+
+from pyspark import SparkContext
 
 from tidings.spark.batch import Request, match
 from tidings.spark.session import open_session
@@ -40,5 +43,14 @@ def work(url: str, folder: str, master: str) -> None:
     session.stop()
 
 
+def again(folder: str) -> None:
+    SparkContext._ensure_initialized()
+    SparkContext._gateway.proc.kill()
+    SparkContext._gateway.proc.wait()
+    session = open_session("local[1]", log=Path(folder) / "spark.log")
+    print(session.range(3).count(), flush=True)  # noqa: T201
+    session.stop()
+
+
 if __name__ == "__main__":
-    {"stream": stream, "work": work}[sys.argv[1]](*sys.argv[2:])
+    {"stream": stream, "work": work, "again": again}[sys.argv[1]](*sys.argv[2:])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from uuid import UUID
 
 import pytest
 
@@ -76,6 +78,7 @@ def test_a_stream_keeps_its_name(tmp_path):
     assert checkpoint.stream_id(tmp_path) != name
 
 
+NAMED = '{"id":"1"}'
 WHOLE = 'v1\n{"batchWatermarkMs":0}\n{"position":42}'
 
 
@@ -83,6 +86,7 @@ WHOLE = 'v1\n{"batchWatermarkMs":0}\n{"position":42}'
 @pytest.mark.parametrize("log", ["offsets", "commits"])
 def test_a_torn_last_file_is_removed(tmp_path, log, left):
     name = checkpoint.stream_id(tmp_path)
+    (tmp_path / "metadata").write_text(NAMED)
     for folder in ("offsets", log):
         (tmp_path / folder).mkdir(exist_ok=True)
         for batch in ("9", "10"):
@@ -97,6 +101,7 @@ def test_a_torn_last_file_is_removed(tmp_path, log, left):
 
 
 def test_commits_without_offsets_and_sums_without_files_are_removed(tmp_path):
+    (tmp_path / "metadata").write_text(NAMED)
     for log, left in (("offsets", ""), ("commits", WHOLE)):
         (tmp_path / log).mkdir()
         (tmp_path / log / "0").write_text(WHOLE)
@@ -107,7 +112,16 @@ def test_commits_without_offsets_and_sums_without_files_are_removed(tmp_path):
         assert [path.name for path in (tmp_path / log).iterdir()] == ["0"]
 
 
-def test_torn_metadata_is_removed(tmp_path):
-    (tmp_path / "metadata").write_text("")
+@pytest.mark.parametrize("left", ["", '{"id":', None])
+def test_torn_or_missing_metadata_is_written_anew(tmp_path, left):
+    """Spark refuses a checkpoint with batches and without it."""
+    assert checkpoint.repair(tmp_path) == [], "nothing was begun: Spark writes it with the first batch"
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text(WHOLE)
+    (tmp_path / ".metadata.crc").write_text("sum")
+    if left is not None:
+        (tmp_path / "metadata").write_text(left)
     assert len(checkpoint.repair(tmp_path)) == 1
-    assert not (tmp_path / "metadata").exists()
+    assert UUID(json.loads((tmp_path / "metadata").read_text())["id"])
+    assert not (tmp_path / ".metadata.crc").exists()
+    assert checkpoint.repair(tmp_path) == []

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from itertools import product
 
 import pytest
 
 from strategies import SCHEMA
 from tidings.matching.index import merger
 from tidings.model import Subscription
-from tidings.spark.live_index import LiveIndex
+from tidings.spark.live_index import LiveIndex, open_current, repair
 from tidings.store import open_store, sqlite_url
 
 
@@ -147,3 +148,30 @@ def test_the_segments_of_another_store_are_not_used(tmp_path, store):
         live = LiveIndex(tmp_path / "segments", other)
         assert live.index.size == 0
     assert json.loads((tmp_path / "segments" / "state.json").read_text())["store"].endswith("other.db")
+
+
+def test_an_index_with_a_file_that_was_cut_is_built_again(tmp_path, store):
+    """Each of its files, and the state, in turn: cut to nothing, to a half, and gone."""
+    segments = tmp_path / "segments"
+    cuts = (lambda whole: b"", lambda whole: whole[: len(whole) // 2], None)
+    store.subscriptions.add_many([subscription(n) for n in range(50)])
+    live = LiveIndex(segments, store)
+    store.subscriptions.remove(["s1"])
+    live.refresh()
+    live.tidy()
+    assert repair(segments) == [], "nothing is wrong with it"
+    kept = tmp_path / "kept"
+    shutil.copytree(segments, kept)
+    names = sorted(path.relative_to(kept) for path in kept.rglob("*") if path.is_file())
+    needed = [name for name in names if name.name != "CURRENT"]
+    assert len(needed) == 8, needed
+    for name, cut in product(needed, cuts):
+        shutil.rmtree(segments)
+        shutil.copytree(kept, segments)
+        path = segments / name
+        path.write_bytes(cut(path.read_bytes())) if cut else path.unlink()
+        told = repair(segments)
+        assert bool(told) == (cut is not None or name.name != "state.json"), (name, told)
+        assert open_current(segments) is None
+        again = LiveIndex(segments, store)
+        assert (found(again, 1), found(again, 2), repair(segments)) == ([], ["s2"], [])

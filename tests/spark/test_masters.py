@@ -104,3 +104,11 @@ def test_batch_and_stream(tmp_path, master):
         assert [one.uri for one in provider.results("hosts")] == ["http://example.org/doc.rdf#host"]
     assert json.loads(done.stdout.splitlines()[-1])["Progress"]["total_events"] == 102
     assert (tmp_path / "home" / NOTE).exists() == (master != "connect")
+
+
+@pytest.mark.long
+def test_a_jvm_that_dies_while_it_starts_is_replaced(tmp_path: Path) -> None:
+    """PySpark would ask the dead one again and again. `tests/kills` finds such moments by chance."""
+    command = [sys.executable, str(PROGRAM), "again", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250)
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr

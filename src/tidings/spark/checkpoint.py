@@ -144,9 +144,12 @@ def repair(checkpoint: Path) -> list[str]:
     for path in [*offsets.glob(".*.crc"), *commits.glob(".*.crc")]:
         if not path.with_name(path.name[1:-4]).exists():
             path.unlink()  # a checksum without its file keeps Spark from writing the file
-    if (metadata := checkpoint / "metadata").exists() and _is_torn(metadata):
-        _remove(metadata)
-        said.append("removed the unfinished metadata of the checkpoint: Spark writes it anew")
+    metadata = checkpoint / "metadata"
+    if _is_torn(metadata) if metadata.exists() else _last(offsets):
+        # Spark wants it as soon as there is a batch. It is nothing but a name: of the query, for those who watch Spark.
+        metadata.with_name(".metadata.crc").unlink(missing_ok=True)
+        write_whole(metadata, json.dumps({"id": str(uuid4())}))
+        said.append("wrote the metadata of the checkpoint anew, which were unfinished")
     return said
 
 

@@ -47,6 +47,20 @@ def remembered(segments: Path) -> State | None:
     return State(**json.loads(path.read_text())) if path.exists() else None
 
 
+def repair(segments: Path) -> list[str]:
+    """Forget an index that cannot be read, as a disk that failed may leave it, and say so. What it shows is in the
+    store, from which a stream makes it anew.
+    """
+    try:
+        if state := remembered(segments):
+            Index.open(segments / state.folder, state.index).check()
+    except (SetupError, ValueError, TypeError) as problem:
+        (segments / _STATE).unlink()
+        why = problem.headline() if isinstance(problem, SetupError) else f"{_STATE} cannot be read"
+        return [f"{why}: it is made anew from the store"]
+    return []
+
+
 def open_current(segments: Path) -> Index | None:
     """The index a stream uses now, for somebody who only looks; None if there is none."""
     for tries_left in reversed(range(_TRIES)):

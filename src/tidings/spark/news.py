@@ -63,7 +63,7 @@ class MetadataProgress:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What had to be mended in the checkpoint before the stream could start."""
+    """What had to be mended in the checkpoint or the index before the stream could start."""
 
     what: str
 

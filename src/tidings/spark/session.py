@@ -108,6 +108,13 @@ def close_session(session: SparkSession) -> None:
         _forget()
 
 
+def _forget_dead() -> None:
+    """A JVM may have died before there was a session that could be closed."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        _forget()
+
+
 def _forget() -> None:
     """PySpark keeps the connection to its JVM for ever, also to one that has died."""
     for name in ("_gateway", "_jvm", "_active_spark_context"):
@@ -208,10 +215,11 @@ def _prepare_environment(master: str) -> None:
 def _start(settings: dict[str, str], remote: str | None) -> SparkSession:
     # It would log whole what a batch or a dead JVM ends with, which is told in a sentence anyway.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    _forget_dead()
     builder = SparkSession.builder.config(map=settings)
     try:
         session: SparkSession = (builder.remote(remote) if remote else builder).getOrCreate()
-    except (PySparkException, Py4JError) as problem:
+    except (PySparkException, Py4JError, OSError) as problem:
         where = remote or settings["spark.master"]
         raise SetupError("Spark does not start", where=where, hint=_reason(problem)) from problem
     return session
@@ -219,7 +227,7 @@ def _start(settings: dict[str, str], remote: str | None) -> SparkSession:
 
 def _reason(problem: Exception) -> str:
     """The line that says it; Py4J's own first line says only that some call failed."""
-    first, *more = (line.strip() for line in str(problem).splitlines())
+    first, *more = (line.strip() for line in (str(problem) or type(problem).__name__).splitlines())
     return more[0].removeprefix(": ") if isinstance(problem, Py4JError) and more else first
 
 

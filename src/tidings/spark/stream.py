@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from tidings.private import private_folder
 from tidings.provider import BATCH
-from tidings.spark import checkpoint, connect
+from tidings.spark import checkpoint, connect, live_index
 from tidings.spark.live_index import open_current
 from tidings.spark.metadata_stream import MetadataStream
 from tidings.spark.news import Listener, Progress, Repaired, Started, Telling
@@ -91,9 +91,9 @@ def _end_earlier(session: SparkSession, home: Path) -> None:
 
 
 def _repair(stream: PublicationStream, metadata: MetadataStream, tell: Listener) -> None:
-    for each in (stream, metadata):
-        for what in checkpoint.repair(each.checkpoint):
-            tell(Repaired(what))
+    found = [*checkpoint.repair(stream.checkpoint), *checkpoint.repair(metadata.checkpoint)]
+    for what in (*found, *live_index.repair(stream.segments)):
+        tell(Repaired(what))
 
 
 def _prepare(stream: PublicationStream, metadata: MetadataStream) -> None:

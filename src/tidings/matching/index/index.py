@@ -82,6 +82,13 @@ class Index:
         version = versions.current(place) if version is None else version
         return cls(place, version, versions.read(place, version))
 
+    def check(self) -> None:
+        """Look into every file of it; SetupError if one is not whole."""
+        try:
+            self._now.check()
+        except (OSError, ValueError, EOFError) as problem:
+            raise SetupError("the index is damaged", where=str(self.folder), hint=str(problem)) from problem
+
     @property
     def version(self) -> int:
         return self._now.version

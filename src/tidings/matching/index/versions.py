@@ -72,7 +72,10 @@ def read(folder: Path, version: int) -> list[Part]:
     path = folder / _manifest(version)
     if not path.exists():
         raise SetupError(f"version {version} of the index is gone", where=str(folder))
-    content = json.loads(path.read_text())
+    try:
+        content = json.loads(path.read_text())
+    except ValueError as problem:
+        raise SetupError("the index is damaged", where=str(path), hint=str(problem)) from problem
     if content.get("format") != FORMAT:
         what = "the index was written by another version of Tidings"
         raise SetupError(what, where=str(folder), hint="delete the folder; its texts make it anew")

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.kernels.rows import mark_dead
-from tidings.matching.index import versions
+from tidings.matching.index import clauses, ids, versions
+from tidings.matching.index.arrays import map_arrays
 from tidings.matching.index.ids import IdTable, Rows
 from tidings.matching.index.path_match import PathMatch
 from tidings.matching.index.segment import Segment
@@ -50,6 +51,16 @@ class View:
         """Each segment with its dead rows, if it has any."""
         return tuple((self.segment(part), self.dead(part) if part.marks else None) for part in self.parts)
 
+    def check(self) -> None:
+        """Look into every file that it stands in. What a disk that failed has cut is an error here, and not in the
+        middle of a batch.
+        """
+        for part in self.parts:
+            self.segment(part)
+            self.dead(part)
+            for name in (ids.FILE, clauses.FILE):
+                map_arrays(self.folder / part.name / name)
+
     def segment(self, part: Part) -> Segment:
         if part.name not in self._segments:
             segment = Segment(self.folder / part.name, self._path_match)
@@ -68,12 +79,12 @@ class View:
         dead = np.unpackbits(self.dead(part), count=part.subscriptions, bitorder="little")
         return ~dead.view(np.bool_)
 
-    def rows_of(self, part: Part, ids: pa.Array) -> Rows:
+    def rows_of(self, part: Part, wanted: pa.Array) -> Rows:
         """The rows that have these ids, dead ones too."""
         if part.name not in self._tables:
             segment = self.segment(part)
             self._tables[part.name] = IdTable(segment.folder, segment.ids)
-        return self._tables[part.name].rows_of(ids)
+        return self._tables[part.name].rows_of(wanted)
 
     def without(self, part: Part, rows: Rows, file: str) -> Part:
         """The part with these rows dead, too; the file is written if some of them were not."""
