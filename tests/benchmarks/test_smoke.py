@@ -185,6 +185,7 @@ def test_plans_with_other_numbers_of_matches_are_for_the_full_size() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long  # tests/spark has the job, against the definition
 def test_the_job_on_spark_finds_what_the_plain_loop_finds() -> None:
     bench = Bench(TINY.runs, lambda _: None)
     pipeline.run(bench, TINY)

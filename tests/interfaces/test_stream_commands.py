@@ -144,6 +144,7 @@ def changes(tmp_path: Path) -> tuple[str, ...]:
     return "model", "changes", model, "--from", "log", "--master", "local[2]"
 
 
+@pytest.mark.long  # docs/objects.md has the same log, without the broken file
 def test_changes_in_a_log_are_told(
     tidings: Tidings, terminal: Terminal, tmp_path: Path, changes: tuple[str, ...]
 ) -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 LAYOUTS = [
     Layout(Plan.SHARE),
-    Layout(Plan.SHARE_BUCKET, buckets=4),
+    pytest.param(Layout(Plan.SHARE_BUCKET, buckets=4), marks=pytest.mark.long),  # `test_job` has a small one
     pytest.param(Layout(Plan.UNROLL, unroll=1), marks=pytest.mark.long),
     Layout(Plan.UNROLL, unroll=3),
     pytest.param(Layout(Plan.UNROLL, unroll=12), marks=pytest.mark.long),
