@@ -107,7 +107,10 @@ def test_a_rule_that_is_changed_tells_what_came_and_what_went(service: Service) 
     Provider(store).register(DOC, SMALL.read_bytes(), "application/rdf+xml")
     root.post("/v1/subscriptions/large/resume")
     Provider(store).register(DOC, HOST.read_bytes(), "application/rdf+xml")
-    assert [one.kind for one in store.notifications.read("ro")] == ["entered", "left", "entered", "entered"]
+    kinds = [one.kind for one in store.notifications.read("ro")]
+    assert kinds == ["entered", "left", "entered", "left", "entered"], (
+        "what left meanwhile is told when it is resumed"
+    )
     assert create(root, "price < 5", id="large", subscriber="ro").status_code == 409
     assert create(root, RULE, "rules", id="large", subscriber="other").status_code == 409
     on_top = "search large l register l where l.serverPort > 5"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from effort import share
 from generated_metadata import Registered, Step, document_graph, histories, schema_graph, schemas, state
 from generated_rules import programs
+from naive_filter import closure
 from tidings.languages.rules_shown import show
 from tidings.languages.rules_tree import Rule
 from tidings.metadata.definition import results
@@ -20,7 +21,9 @@ from tidings.metadata.resources import Ref, Resource
 from tidings.metadata.schema import Schema
 from tidings.model import Reason
 from tidings.provider import Provider
+from tidings.provider.subscribing import RuleSubscriptions
 from tidings.store import Store, open_store
+from tidings.store.metadata import StoredRule
 
 FEW = share(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Pairs = set[tuple[str, str]]
@@ -151,3 +154,42 @@ def test_rules_that_are_replaced_tell_the_difference(new_url: Callable[[], str],
             held = {(f"a/{name}", each.uri) for name in asked for each in provider.results(f"a/{name}")}
             assert held == now and {rule.name for rule in provider.rules()} == {f"a/{name}" for name in asked}
             before = now
+
+
+@FEW
+@given(data=st.data())
+def test_a_rule_that_is_resumed_tells_the_difference(new_url: Callable[[], str], data: st.DataObject) -> None:
+    """Between what it had found, with all that refers to strongly, and what it finds; nothing, if all is as it was."""
+    schema = data.draw(schemas())
+    asked, history = data.draw(programs(schema)), data.draw(histories(schema))
+    half, name = data.draw(st.integers(0, len(history))), list(asked)[-1]
+    with open_store(new_url()) as store:
+        provider, rules = Provider(store), RuleSubscriptions(store)
+        entries = [draft.at(i) for i, draft in enumerate(drafts(history, schema), 1)]
+        provider.apply(entries[: half + 1])
+        provider.add_rules({each: show(rule) for each, rule in asked.items()}, "ana")
+        assert rules.pause(name)
+        provider.apply(entries[half + 1 :])
+        sequence = store.notifications.last_sequence("ana")
+        assert rules.resume(StoredRule(name, "ana", show(asked[name])))
+        states = state(history[:half]), state(history)
+        before, now = (
+            {uri for rule, uri in members(history[:end], asked, schema) if rule == name}
+            for end in (half, len(history))
+        )
+        different = {
+            uri for uri in before & now if said(uri, states[0], schema) != said(uri, states[1], schema)
+        }
+        found = told(store, sequence, states[1])
+        assert sorted(found["entered"]) == sorted((name, uri) for uri in now - before)
+        assert sorted(found["left"]) == sorted((name, uri) for uri in before - now)
+        assert sorted(found["changed"]) == sorted((name, uri) for uri in different)
+        assert {each.uri for each in provider.results(name)} == now
+        sequence = store.notifications.last_sequence("ana")
+        assert rules.pause(name) and rules.resume(StoredRule(name, "ana", show(asked[name])))
+        assert store.notifications.last_sequence("ana") == sequence
+
+
+def said(uri: str, there: Mapping[str, Resource], schema: Schema) -> dict[str, Resource]:
+    """What a result says: itself and all that it refers to strongly."""
+    return {each: there[each] for each in closure(uri, there, schema)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from server_documents import ALL, DOC, HOST, INFO, INFOS, LARGE, OTHER, RDF_XML, SCHEMA, body, registered
 from tidings.metadata.log import Draft, What
 from tidings.provider import Provider
+from tidings.provider.subscribing import RuleSubscriptions
 from tidings.store import Found, Store, open_store
+from tidings.store.metadata import StoredRule
 
 
 class Clock:
@@ -137,3 +140,38 @@ def test_what_fails_is_not_told_and_changes_nothing(provider: Provider, store: S
     assert (provider.position, provider.documents(), provider.results("all"), told(store)) == (1, (), (), [])
     provider.catch_up()
     assert provider.position == 2 and told(store) == [("all", HOST, "entered")]
+
+
+def test_a_rule_that_is_resumed_tells_what_became_different(provider: Provider, store: Store) -> None:
+    """And nothing if all is as it was, also after a change and back; its text may be another one by then."""
+    rules, large = RuleSubscriptions(store), StoredRule("large", "ana", LARGE)
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    provider.add_rules({"large": LARGE, "all": ALL}, "ana")
+    at = store.notifications.last_sequence("ana")
+    assert rules.pause("large") and rules.pause("all")
+    provider.register(DOC, body("host-with-32MB.rdf"), RDF_XML)
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    assert rules.resume(large) and rules.resume(replace(large, name="all", text=ALL))
+    assert told(store, after=at) == []
+    assert rules.pause("large") and rules.pause("all")
+    provider.register(DOC, body("host-with-32MB.rdf"), RDF_XML)
+    assert rules.resume(large) and rules.resume(replace(large, name="all", text=ALL))
+    assert told(store, after=at) == [("large", HOST, "left"), ("all", HOST, "changed")]
+    [left, changed] = store.notifications.read("ana", at)
+    assert [(one.predicate, one.value, one.at) for one in changed.because] == [
+        ("serverInformation.memory was 92", 32, INFO)
+    ]
+    assert left.because
+    assert rules.pause("large") and rules.resume(replace(large, text=ALL))
+    assert told(store, after=at + 2) == [("large", HOST, "entered")]
+
+
+def test_what_a_paused_rule_had_found_is_forgotten_with_it(provider: Provider, store: Store) -> None:
+    provider.register(DOC, body("host.rdf"), RDF_XML)
+    provider.add_rules({"all": ALL}, "ana")
+    rules = RuleSubscriptions(store)
+    assert rules.pause("all") and store.paused.remove("all")
+    provider.add_rules({"all": ALL}, "ana")
+    assert [kind for *_, kind in told(store)] == ["entered", "entered"]
+    assert rules.pause("all") and rules.resume(StoredRule("all", "ana", ALL))
+    assert len(told(store)) == 2

@@ -51,7 +51,7 @@ def add(work: Work, made: Prepared, found: Evaluated | None = None) -> frozenset
 
     `found` is what their triggering rules were found to have as results before.
     """
-    if work.schema() != made.known.file or work.rules(made.searched.keys()) != made.searched:
+    if _is_outdated(work, made):
         return None
     if found is not None and not work.stands(made.known.schema, made.rules, found):
         return None
@@ -61,22 +61,29 @@ def add(work: Work, made: Prepared, found: Evaluated | None = None) -> frozenset
     return added.entered
 
 
+def _is_outdated(work: Work, made: Prepared) -> bool:
+    return work.schema() != made.known.file or work.rules(made.searched.keys()) != made.searched
+
+
 def resume(work: Work, made: Prepared) -> bool | None:
-    """Keep a rule that was paused; false if it is not paused any more, None as `add` says."""
+    """Keep a rule that was paused, and tell what became of its results since; false if it is not paused any more, None
+    as `add` says.
+    """
     [rule] = made.rules
     if not work.is_paused(rule.name):
         return False
-    if add(work, made) is None:
+    if _is_outdated(work, made):
         return None
-    return work.take_paused(rule.name)
+    work.resume(made.known.schema, rule)
+    return True
 
 
 def pause(work: Work, name: str) -> bool:
-    """Forget a rule and its results, and keep its text; false if there is no such rule."""
+    """Forget a rule, and keep its text and what it found last; false if there is no such rule."""
     rule = work.rules([name]).get(name)
     if rule is not None:
-        remove(work, [name])
         work.pause(rule)
+        remove(work, [name])
     return rule is not None
 
 

@@ -50,11 +50,11 @@ class RuleSubscriptions:
         )
 
     def pause(self, name: str) -> bool:
-        """Forget a rule's results for now. False if there is no such rule."""
+        """Find nothing for a rule for now. False if there is no such rule."""
         return self._metadata.transact(lambda work: rule_changes.pause(work, name))
 
     def resume(self, rule: StoredRule) -> bool:
-        """Take a paused rule again: what it finds then is entered. False if it is not paused."""
+        """Take a paused rule again, and tell what became of its results since. False if it is not paused."""
         while True:
             made = self._prepared(rule)
             done = self._metadata.transact(partial(rule_changes.resume, made=made))

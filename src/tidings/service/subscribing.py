@@ -1,8 +1,8 @@
 """Subscriptions of all languages alike: checked, taken, changed, paused, resumed, withdrawn.
 
 To change one keeps its id: the stream forgets the old text and takes the new one in the same version. What is paused
-keeps its id and its text, and nothing is matched for it until it is resumed. A rule that is resumed begins anew: what
-it finds then is entered.
+keeps its id and its text, and nothing is matched for it until it is resumed. When a rule is
+resumed, the difference is told between what its subscriber was last told and what holds then.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from tidings.store import (
     evaluated,
     metadata_log,
     paused,
+    paused_results,
     registering,
     rule_base,
     rule_filter,
@@ -166,16 +167,20 @@ class Work:
         return rule_filter.remove_rules(self._connection, names)
 
     def pause(self, rule: StoredRule) -> None:
-        """Keep a rule that was removed among what is paused."""
+        """Keep a rule that will be removed among what is paused, and what its owner was last told."""
         kept = Subscription(rule.name, rule.owner, RULES, rule.text, rule.within)
         paused.keep(self._connection, kept, instant(self._clock()))
+        paused_results.keep(self._connection, rule.name, {uri for _, uri in self.results([rule.name])})
 
     def is_paused(self, name: str) -> bool:
         return paused.find(self._connection, name) is not None
 
-    def take_paused(self, name: str) -> bool:
-        """Take a rule out of what is paused; false if it is not there."""
-        return paused.take(self._connection, name) is not None
+    def resume(self, schema: Schema, rule: NamedRule) -> None:
+        """Keep a rule that is paused, and tell what became of its results since."""
+        added = self.add_rules(schema, [rule])
+        outcome, changes = paused_results.since(self._connection, schema, rule.name, added.entered)
+        paused.take(self._connection, rule.name)
+        self.tell_of_rules(schema, replace(outcome, ends=added.ends), [changes])
 
     def rules(self, names: Collection[str]) -> dict[str, StoredRule]:
         """Those of these rules that there are, by name."""
@@ -207,10 +212,10 @@ class Work:
         """Tell the owners of rules what became of their results, and why. Done once at each position."""
         self._tell(str(self.position()), schema, done.outcome, done.changes.values())
 
-    def tell_of_rules(self, schema: Schema, outcome: Outcome) -> None:
+    def tell_of_rules(self, schema: Schema, outcome: Outcome, changes: Collection[Changes] = ()) -> None:
         """The same after rules were changed, which may be often at one position."""
         change = counters.step(self._connection, RULE_CHANGES)
-        self._tell(f"{self.position()}.{change}", schema, outcome, ())
+        self._tell(f"{self.position()}.{change}", schema, outcome, changes)
 
     def _tell(self, at: str, schema: Schema, outcome: Outcome, changes: Collection[Changes]) -> None:
         if told := rule_notifications.moves(outcome):

@@ -24,6 +24,7 @@ from tidings.store import (
     measures,
     metadata_tables,
     object_sources,
+    paused_results,
     repository_tables,
     rule_tables,
     tables,
@@ -146,6 +147,7 @@ MIGRATIONS = (
     Migration(
         25, "digests", (creates(destination_tables.delivery_gathered), destination_tables.gather_delayed)
     ),
+    Migration(26, "results of paused rules", (creates(*paused_results.ALL),)),
 )
 
 NEWEST = MIGRATIONS[-1].version

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, insert, select, update
 
 from tidings.model import Subscription
-from tidings.store import counters, subscriptions
+from tidings.store import counters, paused_results, subscriptions
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, instant
 from tidings.store.standings import RULES
@@ -85,6 +85,8 @@ def take(connection: Connection, id: str) -> Subscription | None:
     found = find(connection, id)
     if found is not None:
         connection.execute(delete(paused).where(paused.c.id == id))
+        if found.language == RULES:
+            paused_results.forget(connection, id)
     return found
 
 

@@ -76,7 +76,7 @@ def pause(ids: Ids, home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJ
 def resume(ids: Ids, home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
     """Match for subscriptions again that were paused.
 
-    What was published meanwhile is not told of. A rule begins anew: what it finds now is told.
+    What was published meanwhile is not told of. A rule tells what became different for it.
 
     [dim]Example[/]
       tidings resume s-7f3a9c01
