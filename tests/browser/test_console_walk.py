@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from playwright.sync_api import expect
 
@@ -37,6 +38,7 @@ def test_from_log_in_to_a_notification_that_arrives(place: Place) -> None:
 
         first = page.locator(".tiding").first
         expect(first).to_contain_text("price 77 < 200")  # without anything having been loaded again
+        expect(first.locator("time")).to_have_text(re.compile(r"^\d+:\d\d:\d\d"))  # the day is today
         expect(page.locator("#unread")).to_have_text(str(unread + 1))
         expect(page.locator("#arrived")).to_contain_text("New: furniture_category 'table' is a 'dining room'")
         first.locator("summary").click()
@@ -164,6 +166,10 @@ def test_charts_move(place: Place) -> None:
         place.tidings.store.measures.add({"publications": 500, "lag": 42, "batch_seconds": 0.5})
         expect(lag).to_have_attribute("aria-label", "Lag: now 42 publications, most 42 publications")
         expect(lag.locator("polyline")).to_have_count(1)
+        chart = root.page.locator(".chart", has=lag)
+        expect(chart.locator(".most")).to_have_text("most 42 publications")
+        begin, end = (chart.locator(f".axis .{side}").inner_text() for side in ("from", "to"))
+        assert begin and end and begin != end
 
 
 def test_by_keyboard_alone(place: Place) -> None:

@@ -81,7 +81,7 @@ LANGUAGES = (
     Language(
         "rules",
         "Rules",
-        "metadata: resources that stay and change",
+        "resources: metadata",
         (
             Example("search CycleProvider c register c", "all resources of a class"),
             Example(

@@ -3,12 +3,13 @@ const charts = document.getElementById("charts");
 const state = document.getElementById("live");
 const words = document.getElementById("live-words");
 const EVERY = 2000;
+const SAYING = 10; // seconds that a step lasts before its rate says something
 const WIDE = 600;
 const HIGH = 120;
 const SVG = "http://www.w3.org/2000/svg";
 
 const drawn = {
-  rate: (one, step) => one.total / step,
+  rate: (one, seconds) => one.total / seconds,
   sum: (one) => one.total,
   mean: (one) => (one.count ? one.total / one.count : 0),
   most: (one) => one.most,
@@ -35,8 +36,11 @@ function points(line, answer, begin, end) {
   if (series.size === 0) return found;
   const first = Math.min(...series.keys());
   for (const moment of isCounted ? range(first, end, begin, step) : [...series.keys()].sort((a, b) => a - b)) {
+    if (moment < begin) continue; // of a step that began earlier, a part is known
     const one = series.get(moment);
-    found.push([moment, one ? drawn[line.dataset.drawn](one, answer.step) : 0]);
+    const lasted = Math.min(answer.step, (end - moment) / 1000);
+    if (line.dataset.drawn === "rate" && lasted < Math.min(SAYING, answer.step)) continue;
+    found.push([moment, one ? drawn[line.dataset.drawn](one, lasted) : 0]);
   }
   return found;
 }
@@ -65,7 +69,8 @@ function draw(chart, answer, begin, end) {
   const now = lines[0].length ? `${shown(lines[0].at(-1)[1])}${unit}` : "not measured yet";
   chart.querySelector(".now").textContent = now;
   chart.querySelector(".from").textContent = clock(begin);
-  chart.querySelector(".to").textContent = `most ${shown(most)}`;
+  chart.querySelector(".to").textContent = clock(end);
+  chart.querySelector(".most").textContent = lines.flat().length ? `most ${shown(most)}${unit}` : "";
   svg.setAttribute("aria-label", `${chart.querySelector("h2").textContent}: now ${now}, most ${shown(most)}${unit}`);
 }
 
@@ -81,8 +86,8 @@ function tell(answer) {
   const runs = document.querySelector("#runs .state");
   runs.className = answer.now.runs ? "state good" : "state bad";
   runs.textContent = answer.now.runs ? "a stream runs" : "no stream runs";
-  const end = Date.now();
   const begin = Date.parse(answer.since);
+  const end = begin + Number(charts.dataset.minutes) * 60_000; // by the clock of the service
   for (const chart of charts.querySelectorAll(".chart")) draw(chart, answer, begin, end);
   charts.hidden = false;
 }

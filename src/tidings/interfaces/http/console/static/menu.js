@@ -9,13 +9,19 @@ function fit() {
 narrow.addEventListener("change", fit);
 fit();
 
-/** Times of the server, as the person's clock shows them. */
+/** A time as the person's clock shows it; the day is said when it is not today. */
+function local(moment) {
+  const isToday = moment.toDateString() === new Date().toDateString();
+  return moment.toLocaleString(undefined, isToday ? { timeStyle: "medium" } : { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** Times of the server, made local; the whole of each is its title. */
 export function localTimes(within) {
   for (const time of within.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);
     if (!Number.isNaN(moment.getTime())) {
       time.title = time.dateTime;
-      time.textContent = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+      time.textContent = local(moment);
     }
   }
 }

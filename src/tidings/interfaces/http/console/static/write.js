@@ -65,8 +65,8 @@ function refused(problem) {
   const where = problem.place ? ` (line ${problem.place.line}, column ${problem.place.column})` : "";
   line.append(element("span", where, "quiet"));
   const more = [];
-  if (problem.accepted) more.push(element("p", `Accepted: ${problem.accepted}`));
   if (problem.hint) more.push(element("p", capital(problem.hint)));
+  if (problem.accepted) more.push(element("p", `Accepted: ${problem.accepted}`, "quiet"));
   say("bad", line, ...more);
   text.setAttribute("aria-invalid", "true");
   underline(problem.place);
