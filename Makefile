@@ -7,7 +7,7 @@ PY := .venv/bin/python
 # With it, each of the many processes that tests start would compile all that it imports once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run test doctor lint types layers unit docs browser faults fuzz long bench bench-full format constraints clean
+.PHONY: help setup run test doctor lint types layers unit docs browser faults fuzz long bench bench-full pictures format constraints clean
 
 help: ## this list
 	@echo "make ..."
@@ -54,6 +54,9 @@ bench: setup ## the benchmark tables, in ten minutes or so
 
 bench-full: setup ## the benchmark tables at full size, in hours
 	@$(PY) -m benchmarks --full $(ARGS)
+
+pictures: setup ## the console's pictures in the docs, taken of the service at work, in twenty minutes
+	@$(PY) -m benchmarks.console_pictures $(ARGS)
 
 format: setup ## let ruff write the format and the mends it is sure of
 	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .

@@ -1,0 +1,116 @@
+"""A service to look at: `tidings serve` with the demo's people in it, and auctions that are published while it runs.
+
+Nothing is written into its store from the side once it runs. What the console shows was published over HTTP, matched by
+the stream on Spark, and measured there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import httpx
+
+from tests.interfaces.calling import EXAMPLES, listens_at, start
+from tidings.client import Client
+from tidings.interfaces.cli import auctions
+from tidings.provider import Provider
+from tidings.service import Tidings
+from tidings.service.access import Access, Scope
+from tidings.store import ObjectSource
+
+SEED = 7
+METADATA = EXAMPLES / "metadata"
+HOST = "http://pirates.uni-passau.de/host.rdf"
+WISHES = (*auctions.WISHES, auctions.LATER_WISH, auctions.PATH_WISH, auctions.FEED_WISH)
+RULES = {
+    "large": "c.serverInformation.memory > 64",
+    "fast": "c.serverInformation.memory > 64 and c.serverInformation.cpu > 500",
+}
+"""What they have in common is drawn once."""
+MEAN_RATE, SWING, WAVE_SECONDS = 9.0, 6.0, 330.0
+"""Publications a second: more and fewer of them, in waves, as at auctions."""
+START_SECONDS, STOP_SECONDS, LOOK_SECONDS = 600.0, 120.0, 0.5
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where the service is, and the tokens of those who look at it."""
+
+    address: str
+    ana: str
+    root: str
+
+
+def set_up(home: Path) -> tuple[str, str]:
+    """The demo's schema and wishes, metadata with rules, a model of objects; the tokens of ana and an administrator."""
+    with Tidings(home) as tidings:
+        for name in (auctions.FURNITURE, auctions.CURIOSITIES):
+            tidings.extend_schema(auctions.schema_text(name))
+        for wish in WISHES:
+            tidings.subscribe(wish.subscriber, wish.text, wish.language)
+        provider = Provider(tidings.store)
+        provider.load_schema((METADATA / "schema.ttl").read_bytes(), "text/turtle")
+        for id, rule in RULES.items():
+            tidings.subscribe("ana", f"search CycleProvider c register c where {rule}", "rules", id=id)
+        provider.register(HOST, (METADATA / "host.rdf").read_bytes(), "application/rdf+xml")
+        model = EXAMPLES / "university" / "university.puml"
+        tidings.store.object_sources.add(ObjectSource("university", str(model), "sqlite:///university.db"))
+        make = Access(tidings.store).make
+        ana = make("ana's laptop", [Scope.SUBSCRIBE, Scope.PUBLISH], "ana")
+        return ana.secret, make("administrator", [Scope.ADMINISTER]).secret
+
+
+@contextmanager
+def serving(folder: Path, master: str = "local[2]", *more: str) -> Iterator[Scene]:
+    """The service, from when it is ready until it has ended."""
+    ana, root = set_up(folder / ".tidings")
+    process = start("serve", "--port", "0", "--master", master, *more, cwd=folder)
+    try:
+        scene = Scene(listens_at(process), ana, root)
+        _await_ready(scene.address, process)
+        yield scene
+    finally:
+        process.terminate()
+        process.communicate(timeout=STOP_SECONDS)
+
+
+def _await_ready(address: str, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + START_SECONDS
+    while (said := httpx.get(f"{address}/readyz")).status_code != 200:
+        if process.poll() is not None or time.monotonic() > until:
+            raise RuntimeError(f"the service did not become ready: {said.text}")
+        time.sleep(LOOK_SECONDS)
+
+
+@contextmanager
+def auctioning(scene: Scene) -> Iterator[None]:
+    """Items are put up for auction, in waves, until the end of the `with`."""
+    over = Event()
+    with ThreadPoolExecutor(1) as thread:
+        held = thread.submit(_auction, scene, over)
+        try:
+            yield
+        finally:
+            over.set()
+        held.result()
+
+
+def _auction(scene: Scene, over: Event) -> None:
+    chance, items, began = random.Random(SEED), auctions.items(SEED), time.monotonic()
+    with Client(scene.address, scene.root) as client:
+        while not over.wait(chance.expovariate(_rate(time.monotonic() - began))):
+            client.publish(json.dumps(next(items)))
+
+
+def _rate(seconds: float) -> float:
+    return MEAN_RATE + SWING * math.sin(2 * math.pi * seconds / WAVE_SECONDS)
