@@ -9,8 +9,8 @@ from threading import Event
 import pytest
 
 from tidings.errors import InputError
-from tidings.interfaces.http.answers import Refused
 from tidings.interfaces.http.gathering import Gathering
+from tidings.interfaces.http.refused import Refused
 
 
 class Work:

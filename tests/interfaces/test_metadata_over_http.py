@@ -24,7 +24,8 @@ from tests.interfaces.providing import (
     with_schema,
 )
 from tidings.interfaces.http import metadata
-from tidings.interfaces.http.answers import Refused, body_of
+from tidings.interfaces.http.bodies import body_of
+from tidings.interfaces.http.refused import Refused
 from tidings.metadata.log import What
 from tidings.metadata.log_pages import page_from_json
 from tidings.provider import Provider

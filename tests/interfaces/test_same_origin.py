@@ -13,7 +13,8 @@ from websockets.sync.client import connect
 
 from tests.interfaces.serving import served
 from tidings.interfaces.http.access import COOKIE, Asking, Subscribing, asking
-from tidings.interfaces.http.answers import Answering, Refused
+from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.refused import Refused
 from tidings.service.access import Access, Scope
 from tidings.store import open_store, sqlite_url
 

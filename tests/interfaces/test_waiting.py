@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from tidings.errors import StoreError
-from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.waiting import News
 from tidings.interfaces.http.writing import Writers
 

@@ -16,9 +16,10 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.requests import HTTPConnection
 
 from tidings.errors import Absent, NotAllowed
-from tidings.interfaces.http.answers import Refused, refuse_unknown_parameters
+from tidings.interfaces.http.answers import refuse_unknown_parameters
 from tidings.interfaces.http.gathering import Gathering
 from tidings.interfaces.http.rates import Rates
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.same_origin import changes, foreign, is_same_origin
 from tidings.service.access import Access, Caller, Scope
 

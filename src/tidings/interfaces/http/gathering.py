@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import anyio
 
 from tidings.errors import TidingsError
-from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.refused import Refused
 
 T = TypeVar("T")
 R = TypeVar("R")

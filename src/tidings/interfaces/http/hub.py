@@ -11,7 +11,8 @@ from fastapi.responses import PlainTextResponse
 from tidings.errors import InputError
 from tidings.feeds.hub import Hub
 from tidings.feeds.hub_rules import HubBusy
-from tidings.interfaces.http.answers import Plain, body_of
+from tidings.interfaces.http.answers import Plain
+from tidings.interfaces.http.bodies import body_of
 
 LARGEST = 20_000
 FORM = "application/x-www-form-urlencoded"

@@ -25,8 +25,10 @@ from tidings.backbone.peer import HOPS
 from tidings.backbone.registering import Registering
 from tidings.errors import Absent, InputError
 from tidings.interfaces.http import metadata_backbone, metadata_repositories, problems
-from tidings.interfaces.http.answers import Answering, Refused, body_of
+from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.bodies import body_of
 from tidings.interfaces.http.metadata_repositories import LONGEST_WAIT
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.trust import Trust, only_for
 from tidings.interfaces.http.waiting import News
 from tidings.interfaces.http.writing import Writers

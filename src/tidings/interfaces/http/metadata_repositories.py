@@ -18,7 +18,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from tidings.errors import Absent, InputError
-from tidings.interfaces.http.answers import Refused, body_of
+from tidings.interfaces.http.bodies import body_of
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.waiting import News
 from tidings.interfaces.http.writing import Writers
 from tidings.metadata.change_sets import changes_to_json, state_to_json

@@ -19,7 +19,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from tidings.errors import Absent, InputError
-from tidings.interfaces.http.answers import Answering, Refused, body_of
+from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.bodies import body_of
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.trust import Trust, only_for
 from tidings.objects.model_files import read_model
 from tidings.service.sources import Sources, opened

@@ -20,7 +20,8 @@ from tidings.feeds.fetching import Manners
 from tidings.feeds.poll_loop import PollLoop
 from tidings.feeds.polling import Poller
 from tidings.interfaces.http import xml_rpc
-from tidings.interfaces.http.answers import Plain, body_of
+from tidings.interfaces.http.answers import Plain
+from tidings.interfaces.http.bodies import body_of
 from tidings.interfaces.http.ping_methods import A_MINUTE, PINGS, answered, ping
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.service_methods import Service, may

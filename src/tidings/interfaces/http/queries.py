@@ -18,7 +18,9 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from tidings.errors import InputError
-from tidings.interfaces.http.answers import Answering, Refused, body_of
+from tidings.interfaces.http.answers import Answering
+from tidings.interfaces.http.bodies import body_of
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.trust import Trust
 from tidings.interfaces.query_answers import as_csv, whole
 from tidings.metadata.sparql import GRAPHS, RESULTS

@@ -16,8 +16,9 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 
 from tidings.errors import InputError
 from tidings.interfaces.http import queries
-from tidings.interfaces.http.answers import Answering, Refused
+from tidings.interfaces.http.answers import Answering
 from tidings.interfaces.http.joining import join
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.queries import Queries
 from tidings.repository.news import Connected, CutOff, Followed, News, Refreshed

@@ -14,7 +14,7 @@ from fastapi import Request
 
 from tidings.errors import InputError
 from tidings.interfaces.http.access import count_request
-from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.refused import Refused
 from tidings.service.access import Access, Caller
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")

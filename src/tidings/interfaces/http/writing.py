@@ -16,7 +16,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI
 
 from tidings.errors import TidingsError
-from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.refused import Refused
 
 T = TypeVar("T")
 

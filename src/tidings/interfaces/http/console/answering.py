@@ -12,8 +12,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 
 from tidings.errors import TidingsError
-from tidings.interfaces.http.answers import HEADERS, Refused, come_back, parameter_problem, status_of
+from tidings.interfaces.http.answers import HEADERS, come_back, status_of
 from tidings.interfaces.http.console.templating import rendered
+from tidings.interfaces.http.parameters import parameter_problem
+from tidings.interfaces.http.refused import Refused
 
 HOME = "/console"
 LOG_IN = f"{HOME}/login"

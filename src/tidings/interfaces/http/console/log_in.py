@@ -10,10 +10,11 @@ from fastapi.concurrency import run_in_threadpool
 from tidings.counts import plural
 from tidings.errors import InputError, TooOften
 from tidings.interfaces.http.access import COOKIE
-from tidings.interfaces.http.answers import Refused, come_back
+from tidings.interfaces.http.answers import come_back
 from tidings.interfaces.http.console.answering import HOME, LOG_IN, moved, pages_at
 from tidings.interfaces.http.console.visiting import Visiting, fields_of, form_of, page
 from tidings.interfaces.http.rates import Rates
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.same_origin import foreign, is_same_origin
 from tidings.service.access import Access
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import InputError
-from tidings.interfaces.http.answers import too_large
+from tidings.interfaces.http.bodies import too_large
 from tidings.interfaces.http.console.answering import pages_at
 from tidings.interfaces.http.console.recognising import KINDS, kind_of
 from tidings.interfaces.http.console.visiting import Publisher, Visitor, form_of, page

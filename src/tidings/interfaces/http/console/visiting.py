@@ -17,8 +17,9 @@ from fastapi.responses import HTMLResponse
 
 from tidings.errors import InputError, NotAllowed
 from tidings.interfaces.http.access import COOKIE, asking, bearer, count_request
-from tidings.interfaces.http.answers import Refused, body_of
+from tidings.interfaces.http.bodies import body_of
 from tidings.interfaces.http.console.templating import rendered
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.service.access import Caller, Scope
 from tidings.store.names import LONGEST

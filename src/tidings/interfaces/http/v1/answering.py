@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 
 from tidings.errors import IdTaken, InputError, TidingsError
 from tidings.interfaces.http import answers, problems, writing
-from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.same_origin import SAFE
 from tidings.interfaces.http.v1.forms import Problem
 

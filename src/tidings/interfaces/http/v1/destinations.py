@@ -13,15 +13,26 @@ A secret is told when it is made, and never again. An administrator says with `s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
 
 from tidings.delivery import Destinations, Tested
 from tidings.errors import Absent, InputError
 from tidings.interfaces.http.access import Subscribing, refuse_strangers
 from tidings.interfaces.http.v1.answering import Versioned, wrong
+from tidings.interfaces.http.v1.destination_forms import (
+    Changes,
+    DestinationPage,
+    LetterPage,
+    NewDestination,
+    Replayed,
+    ShownDestination,
+    ShownHealth,
+    ShownLetter,
+    ShownTest,
+    WithSecret,
+)
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.interfaces.http.writing import Writers
 from tidings.service.access import Caller
@@ -35,101 +46,6 @@ Subscriber = Annotated[
     str | None, Query(max_length=500, description="Whose destinations: an administrator names them.")
 ]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
-
-
-class Given(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class NewDestination(Given):
-    """Where to deliver what: to a target of a kind, of one subscription or of all."""
-
-    kind: Literal["webhook", "apprise", "kafka"]
-    target: str = Field(max_length=4_000)
-    subscription: str | None = Field(default=None, max_length=500)
-    name: str = Field(default="", max_length=200)
-
-
-class Changes(Given):
-    """What is left out stays as it is."""
-
-    target: str | None = Field(default=None, max_length=4_000)
-    name: str | None = Field(default=None, max_length=200)
-
-
-class ShownHealth(BaseModel):
-    """How deliveries go."""
-
-    delivered: int
-    last_success: str | None
-    consecutive_failures: int
-    last_failure: str | None
-    last_error: str | None
-
-
-class ShownDestination(BaseModel):
-    """A destination without its secrets: of the target, what may be shown."""
-
-    id: str
-    subscriber: str
-    subscription: str | None
-    kind: str
-    target: str
-    name: str
-    state: Literal["active", "paused", "disabled"]
-    reason: str | None
-    made: str
-    old_secret_until: str | None
-    health: ShownHealth
-    dead_letters: int
-
-
-class WithSecret(ShownDestination):
-    """The same when a secret was made: it is not told again."""
-
-    secret: str | None
-
-
-class DestinationPage(BaseModel):
-    """Destinations by id; the next page begins after `after`, if there is one."""
-
-    destinations: list[ShownDestination]
-    after: str | None
-
-
-class ShownLetter(BaseModel):
-    """The entries `first` to `last` of a subscription that were not taken; `due` is when they are tried again."""
-
-    number: int
-    subscription: str
-    first: int
-    last: int
-    digest: bool
-    message: str
-    problem: str
-    attempts: int
-    time: str
-    due: str | None
-
-
-class LetterPage(BaseModel):
-    letters: list[ShownLetter]
-    after: int | None
-
-
-class Replayed(BaseModel):
-    """How many are tried again now."""
-
-    replayed: int
-
-
-class ShownTest(BaseModel):
-    """What came back for a sample."""
-
-    taken: bool
-    seconds: float
-    status: int | None
-    problem: str | None
 
 
 class Serving:

@@ -20,7 +20,7 @@ from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 from tidings.interfaces.http.heads import ASKED
-from tidings.interfaces.http.v1.looking_out import Follower, Over
+from tidings.interfaces.http.v1.follower import Follower, Over
 from tidings.service.event_pages import Line, Page
 
 HEARTBEAT_SECONDS = 15.0

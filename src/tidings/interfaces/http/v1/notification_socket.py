@@ -23,9 +23,12 @@ from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import DecodeProblem, InputError, NotAllowed, TidingsError
 from tidings.interfaces.http.access import COOKIE, HINT, asking, bearer, count_request
-from tidings.interfaces.http.answers import Refused, refuse_other_parameters, status_of
+from tidings.interfaces.http.answers import status_of
+from tidings.interfaces.http.parameters import refuse_other_parameters
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1.answering import check_address
-from tidings.interfaces.http.v1.looking_out import Follower, LookOut, Over
+from tidings.interfaces.http.v1.follower import Follower, Over
+from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.interfaces.http.writing import MANY, Writers
 from tidings.publications.strict_json import parse_value

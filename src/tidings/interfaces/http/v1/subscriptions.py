@@ -21,7 +21,7 @@ from fastapi import APIRouter, Query, Response
 from tidings import durations
 from tidings.errors import Absent, InputError, pointing
 from tidings.interfaces.http.access import Subscribing
-from tidings.interfaces.http.answers import Refused
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import forms
 from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.interfaces.http.v1.limits import Limits

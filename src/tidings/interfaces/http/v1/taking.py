@@ -19,9 +19,9 @@ from fastapi.responses import JSONResponse
 from tidings.errors import InputError, OverLimit
 from tidings.interfaces.http import problems
 from tidings.interfaces.http.access import asking, presumes
-from tidings.interfaces.http.answers import Refused
 from tidings.interfaces.http.gathering import Gathering
 from tidings.interfaces.http.observing import note
+from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import answering
 from tidings.interfaces.http.v1.header_attributes import attributes_of
 from tidings.interfaces.http.v1.limits import Limits

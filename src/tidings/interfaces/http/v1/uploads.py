@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from fastapi import Request
 
 from tidings.errors import TidingsError
-from tidings.interfaces.http.answers import Refused, body_of
+from tidings.interfaces.http.bodies import body_of
+from tidings.interfaces.http.refused import Refused
 
 
 class Uploads:

@@ -1,0 +1,90 @@
+"""Bodies of requests: as many bytes as allowed, in time, as they are, and strict JSON where a model is made of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+
+from tidings.errors import DecodeProblem, InputError, OverLimit
+from tidings.interfaces.http.refused import Refused
+from tidings.publications.strict_json import parse_value
+
+LARGEST_REQUEST = 1_000_000
+"""Bytes of a request that a model is made of, where the application has no other limit."""
+
+BODY_SECONDS = 30.0
+"""How long a body may pause. A minute's pause is somebody who is gone, or means harm."""
+
+
+class EncodedBody(InputError):
+    """A body is compressed, or encoded otherwise."""
+
+
+class Limited(Request):
+    """A request whose body, where a model is made of it, has at most as many bytes as allowed, and is strict JSON."""
+
+    async def body(self) -> bytes:
+        if not hasattr(self, "_body"):
+            limits = getattr(self.app.state, "limits", None)
+            self._body = await body_of(self, limits.request if limits else LARGEST_REQUEST)
+        return self._body
+
+    async def json(self) -> Any:
+        try:
+            return parse_value(await self.body())
+        except DecodeProblem as problem:
+            raise Refused(400, problem) from problem
+
+
+async def body_of(request: Request, most: int, hold: Callable[[int], None] = lambda size: None) -> bytes:
+    """The body; if it is too large it is refused, and no more of it is read then. `hold` hears of each part of it
+    before the next one is read.
+    """
+    _refuse_encoded(request.headers.get("content-encoding", ""))
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced[:20]) > most:
+        raise too_large(most)
+    parts, size = [], 0
+    try:
+        async for chunk in _in_time(request.stream()):
+            hold(len(chunk))
+            parts.append(chunk)
+            size += len(chunk)
+            if size > most:
+                raise too_large(most)
+    except ClientDisconnect as gone:  # nobody reads the answer; it is no failure of the server
+        raise Refused(400, InputError("the body ends too early", received=f"{size:,} bytes")) from gone
+    except TimeoutError as late:
+        accepted = f"its next bytes within {BODY_SECONDS:g} seconds"
+        problem = InputError("the body does not come", received=f"{size:,} bytes", accepted=accepted)
+        raise Refused(408, problem) from late
+    return b"".join(parts)
+
+
+async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Each part of a body, if it comes soon after the one before: what came holds memory, which others want, too."""
+    while True:
+        async with asyncio.timeout(BODY_SECONDS):
+            chunk = await anext(chunks, None)
+        if chunk is None:
+            return
+        yield chunk
+
+
+def _refuse_encoded(encoding: str) -> None:
+    """Bodies are taken as they are. What was compressed is a thousand times as long as it seems, and as bytes of an
+    unknown kind it would be published compressed.
+    """
+    if encoding.strip().lower() not in ("", "identity"):
+        hint = "send the body as it is, without Content-Encoding"
+        what, received = "no encoding of a body is understood", encoding[:80]
+        raise Refused(415, EncodedBody(what, where="Content-Encoding", received=received, hint=hint))
+
+
+def too_large(most: int) -> Refused:
+    """What is answered to a body beyond the limit."""
+    return Refused(413, OverLimit("the body is too large", accepted=f"{most:,} bytes"))

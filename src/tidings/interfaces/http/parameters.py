@@ -1,0 +1,54 @@
+"""What is wrong with a parameter or a member of a body, in words: which one, what it was, what it could be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from fastapi.exceptions import RequestValidationError
+
+from tidings.errors import InputError
+from tidings.expected import expected
+from tidings.interfaces.http.refused import Refused
+
+
+def refuse_other_parameters(given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse the first parameter that is none of those that there are."""
+    for name in given:
+        if name not in known:
+            raise Refused(400, _no_such("parameter", name, known))
+
+
+def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()) -> InputError:
+    """The first parameter, or member of the body, that is wrong. The body may have these `members`.
+
+    A name that is not known comes first: what is missing may be what was meant by it.
+    """
+    found = error.errors()
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    given, (place, *names) = first.get("input"), first["loc"]
+    received = str(given)[:200] if isinstance(given, str | int | float) else None
+    name, is_missing = str(names[-1] if names else place), first["type"] == "missing"
+    if place != "body":
+        if is_missing:
+            return InputError("a parameter is missing", where=name)
+        what = "a parameter that cannot be used"
+        return InputError(what, where=name, received=received, accepted=expected(first))
+    if not names:
+        problem = InputError("the body cannot be used", accepted="a JSON object")
+        problem.hint = "Content-Type: application/json"
+        return problem
+    if first["type"] == "extra_forbidden":
+        problem = _no_such("member", name, members if len(names) == 1 else ())
+    elif is_missing:
+        problem = InputError(f"'{name}' is missing")
+    else:
+        problem = InputError(f"'{name}' cannot be this", received=received, accepted=expected(first))
+    problem.pointer = "".join(f"/{str(each).replace('~', '~0').replace('/', '~1')}" for each in names)
+    return problem
+
+
+def _no_such(what: str, name: str, known: Sequence[str]) -> InputError:
+    close = get_close_matches(name[:200], known, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else None
+    return InputError(f"there is no {what} '{name[:200]}'", accepted=", ".join(known) or None, hint=hint)
