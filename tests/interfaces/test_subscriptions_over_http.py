@@ -311,3 +311,15 @@ def test_a_paused_subscription_is_still_a_feed(tmp_path: Path) -> None:
         tidings.subscribing().pause("s-1")
         assert [one.id for one, _ in feeds.listed("ana")] == ["s-1"]
         assert feeds.open(token) is not None
+
+
+@pytest.mark.parametrize(
+    ("language", "text"), [("predicates", "price < 7"), ("xpath", "//a"), ("rules", RULE)]
+)
+def test_what_is_answered_is_what_there_is(service: Service, language: str, text: str) -> None:
+    """Of one with an id that nobody had, the store is not asked; a rule may have found something at once."""
+    made = create(service.root, text, language, subscriber="nia", within="10 minutes")
+    found = service.root.get(made.headers["location"]).json()
+    told = made.json()
+    assert told["predicates"] is not None and found["predicates"] is None
+    assert {**told, "predicates": None, "reached_through": None} == found

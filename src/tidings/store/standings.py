@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, func, literal, null, select
+from sqlalchemy import Column, Connection, Table, bindparam, func, literal, null, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from tidings.model import Subscription
@@ -116,11 +116,18 @@ class Standings:
 
 def count(connection: Connection, subscriber: str) -> int:
     """The same in the caller's transaction."""
-    wanted = (
-        select(func.count()).select_from(kind.table).where(kind.owner == subscriber, *kind.lives)
+    return sum(connection.execute(_COUNTS, {"owner": subscriber}).one())
+
+
+_COUNTS = select(
+    *(
+        select(func.count())
+        .select_from(kind.table)
+        .where(kind.owner == bindparam("owner"), *kind.lives)
+        .scalar_subquery()
         for kind in _KINDS
     )
-    return sum(int(connection.execute(each).scalar_one()) for each in wanted)
+)
 
 
 def _asked(kind: _Kind, wanted: Wanted) -> list[ColumnElement[bool]]:

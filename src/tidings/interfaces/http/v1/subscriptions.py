@@ -25,10 +25,11 @@ from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import forms
 from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.interfaces.http.v1.limits import Limits
+from tidings.model import Subscription
 from tidings.service import Subscribed, Tidings
 from tidings.service.access import Caller
-from tidings.service.health import health_of
-from tidings.service.subscribing import delay_of, wanted_of
+from tidings.service.health import Health, health_of
+from tidings.service.subscribing import RULES, delay_of, wanted_of
 from tidings.store import Kept, Wanted
 
 Q = Annotated[str | None, Query(max_length=500, description="Only those with this in their text or id.")]
@@ -59,7 +60,8 @@ class Subscriptions:
         taken = self._subscribing.subscribe(wanted)
         response.headers["Location"] = f"/v1/subscriptions/{quote(taken.id, safe='')}"
         response.status_code = 200 if known else 201
-        return self._told(caller, taken)
+        is_unheard_of = not wanted.id and taken.language != RULES
+        return _new(taken) if is_unheard_of else self._told(caller, taken)
 
     def page(
         self,
@@ -100,7 +102,7 @@ class Subscriptions:
         return self._shown([self._subscribing.pause(id, _own(caller))])[0]
 
     def resume(self, caller: Subscribing, id: str) -> forms.Subscription:
-        """Match for it again. What was published meanwhile is not told of; a rule tells what it finds now."""
+        """Match for it again. What was published meanwhile is not told of; a rule tells what became different."""
         return self._shown([self._subscribing.resume(id, _own(caller))])[0]
 
     def remove(self, caller: Subscribing, id: str) -> Response:
@@ -138,6 +140,13 @@ def _form(kept: Kept, health: dict[str, Any]) -> forms.Subscription:
         paused=kept.paused,
         health=forms.Health(**health),
     )
+
+
+def _new(taken: Subscribed) -> forms.Subscription:
+    """One under an id that nobody had before: nothing can have come of it, and the store does not have to be asked."""
+    one = Subscription(taken.id, taken.subscriber, taken.language, taken.text, taken.within)
+    read = {"predicates": taken.predicates, "reached_through": taken.reached_through}
+    return _form(Kept(one), asdict(Health())).model_copy(update=read)
 
 
 def _refuse_unprintable(**given: str | None) -> None:
