@@ -7,8 +7,10 @@ be sent there, and opens what it needs with the first batch.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -19,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from tidings.errors import SetupError, TidingsError
+from tidings.errors import SetupError, StoreError, TidingsError
 
 GONE = (Py4JError, ConnectionError)
 """What calls to a JVM that has died end with."""
@@ -27,6 +29,7 @@ GONE = (Py4JError, ConnectionError)
 STARTS = 5
 """How often a query is started whose process for the batches does not come up in time."""
 LATE = "failed to connect back"
+FULL = os.strerror(errno.ENOSPC)
 
 _log = logging.getLogger("tidings.stream")
 
@@ -147,11 +150,14 @@ class Query:
 
 
 def _explained(problem: PySparkException) -> TidingsError:
-    """What Spark says of the end of a query, with the words of an error of ours if one is in it."""
+    """What Spark says of the end of a query, with the words of an error of ours if one is in it, or of a full disk."""
     said = str(problem)
     ours = [line for line in said.splitlines() if line.startswith("tidings.errors.")]
+    full = [line.strip() for line in said.splitlines() if FULL in line]
     first = said.split("\n", 1)[0].rpartition("terminated with exception: ")[2]
-    return SetupError("the stream ended", where="Spark", hint=ours[-1].partition(": ")[2] if ours else first)
+    kind, _, words = ours[-1].partition(": ") if ours else ("", "", "")
+    made = StoreError if kind.endswith(".StoreError") else SetupError
+    return made("the stream ended", where="Spark", hint=words or next(iter(full), first))
 
 
 def _started(writer: DataStreamWriter, times: int = STARTS) -> StreamingQuery:

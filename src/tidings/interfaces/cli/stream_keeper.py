@@ -4,18 +4,22 @@
     with keeper: ...                   Spark starts while the server answers already
     keeper.problem                     what keeps it from its work now, or None
 
-After `stream.restarts` failures in a row it gives up. Publications that were matched in between make it a new row.
+After `stream.restarts` failures in a row it gives up. Publications that were matched in between make it a new row. A
+store that is away and a disk that is full do not count: they come back, and nobody would look for a stream then that
+was given up.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import threading
 from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from tidings.errors import SetupError, TidingsError
+from tidings.errors import SetupError, StoreError, TidingsError
 from tidings.spark.news import Listener, News, Progress, Started
 
 if TYPE_CHECKING:
@@ -27,6 +31,8 @@ _log = logging.getLogger("tidings.stream")
 
 STOPPING_SECONDS = 20.0
 """What Spark has for itself to end."""
+
+FULL = os.strerror(errno.ENOSPC)
 
 
 class Caught:
@@ -66,7 +72,7 @@ class StreamKeeper:
         self.state, self.failure = State.STARTING, ""
         self._tidings, self._settings, self._hear, self._gave_up = tidings, settings, hear, gave_up
         self._stop = threading.Event()
-        self._failures = 0
+        self._failures = self._own_failures = 0
         self._thread = threading.Thread(target=self._keep, name="stream-keeper", daemon=True)
 
     def __enter__(self) -> StreamKeeper:
@@ -112,9 +118,9 @@ class StreamKeeper:
             if caught.problem is None or self._stop.is_set():
                 break
             self._failed(caught.problem)
-            if self._failures > self._settings.stream.restarts:
+            if self._own_failures > self._settings.stream.restarts:
                 self.state = State.GIVEN_UP
-                _log.error("the stream is given up after %d failures in a row", self._failures)
+                _log.error("the stream is given up after %d failures in a row", self._own_failures)
                 self._gave_up()
                 return
             self._stop.wait(self._pause())
@@ -147,17 +153,24 @@ class StreamKeeper:
         if isinstance(news, Started):
             self.state, self.failure = State.RUNNING, ""
         elif isinstance(news, Progress) and news.events:
-            self._failures = 0
+            self._failures = self._own_failures = 0
         self._hear(news)
 
     def _failed(self, failure: BaseException) -> None:
+        passes = _passes(failure)
         self._failures += 1
+        self._own_failures += not passes
         self.failure, self.state = str(failure).partition("\n")[0], State.FAILED
-        whole = None if isinstance(failure, TidingsError) else failure
+        whole = None if passes or isinstance(failure, TidingsError) else failure
         _log.error("the stream failed: %s", self.failure, exc_info=whole)
 
     def _pause(self) -> float:
         return min(self._settings.stream.longest_pause, 2.0 ** min(self._failures - 1, 20))
+
+
+def _passes(failure: BaseException) -> bool:
+    """Whether it is not the stream that fails, but what it stands on. Spark tells of a full disk in its own words."""
+    return isinstance(failure, StoreError) or FULL in str(failure)
 
 
 def refuse_second_stream(tidings: Tidings) -> None:

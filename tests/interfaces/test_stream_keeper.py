@@ -1,0 +1,70 @@
+"""When a stream that fails is started again, and when it is given up."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from tidings.errors import SetupError, StoreError
+from tidings.interfaces.cli.stream_keeper import State, StreamKeeper
+from tidings.operating.settings import Settings
+from tidings.service import Tidings
+from tidings.spark.queries import _explained
+
+RESTARTS = 3
+IN_SPARK = """Query tidings terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when
+    head = self.head()
+tidings.errors.StoreError: the store says: connection refused
+SQLSTATE: 38000"""
+IN_JAVA = """Query tidings terminated with exception: org.apache.spark.SparkException: Job aborted
+Caused by: java.io.IOException: No space left on device"""
+
+
+class Failing(StreamKeeper):
+    """One whose stream fails in ways that a test decides about, and then ends."""
+
+    failures: Iterator[BaseException]
+    starts = 0
+
+    def _run(self) -> None:
+        self.starts += 1
+        for failure in self.failures:
+            raise failure
+
+
+def kept(home: Path, failures: list[BaseException]) -> Failing:
+    """What became of a stream with these failures."""
+    settings = Settings.model_validate({"stream": {"restarts": RESTARTS, "longest_pause": 0.001}})
+    with Tidings(home) as tidings:
+        keeper = Failing(tidings, settings, lambda news: None)
+        keeper.failures = iter(failures)
+        keeper._keep()
+    return keeper
+
+
+def test_its_own_failures_are_enough_at_some_time(tmp_path: Path) -> None:
+    keeper = kept(tmp_path, [SetupError("Spark does not start")] * 10)
+    assert (keeper.state, keeper.starts) == (State.GIVEN_UP, RESTARTS + 1)
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [
+        StoreError("the store says: database or disk is full"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        _explained(StreamingQueryException(IN_SPARK)),
+        _explained(StreamingQueryException(IN_JAVA)),
+    ],
+    ids=["store", "disk", "store in Spark", "disk in Spark"],
+)
+def test_what_it_stands_on_is_waited_for(
+    tmp_path: Path, passing: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    keeper = kept(tmp_path, [passing] * 10 + [SetupError("Spark has ended")] * RESTARTS)
+    assert (keeper.state, keeper.starts) == (State.ENDED, 10 + RESTARTS + 1)
+    told = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == 10 + RESTARTS and not any(record.exc_info for record in told)
