@@ -40,7 +40,7 @@ docs: setup ## the docs' links, examples and completeness
 browser: setup ## the console in a real browser, with what takes longer: all pages in all ways, and a stream on Spark
 	@scripts/chromium && $(PY) -m pytest tests/browser -m "long or not long" $(ARGS)
 
-faults: setup ## kill the stream with kill -9 again and again (FAULTS=20 times): nothing lost, nothing twice
+faults: setup ## kill the stream and the whole service with kill -9 again and again (FAULTS=20 times): nothing lost, nothing twice
 	@FAULTS=$(or $(FAULTS),20) $(PY) -m pytest -m faults --timeout=3600 $(ARGS)
 
 fuzz: setup ## the property tests, more than a hundred times longer than in `make test` (HYPOTHESIS_PROFILE=fuzz)

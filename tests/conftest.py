@@ -45,6 +45,7 @@ OWN = {
     "test_stream_commands.py": "terminal",
     "test_serve.py": "terminal",
     "test_stores.py": "terminal",
+    "kills": "kills",
     "relational": "joins",
     "benchmarks": "joins",
 }

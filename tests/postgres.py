@@ -27,6 +27,8 @@ class Server:
     port: int
     password: str
     folder: Path
+    binaries: Path
+    settings: str
     _numbers: Iterator[int]
 
     def url(self, database: str = "postgres") -> str:
@@ -43,6 +45,13 @@ class Server:
         """The server's own process, above all those that work for a connection."""
         return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
 
+    def start(self) -> None:
+        _control(self.binaries, self.folder, "start", "-l", self.folder / "log", "-o", self.settings)
+
+    def stop(self) -> None:
+        """At once, without a goodbye: what was not written out is replayed from its log by the next start."""
+        _control(self.binaries, self.folder, "stop", "-m", "immediate")
+
 
 def find_binaries() -> Path | None:
     """The folder with initdb and postgres: Debian keeps them off the PATH, one folder for each version."""
@@ -55,15 +64,15 @@ def find_binaries() -> Path | None:
 def running_server(binaries: Path, durable: bool = False) -> Iterator[Server]:
     """A server in a temporary folder, on loopback, with a password that nobody else knows."""
     folder = Path(tempfile.mkdtemp(prefix="tidings-postgres-"))
-    server = Server(_free_port(), secrets.token_hex(16), folder, count(1))
+    port, password = _free_port(), secrets.token_hex(16)
+    server = Server(port, password, folder, binaries, _settings(folder, port, durable), count(1))
     try:
-        _initialise(binaries, folder, server.password)
-        settings = _settings(folder, server.port, durable)
-        _control(binaries, folder, "start", "-l", folder / "log", "-o", settings)
+        _initialise(binaries, folder, password)
+        server.start()
         try:
             yield server
         finally:
-            _control(binaries, folder, "stop", "-m", "immediate")
+            server.stop()
     finally:
         shutil.rmtree(folder)
 

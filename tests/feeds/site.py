@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ssl import SSLContext
 from threading import Condition, Thread
+from typing import Any
 from urllib.parse import urlsplit
 
 
@@ -99,6 +101,11 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = (
         100  # five connections at the same moment are all that a server of Python's takes otherwise
     )
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager
