@@ -29,6 +29,7 @@ from tidings.errors import TidingsError
 PATIENCE = Patience(attempts=100_000, first=0.05, longest=1.0)
 PEOPLE = 5
 BULK = 25
+EVENTS_AN_EDIT = 10
 
 
 @dataclass
@@ -38,6 +39,8 @@ class Crowd:
     url: str
     token: str
     seed: int
+    most: int = 0
+    """How much each may do so far: it grows with each blow, however long the machine takes."""
     stop: threading.Event = field(default_factory=threading.Event)
     problems: list[str] = field(default_factory=list)
     threads: list[threading.Thread] = field(default_factory=list)
@@ -85,6 +88,8 @@ class Publisher:
         count = 0
         with self.crowd.client() as client:
             while not self.crowd.stop.wait(self.pause):
+                if count >= self.crowd.most:
+                    continue
                 many = BULK if self.bulks else 1
                 named = {}
                 for i, body in enumerate(workload.events(many, _first(self.name) + count)):
@@ -220,7 +225,8 @@ class Editor:
         texts = [one.text for one in workload.subscriptions(40)]
         with self.crowd.client() as client:
             while not self.crowd.stop.wait(dice.uniform(0.2, 1.5)):
-                self._edit(client, dice, dice.choice(texts))
+                if sum(map(len, self.versions.values())) < self.crowd.most / EVENTS_AN_EDIT:
+                    self._edit(client, dice, dice.choice(texts))
 
     def _edit(self, client: Client, dice: random.Random, text: str) -> None:
         known = [id for id, versions in self.versions.items() if versions[-1].text is not None]
@@ -296,7 +302,7 @@ class Receiver:
 
     def __post_init__(self) -> None:
         self._dice = random.Random(f"{self.crowd.seed} receiver")
-        self._turn = threading.Event()
+        self._turn, self._seen = threading.Event(), set[tuple[str, int]]()
         self._client = Client(self.crowd.url, self.crowd.token, Patience(attempts=1))
 
     def __call__(self, request: Request) -> Response:
@@ -315,9 +321,8 @@ class Receiver:
         assert event["id"] == id
         subscription, numbers = told_in(event)
         with self.lock:
-            repeated = any(
-                numbers[0] in each.numbers for each in self.calls if each.subscription == subscription
-            )
+            repeated = (subscription, numbers[0]) in self._seen
+            self._seen.add((subscription, numbers[0]))
             mood = self._dice.random() if self.moody else 1.0
         recorded = self._recorded(subscription) if repeated else None
         taken = mood >= 0.06

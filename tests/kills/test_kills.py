@@ -49,6 +49,8 @@ from tidings.store import open_store, sqlite_url
 pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.long]
 BLOWS = int(os.environ.get("FAULTS", "2"))
 SEED = int(os.environ.get("SEED", str(random.SystemRandom().randrange(1_000_000))))
+EVENTS = 75
+"""Of each publisher between two blows."""
 WITHIN = (None, None, None, "1 second")
 
 
@@ -274,7 +276,8 @@ def play(scene: Scene) -> None:
         try:
             scene.parts[0].await_ready()
             scene.begin()
-            for _ in range(BLOWS):
+            for blow in range(1, BLOWS + 1):
+                scene.publishing.most = blow * EVENTS
                 if scene.dice.random() < 0.4:
                     for part in scene.parts:
                         part.await_ready()
