@@ -151,7 +151,8 @@ def check_values(comparison: Comparison, domain: Domain | None, context: Context
 def _unknown_value(path: str, literal: Literal, span: Span, domain: Domain, context: Context) -> CheckProblem:
     if domain.kind not in LISTED:
         return context.problem(f"{path} is never {show(literal)}", span, accepted=bounds(domain))
-    what = f"{show(literal)} is no value of {domain.name}, the domain of {path}"
+    named = domain.name if domain.name == path else f"{domain.name}, the domain of {path}"
+    what = f"{show(literal)} is no value of {named}"
     hint = did_you_mean(str(literal), domain.values)
     return context.problem(what, span, accepted=some(domain.values), hint=hint)
 
