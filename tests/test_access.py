@@ -34,6 +34,18 @@ def test_the_administrator_begins_once(access: Access) -> None:
     assert found.stands_for("anybody")
 
 
+def test_the_administrator_begins_also_where_others_had_tokens_before(access: Access) -> None:
+    access.make("ana's phone", ["subscribe"], "ana")
+    assert access.begin() is not None
+    assert access.begin() is None
+
+
+def test_an_administrator_who_was_revoked_does_not_begin_again(access: Access) -> None:
+    made = access.make("operations", ["administer", "publish"])
+    access.revoke(made.token.id)
+    assert access.begin() is None
+
+
 def test_a_subscriber_stands_for_nobody_else(access: Access) -> None:
     ana = caller(access, "subscribe", subscriber="ana")
     assert ana.may(Scope.SUBSCRIBE)

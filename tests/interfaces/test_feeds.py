@@ -64,6 +64,19 @@ def test_addresses_for_machines_and_below_another_address(subscribed: Tidings) -
 
 
 @pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        ('public_url = "https://tidings.example.org"', "https://tidings.example.org/feeds/"),
+        ('host = "0.0.0.0"\nport = 8093', "http://127.0.0.1:8093/feeds/"),
+        ('host = "::1"', "http://[::1]:8080/feeds/"),
+    ],
+)
+def test_addresses_are_those_that_the_settings_say(subscribed: Tidings, settings: str, address: str) -> None:
+    Path(".tidings/tidings.toml").write_text(settings)
+    assert subscribed("feeds", "--as", "cy").stdout.startswith(f"s-1  {address}")
+
+
+@pytest.mark.parametrize(
     "url", ["nonsense", "ftp://x.example", "http://", "http://x.example/?a=1", "http://[", "http://x y"]
 )
 def test_what_is_no_public_address_is_refused(subscribed: Tidings, url: str) -> None:

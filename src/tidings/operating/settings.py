@@ -23,6 +23,8 @@ from tidings import durations
 from tidings.errors import InputError
 
 PREFIX, NESTED = "TIDINGS_", "__"
+EVERYWHERE = ("0.0.0.0", "::", "")
+"""Hosts that stand for every address of the machine."""
 
 
 class Part(StrEnum):
@@ -239,3 +241,11 @@ class Settings(BaseSettings):
 
     def store_url(self) -> str | None:
         return self.store.get_secret_value() if self.store else None
+
+    def listens_everywhere(self) -> bool:
+        return self.host in EVERYWHERE
+
+    def reached_at(self) -> str:
+        """The address that others use: the public one, or else where the service listens."""
+        host = "127.0.0.1" if self.listens_everywhere() else self.host
+        return self.public_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"

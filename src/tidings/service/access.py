@@ -88,7 +88,7 @@ class Access:
         return self._made(name, _checked(scopes, subscriber), subscriber, lasting)
 
     def begin(self) -> Made | None:
-        """The administrator's token, if no token was ever made."""
+        """The administrator's token, if no administrator ever had one: one that was revoked does not come back."""
         secret = _drawn()
         first = Token("", "administrator", None, frozenset({Scope.ADMINISTER}), "")
         kept = self._tokens.keep_first(secret, first)

@@ -64,16 +64,21 @@ class Tokens:
         return self._database.transact(lambda c: _keep(c, secret, token, instant(self._clock())))
 
     def keep_first(self, secret: str, token: Token) -> Token | None:
-        """The same if no token was ever made; of several processes that begin at once, one makes it."""
+        """The same if no token with its scopes was ever made, revoked ones counted; of several processes that begin at
+        once, one makes it.
+        """
+        others = (
+            select(tokens.c.id).where(*(tokens.c.scopes.contains(scope) for scope in token.scopes)).limit(1)
+        )
 
         def first(connection: Connection) -> Token | None:
             counters.lock(connection, "tokens")
-            if connection.execute(select(tokens.c.id).limit(1)).first():
+            if connection.execute(others).first():
                 return None
             return _keep(connection, secret, token, instant(self._clock()))
 
         with self._database.read() as connection:
-            if connection.execute(select(tokens.c.id).limit(1)).first():
+            if connection.execute(others).first():
                 return None
         return self._database.transact(first)
 

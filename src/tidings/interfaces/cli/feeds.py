@@ -45,11 +45,12 @@ def feeds(
       tidings feeds --as cy
       tidings feeds --as cy --revoke s-21bd0c4e
     """
-    from tidings.feeds.places import DEFAULT_URL
     from tidings.feeds.tokens import ALL
+    from tidings.operating.loading import load
 
+    reached = public_url or load({"home": home}).settings.reached_at()
     with open_tidings(home, store) as tidings:
-        found = tidings.feeds_at(public_url or DEFAULT_URL)
+        found = tidings.feeds_at(reached)
         known = {one.id for one, _ in found.listed(subscriber)}
         for id in revoke or ():
             if id not in known:

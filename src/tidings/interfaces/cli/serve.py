@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tidings.service import Tidings
 
 INTERRUPTED = 130
-EVERYWHERE = ("0.0.0.0", "::", "")
 PARTS = ("api", "stream", "delivery")
 
 
@@ -151,7 +150,7 @@ class Service:
         from tidings.service import Tidings
 
         settings = self._settings
-        if settings.host in EVERYWHERE and settings.public_url is None and "api" in self._parts:
+        if settings.listens_everywhere() and settings.public_url is None and "api" in self._parts:
             hint = "say how readers reach this machine: --public-url http://HOST:PORT"
             raise InputError("listening everywhere needs a public address", where="--host", hint=hint)
         check_master(settings.spark.master)
@@ -243,7 +242,7 @@ def _address(host: str, listening: socket) -> str:
 def _own(settings: Settings, address: str) -> list[str]:
     """Where this provider is reached. Who listens everywhere does so at this machine, too."""
     port = address.rpartition(":")[2]
-    here = f"http://localhost:{port}" if settings.host in EVERYWHERE else address
+    here = f"http://localhost:{port}" if settings.listens_everywhere() else address
     return [here, settings.public_url] if settings.public_url else [here]
 
 
