@@ -48,7 +48,9 @@ class Crowd:
     def client(self) -> Client:
         return Client(self.url, self.token, PATIENCE)
 
-    def begin(self, work: Callable[[], None]) -> None:
+    def begin(self, work: Callable[[], None], ends: bool = True) -> None:
+        """Have a thread do some work; one that does not end when it should is not waited for."""
+
         def watched() -> None:
             try:
                 work()
@@ -57,7 +59,7 @@ class Crowd:
 
         thread = threading.Thread(target=watched, daemon=True)
         thread.start()
-        self.threads.append(thread)
+        self.threads += [thread] if ends else []
 
     @property
     def headers(self) -> dict[str, str]:
@@ -182,7 +184,7 @@ class Listener:
 
 @dataclass
 class Follower:
-    """Follows with the client of the product, and acknowledges what it was told."""
+    """Follows with the client of the product, which comes back for ever, and acknowledges what it was told."""
 
     crowd: Crowd
     who: str

@@ -99,7 +99,7 @@ class Scene(ExitStack):
             each.crowd = self.publishing
             self.publishing.begin(each)
         for each in (*self.streams, self.watcher):
-            crowd.begin(each)
+            crowd.begin(each, ends=not isinstance(each, Follower))
 
     def say(self, what: str) -> None:
         """For whoever looks on (`-s`), or wants to know what happened before it failed."""
@@ -230,6 +230,7 @@ class Scene(ExitStack):
             assert part.end() == 0, part.log
         for thread in self.crowd.threads:
             thread.join(60)
+            assert not thread.is_alive(), "somebody who follows and never ends"
         assert not self.crowd.problems, self.crowd.problems[0]
 
     def give_up(self) -> None:
