@@ -95,6 +95,13 @@ def test_reading_by_cursor(store: Store) -> None:
     assert store.notifications.read("ana", after=10) == []
 
 
+def test_those_who_were_told_are_named(store: Store) -> None:
+    told = [found("p-1", f"s-{name}", name) for name in ("cy", "ana", "bo")]
+    store.notifications.commit_batch("main", 0, told)
+    assert store.notifications.told(10) == ["ana", "bo", "cy"]
+    assert store.notifications.told(2) == ["ana", "bo"]
+
+
 def test_following_gives_what_is_there_and_what_comes(store: Store) -> None:
     store.notifications.commit_batch("main", 0, [found("p-0", "s-1"), found("p-1", "s-1")])
     stop = threading.Event()

@@ -165,6 +165,12 @@ class Notifications:
         with self._database.read() as connection:
             return int(connection.execute(wanted).scalar() or 0)
 
+    def told(self, limit: int) -> list[str]:
+        """The names of those who have notifications, by name, and so many at most."""
+        wanted = select(subscribers.c.subscriber).where(subscribers.c.last_sequence > 0)
+        with self._database.read() as connection:
+            return list(connection.execute(wanted.order_by(subscribers.c.subscriber).limit(limit)).scalars())
+
     def count(self) -> int:
         """How many notifications there are, of all subscribers."""
         with self._database.read() as connection:

@@ -7,6 +7,7 @@ import re
 from tests.feeds.site import Response, a_site
 from tests.interfaces.console.place import Place
 from tests.interfaces.visiting import Visitor
+from tidings.store import Found
 
 
 def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None:
@@ -29,6 +30,13 @@ def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None
     assert place.tidings.store.acknowledgements.standing("ana").acknowledged == 2
     assert visitor.post("/console/notifications/acknowledge", upto="99", subscriber="ana").status_code == 422
     assert "<strong" in place.ana.get("/console/notifications", before="3").text
+
+
+def test_an_administrator_is_shown_who_was_told_also_without_a_token(place: Place) -> None:
+    place.tidings.store.notifications.commit_batch("by hand", 0, [Found("p-1", "s-1", "dora")])
+    shown = place.root.get("/console/notifications").text
+    for name in ("ana", "bo", "dora"):
+        assert f'href="/console/notifications?subscriber={name}"' in shown
 
 
 def test_a_destination_is_made_tried_rotated_and_paused(place: Place) -> None:

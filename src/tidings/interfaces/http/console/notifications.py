@@ -30,6 +30,7 @@ from tidings.service import Tidings
 HERE = "notifications"
 PAGE = 25
 MOST_NEW = 200
+MOST_KNOWN = 100
 """How many that have just come are put on a page at once; whoever was away longer loads it anew."""
 
 
@@ -142,5 +143,6 @@ class Pages:
         return found.subscription.text if found and found.subscription.subscriber == subscriber else None
 
     def _known(self) -> list[str]:
-        """Those whom a token is for: names that an administrator may mean."""
-        return sorted({each.subscriber for each in self._store.tokens.list() if each.subscriber})
+        """Some who were told something or have a token: names that an administrator may mean."""
+        holders = {each.subscriber for each in self._store.tokens.list() if each.subscriber}
+        return sorted(holders.union(self._store.notifications.told(MOST_KNOWN)))[:MOST_KNOWN]

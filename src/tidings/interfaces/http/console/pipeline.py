@@ -35,11 +35,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart, and the unit of its numbers."""
+    """A chart, and the unit of its numbers. `stands` is the figure that says how it is now, if there is one: what was
+    measured last, before a batch say, may be over.
+    """
 
     title: str
     unit: str
     lines: tuple[Line, ...]
+    stands: str = ""
 
 
 CHARTS = (
@@ -54,8 +57,8 @@ CHARTS = (
         (Line("latency_seconds", "mean", "mean"), Line("latency_seconds", "most", "most")),
     ),
     Chart("Batch time", "s", (Line("batch_seconds", "mean", "mean"), Line("batch_seconds", "most", "most"))),
-    Chart("Lag", "publications", (Line("lag", "most", "not matched yet"),)),
-    Chart("Segments", "", (Line("segments", "most", "segments"),)),
+    Chart("Lag", "publications", (Line("lag", "most", "not matched yet"),), "lag"),
+    Chart("Segments", "", (Line("segments", "most", "segments"),), "segments"),
     Chart("Dead letters", "", (Line("dead_letters", "sum", "dead letters"),)),
 )
 """What is drawn, by the script and as a table alike."""

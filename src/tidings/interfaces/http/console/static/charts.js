@@ -66,7 +66,8 @@ function draw(chart, answer, begin, end) {
     svg.append(shape("polyline", at === 0 ? "drawn" : "drawn second", way));
   });
   const unit = chart.dataset.unit ? ` ${chart.dataset.unit}` : "";
-  const now = lines[0].length ? `${shown(lines[0].at(-1)[1])}${unit}` : "not measured yet";
+  const last = answer.now[chart.dataset.stands] ?? lines[0].at(-1)?.[1];
+  const now = last === undefined ? "not measured yet" : `${shown(last)}${unit}`;
   chart.querySelector(".now").textContent = now;
   chart.querySelector(".from").textContent = clock(begin);
   chart.querySelector(".to").textContent = clock(end);
