@@ -71,7 +71,11 @@ def test_dead_letters_are_listed_and_replayed(tidings: Tidings, private: None, t
         shown = tidings("destination", "letters", made["id"])
         assert shown.stdout == "#1  s-1 1  9 attempts  status 500\n"
         assert json.loads(tidings("destination", "letters", made["id"], "--json").stdout)["message"] == "n-1"
-        assert tidings("destination", "replay", made["id"], "7").exit_code == 3
+        absent = tidings("destination", "replay", made["id"], "7")
+        assert (absent.exit_code, absent.stdout) == (3, "")
+        assert absent.stderr.startswith(
+            "#7  there is no such dead letter that waits; tidings destination letters"
+        )
         replayed = tidings("destination", "replay", made["id"], "1")
         assert replayed.exit_code == 0 and "1 dead letter to be tried again" in replayed.stdout
         assert "is tried again" in tidings("destination", "letters", made["id"]).stdout

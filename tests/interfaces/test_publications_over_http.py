@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.interfaces.api import Service, served_api
-from tidings.interfaces.http import answers
+from tidings.interfaces.http import bodies
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.service import Tidings
 
@@ -249,7 +249,8 @@ def test_a_batch_of_cloud_events(service: Service) -> None:
         ("application/json", "x" * 200_001, 413, "200,000 bytes"),
         ("application/jsonl", "{}\n" * 51, 413, "accepted: 50"),
         ("application/cloudevents-batch+json", f"[{'1,' * 50}1]", 413, "accepted: 50"),
-        ("text/plain", "hello", 415, "application/json"),
+        ("text/plain", "hello", 415, "for an event Content-Type: application/json"),
+        ("application/x-www-form-urlencoded", "{}", 415, "for an event Content-Type: application/json"),
         ("", "hello", 415, "application/json"),
     ],
 )
@@ -308,7 +309,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What came of it counts against what all bodies may hold: whoever stops sending would keep others out."""
-    monkeypatch.setattr(answers, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
     to, bearer = urlsplit(service.address), service.shop.headers["authorization"]
     with socket.create_connection((to.hostname, to.port)) as connection:
         connection.sendall(

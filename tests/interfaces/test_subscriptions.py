@@ -74,7 +74,7 @@ def test_a_text_in_another_language_than_was_said_is_refused_with_a_hint(tidings
     event = tidings("subscribe", "--as", "ana", "--language", "gql", "price < 200")
     assert event.exit_code == 2 and "--language predicates" in event.stderr
     named = tidings("subscribe", "--as", "ana", "--language", "sparql", "SELECT ?x { ?x dc:title ?t }")
-    assert named.exit_code == 2 and "SPARQL are accepted as gql: --language gql" in named.stderr
+    assert named.exit_code == 2 and "SPARQL are accepted: name the language gql" in named.stderr
 
 
 def test_subscriptions_lists_everybodys_or_ones_own(tidings: Tidings) -> None:

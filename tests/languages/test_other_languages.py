@@ -114,8 +114,8 @@ def test_a_slip_in_the_language_that_was_named_has_its_own_hint(
 @pytest.mark.parametrize(
     ("named", "hint"),
     [
-        ("sparql", "graph patterns of SPARQL are accepted as gql: --language gql"),
-        ("SPARQL", "graph patterns of SPARQL are accepted as gql: --language gql"),
+        ("sparql", "graph patterns of SPARQL are accepted: name the language gql"),
+        ("SPARQL", "graph patterns of SPARQL are accepted: name the language gql"),
         ("GQL", "did you mean 'gql'?"),
         ("predicate", "did you mean 'predicates'?"),
         ("sql", None),

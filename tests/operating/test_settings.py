@@ -50,6 +50,16 @@ def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        (
+            "[stream]\nwaits = 1",
+            "there is no setting 'stream.waits' (line 2, column 1)\n  waits = 1\n"
+            "  ^^^^^   stream has publications, restarts, longest_pause",
+        ),
+        (
+            "[delivery]\nworker = 1",
+            "there is no setting 'delivery.worker' (line 2, column 1)\n  worker = 1\n"
+            "  ^^^^^^   did you mean 'delivery.workers'?",
+        ),
         ("prot = 1", "there is no setting 'prot' (column 1)\n  prot = 1\n  ^^^^   did you mean 'port'?"),
         (
             "[spark]\nmaster = 3\n",

@@ -75,6 +75,6 @@ def hints_elsewhere(
 def hint_to_name(language: str, known: Iterable[str]) -> str | None:
     """A hint for somebody who names a language that there is not."""
     if language.lower() in ("sparql", "rdf", "graph", "graphs"):
-        return "graph patterns of SPARQL are accepted as gql: --language gql"
+        return "graph patterns of SPARQL are accepted: name the language gql"
     near = get_close_matches(language.lower(), list(known), 1, 0.8)  # SQL is not GQL mistyped
     return f"did you mean '{near[0]}'?" if near else None

@@ -44,13 +44,22 @@ def _origin(path: tuple[str, ...], origins: Mapping[str, str]) -> str | None:
 
 
 def meant(path: tuple[str, ...]) -> str | None:
-    """The setting whose name is most like this one, or whose last word is: it may stand in the wrong table."""
+    """The setting whose name is most like this one, or whose last word is: it may stand in the wrong table. If there is
+    none, those of its table. In a table that there is, last words are compared: the first ones make any two alike.
+    """
     known = names()
     tables = {name.rpartition(".")[0] for name in known} - {""}
     by_last = {name.rpartition(".")[2]: name for name in known}
-    close = get_close_matches(".".join(path), [*known, *tables], n=1)
+    table = ".".join(path[:-1])
+    beside = [
+        name.rpartition(".")[2] for name in known if table in tables and name.rpartition(".")[0] == table
+    ]
+    close = [f"{table}.{name}" for name in get_close_matches(path[-1], beside, n=1)]
+    close = close or ([] if beside else get_close_matches(".".join(path), [*known, *tables], n=1))
     close = close or [by_last[name] for name in get_close_matches(path[-1], by_last, n=1)]
-    return f"did you mean '{close[0]}'?" if close else None
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"{table} has {', '.join(beside)}" if beside else None
 
 
 def names(model: type[BaseModel] = Settings, before: str = "") -> list[str]:

@@ -60,6 +60,10 @@ Offered = Publication | InputError
 """A publication that is good, or why it is none."""
 
 
+UNSAID = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
+"""Media types of programs that were not told any."""
+
+
 class WrongType(InputError):
     """Nothing of this media type can be published."""
 
@@ -98,6 +102,7 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
             where="Content-Type",
             received=kind[:200] or "nothing",
             accepted=", ".join(ACCEPTED),
+            hint="say what is sent, for an event Content-Type: application/json" if kind in UNSAID else None,
         )
     if kind in FEEDS or (kind in SYNTAXES and holds_several(sent.body, sent.media_type, sent.base)):
         return [*_parts(sent)]

@@ -276,8 +276,11 @@ def replay(
         count = destinations.store.undelivered.replay(id, number)
     if as_json:
         output.json_line({"id": id, "replayed": count})
-    else:
+    elif number is None or count:
         output.line((id, "bold cyan"), f"{plural(count, 'dead letter')} to be tried again")
+    else:
+        hint = f"there is no such dead letter that waits; tidings destination letters {id}"
+        output.line((f"#{number}", "bold red"), hint, stderr=True)
     if number is not None and not count:
         raise typer.Exit(output.WITH_REJECTS)
 
