@@ -27,6 +27,7 @@ def test_every_command_has_help_with_examples(tidings: Tidings, command: str) ->
     done = tidings(command, "--help")
     assert done.exit_code == 0
     assert f"tidings {command}" in done.output or command in ("demo", "doctor")
+    assert "[[" not in done.output and "9223372036854775807" not in done.output
 
 
 def test_version(tidings: Tidings) -> None:

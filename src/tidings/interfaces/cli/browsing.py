@@ -26,7 +26,7 @@ Limit = Annotated[int, typer.Option("--limit", min=1, max=1_000, metavar="N", he
 
 def browse(
     what: Annotated[
-        str, typer.Argument(metavar="[CLASS|URI]", help="What to look at; without it, all classes.")
+        str, typer.Argument(metavar="CLASS|URI", help="What to look at; without it, all classes.")
     ] = "",
     after: After = "",
     limit: Limit = 50,

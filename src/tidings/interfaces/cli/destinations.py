@@ -12,11 +12,11 @@ import typer
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import (
     DEFAULT_HOME,
-    MOST,
     AsJson,
     Home,
     Store,
     Subscriber,
+    countable,
     open_tidings,
     prose,
 )
@@ -33,7 +33,7 @@ app = typer.Typer(
 Id = Annotated[str, typer.Argument(metavar="ID", help="The destination's id.", show_default=False)]
 Number = Annotated[
     int | None,
-    typer.Argument(metavar="[NUMBER]", min=1, max=MOST, help="One dead letter.", show_default=False),
+    typer.Argument(metavar="NUMBER", min=1, callback=countable, help="One dead letter.", show_default=False),
 ]
 
 
@@ -75,7 +75,8 @@ def add(
     """Have notifications delivered, from now on, while [cyan]tidings serve[/] runs.
 
     A webhook gets each as a signed POST, by the secret that is shown here once. Apprise's addresses are mail and chat.
-    Targets on this machine and in private networks are refused, unless the settings allow them.
+    Targets on this machine and in private networks are refused, unless the setting [cyan]delivery.private_callbacks[/]
+    allows them.
 
     [dim]Examples[/]
       tidings destination add webhook https://example.org/hooks/tidings --as ana
@@ -218,9 +219,11 @@ def rotate(
 def letters(
     id: Id,
     after: Annotated[
-        int, typer.Option(min=0, max=MOST, metavar="NUMBER", help="Only those after this number.")
+        int, typer.Option(min=0, callback=countable, metavar="NUMBER", help="Only those after this number.")
     ] = 0,
-    limit: Annotated[int, typer.Option(min=1, max=MOST, metavar="COUNT", help="At most so many.")] = 100,
+    limit: Annotated[
+        int, typer.Option(min=1, callback=countable, metavar="COUNT", help="At most so many.")
+    ] = 100,
     home: Home = DEFAULT_HOME,
     store: Store = None,
     as_json: AsJson = False,

@@ -89,7 +89,8 @@ def tidings(
     millions of such subscriptions on Spark; durable, numbered notifications come out.
 
     See it at work with [cyan]tidings demo[/]. To begin: [cyan]tidings subscribe[/], [cyan]tidings run[/] in a second
-    terminal, [cyan]tidings publish[/], [cyan]tidings notifications[/].
+    terminal, [cyan]tidings publish[/], [cyan]tidings notifications[/]. For others, with a console in the browser and an
+    API: [cyan]tidings serve[/].
     """
 
 

@@ -13,7 +13,7 @@ import typer
 from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home, Store, open_provider
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, countable, open_provider
 
 PAGE = 100
 
@@ -21,9 +21,13 @@ PAGE = 100
 def log(
     after: Annotated[
         int | None,
-        typer.Option(min=0, max=MOST, metavar="N", help="Only what stands behind N.", show_default=False),
+        typer.Option(
+            min=0, callback=countable, metavar="N", help="Only what stands behind N.", show_default=False
+        ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MOST, metavar="N", help="At most N entries.")] = PAGE,
+    limit: Annotated[
+        int, typer.Option(min=1, callback=countable, metavar="N", help="At most N entries.")
+    ] = PAGE,
     home: Home = DEFAULT_HOME,
     store: Store = None,
     as_json: AsJson = False,
@@ -55,7 +59,7 @@ def catch_up(
         int | None,
         typer.Option(
             min=1,
-            max=MOST,
+            callback=countable,
             envvar="TIDINGS_METADATA_BATCH",
             metavar="N",
             help="So many entries in one transaction; 1,000 when nothing is said.",
@@ -85,7 +89,9 @@ def catch_up(
 
 
 def trim(
-    keep: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="How many of the last ones stay.")],
+    keep: Annotated[
+        int, typer.Option(min=0, callback=countable, metavar="N", help="How many of the last ones stay.")
+    ],
     home: Home = DEFAULT_HOME,
     store: Store = None,
     as_json: AsJson = False,

@@ -14,7 +14,7 @@ import typer
 from tidings.counts import plural
 from tidings.errors import InputError, TidingsError
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home, Store, open_tidings
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, countable, open_tidings
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -30,7 +30,7 @@ def tell(
     model: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE|MODULE:BASE]",
+            metavar="FILE|MODULE:BASE",
             help="A model, as in [cyan]tidings model check[/]; with --from.",
             show_default=False,
         ),
@@ -50,7 +50,10 @@ def tell(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until Ctrl-C.")] = False,
     batch: Annotated[
-        int, typer.Option(min=1, max=MOST, metavar="N", help="How many changes are told in one transaction.")
+        int,
+        typer.Option(
+            min=1, callback=countable, metavar="N", help="How many changes are told in one transaction."
+        ),
     ] = 1_000,
     tell_author: Annotated[
         bool, typer.Option("--tell-author", help="Tell those, too, who made the changes themselves.")

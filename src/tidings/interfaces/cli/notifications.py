@@ -11,7 +11,15 @@ import typer
 from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home, Store, Subscriber, open_tidings
+from tidings.interfaces.cli.options import (
+    DEFAULT_HOME,
+    AsJson,
+    Home,
+    Store,
+    Subscriber,
+    countable,
+    open_tidings,
+)
 from tidings.model import Notification
 
 if TYPE_CHECKING:
@@ -22,9 +30,11 @@ PAGE = 1_000
 
 def notifications(
     subscriber: Subscriber,
-    after: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Only those behind number N.")] = 0,
+    after: Annotated[
+        int, typer.Option(min=0, callback=countable, metavar="N", help="Only those behind number N.")
+    ] = 0,
     limit: Annotated[
-        int | None, typer.Option(min=1, max=MOST, metavar="N", help="At most N of them.")
+        int | None, typer.Option(min=1, callback=countable, metavar="N", help="At most N of them.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until Ctrl-C.")] = False,
     unread: Annotated[bool, typer.Option("--unread", help="Only those that are not acknowledged.")] = False,

@@ -23,6 +23,13 @@ MOST = 2**63 - 1
 """The greatest number a store can count to."""
 
 
+def countable(number: int | None) -> int | None:
+    """Refuse a number that no store can count to. As the range of an option it would stand in each help."""
+    if number is not None and number > MOST:
+        raise typer.BadParameter(f"{number} is not in the range x<={MOST}.")
+    return number
+
+
 def _remember_json(context: typer.Context, asked: bool) -> bool:
     """Errors are drawn outside the command that raised them: they look here for how to speak."""
     context.meta["json"] = asked

@@ -19,7 +19,7 @@ def quiet(
     hours: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FROM-TO]",
+            metavar="FROM-TO",
             help="[cyan]22:00-07:00[/]; without it, those of now are shown.",
             show_default=False,
         ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home, Store, open_tidings
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, countable, open_tidings
 
 if TYPE_CHECKING:
     from tidings.service import Tidings
@@ -20,9 +20,11 @@ PAGE = 1_000
 
 
 def rejects(
-    after: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Only those behind number N.")] = 0,
+    after: Annotated[
+        int, typer.Option(min=0, callback=countable, metavar="N", help="Only those behind number N.")
+    ] = 0,
     limit: Annotated[
-        int | None, typer.Option(min=1, max=MOST, metavar="N", help="At most N of them.")
+        int | None, typer.Option(min=1, callback=countable, metavar="N", help="At most N of them.")
     ] = None,
     home: Home = DEFAULT_HOME,
     store: Store = None,

@@ -12,7 +12,7 @@ import typer
 from tidings.counts import plural
 from tidings.errors import SetupError
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, MOST, AsJson, Home
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, countable
 
 if TYPE_CHECKING:
     from tidings.matching.index import Index, SegmentDescription
@@ -32,7 +32,7 @@ def segments(
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option(min=0, max=MOST, metavar="N", help="At most N clusters of each segment.")
+        int, typer.Option(min=0, callback=countable, metavar="N", help="At most N clusters of each segment.")
     ] = 10,
     home: Home = DEFAULT_HOME,
     as_json: AsJson = False,

@@ -27,7 +27,7 @@ COOKIE = "tidings"
 """The console's cookie: the token itself, out of the reach of scripts."""
 
 HINT = "Authorization: Bearer TOKEN; tidings token make NAME --as SUBSCRIBER makes one"
-NOT_GOOD = "it may be mistyped, have ended, or been revoked; tidings token make NAME makes another one"
+NOT_GOOD = "it may be mistyped, have ended, or been revoked; tidings token make NAME --as SUBSCRIBER makes another one"
 
 _scheme = HTTPBearer(auto_error=False, description="A token of `tidings token make`")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import resource as process_limits
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -62,8 +63,12 @@ def listen(host: str, port: int) -> socket.socket:
         return found
     except (OSError, UnicodeError) as error:
         hint = "is it served already? choose another port with --port, or another address with --host"
+        number = error.errno or 0 if isinstance(error, OSError) else 0
+        received = (
+            os.strerror(number) if number > 0 else str(error)
+        )  # Python's words say the address once more
         raise SetupError(
-            "cannot listen here", where=f"{host}:{port}", received=str(error), hint=hint
+            "cannot listen here", where=f"{host}:{port}", received=received, hint=hint
         ) from error
 
 
