@@ -22,7 +22,7 @@ def parse(text: str) -> int:
     found = _WRITTEN.fullmatch(text.strip().lower())
     unit = _unit(found[2]) if found else None
     if found is None or unit is None:
-        raise InputError("no duration", received=repr(text), accepted=ACCEPTED)
+        raise InputError("this is no duration", received=repr(text), accepted=ACCEPTED)
     return check(int(found[1]) * SECONDS[unit])
 
 

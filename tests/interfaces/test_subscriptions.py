@@ -109,7 +109,9 @@ def test_an_accepted_delay_is_shown(tidings: Tidings) -> None:
 def test_a_delay_that_cannot_be_read_is_refused(tidings: Tidings) -> None:
     done = tidings("subscribe", "--as", "ana", "a = 1", "--within", "soon")
     assert done.exit_code == 2
-    assert done.stderr.startswith("error: no duration; received 'soon'; accepted: a whole number and a unit")
+    assert done.stderr.startswith(
+        "error: this is no duration; received 'soon'; accepted: a whole number and a unit"
+    )
     assert tidings("subscriptions", "--json").stdout == ""
 
 

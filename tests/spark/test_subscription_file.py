@@ -42,8 +42,16 @@ def test_a_file_of_good_lines(tmp_path):
             "s2",
             "the field 'subscriber' is not a text",
         ),
-        ({**GOOD, "id": "s2", "within": "soon"}, "s2", "the field 'within': no duration; received 'soon'"),
-        ({**GOOD, "id": "s2", "within": 600}, "s2", "the field 'within': no duration; received '600'"),
+        (
+            {**GOOD, "id": "s2", "within": "soon"},
+            "s2",
+            "the field 'within': this is no duration; received 'soon'",
+        ),
+        (
+            {**GOOD, "id": "s2", "within": 600},
+            "s2",
+            "the field 'within': this is no duration; received '600'",
+        ),
         ({**GOOD, "id": "s2", "within": "0 s"}, "s2", "the field 'within': no such duration"),
         (GOOD, "s1", "the id 's1' is on an earlier line already"),
     ],

@@ -94,7 +94,9 @@ class Destinations:
     def _sender(self, kind: str) -> Sender:
         if kind not in self.senders:
             accepted = ", ".join(self.senders)
-            raise InputError("no kind of destination", where="kind", received=kind[:40], accepted=accepted)
+            raise InputError(
+                "this is no kind of destination", where="kind", received=kind[:40], accepted=accepted
+            )
         return self.senders[kind]
 
     def _check_subscription(self, subscriber: str, id: str | None) -> None:

@@ -60,7 +60,9 @@ def _exists(local: datetime) -> bool:
 def _minute(text: str, where: str) -> int:
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise InputError("no time of the day", where=where, received=repr(text[:40]), accepted=ACCEPTED)
+        raise InputError(
+            "this is no time of the day", where=where, received=repr(text[:40]), accepted=ACCEPTED
+        )
     return int(found[1]) * 60 + int(found[2])
 
 
@@ -69,4 +71,6 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         accepted = "a name such as Europe/Berlin, America/New_York or UTC"
-        raise InputError("no time zone", where="zone", received=repr(name[:40]), accepted=accepted) from None
+        raise InputError(
+            "this is no time zone", where="zone", received=repr(name[:40]), accepted=accepted
+        ) from None

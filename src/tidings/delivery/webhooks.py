@@ -61,7 +61,7 @@ class Webhooks:
         host, port = host_of(target)
         if len(target) > LONGEST or not target.isascii() or urlsplit(target).fragment:
             accepted = f"at most {LONGEST:,} characters, all of them ASCII, without a fragment"
-            raise InputError("no address of a webhook", where="target", accepted=accepted)
+            raise InputError("this is no address of a webhook", where="target", accepted=accepted)
         if not self._rules.inside and self._poster.network.leads_inside(target):
             raise InputError("a webhook in a private network", where="target", accepted=PUBLIC, hint=ALLOWED)
         return f"{host}:{port}"

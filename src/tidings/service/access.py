@@ -132,7 +132,9 @@ def _checked(scopes: Collection[str], subscriber: str | None) -> frozenset[str]:
     accepted = ", ".join(Scope)
     unknown = sorted(set(scopes) - set(Scope))
     if unknown or not scopes:
-        raise InputError("no scope of a token", received=", ".join(unknown) or "none", accepted=accepted)
+        raise InputError(
+            "this is no scope of a token", received=", ".join(unknown) or "none", accepted=accepted
+        )
     if Scope.SUBSCRIBE in scopes and subscriber is None:
         raise InputError("a token to subscribe is for somebody", hint="name the subscriber with --as NAME")
     return frozenset(scopes)

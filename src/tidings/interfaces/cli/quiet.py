@@ -59,7 +59,7 @@ def quiet(
 def _times(hours: str | None) -> tuple[str, str]:
     start, dash, end = (hours or "").partition("-")
     if not dash:
-        raise InputError("no hours", received=repr(hours), accepted="FROM-TO, 22:00-07:00 say")
+        raise InputError("these are no hours", received=repr(hours), accepted="FROM-TO, 22:00-07:00 say")
     return start, end
 
 

@@ -130,7 +130,9 @@ def _parts(only: list[str]) -> frozenset[Part]:
     for one in only:
         if one not in PARTS:
             accepted = ", ".join(PARTS)
-            raise InputError("no part of the service", where="--only", received=one, accepted=accepted)
+            raise InputError(
+                "this is no part of the service", where="--only", received=one, accepted=accepted
+            )
     return frozenset(map(Part, only or PARTS))
 
 

@@ -175,7 +175,7 @@ def _number(given: object, where: str) -> int:
         return int(given)
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**63:
         return given
-    raise InputError("no cursor", where=where, received=str(given)[:40], accepted="a number")
+    raise InputError("this is no cursor", where=where, received=str(given)[:40], accepted="a number")
 
 
 def _short(why: str) -> str:

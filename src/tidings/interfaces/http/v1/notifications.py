@@ -164,7 +164,9 @@ def _resumed(last_event_id: str | None, after: int | None) -> int | None:
     if not last_event_id:
         return after
     if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < DIGITS):
-        raise InputError("no cursor", where="Last-Event-ID", received=last_event_id[:80], accepted="a number")
+        raise InputError(
+            "this is no cursor", where="Last-Event-ID", received=last_event_id[:80], accepted="a number"
+        )
     return int(last_event_id)
 
 
