@@ -76,6 +76,16 @@ def test_index_finds_what_the_definition_finds(given: list[Node], asked: list[Ex
     assert found(indexed([show(each) for each in asked]), given) == expected
 
 
+@pytest.mark.parametrize("asked", ['contains(., "5")', '. = "5y"', 'starts-with(text(), "5")', "c"])
+@pytest.mark.parametrize("function", ["contains", "starts-with"])
+def test_what_is_asked_on_the_way_to_the_first_is_not_asked_of_it(function: str, asked: str) -> None:
+    """The own value of `a` was looked for in `c`: a document with mixed content was not found."""
+    text = f'{function}(//a[{asked}]/c, "y")'
+    there = element("a", element("c", text="y"), text="5")
+    elsewhere = element("a", element("c", text="x5"), text="y5")
+    assert found(indexed([text]), [there, elsewhere]) == {(0, 0)}
+
+
 def padded(document: Node, elements: int) -> Node:
     """A document with so many elements in front: the interesting part begins far from the first node."""
     front = (element("b", text="xy"[n % 2]) if n % 10 == 0 else element("d") for n in range(elements))

@@ -67,8 +67,10 @@ class _Tests:
         single = node.parent == DOCUMENT and node.axis is Axis.CHILD
         alone = single or len(children) + len(node.tests) <= 1
         self.exact &= alone and not node.firsts
-        for test in (*node.tests, *node.firsts):
-            self._value(steps if not node.firsts else self._end(place, above), test)
+        for test in node.tests:
+            self._value(steps, test)
+        for test in node.firsts:
+            self._value(self._end(place, above), test)
         for child in children:
             self.visit(child, steps, single)
         said = node.tests or node.firsts or node.leads_on
