@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from tidings.errors import SetupError, StoreError
+from tidings.errors import SetupError
 from tidings.spark.checkpoint import SURVIVAL_SECONDS, acquire, sign
 from tidings.store import Store, open_store
 
@@ -98,7 +98,7 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
         hold(self._lock)
         head = self.head() if self._target is None else self._target
         if head < start["position"] and self._target is None:
-            raise StoreError(
+            raise SetupError(  # no store that comes back: somebody has to decide
                 f"the stream has read up to position {start['position']}, but the last one now is {head}",
                 hint="was the store replaced by an older copy? remove the checkpoint: it goes on where the copy is",
             )
