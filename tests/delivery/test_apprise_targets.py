@@ -67,11 +67,12 @@ def test_a_target_is_a_secret(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("gnome://", "no service that may be used"),
-        ("macosx://", "no service that may be used"),
-        ("file:///etc/passwd", "no service that may be used"),
-        ("syslog://", "no service that may be used"),
-        ("nonsense", "no service that may be used"),
+        ("gnome://", "this service may not be used"),
+        ("macosx://", "this service may not be used"),
+        ("file:///etc/passwd", "this service may not be used"),
+        ("syslog://", "this service may not be used"),
+        ("nonsense", "this service may not be used"),
+        ("jsn://example.org", "did you mean 'json'"),
         ("tgram://nonsense", "no address of tgram"),
         ("mailto://u:p@example.org?smtp=127.0.0.1", "a host in a private network"),
         ("mailto://10.0.0.1/?from=a@b.org&to=c@d.org", "a host in a private network"),

@@ -119,26 +119,37 @@ def _first(name: str) -> int:
 
 
 @dataclass
-class Reader:
-    """Follows by server-sent events, and asks each time it is cut off for what comes after the last."""
+class Follower:
+    """Somebody who follows their notifications, and asks each time they are cut off for what comes after the last."""
 
     crowd: Crowd
     who: str
     heard: list[tuple[int, str]] = field(default_factory=list)
     connections: int = 0
 
-    def __call__(self) -> None:
-        with httpx.Client(headers=self.crowd.headers, timeout=httpx.Timeout(45, connect=5)) as http:
-            while not self.crowd.stop.is_set():
-                with suppress(httpx.TransportError):
-                    self._follow(http)
-                self.crowd.stop.wait(0.1)
+    @property
+    def last(self) -> int:
+        return self.heard[-1][0] if self.heard else 0
 
-    def _follow(self, http: httpx.Client) -> None:
+    def __call__(self) -> None:
+        while not self.crowd.stop.is_set():
+            with suppress(OSError, httpx.TransportError, WebSocketException, TimeoutError):
+                self.follow()
+            self.crowd.stop.wait(0.1)
+
+    def follow(self) -> None:
+        """Until the connection ends."""
+        raise NotImplementedError
+
+
+class Reader(Follower):
+    """By server-sent events."""
+
+    def follow(self) -> None:
         lines = EventLines()
-        last = str(self.heard[-1][0] if self.heard else 0)
         path = f"{self.crowd.url}/v1/notifications/stream?subscriber={self.who}"
-        with http.stream("GET", path, headers={"Last-Event-ID": last}) as news:
+        asked = {**self.crowd.headers, "Last-Event-ID": str(self.last)}
+        with httpx.stream("GET", path, headers=asked, timeout=httpx.Timeout(45, connect=5)) as news:
             if news.status_code == 503:
                 return
             assert news.status_code == 200, news.read()
@@ -151,25 +162,12 @@ class Reader:
                     return
 
 
-@dataclass
-class Listener:
-    """Follows over a WebSocket, with the last number as `after`, and acknowledges now and then."""
+class Listener(Follower):
+    """Over a WebSocket, with the last number as `after`; acknowledges now and then."""
 
-    crowd: Crowd
-    who: str
-    heard: list[tuple[int, str]] = field(default_factory=list)
-    connections: int = 0
-
-    def __call__(self) -> None:
-        while not self.crowd.stop.is_set():
-            with suppress(OSError, WebSocketException, TimeoutError):
-                self._follow()
-            self.crowd.stop.wait(0.1)
-
-    def _follow(self) -> None:
-        last = self.heard[-1][0] if self.heard else 0
+    def follow(self) -> None:
         address = self.crowd.url.replace("http", "ws", 1)
-        path = f"{address}/v1/notifications/ws?subscriber={self.who}&after={last}"
+        path = f"{address}/v1/notifications/ws?subscriber={self.who}&after={self.last}"
         with connect(path, additional_headers=self.crowd.headers, open_timeout=5, close_timeout=1) as socket:
             self.connections += 1
             while not self.crowd.stop.is_set():
@@ -178,8 +176,8 @@ class Listener:
                 except TimeoutError:
                     continue
                 self.heard.append((event["data"]["sequence"], event["id"]))
-                if self.heard[-1][0] % 7 == 0:
-                    socket.send(json.dumps({"ack": self.heard[-1][0]}))
+                if self.last % 7 == 0:
+                    socket.send(json.dumps({"ack": self.last}))
 
 
 @dataclass

@@ -21,6 +21,7 @@ from tidings.delivery.sending import Enough, Refusal, Sent
 from tidings.errors import InputError
 from tidings.model import Publication
 from tidings.reasons import because, bound, show_change
+from tidings.schema.names import did_you_mean
 from tidings.store import Destination, FeedEntry
 from tidings.web.network import ALLOWED, PUBLIC, Network
 
@@ -70,17 +71,19 @@ class AppriseTargets:
         scheme = target.partition(":")[0].lower()
         if scheme not in self._rules.schemes:
             accepted = ", ".join(f"{each}://" for each in self._rules.schemes)
-            raise InputError(
-                "no service that may be used", where="target", received=scheme[:40], accepted=accepted
-            )
+            hint = did_you_mean(scheme[:40], self._rules.schemes)
+            what = "this service may not be used"
+            raise InputError(what, where="target", received=scheme[:40], accepted=accepted, hint=hint)
         for name, _ in parse_qsl(target.partition("?")[2], True):
             if name not in PARAMETERS and not name.startswith(EXTRAS):
                 accepted = ", ".join(sorted(PARAMETERS))
-                raise InputError("no parameter of a target", received=name[:40], accepted=accepted)
+                raise InputError("this is no parameter of a target", received=name[:40], accepted=accepted)
         service = service_of(target) if len(target) <= LONGEST else None
         if service is None:
             hint = "https://appriseit.com/services/ says how each is written"
-            raise InputError(f"no address of {scheme}", where="target", accepted=f"{scheme}://...", hint=hint)
+            raise InputError(
+                f"this is no address of {scheme}", where="target", accepted=f"{scheme}://...", hint=hint
+            )
         host = None if scheme in DOMAINS else _host(service)
         if host and not self._rules.inside and self._network.leads_inside(_as_url(host)):
             raise InputError("a host in a private network", where="target", accepted=PUBLIC, hint=ALLOWED)
