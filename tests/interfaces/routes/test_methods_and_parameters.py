@@ -60,8 +60,9 @@ def test_where_no_route_is_the_answer_is_a_problem_too(place: Place) -> None:
     assert nothing.json()["instance"] == "/v1/nothing" and "openapi" in nothing.json()["hint"]
     assert (method.status_code, method.json()["received"]) == (405, "DELETE")
     assert method.json()["accepted"] == method.headers["allow"] == "HEAD, GET, POST"
-    assert {each.headers["content-type"] for each in (nothing, method)} == {"application/problem+json"}
-    assert (elsewhere.status_code, elsewhere.json()) == (404, {"detail": "Not Found"})
+    assert (elsewhere.status_code, elsewhere.json()["instance"]) == (404, "/nothing")
+    wrong = (nothing, method, elsewhere, place.nobody.delete("/healthz"))
+    assert {each.headers["content-type"] for each in wrong} == {"application/problem+json"}
 
 
 def test_all_methods_of_an_address_are_told(place: Place) -> None:

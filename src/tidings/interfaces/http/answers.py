@@ -154,18 +154,14 @@ def refuse_unknown_parameters(request: Request) -> None:
 
 
 async def nothing_there(request: Request, error: Exception) -> Response:
-    """No route is at an address, or none that takes the method: Problem Details below `/v1`, as on all routes there."""
+    """No route is at an address, or none that takes the method: Problem Details, wherever it is."""
     assert isinstance(error, HTTPException)
-    if error.status_code == 405:
-        error.headers = {"Allow": _allowed(request)}
-    is_api = f"{request.url.path}/".startswith("/v1/")
-    if not is_api or error.status_code not in (404, 405):
+    if error.status_code not in (404, 405):
         return await http_exception_handler(request, error)
     _asked.set(request)
     if error.status_code == 404:
-        return wrong(
-            Absent("there is nothing at this address", hint="/v1/openapi.json has all that there is")
-        )
+        hint = "/v1/openapi.json has all that there is for programs, /console is for people"
+        return wrong(Absent("there is nothing at this address", hint=hint))
     allowed = _allowed(request)
     problem = InputError("not a method of this address", received=request.method[:20], accepted=allowed)
     response = wrong(problem, 405)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -13,7 +13,7 @@ from tidings.interfaces.http.console.answering import pages_at
 from tidings.interfaces.http.console.visiting import Administrator, page
 from tidings.service import Tidings
 from tidings.service.pipeline import Pipeline, pipeline
-from tidings.store import Measured, instant
+from tidings.store import Measured, instant, utc
 
 HERE = "pipeline"
 POINTS = 60
@@ -73,29 +73,28 @@ def router_for(tidings: Tidings) -> APIRouter:
     @router.get("")
     def show(visitor: Administrator, minutes: Minutes = 60) -> Response:
         found = pipeline(tidings.store, timedelta(minutes=minutes), POINTS)
-        values = {"now": found.now, "charts": CHARTS, "rows": list(_rows(found)), "spans": SPANS}
+        values = {"now": found.now, "charts": CHARTS, "rows": list(rows(found, utc())), "spans": SPANS}
         return page("pipeline.html", visitor, HERE, values | {"minutes": minutes, "points": POINTS})
 
     return router
 
 
-def _rows(found: Pipeline) -> Iterable[tuple[str, list[str]]]:
-    """What the charts draw, as the rows of a table, the newest first."""
+def rows(found: Pipeline, until: datetime) -> Iterable[tuple[str, list[str]]]:
+    """What the charts draw, as the rows of a table, the newest first. The last step may have just begun."""
     at = {(name, one.at): one for name, series in found.series.items() for one in series}
     for moment in sorted({moment for _, moment in at}, reverse=True):
+        lasted = min(found.step, max(1.0, (until - moment).total_seconds()))
         cells = [
-            _shown(at.get((line.measure, moment)), line, found.step)
-            for chart in CHARTS
-            for line in chart.lines
+            _shown(at.get((line.measure, moment)), line, lasted) for chart in CHARTS for line in chart.lines
         ]
         yield instant(moment), cells
 
 
-def _shown(one: Measured | None, line: Line, step: int) -> str:
+def _shown(one: Measured | None, line: Line, seconds: float) -> str:
     if one is None:
         return ""
     drawn = {
-        "rate": one.total / step,
+        "rate": one.total / seconds,
         "sum": one.total,
         "mean": one.total / one.count if one.count else 0.0,
         "most": one.most,
