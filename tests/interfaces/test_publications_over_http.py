@@ -394,6 +394,8 @@ def test_a_schema_counts_for_what_is_published_after_it(tmp_path: Path) -> None:
         other.extend_schema(
             "attributes: {price: numeric}\nevent_types: {chair: {attributes: {price: optional}}}"
         )
+        [ours, theirs] = post(service, f"{chair}\n{word}", "application/jsonl").json()["outcomes"]
+        assert ours["new"] and theirs["problem"]["error"] == "ConsistencyProblem"
         refused = post(service, word, "application/json")
         assert (refused.status_code, refused.json()["error"]) == (422, "ConsistencyProblem")
         assert post(service, chair, "application/json").status_code == 201
@@ -430,21 +432,21 @@ def test_a_token_that_is_revoked_publishes_nothing_more(service: Service) -> Non
         assert head() == before
 
 
-def test_nothing_gets_in_that_is_sent_after_a_token_was_revoked(service: Service) -> None:
+@pytest.mark.parametrize(("kind", "body"), [("application/json", b"{}"), ("application/jsonl", b"{}\n{}")])
+def test_nothing_gets_in_that_is_sent_after_a_token_was_revoked(
+    service: Service, kind: str, body: bytes
+) -> None:
     """While others go on publishing, and share transactions with it."""
-    shop, headers, is_revoked = (
-        service.caller("busy", "publish"),
-        {"Content-Type": "application/json"},
-        Event(),
-    )
-    [token] = [one for one in service.tidings.store.tokens.list() if one.name == "busy"]
+    name, headers, is_revoked = f"busy with {kind}", {"Content-Type": kind}, Event()
+    shop = service.caller(name, "publish")
+    [token] = [one for one in service.tidings.store.tokens.list() if one.name == name]
 
     def publish(client: httpx.Client) -> list[tuple[bool, int]]:
         """Whether the token was revoked before each was sent, and what was answered."""
         answers: list[tuple[bool, int]] = []
         while len(answers) < 30 and 401 not in [status for _, status in answers]:
             before = is_revoked.is_set()
-            answer = client.post("/v1/publications", content=b"{}", headers=headers)
+            answer = client.post("/v1/publications", content=body, headers=headers)
             answers.append((before, answer.status_code))
             if client is shop and len(answers) == 10:
                 service.tidings.store.tokens.revoke(token.id)
@@ -459,6 +461,33 @@ def test_nothing_gets_in_that_is_sent_after_a_token_was_revoked(service: Service
         assert done.result()[-1][1] == 401
     for done in others:
         assert [status for _, status in done.result()] == [201] * 30
+
+
+def test_some_that_come_together_share_one_transaction_with_others(service: Service) -> None:
+    """Their positions follow each other, whoever publishes at the same time, and each is told its own."""
+    lines = {"Content-Type": "application/jsonl"}
+
+    def publish(sender: int) -> list[list[tuple[str, int]]]:
+        answers = []
+        for turn in range(10):
+            ids = [f"together-{sender}-{turn}-{n}" for n in range(5)]
+            body = "\n".join(json.dumps({"id": id, "sender": sender}) for id in ids)
+            url = "/v1/publications?id_field=id"
+            answer = service.shop.post(url, content=body.encode(), headers=lines)
+            assert answer.status_code == 201 and answer.json()["published"] == 5
+            told = [(one["id"], one["position"]) for one in answer.json()["outcomes"]]
+            assert [id for id, _ in told] == ids
+            answers.append(told)
+        return answers
+
+    with ThreadPoolExecutor(4) as threads:
+        done = [answer for answers in threads.map(publish, range(4)) for answer in answers]
+    for told in done:
+        first = told[0][1]
+        assert [position for _, position in told] == list(range(first, first + 5))
+        for id, position in told:
+            found = service.tidings.store.journal.find(id)
+            assert found is not None and found.position == position
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def test_whoever_waits_to_write_leaves_connections_to_readers(
     """As when another process has the lock that all of them want."""
     monkeypatch.setattr("tidings.store.database.BUSY_SECONDS", 0.01)
     with ExitStack() as waiting:
-        for _ in range(WRITING):
+        for _ in range(1 if store.database.is_sqlite else WRITING):
             waiting.enter_context(store.database._turn())
         assert store.journal.head() == 0
         with pytest.raises(StoreError, match="too many want to write at once"):

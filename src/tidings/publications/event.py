@@ -86,13 +86,15 @@ def _no_audience(received: object) -> DecodeProblem:
     )
 
 
+_PLAIN = (str, int, float)
 _CONTAINERS = (dict, list, tuple, Mapping)
+"""What is plain is looked at first: whether something is a mapping takes longer to find out."""
 
 
 def _gather(path: str, value: Any, found: dict[str, list[Scalar]], depth: int) -> None:
     if value is None:
         return
-    if not isinstance(value, _CONTAINERS):
+    if isinstance(value, _PLAIN) or not isinstance(value, _CONTAINERS):
         found.setdefault(path, []).append(_scalar(path, value))
     elif depth > MAX_DEPTH:
         raise DecodeProblem("nested too deeply", where=safe(path), accepted=f"at most {MAX_DEPTH} levels")

@@ -85,7 +85,10 @@ def written(store: Store, told: Iterable[Notification], largest: int = LARGEST) 
     """
     for some in _windows(told):
         named = {one.publication for one in some}
-        found, labelled = store.personal_feeds.publications(named, largest), store.audiences.labelled(named)
+        found = store.personal_feeds.publications(named, largest)
+        labelled = {id for id, publication in found.items() if publication.audience is not None}
+        if larger := named - found.keys():
+            labelled |= store.audiences.labelled(larger)
         carried = {id: carried_text(publication, largest) for id, publication in found.items()}
         for one in some:
             text = text_with(one, carried.get(one.publication, "null"))

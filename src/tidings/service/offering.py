@@ -210,4 +210,4 @@ def _checked(one: Publication, schema: EventSchema | None, audience: str | None)
     if one.audience is not None and label is not None and one.audience != label:
         received = f"{one.audience!r} and {label!r}"
         raise DecodeProblem("two audiences", where="audience", received=received)
-    return replace(one, audience=label if one.audience is None else one.audience)
+    return one if label is None or one.audience is not None else replace(one, audience=label)

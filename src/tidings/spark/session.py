@@ -18,7 +18,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -35,6 +37,9 @@ OLDEST_JAVA = 17
 INSTALL_JAVA = "sudo apt-get install -y openjdk-17-jre-headless"
 
 CONNECT_PORT = 15002
+LONGEST_FOLDER = 55
+"""Characters; the name of a socket has 42, and macOS takes 103 of them together."""
+
 ANSWER_SECONDS = 10
 """How long a Connect server may take to accept a connection; Spark itself would try for minutes, without a word."""
 
@@ -61,6 +66,11 @@ STARTED = {
     "spark.ui.showConsoleProgress": "false",  # the command line draws its own bar
     "spark.log.level": "ERROR",  # see log4j2.properties
     "spark.sql.streaming.metricsEnabled": "false",  # nobody reads them; progress comes with each batch
+    # Spark's usual one has Hadoop start programs for the modes of files: 70 ms of every batch. They differ where
+    # several write one checkpoint, which a lock of ours forbids (docs/decisions/0012-overheads.md).
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
 }
 """Settings of a driver that is started here, for whatever cluster."""
 
@@ -196,8 +206,26 @@ def _settings(master: str, remote: str | None) -> dict[str, str]:
     options = " ".join([_quiet(), *((*QUICK_JVM, *use_archive(find_java())) if embedded else ())])
     started["spark.driver.extraJavaOptions"] = options
     if embedded:  # local-cluster has executors: JVMs of this machine, which hand out work as well
-        started["spark.executor.extraJavaOptions"] = options
+        started |= {"spark.executor.extraJavaOptions": options} | _sockets()
     return started if remote else started | {"spark.master": master}
+
+
+def _sockets() -> dict[str, str]:
+    """The JVM and its Python processes talk through sockets of the file system, in a folder that is ours alone.
+
+    Over TCP Spark sends small pieces without asking for haste: a task waits 40 ms for its first rows, until the other
+    side has acknowledged the piece before. An address has about a hundred characters at most; where temporary files are
+    so far away it stays TCP.
+    """
+    folder = _socket_folder().name
+    if len(folder) > LONGEST_FOLDER:
+        return {}
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
+
+
+@cache
+def _socket_folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="tidings-spark-")
 
 
 def _quiet() -> str:

@@ -12,7 +12,7 @@ from tidings.store.finishing import Progress
 from tidings.store.found import Found
 from tidings.store.held import Held
 from tidings.store.hub import Delivery, HubSubscription, Intent
-from tidings.store.intake import Ready
+from tidings.store.intake import Outcomes, Ready
 from tidings.store.journal import Appended, Entry
 from tidings.store.lane_rows import Lane, Stretch
 from tidings.store.measures import Measured
@@ -51,6 +51,7 @@ __all__ = [
     "Letter",
     "Measured",
     "ObjectSource",
+    "Outcomes",
     "PolledFeed",
     "Progress",
     "QuietHours",

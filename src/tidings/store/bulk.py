@@ -57,7 +57,7 @@ def select_among(
     """The rows of `wanted` whose `column` is one of `keys`."""
     statement, as_array = _selecting(wanted, column, connection.dialect.name)
     for piece in pieces(keys, KEYS):
-        yield from connection.execute(statement, {"keys": as_array(piece)})
+        yield from connection.execute(statement, {"keys": as_array(piece)}).all()
 
 
 @lru_cache(maxsize=500)
@@ -80,7 +80,7 @@ def select_numbered(
     """The rows of `wanted` whose `column` is one of `numbers`."""
     statement, as_array = _selecting(wanted, column, connection.dialect.name, True)
     for piece in pieces(numbers, KEYS):
-        yield from connection.execute(statement, {"keys": as_array(piece)})
+        yield from connection.execute(statement, {"keys": as_array(piece)}).all()
 
 
 def delete_among(connection: Connection, column: Column[Any], keys: Collection[str]) -> None:

@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import BoundedSemaphore
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -21,6 +20,7 @@ from sqlalchemy.exc import TimeoutError as NoneLeft
 
 from tidings.errors import StoreError
 from tidings.private import private_file
+from tidings.store.turns import Turns, of_file
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ BUSY_SECONDS = 60
 CACHE_KILOBYTES = 32_768
 ATTEMPTS = 10
 WRITING = 8
-"""Connections of those who write; SQLAlchemy gives fifteen to all."""
+"""Connections of those who write to PostgreSQL; SQLAlchemy gives fifteen to all."""
 # serialization_failure, deadlock_detected, unique_violation: each means "somebody else was first, look
 # again".
 LOST_A_RACE = frozenset({"40001", "40P01", "23505"})
@@ -39,7 +39,8 @@ class Database:
     """An engine, and how to read from it and write to it."""
 
     def __init__(self, engine: Engine, writing: int = WRITING) -> None:
-        self.engine, self._writing = engine, BoundedSemaphore(writing)
+        self.engine = engine
+        self._turns = of_file(str(engine.url.database)) if self.is_sqlite else Turns(writing)
 
     @property
     def name(self) -> str:
@@ -86,12 +87,12 @@ class Database:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Some connections are left to readers: whoever waits for a lock has one, and need not have all of them."""
-        if not self._writing.acquire(timeout=BUSY_SECONDS):
+        if not self._turns.begin(BUSY_SECONDS):
             raise StoreError("too many want to write at once", where=self.name, hint="come back in a moment")
         try:
             yield
         finally:
-            self._writing.release()
+            self._turns.end()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from sqlalchemy import Connection, select
 
@@ -27,15 +28,17 @@ _GOOD = select(tokens.c.id, tokens.c.expires, _SCHEMA).where(tokens.c.revoked.is
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A publication, the id of the token it came with, and the version of the schema it was checked against."""
+    """Publications that came together, the id of the token they came with, and the version of the schema that they
+    were checked against. Each stands for itself.
+    """
 
-    publication: Publication
+    publications: Sequence[Publication]
     token: str
     schema: int
 
 
-Outcome = Appended | InputError | None
-"""Where a publication stands, why it is refused, or none if something has changed since it was made ready."""
+Outcomes = list[Appended | InputError] | None
+"""Where each of the publications stands, or why it is refused; none if something has changed meanwhile."""
 
 
 class Intake:
@@ -44,15 +47,18 @@ class Intake:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
-    def take(self, offered: Sequence[Ready]) -> list[Outcome]:
-        """An outcome for each; all that stand somewhere are durable. Whoever gets none looks again, and says what."""
+    def take(self, offered: Sequence[Ready]) -> list[Outcomes]:
+        """The outcomes for each; all that stand somewhere are durable. Whoever gets none looks again, and says what."""
         return self._database.transact(lambda connection: self._take(connection, offered))
 
-    def _take(self, connection: Connection, offered: Sequence[Ready]) -> list[Outcome]:
+    def _take(self, connection: Connection, offered: Sequence[Ready]) -> list[Outcomes]:
         rows = bulk.select_among(connection, _GOOD, tokens.c.id, {one.token for one in offered})
         moment = instant(self._clock())
         schemas = {id: version for id, expires, version in rows if not is_over(expires, moment)}
         holds = [schemas.get(one.token) == one.schema for one in offered]
-        kept = [one.publication for one, still in zip(offered, holds, strict=True) if still]
+        kept = [each for one, still in zip(offered, holds, strict=True) if still for each in one.publications]
         outcomes = iter(journal.append(connection, kept) if kept else ())
-        return [next(outcomes) if still else None for still in holds]
+        return [
+            list(islice(outcomes, len(one.publications))) if still else None
+            for one, still in zip(offered, holds, strict=True)
+        ]

@@ -8,9 +8,9 @@ changes nothing. One that is not for everybody carries a label (`audiences`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, select
 
@@ -142,12 +142,21 @@ def _entry_of(row: Row[*tuple[Any, ...]]) -> Entry:
     return Entry(Publication(id, media_type, bytes(body), position, label), time, size)
 
 
+class _Known(NamedTuple):
+    """What stands in the journal under an id."""
+
+    media_type: str
+    body: bytes
+    position: int
+    audience: str | None
+
+
 def append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | InputError]:
     """What `Journal.offer` does, in the caller's transaction."""
     last = counters.lock(connection, "journal")
     given = {one.id for one in offered}
     ids = [one.id or names.fresh("p") for one in offered]
-    known = {row[0]: Publication(*row) for row in _known(connection, ids)}
+    known = {id: _Known(*rest) for id, *rest in _known(connection, ids)}
     outcomes: list[Appended | InputError] = []
     new, carried, traced, time = [], [], [], now()
     for one, id in zip(offered, ids, strict=True):
@@ -159,7 +168,7 @@ def append(connection: Connection, offered: Sequence[Publication]) -> list[Appen
             outcomes.append(problem)
         else:
             last += 1
-            known[id] = replace(one, id=id, position=last)
+            known[id] = _Known(one.media_type, one.body, last, one.audience)
             new.append((last, id, one.media_type, one.body, time))
             carried += [(id, one.audience)] if one.audience is not None else []
             outcomes.append(Appended(id, last, new=True))
@@ -181,9 +190,8 @@ def _problem(id: str, audience: str | None) -> InputError | None:
     return names.problem("a publication's id", id) or label
 
 
-def _again(one: Publication, known: Publication) -> Appended | IdTaken:
-    assert known.position is not None
-    if replace(one, position=known.position) == known:
+def _again(one: Publication, known: _Known) -> Appended | IdTaken:
+    if _Known(one.media_type, one.body, known.position, one.audience) == known:
         return Appended(one.id, known.position, new=False)
     return IdTaken(
         f"the id '{one.id}' was already used for another publication",

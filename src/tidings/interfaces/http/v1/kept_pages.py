@@ -19,8 +19,7 @@ from tidings.store import Store
 
 T = TypeVar("T")
 
-LINES = 50
-PAGE_BYTES = 1_000_000
+LINES, PAGE_BYTES = 500, 1_000_000
 """The most of a page of a stream: a slow reader holds one while it is being sent."""
 
 KEPT_BYTES = 32_000_000

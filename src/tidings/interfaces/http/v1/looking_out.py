@@ -40,8 +40,8 @@ too, and nobody wants to wait.
 TOGETHER = 500
 """How many subscribers get their news together, before the next ones do."""
 
-FRESH, FRESH_BYTES = 10, 4_000_000
-"""How many new notifications of each are brought, and how much for all of them."""
+FRESH, FRESH_LINES, FRESH_BYTES = 10, 1_000, 4_000_000
+"""How many new notifications of each are brought in any case, and how many and how much for all of them."""
 
 MOST = 20_000
 """How many may follow at the same time in one process; the machine's limit of open files is mostly lower."""
@@ -160,10 +160,11 @@ class LookOut:
         """The first page of each; the store is asked once for all of them. What is too much for that is left to those
         who want it.
         """
+        each = max(FRESH, FRESH_LINES // len(before))
         wanted = [
             (name, number)
             for name, last in before.items()
-            for number in range(last + 1, min(now[name], last + FRESH) + 1)
+            for number in range(last + 1, min(now[name], last + each) + 1)
         ]
         lines = as_many_as_fit(written(self._store, self._store.news.told(wanted)), FRESH_BYTES)
         pages = ((name, tuple(those)) for name, those in groupby(lines, key=lambda line: line.subscriber))

@@ -1,13 +1,14 @@
 """Taking publications over HTTP: read, checked, and durable when they are answered.
 
-A small event goes the short way. All that is looked up for it is in memory; the transaction that makes it durable, with
-others that come at the same time, also looks whether its token is good and whether the schema is another one. All else
-goes the long way, step by step in threads.
+Small events go the short way, alone or some together. All that is looked up for them is in memory; the transaction
+that makes them durable, with others that come at the same time, also looks whether their token is good and whether the
+schema is another one. All else goes the long way, step by step in threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -27,6 +28,7 @@ from tidings.interfaces.http.v1.header_attributes import attributes_of
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.interfaces.http.v1.uploads import Uploads
 from tidings.interfaces.http.writing import write
+from tidings.model import Publication
 from tidings.publications.media_types import JSON
 from tidings.publications.rdf_media_types import plain
 from tidings.service import Tidings, offering
@@ -34,7 +36,7 @@ from tidings.service.access import Caller, Scope
 from tidings.service.knowing import SchemaRead
 from tidings.service.offering import Offered, Sent, WrongType, is_bulk
 from tidings.service.taking import Outcome, lines_of, take
-from tidings.store import Appended, Ready
+from tidings.store import Appended, Outcomes, Ready
 
 Id = Annotated[
     str | None, Query(max_length=500, description="The id of the publication; one is made without.")
@@ -51,9 +53,11 @@ Audience = Annotated[
 Key = Annotated[str | None, Header(max_length=502, description="The id, too, for those who retry.")]
 
 SMALL = 4_000
-"""Bytes of an event that is read between two others: asking a thread to do so would take about as long."""
+"""Bytes of events that are read between two others: asking a thread to do so would take about as long."""
+FEW = 50
+"""How many of them there may be."""
 
-EVENTS = frozenset({JSON, offering.CLOUD_EVENT})
+EVENTS = frozenset({JSON, offering.CLOUD_EVENT, *offering.LINES, offering.BATCH})
 
 _LINES = "application/x-ndjson"
 
@@ -73,9 +77,7 @@ class Taking:
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._limits = tidings, limits
         self._uploads = Uploads(limits.uploads)
-        self._gathering: Gathering[Ready, Outcome | None] = Gathering(
-            tidings.store.intake.take, "publications"
-        )
+        self._gathering: Gathering[Ready, Outcomes] = Gathering(tidings.store.intake.take, "publications")
 
     async def publish(
         self,
@@ -99,17 +101,21 @@ class Taking:
             return await self._at_once(sent, request, caller) or await self._looked_at(sent, request)
 
     async def _at_once(self, sent: Sent, request: Request, caller: Caller) -> Response | None:
-        """The short way, for a small event that is as it should be: no other thread until it is made durable, which is
-        when the token and the schema are looked at. No answer if anything is otherwise: what, the long way says.
+        """The short way, for small events that are as they should be: no other thread until they are made durable,
+        which is when the token and the schema are looked at. No answer if anything is otherwise: what, the long way
+        says.
         """
         known = self._tidings.schema_read
         if known is None or len(sent.body) > SMALL or plain(sent.media_type) not in EVENTS:
             return None
         try:
-            [found] = offering.offered(sent, known.checked_against)
+            found = offering.offered(replace(sent, most=min(sent.most, FEW)), known.checked_against)
         except InputError:
             return None
-        return await self._taken(found, request, caller, known)
+        good = [one for one in found if isinstance(one, Publication)]
+        if not good or len(good) < len(found) or (is_bulk(sent) and sent.id is not None):
+            return None
+        return await self._taken(sent, good, request, caller, known)
 
     async def _looked_at(self, sent: Sent, request: Request) -> Response:
         """The long way: who asks is looked up, then what they sent is taken apart, elsewhere, as it may take long."""
@@ -121,22 +127,24 @@ class Taking:
         except OverLimit as problem:
             raise Refused(413, problem) from problem
         if len(found) == 1 and not is_bulk(sent):
-            taken = await self._taken(found[0], request, caller, known)
+            if isinstance(found[0], InputError):
+                raise found[0]
+            taken = await self._taken(sent, [found[0]], request, caller, known)
             return taken or await self._looked_at(sent, request)  # it is another schema or token meanwhile
-        as_lines = _LINES in request.headers.get("accept", "")
-        return await write(partial(self._several, sent, found, as_lines))
+        return await write(partial(self._several, sent, found, _wants_lines(request)))
 
     async def _taken(
-        self, found: Offered, request: Request, caller: Caller, known: SchemaRead
+        self, sent: Sent, found: Sequence[Publication], request: Request, caller: Caller, known: SchemaRead
     ) -> Response | None:
-        """One, durable with others that come now; no answer if its token or the schema is not what it was."""
-        if isinstance(found, InputError):
-            raise found
-        outcome = await self._gathering.add(Ready(found, caller.token.id, known.version))
+        """One or a few, durable with others that come now; no answer if token or schema is not what it was."""
+        outcomes = await self._gathering.add(Ready(found, caller.token.id, known.version))
+        if outcomes is None:
+            return None
+        if is_bulk(sent):
+            return _many(outcomes, lines_of(sent), _wants_lines(request))
+        [outcome] = outcomes
         if isinstance(outcome, InputError):
             raise outcome
-        if outcome is None:
-            return None
         note(request, publication=outcome.id)
         return _one(outcome)
 
@@ -148,6 +156,10 @@ class Taking:
         """Many, or the parts of one, with their answer: to write a long one takes a while, too."""
         outcomes = take(self._tidings.store, sent, found)
         return _many(outcomes, lines_of(sent), as_lines) if is_bulk(sent) else _parts(outcomes)
+
+
+def _wants_lines(request: Request) -> bool:
+    return _LINES in request.headers.get("accept", "")
 
 
 def _id(id: str | None, keys: Sequence[str]) -> str | None:

@@ -1,0 +1,38 @@
+"""How Spark's processes talk to each other on this machine, and how it keeps its checkpoints."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidings.spark import session as sessions
+
+
+def test_processes_talk_through_sockets_that_nobody_else_reaches(session: Any) -> None:
+    conf = session.sparkContext.getConf()
+    assert conf.get("spark.python.unix.domain.socket.enabled") == "true"
+    folder = Path(conf.get("spark.python.unix.domain.socket.dir"))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert session.range(10).mapInArrow(lambda batches: batches, "id long").count() == 10
+    assert [path for path in folder.iterdir() if path.is_socket()]
+
+
+def test_where_temporary_files_are_too_far_away_for_a_socket_it_is_tcp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = tmp_path / ("far" * 20)
+    far.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(far))
+    monkeypatch.setattr(sessions, "_socket_folder", cache(sessions._socket_folder.__wrapped__))
+    assert sessions._sockets() == {}
+
+
+def test_no_process_is_started_for_the_mode_of_a_file_of_a_checkpoint(session: Any) -> None:
+    """It is a class of Spark's own, which a later version may call otherwise: then it says so here."""
+    name = session.conf.get("spark.sql.streaming.checkpointFileManagerClass")
+    assert name.endswith(".FileSystemBasedCheckpointFileManager")
+    assert session.sparkContext._jvm.java.lang.Class.forName(name).getName() == name
