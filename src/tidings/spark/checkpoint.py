@@ -138,8 +138,8 @@ def repair(checkpoint: Path) -> list[str]:
     if said:
         rename_stream(checkpoint)
     said += _remove_torn(commits)
-    planned = _last(offsets)
-    while (committed := _last(commits)) and (planned is None or int(committed.name) > int(planned.name)):
+    newest = _last(offsets)
+    while (committed := _last(commits)) and (newest is None or int(committed.name) > int(newest.name)):
         _remove(committed)  # of a batch whose offsets are gone
     for path in [*offsets.glob(".*.crc"), *commits.glob(".*.crc")]:
         if not path.with_name(path.name[1:-4]).exists():
@@ -156,10 +156,15 @@ def repair(checkpoint: Path) -> list[str]:
 def position(checkpoint: Path) -> int:
     """How far the batches that are done have come, as Spark has written down."""
     done = _last(checkpoint / "commits")
-    planned = checkpoint / "offsets" / done.name if done else None
-    if planned is None or not planned.exists():
-        return 0
-    return int(json.loads(planned.read_text().splitlines()[-1])["position"])
+    return (planned(checkpoint, int(done.name)) or 0) if done else 0
+
+
+def planned(checkpoint: Path, batch: int) -> int | None:
+    """How far a batch comes, which Spark writes down before it begins; nothing if there is no such batch."""
+    offsets = checkpoint / "offsets" / str(batch)
+    if not offsets.exists():
+        return None
+    return int(json.loads(offsets.read_text().splitlines()[-1])["position"])
 
 
 def _remove_torn(log: Path) -> list[str]:

@@ -19,10 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.durable import write_whole
 from tidings.spark import checkpoint, sink
 from tidings.spark.folder import FileList
+from tidings.spark.journal_tasks import JournalTasks
 from tidings.spark.live_index import LiveIndex
 from tidings.spark.news import Progress
 from tidings.spark.references import LiveReferences
 from tidings.spark.rehearsal import warm
+from tidings.spark.source import beginning
 from tidings.spark.stages import Job, Report, stage
 from tidings.spark.taxonomies import LiveTaxonomy
 from tidings.store import Committed, Store, open_store, utc
@@ -42,6 +44,7 @@ class LivePublications:
         self._taxonomy = LiveTaxonomy(stream.segments / "taxonomies", self.store)
         self._name = checkpoint.stream_id(stream.checkpoint)
         self._files = FileList(stream.file_list) if stream.folder else None
+        self._tasks = JournalTasks(stream.store, stream.batches / "asked")
         self._progress = Progress(position=stream.position(self.store))
         self._has_rehearsed = not stream.run
 
@@ -73,15 +76,29 @@ class LivePublications:
         """Have Spark's workers do once what they are for, before the first batch; how many seconds it took."""
         began = perf_counter()
         if not self._has_rehearsed:
-            warm(session, self._job(self._stream.batches), self._index.index.sorts)
+            store = self._stream.store if self._files is None else None
+            warm(session, self._job(self._stream.batches), self._index.index.sorts, store)
             self._has_rehearsed = True
         return perf_counter() - began
 
     def _match(self, rows: DataFrame, batch: int) -> list[Report]:
         results = self._results(batch)
         results.mkdir(parents=True, exist_ok=True)
-        said = rows.mapInArrow(stage(self._job(results)), "report string").collect()
-        return [report for row in said if (report := Report(**json.loads(row.report))).events]
+        job = self._job(results)
+        if self._files is None:
+            reports = self._tasks.match(rows.sparkSession, job, *self._range(batch))
+        else:
+            said = rows.mapInArrow(stage(job), "report string").collect()
+            reports = [Report(**json.loads(row.report)) for row in said]
+        return [report for report in reports if report.events]
+
+    def _range(self, batch: int) -> tuple[int, int]:
+        """After which position of the journal a batch begins, and how far it comes. The first one of a checkpoint
+        begins where the source says.
+        """
+        before, upto = (checkpoint.planned(self._stream.checkpoint, each) for each in (batch - 1, batch))
+        assert upto is not None, "Spark writes it down before it asks for the batch"
+        return beginning(self.store) if before is None else before, upto
 
     def _job(self, results: Path) -> Job:
         """What tasks have in common that leave what they find in a folder."""

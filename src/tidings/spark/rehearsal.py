@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidings.atoms import Of
-from tidings.spark.source import in_batches
+from tidings.spark.source import in_batches, opened
 from tidings.spark.stages import Job, rehearse
 
 MANY = 1_000
@@ -31,18 +31,23 @@ SAMPLES = {
 }
 
 
-def warm(session: SparkSession, job: Job, sorts: Iterable[Of]) -> int:
-    """Have a worker on each core match a publication of each sort, which nobody hears of; how many did.
+def warm(session: SparkSession, job: Job, sorts: Iterable[Of], store: str | None = None) -> int:
+    """Have a worker on each core match a publication of each sort, which nobody hears of; how many did. If they are to
+    read from a store, they open it.
 
     Sorts that nobody has subscribed to are better left out: in a new installation their kernels are still to be
     compiled.
     """
     samples = [SAMPLES[sort] for sort in sorted({Of.EVENT, *sorts})]
-    return len(session.range(MANY).mapInArrow(_rehearsal(job, samples), "done boolean").collect())
+    return len(session.range(MANY).mapInArrow(_rehearsal(job, samples, store), "done boolean").collect())
 
 
-def _rehearsal(job: Job, samples: list[tuple[str, bytes]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _rehearsal(
+    job: Job, samples: list[tuple[str, bytes]], store: str | None
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def run(batches: Iterable[Any]) -> Iterator[Any]:
+        if store is not None:
+            opened(store)
         for batch in in_batches((0, "", "", media_type, body, None) for media_type, body in samples):
             rehearse(job, batch)
         yield from _nothing(batches)

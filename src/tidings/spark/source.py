@@ -1,7 +1,8 @@
 """The journal as a source of Structured Streaming: `session.readStream.format("tidings_journal")`.
 
 An offset is a position, so a batch is a range of positions: asked for again after a crash, it is the same
-publications. Tasks read their part of the range from the store themselves; nothing passes through the driver.
+publications. Tasks read their part of the range from the store themselves (`journal_tasks`); nothing passes through the
+driver.
 
     option             meaning
     store_url          the store's address (Spark hides the values of options with `url` in their names)
@@ -107,9 +108,7 @@ class PositionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # ty
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Range]:
         hold(self._lock)
-        after, upto = start["position"], end["position"]
-        cuts = [*range(after, upto, PUBLICATIONS_A_TASK), upto]
-        return [Range(*cut) for cut in pairwise(cuts)]
+        return cut(start["position"], end["position"])
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return in_batches(self.rows(partition))
@@ -126,15 +125,10 @@ class JournalReader(PositionReader):
         return opened(self._url).journal.head()
 
     def beginning(self) -> int:
-        """After what the store says was matched, by a stream whose checkpoint is gone or stayed elsewhere. From the
-        first publication on, somebody would be told of what was published before they subscribed.
-        """
-        return opened(self._url).notifications.matched()
+        return beginning(opened(self._url))
 
     def rows(self, part: Range) -> Iterator[Row]:
-        for one in opened(self._url).journal.read(part.after, part.upto):
-            assert one.position is not None
-            yield one.position, one.id, one.id, one.media_type, one.body, None
+        return _rows(self._url, part)
 
 
 class JournalSource(DataSource):  # type: ignore[misc]
@@ -149,6 +143,29 @@ class JournalSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         return JournalReader(self.options)
+
+
+def beginning(store: Store) -> int:
+    """Where a stream begins whose checkpoint is gone or stayed elsewhere: after what the store says was matched. From
+    the first publication on, somebody would be told of what was published before they subscribed.
+    """
+    return store.notifications.matched()
+
+
+def cut(after: int, upto: int) -> list[Range]:
+    """The positions after one, up to and with another, as ranges for tasks."""
+    return [Range(*each) for each in pairwise([*range(after, upto, PUBLICATIONS_A_TASK), upto])]
+
+
+def read_range(url: str, part: Range) -> Iterator[Any]:
+    """What stands in a range of a store's journal, as Arrow batches."""
+    return in_batches(_rows(url, part))
+
+
+def _rows(url: str, part: Range) -> Iterator[Row]:
+    for one in opened(url).journal.read(part.after, part.upto):
+        assert one.position is not None
+        yield one.position, one.id, one.id, one.media_type, one.body, None
 
 
 def in_batches(rows: Iterable[tuple[Any, ...]], schema: Any = SCHEMA) -> Iterator[Any]:

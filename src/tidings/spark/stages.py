@@ -90,8 +90,8 @@ class Report:
     dead_file: str = ""
 
 
-def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The function for `mapInArrow`: publications in, one report in JSON out."""
+def stage(job: Job, **beside: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function for `mapInArrow`: publications in, one report in JSON out, with what else is to stand in it."""
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         settle()
@@ -99,7 +99,7 @@ def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
             for batch in batches:
                 if batch.num_rows:
                     _match(job, batch, output)
-        yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(output.report))]})
+        yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(output.report) | beside)]})
 
     return run
 

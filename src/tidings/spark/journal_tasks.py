@@ -1,0 +1,79 @@
+"""Ranges of the journal, matched by Spark's tasks, which read them from the store themselves.
+
+The rows of the streaming source would come to the same, by way of a second Python process for each task and of the JVM.
+And what Spark is asked for is the same with every batch, so that it is planned once: what differs is in a file. Each
+report has the name of what its task found there, so a task that saw an older file, on a drive that is slow to tell of
+a new one, is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidings.errors import SetupError
+from tidings.spark.source import Range, cut, read_range
+from tidings.spark.stages import Job, Report, stage
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the tasks of one batch are to do: each with the range of its number."""
+
+    name: str
+    job: Job
+    ranges: Sequence[Range]
+
+
+class JournalTasks:
+    """Has tasks match what stands in the journal. `note` is the file that tells them what; they have to see it."""
+
+    def __init__(self, store: str, note: Path) -> None:
+        self._store, self._note = store, note
+        self._planned: dict[int, DataFrame] = {}
+
+    def match(self, session: SparkSession, job: Job, after: int, upto: int) -> list[Report]:
+        """What became of the publications after a position, up to and with another one."""
+        asked = Asked(uuid4().hex, job, cut(after, upto))
+        if not asked.ranges:
+            return []
+        self._write(asked)
+        said = [json.loads(row.report) for row in self._plan(session, len(asked.ranges)).collect()]
+        if any(each.pop("asked") != asked.name for each in said):
+            raise SetupError(
+                "a task has matched another batch than the one it was asked for",
+                where=str(self._note),
+                hint="the home folder has to be on a drive on which all machines see what is written at once",
+            )
+        return [Report(**each) for each in said]
+
+    def _write(self, asked: Asked) -> None:
+        """Nothing of it has to last: a batch that is done again is asked for again."""
+        new = self._note.with_name(f"{self._note.name}.new")
+        new.write_bytes(pickle.dumps(asked))
+        new.replace(self._note)
+
+    def _plan(self, session: SparkSession, tasks: int) -> DataFrame:
+        if tasks not in self._planned:
+            numbers = session.range(0, tasks, 1, tasks)
+            function = _matching(self._store, str(self._note))
+            self._planned[tasks] = numbers.mapInArrow(function, "report string")
+        return self._planned[tasks]
+
+
+def _matching(store: str, note: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function for `mapInArrow`: numbers of ranges in, one report in JSON for each out."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        asked: Asked = pickle.loads(Path(note).read_bytes())
+        for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
+            yield from stage(asked.job, asked=asked.name)(read_range(store, asked.ranges[number]))
+
+    return run
