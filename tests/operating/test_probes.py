@@ -13,9 +13,11 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import event
 
 from tests.operating.served import Served, served
 from tidings.delivery import Happened
+from tidings.errors import StoreError
 from tidings.interfaces.http.delivered import Delivered
 from tidings.operating import logs
 from tidings.operating.settings import Part
@@ -69,6 +71,31 @@ def test_what_is_wrong_is_said_with_503(tmp_path: Path) -> None:
             database.execute("DELETE FROM tidings_migrations WHERE version >= 24")
         answer = httpx.get(f"{service.url}/readyz")
         assert answer.status_code == 503 and "works with version" in answer.json()["checks"]["store"]
+
+
+def test_a_store_that_takes_nothing_is_not_ready_until_it_does(tmp_path: Path) -> None:
+    """As on a full disk, or one that can only be read any more. Nobody publishes meanwhile to find out."""
+    with served(tmp_path, frozenset({Part.API})) as service:
+        store, is_full = service.context.tidings.store, Event()
+
+        @event.listens_for(store.database.engine, "checkout")
+        def look(connection: sqlite3.Connection, *_: object) -> None:
+            connection.execute(f"PRAGMA query_only = {int(is_full.is_set())}")
+
+        def ready() -> tuple[int, str]:
+            answer = httpx.get(f"{service.url}/readyz")
+            return answer.status_code, answer.json()["checks"]["store"]
+
+        is_full.set()
+        assert ready() == (200, "ok"), "nobody has tried to write"
+        with pytest.raises(StoreError, match="readonly"):
+            store.journal.append([])
+        for _ in range(2):
+            status, said = ready()
+            assert status == 503 and "attempt to write a readonly database" in said
+        is_full.clear()
+        assert ready() == (200, "ok")
+        assert store.journal.head() == 0
 
 
 def test_a_part_that_has_ended_wants_a_new_start(tmp_path: Path) -> None:

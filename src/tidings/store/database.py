@@ -41,6 +41,8 @@ class Database:
     def __init__(self, engine: Engine, writing: int = WRITING) -> None:
         self.engine = engine
         self._turns = of_file(str(engine.url.database)) if self.is_sqlite else Turns(writing)
+        self.refused: StoreError | None = None
+        """Why the last transaction could not be written, if it could not."""
 
     @property
     def name(self) -> str:
@@ -68,6 +70,15 @@ class Database:
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction: all of it is durable when this returns, none of it if it raises."""
+        try:
+            done = self._transacted(work)
+        except StoreError as problem:
+            self.refused = problem
+            raise
+        self.refused = None
+        return done
+
+    def _transacted(self, work: Callable[[Connection], T]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             with self._turn(), self._explained():
                 try:

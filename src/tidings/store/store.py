@@ -4,7 +4,12 @@ destinations of deliveries."""
 
 from __future__ import annotations
 
+from threading import Lock
+
+from sqlalchemy import Connection
+
 from tidings.closing import Closing
+from tidings.store import counters
 from tidings.store.acknowledgements import Acknowledgements
 from tidings.store.audiences import Audiences
 from tidings.store.backbone import Backbone
@@ -47,7 +52,7 @@ class Store(Closing):
     """One database, seen as its parts. Several processes and threads may use the same one at the same time."""
 
     def __init__(self, database: Database, clock: Clock = utc) -> None:
-        self.database = database
+        self.database, self._trying = database, Lock()
         self.journal = Journal(database)
         self.intake = Intake(database, clock)
         self.subscriptions = Subscriptions(database)
@@ -83,11 +88,28 @@ class Store(Closing):
         self.traces = Traces(database, clock)
 
     def check(self) -> None:
-        """Refuse a store that does not answer, or that is not of the version that this code works with."""
+        """Refuse a store that does not answer, that is not of the version that this code works with, or in which
+        nothing can be written, as on a full disk: if the last one who tried could not, it is tried again here. A
+        service that is not ready may be sent nobody any more who would find out.
+        """
         check_version(self.database)
+        refused = self.database.refused
+        if refused is None:
+            return
+        if not self._trying.acquire(blocking=False):  # it may take as long as somebody else holds a lock
+            raise refused
+        try:
+            self.database.transact(_write_nothing)
+        finally:
+            self._trying.release()
 
     def close(self) -> None:
         self.database.close()
+
+
+def _write_nothing(connection: Connection) -> None:
+    """What takes a place on the disk, and changes nothing."""
+    counters.advance(connection, "journal", counters.lock(connection, "journal"))
 
 
 def open_store(url: str, clock: Clock = utc, migrates: bool = True) -> Store:
