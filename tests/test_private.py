@@ -19,6 +19,8 @@ from tidings.service import Tidings
 from tidings.spark import checkpoint
 from tidings.store import open_store, sqlite_url
 
+pytestmark = pytest.mark.usefixtures("stores_made_anew")
+
 
 @pytest.fixture(autouse=True)
 def lenient() -> Iterator[None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from postgres import Server
+from ready_stores import Places
 from tidings.store import Store, open_store, sqlite_url
 
 
@@ -15,8 +15,16 @@ def new_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """Gives the address of a new, empty place each time it is called."""
     if request.param == "sqlite":
         return lambda: sqlite_url(tmp_path_factory.mktemp("store") / "store.db")
-    server: Server = request.getfixturevalue("postgres_server")
-    return server.empty
+    places: Places = request.getfixturevalue("postgres_places")
+    return places.empty
+
+
+@pytest.fixture(autouse=True)
+def takes_places_back() -> Iterator[None]:
+    """When a test is over, and all that it had opened is closed."""
+    yield
+    for places in set(Places.of.values()):
+        places.take_back()
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from tidings.store import Committed, Found, Store, migrations, open_store, rule_
 from tidings.store.database import WRITING, open_database
 from tidings.store.migrations import MIGRATIONS, Migration, migrate
 
+pytestmark = pytest.mark.usefixtures("stores_made_anew")
+
 
 def test_a_store_keeps_what_it_has_when_it_is_opened_again(store: Store, url: str) -> None:
     store.database.transact(lambda c: c.execute(insert(tables.counters), {"name": "mine", "value": 7}))
