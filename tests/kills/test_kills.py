@@ -356,3 +356,24 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
         with open_store(store) as opened:
             assert [one.id for one in opened.journal.read(0)] == taken
             assert [row[2] for row in oracle.notifications(opened, ["ana"])["ana"]] == taken
+
+
+def test_two_that_start_at_the_same_moment(tmp_path: Path) -> None:
+    """In a folder that is not there yet. One of them has the stream, one has told the token; when the first one is
+    killed with all it has started, the other goes on in its place.
+    """
+    both = [Part(name, ("--home", str(tmp_path / "home")), tmp_path) for name in ("one", "other")]
+    try:
+        for part in both:
+            part.start()
+        until(lambda: any(part.is_ready for part in both), "one that is ready")
+        [has_it] = [part for part in both if part.is_ready]
+        [waits] = [part for part in both if part is not has_it]
+        until(lambda: "another stream runs on this home folder" in waits.state().get("stream", ""), "why not")
+        assert sum(part.log.read_text().count("administrator token") for part in both) == 1
+        has_it.kill_all()
+        until(lambda: waits.is_ready, "the other one in its place")
+        assert waits.end() == 0
+    finally:
+        for part in both:
+            part.kill_all()
