@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from effort import share
 from tidings.errors import IdTaken, InputError, StoreError
 from tidings.model import Subscription
-from tidings.store import Changes, Store, open_store, sqlite_url
+from tidings.store import Added, Changes, Store, open_store, sqlite_url
 
 
 def wants(id: str, text: str = "price < 200", subscriber: str = "ana") -> Subscription:
@@ -56,6 +56,57 @@ def test_what_no_database_keeps_is_refused(store: Store, bad: Subscription) -> N
     with pytest.raises(InputError):
         store.subscriptions.add_many([wants("s-0"), bad])
     assert store.subscriptions.list() == []
+
+
+def test_each_of_many_for_itself(store: Store) -> None:
+    store.subscriptions.add_many([wants("s-1"), wants("s-2")])
+    store.paused.pause("s-2", "ana")
+    version = store.subscriptions.version()
+    again, paused, new, bad, other, made = store.subscriptions.offer(
+        [wants("s-1"), wants("s-2"), wants("s-3"), wants("no\x00id"), wants("s-3", "price > 5"), wants("")]
+    )
+    assert (again, new) == (Added("s-1", False), Added("s-3", True))
+    assert isinstance(paused, IdTaken) and "is paused" in paused.what
+    assert isinstance(bad, InputError) and bad.pointer == "/id"
+    assert isinstance(other, IdTaken) and other.pointer == "/id"
+    assert isinstance(made, Added) and made.new
+    assert store.subscriptions.version() == version + 1
+    assert [one.id for one in store.subscriptions.list()] == ["s-1", *sorted(["s-3", made.id])]
+
+
+@share(5)
+@given(st.randoms(use_true_random=False))
+def test_nobody_has_more_than_the_limit(
+    tmp_path_factory: pytest.TempPathFactory, choose: random.Random
+) -> None:
+    """Whatever is added, removed, changed, paused and resumed, by two processes in turn: taken are as many as there is
+    room for, no more and no fewer.
+    """
+    url = sqlite_url(tmp_path_factory.mktemp("limit") / "store.db")
+    with open_store(url) as one, open_store(url) as two:
+        for step in range(30):
+            store = choose.choice((one, two))
+            who = choose.choice(("ana", "bo"))
+            live = [each.id for each in store.subscriptions.list(who)]
+            before = {name: store.standings.count(name) for name in ("ana", "bo")}
+            if choose.random() < 0.6 or not live:
+                some = [
+                    wants("", subscriber=choose.choice(("ana", "bo"))) for _ in range(choose.randint(1, 4))
+                ]
+                outcomes = store.subscriptions.offer(some, 5)
+                for name in before:
+                    mine = [n for n, each in enumerate(some) if each.subscriber == name]
+                    taken = [isinstance(outcomes[n], Added) for n in mine]
+                    room = max(0, 5 - before[name])
+                    assert taken == [n < room for n in range(len(mine))], f"step {step}"
+            elif choose.random() < 0.5:
+                store.subscriptions.remove(choose.sample(live, 1))
+            elif choose.random() < 0.5:
+                store.paused.pause(choose.choice(live), who)
+            else:
+                for each in store.paused.all(who)[:1]:
+                    store.paused.resume(each.id)
+            assert max(store.standings.count(name) for name in before) <= 5
 
 
 def test_removing_gives_what_was_there(store: Store) -> None:

@@ -24,7 +24,7 @@ from tidings.service.choosing import choose, given
 from tidings.store import Kept, Store
 from tidings.store.metadata import StoredRule
 from tidings.store.standings import RULES
-from tidings.store.subscriptions import over_limit
+from tidings.store.subscription_offers import over_limit
 
 if TYPE_CHECKING:
     from tidings.provider.subscribing import RuleSubscriptions
@@ -69,19 +69,19 @@ class Subscribing:
     def __init__(
         self, store: Store, schema: Callable[[], EventSchema | None], limited: Limited | None = None
     ) -> None:
-        self._store, self._schema, self._limited = store, schema, limited or Limited()
+        self.store, self.schema, self.limited = store, schema, limited or Limited()
 
     def check(self, language: str, text: str) -> Checked:
         """What a text would be, or why it would be refused; nothing is kept."""
         if language == RULES:
             with pointing("/text"):
-                taken = self._rules.check(text)
+                taken = self.rules.check(text)
             return Checked(taken.predicates, taken.about)
         with pointing("/language"):
             hint = hint_to_name(language, (*LANGUAGES, RULES))
             front = choose("a subscription language", language, LANGUAGES, hint, also=RULES)
         with pointing("/text"):
-            plan = front.compile(Context(text, self._schema(), self._limited.clauses))
+            plan = front.compile(Context(text, self.schema(), self.limited.clauses))
         tests = {test for clause in plan.clauses for test in clause}
         return Checked(len(tests), reached_through(plan))
 
@@ -90,33 +90,26 @@ class Subscribing:
         if wanted.language == RULES:
             return self._subscribe_by_rule(wanted)
         checked = self.check(wanted.language, wanted.text)
-        with pointing("/id"):
-            self._refuse_rule(wanted.id)
-        id = self._store.subscriptions.add(wanted, self._limited.each)
+        id = self.store.subscriptions.add(wanted, self.limited.each)
         return _subscribed(replace(wanted, id=id), checked)
 
     def _subscribe_by_rule(self, wanted: Subscription) -> Subscribed:
-        known = self._store.standings.find(wanted.id) if wanted.id else None
+        known = self.store.standings.find(wanted.id) if wanted.id else None
         if known is not None and known.subscription == wanted:  # sent again, because an answer was lost
             return _subscribed(wanted, self.check(RULES, wanted.text))
         if known is not None and known.subscription.language != RULES:
             with pointing("/id"):
                 raise _taken(wanted.id)
-        most = self._limited.each
-        if most is not None and self._store.standings.count(wanted.subscriber) >= most:
+        most = self.limited.each
+        if most is not None and self.store.standings.count(wanted.subscriber) >= most:
             raise over_limit(most)
         with pointing("/text"):
-            taken = self._rules.add(wanted.subscriber, wanted.text, wanted.id, wanted.within)
+            taken = self.rules.add(wanted.subscriber, wanted.text, wanted.id, wanted.within)
         return _subscribed(replace(wanted, id=taken.name), Checked(taken.predicates, taken.about))
-
-    def _refuse_rule(self, id: str) -> None:
-        """An id names one thing, a subscription or a rule."""
-        if id and self._store.metadata.named([id]):
-            raise _taken(id)
 
     def find(self, id: str, subscriber: str | None = None) -> Kept:
         """The one with this id, if it is the subscriber's, if one is given."""
-        found = self._store.standings.find(id)
+        found = self.store.standings.find(id)
         if found is None or subscriber not in (None, found.subscription.subscriber):
             raise Absent("there is no such subscription", received=repr(id)[:200])
         return found
@@ -130,11 +123,11 @@ class Subscribing:
         changed = replace(before, text=before.text if text is None else text, within=within)
         checked = self.check(changed.language, changed.text)
         if kept.paused:
-            done = self._store.paused.change(changed)
+            done = self.store.paused.change(changed)
         elif changed.language == RULES:
-            done = self._rules.change(_rule(changed))
+            done = self.rules.change(_rule(changed))
         else:
-            done = self._store.subscriptions.change(changed)
+            done = self.store.subscriptions.change(changed)
         if not done:
             raise _moved(id)
         return _subscribed(changed, checked)
@@ -145,7 +138,7 @@ class Subscribing:
         if kept.paused:
             return kept
         owner, is_rule = kept.subscription.subscriber, kept.subscription.language == RULES
-        done = self._rules.pause(id) if is_rule else self._store.paused.pause(id, owner)
+        done = self.rules.pause(id) if is_rule else self.store.paused.pause(id, owner)
         if not done:
             raise _moved(id)
         return self.find(id, subscriber)
@@ -160,7 +153,7 @@ class Subscribing:
             return kept
         self.check(kept.subscription.language, kept.subscription.text)
         is_rule = kept.subscription.language == RULES
-        done = self._rules.resume(_rule(kept.subscription)) if is_rule else self._store.paused.resume(id)
+        done = self.rules.resume(_rule(kept.subscription)) if is_rule else self.store.paused.resume(id)
         if not done:
             raise _moved(id)
         return self.find(id, subscriber)
@@ -168,22 +161,23 @@ class Subscribing:
     def remove(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
         """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
         asked = list(dict.fromkeys(ids))
-        found = self._store.subscriptions.remove(asked, subscriber)
+        found = self.store.subscriptions.remove(asked, subscriber)
         others = [id for id in asked if id not in found]
         found += [id for id in others if self._remove_paused(id, subscriber)]
-        rules = self._store.metadata.named([id for id in others if id not in found])
-        return found + self._rules.remove(rules, subscriber) if rules else found
+        rules = self.store.metadata.named([id for id in others if id not in found])
+        return found + self.rules.remove(rules, subscriber) if rules else found
 
     def _remove_paused(self, id: str, subscriber: str | None) -> bool:
-        kept = self._store.standings.find(id)
+        kept = self.store.standings.find(id)
         own = kept is not None and kept.paused and subscriber in (None, kept.subscription.subscriber)
-        return bool(own) and self._store.paused.remove(id)
+        return bool(own) and self.store.paused.remove(id)
 
     @cached_property
-    def _rules(self) -> RuleSubscriptions:
+    def rules(self) -> RuleSubscriptions:
+        """Those in the language of rules."""
         from tidings.provider.subscribing import RuleSubscriptions  # noqa: PLC0415 - with it comes the index
 
-        return RuleSubscriptions(self._store)
+        return RuleSubscriptions(self.store)
 
 
 def wanted_of(subscriber: str, text: str, language: str, id: str | None, within: str | None) -> Subscription:

@@ -24,12 +24,14 @@ from tidings.store.preferences import QuietHours
 from tidings.store.runs import Read
 from tidings.store.standings import Kept, Wanted
 from tidings.store.store import Store, open_store
+from tidings.store.subscription_offers import Added
 from tidings.store.subscriptions import Changes
 from tidings.store.taxonomies import TaxonomyFile
 from tidings.store.tokens import Token
 from tidings.store.undelivered import Letter
 
 __all__ = [
+    "Added",
     "Appended",
     "Changes",
     "Clock",

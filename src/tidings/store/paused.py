@@ -12,6 +12,8 @@ from tidings.store import counters, paused_results, subscriptions
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, instant
 from tidings.store.standings import RULES
+from tidings.store.subscription_offers import add
+from tidings.store.subscription_rows import checked_text, living
 from tidings.store.tables import paused
 
 _COLUMNS = (paused.c.id, paused.c.subscriber, paused.c.language, paused.c.text, paused.c.within)
@@ -28,7 +30,7 @@ class Paused:
 
         def work(connection: Connection) -> bool:
             counters.lock(connection, "subscriptions")
-            found = [one for one in subscriptions.living(connection, [id]) if one.subscriber == subscriber]
+            found = [one for one in living(connection, [id]) if one.subscriber == subscriber]
             for one in found:
                 subscriptions.remove(connection, [id], subscriber)
                 keep(connection, one, instant(self._clock()))
@@ -43,7 +45,7 @@ class Paused:
             counters.lock(connection, "subscriptions")
             found = take(connection, id)
             if found is not None:
-                subscriptions.add(connection, [found])
+                add(connection, [found])
             return found is not None
 
         return self._database.transact(work)
@@ -65,7 +67,7 @@ class Paused:
 
     def change(self, changed: Subscription) -> bool:
         """Give one that is paused another text or delay; false if it is not paused."""
-        values = {"text": subscriptions.checked_text(changed), "within": changed.within}
+        values = {"text": checked_text(changed), "within": changed.within}
         found = update(paused).where(paused.c.id == changed.id, paused.c.subscriber == changed.subscriber)
         return bool(self._database.transact(lambda c: c.execute(found.values(**values)).rowcount))
 

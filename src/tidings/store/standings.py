@@ -6,15 +6,17 @@ last id. Rules of repositories are theirs: they are not among them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, bindparam, func, literal, null, select
+from sqlalchemy import Column, Connection, Row, Select, Table, bindparam, func, literal, null, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from tidings.model import Subscription
+from tidings.store import bulk
 from tidings.store.database import Database
 from tidings.store.rule_tables import metadata_rules
 from tidings.store.tables import paused, subscriptions
@@ -98,6 +100,17 @@ class Standings:
             found = (_read(connection, kind, [kind.id == id], 1) for kind in _KINDS)
             return next((rows[0] for rows in found if rows), None)
 
+    def among(self, ids: Collection[str]) -> dict[str, Kept]:
+        """Those of these that there are, by id."""
+        asked = [id for id in ids if id.isprintable()]
+        with self._database.read() as connection:
+            found = [
+                _kept(row)
+                for kind, wanted in zip(_KINDS, _WANTED, strict=True)
+                for row in bulk.select_among(connection, wanted, kind.id, asked)
+            ]
+        return {one.subscription.id: one for one in found}
+
     def page(self, wanted: Wanted, limit: int) -> list[Kept]:
         """The first ones after an id, in the order of ids."""
         with self._database.read() as connection:
@@ -130,6 +143,26 @@ _COUNTS = select(
 )
 
 
+_LIVE, *_OTHERS = (
+    (kind.owner, select(kind.owner, func.count()).where(*kind.lives).group_by(kind.owner)) for kind in _KINDS
+)
+
+
+def live_counts(connection: Connection, subscribers: Collection[str]) -> dict[str, int]:
+    """How many subscriptions these have that live and are no rules; who has none is left out."""
+    owner, wanted = _LIVE
+    return {row[0]: row[1] for row in bulk.select_among(connection, wanted, owner, subscribers)}
+
+
+def other_counts(connection: Connection, subscribers: Collection[str]) -> Counter[str]:
+    """How many rules these have, and how many that are paused."""
+    found = Counter[str]()
+    for owner, wanted in _OTHERS:
+        for name, count in bulk.select_among(connection, wanted, owner, subscribers):
+            found[name] += count
+    return found
+
+
 def _asked(kind: _Kind, wanted: Wanted) -> list[ColumnElement[bool]]:
     asked: list[ColumnElement[bool]] = [kind.id > wanted.after]
     if wanted.subscriber is not None:
@@ -147,8 +180,17 @@ def _asked(kind: _Kind, wanted: Wanted) -> list[ColumnElement[bool]]:
 def _read(
     connection: Connection, kind: _Kind, asked: Sequence[ColumnElement[bool]], limit: int
 ) -> list[Kept]:
+    rows = connection.execute(_of(kind).where(*asked).order_by(kind.id).limit(limit)).all()
+    return [_kept(row) for row in rows]
+
+
+def _of(kind: _Kind) -> Select[*tuple[Any, ...]]:
     columns = (kind.id, kind.owner, kind.language, kind.table.c.text, kind.table.c.within, kind.time)
-    rows = connection.execute(
-        select(*columns).where(*kind.lives, *asked).order_by(kind.id).limit(limit)
-    ).all()
-    return [Kept(Subscription(*row[:5]), row[5]) for row in rows]
+    return select(*columns).where(*kind.lives)
+
+
+_WANTED = [_of(kind) for kind in _KINDS]
+
+
+def _kept(row: Row[*tuple[Any, ...]]) -> Kept:
+    return Kept(Subscription(*row[:5]), row[5])

@@ -6,27 +6,19 @@ and asks for what came after: first it forgets `removed`, then it takes `added`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select, update
 
-from tidings import durations
-from tidings.errors import IdTaken, OverLimit, StoreError
+from tidings.errors import InputError, StoreError
 from tidings.model import Subscription
-from tidings.store import bulk, counters, names, standings
+from tidings.store import bulk, counters
 from tidings.store.database import Database
-from tidings.store.tables import paused, subscriptions
-
-_COLUMNS = (
-    subscriptions.c.id,
-    subscriptions.c.subscriber,
-    subscriptions.c.language,
-    subscriptions.c.text,
-    subscriptions.c.within,
-)
-_LIVES = subscriptions.c.removed.is_(None)
+from tidings.store.subscription_offers import Added, Remembered, accepted, add, offer
+from tidings.store.subscription_rows import COLUMNS, LIVES, living, row
+from tidings.store.tables import subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +37,24 @@ class Subscriptions:
     """The subscriptions of everybody."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._remembered = database, Remembered()
 
     def add(self, subscription: Subscription, most: int | None = None) -> str:
         """Add one, and give its id; one without an id gets an id of its own.
 
         With `most`, its subscriber may have no more than that, paused ones and rules counted.
         """
+        [outcome] = self.offer([subscription], most)
+        return accepted(outcome).id
 
-        def add_one(connection: Connection) -> str:
-            [id] = add(connection, [subscription])
-            if most is not None and standings.count(connection, subscription.subscriber) > most:
-                raise over_limit(most)
-            return id
-
-        return self._database.transact(add_one)
+    def offer(self, wanted: Iterable[Subscription], most: int | None = None) -> list[Added | InputError]:
+        """Add many in one version, each for itself: in the place of a refused one stands the refusal."""
+        offered = list(wanted)
+        outcomes, remember = self._database.transact(
+            lambda connection: offer(connection, offered, most, self._remembered)
+        )
+        remember()
+        return outcomes
 
     def add_many(self, wanted: Iterable[Subscription]) -> list[str]:
         """Add all of them in one version, or none; those that are there already, unchanged, count as added."""
@@ -88,34 +83,28 @@ class Subscriptions:
             version = counters.current(connection, "subscriptions")
             if since > version:
                 raise _from_the_future(self._database, since, version)
-            added = [Subscription(*row) for row in connection.execute(_added(since, version))]
+            added = [Subscription(*one) for one in connection.execute(_added(since, version))]
             removed = list(connection.execute(_removed(since, version)).scalars())
         return Changes(version, added, removed)
 
     def find(self, id: str) -> Subscription | None:
         """The subscription with this id, if there is one now."""
         with self._database.read() as connection:
-            row = connection.execute(select(*_COLUMNS).where(_LIVES, subscriptions.c.id == id)).one_or_none()
-        return Subscription(*row) if row else None
+            found = connection.execute(select(*COLUMNS).where(LIVES, subscriptions.c.id == id)).one_or_none()
+        return Subscription(*found) if found else None
 
     def count(self, subscriber: str | None = None) -> int:
         """How many there are now, of everybody or of one subscriber."""
-        wanted = _of(select(func.count()).select_from(subscriptions).where(_LIVES), subscriber)
+        wanted = _of(select(func.count()).select_from(subscriptions).where(LIVES), subscriber)
         with self._database.read() as connection:
             return int(connection.execute(wanted).scalar_one())
 
     def list(self, subscriber: str | None = None, limit: int | None = None) -> Sequence[Subscription]:
         """Those of now, oldest first, of everybody or of one subscriber."""
-        wanted = _of(select(*_COLUMNS).where(_LIVES), subscriber)
+        wanted = _of(select(*COLUMNS).where(LIVES), subscriber)
         ordered = wanted.order_by(subscriptions.c.added, subscriptions.c.id).limit(limit)
         with self._database.read() as connection:
-            return [Subscription(*row) for row in connection.execute(ordered)]
-
-
-def over_limit(most: int) -> OverLimit:
-    """What is said to somebody who has as many as there may be."""
-    accepted, hint = f"{most:,} for each subscriber", "remove some first"
-    return OverLimit("too many subscriptions", accepted=accepted, hint=hint)
+            return [Subscription(*one) for one in connection.execute(ordered)]
 
 
 def _of(wanted: Select[*tuple[Any, ...]], subscriber: str | None) -> Select[*tuple[Any, ...]]:
@@ -126,9 +115,9 @@ def _added(since: int, version: int) -> Select[*tuple[Any, ...]]:
     """What lives at `version` and did not at `since`; later changes, already visible to this reader, do not
     count.
     """
-    alive = or_(_LIVES, subscriptions.c.removed > version)
+    alive = or_(LIVES, subscriptions.c.removed > version)
     born = and_(subscriptions.c.added > since, subscriptions.c.added <= version)
-    return select(*_COLUMNS).where(born, alive).order_by(subscriptions.c.added, subscriptions.c.id)
+    return select(*COLUMNS).where(born, alive).order_by(subscriptions.c.added, subscriptions.c.id)
 
 
 def _removed(since: int, version: int) -> Select[*tuple[Any, ...]]:
@@ -144,28 +133,6 @@ def _from_the_future(database: Database, since: int, version: int) -> StoreError
     )
 
 
-def add(connection: Connection, offered: Sequence[Subscription]) -> list[str]:
-    last = counters.lock(connection, "subscriptions")
-    given = {one.id for one in offered if one.id}
-    ids = [one.id or names.fresh("s") for one in offered]
-    known = {one.id: one for one in living(connection, ids)}
-    _refuse_paused(connection, given)
-    new = []
-    for i, one in enumerate(offered):
-        if not one.id and (ids[i] in known or ids[i] in given):
-            ids[i] = names.fresh("s", 16)
-        named = replace(one, id=ids[i])
-        if ids[i] not in known:
-            known[ids[i]] = named
-            new.append(_row(named, last + 1))
-        elif known[ids[i]] != named:
-            raise _taken(known[ids[i]])
-    if new:
-        bulk.insert_rows(connection, subscriptions, new)
-        counters.advance(connection, "subscriptions", last + 1)
-    return ids
-
-
 def _change(connection: Connection, changed: Subscription) -> bool:
     last = counters.lock(connection, "subscriptions")
     before = next(living(connection, [changed.id]), None)
@@ -173,44 +140,9 @@ def _change(connection: Connection, changed: Subscription) -> bool:
         return False
     if before != changed:
         _kill(connection, [changed.id], last + 1)
-        bulk.insert_rows(connection, subscriptions, [_row(changed, last + 1)])
+        bulk.insert_rows(connection, subscriptions, [row(changed, last + 1)])
         counters.advance(connection, "subscriptions", last + 1)
     return True
-
-
-def _refuse_paused(connection: Connection, ids: Collection[str]) -> None:
-    """What is paused keeps its id. Most stores have nothing paused, and many ids are not looked for then."""
-    if not ids or connection.execute(select(paused.c.id).limit(1)).first() is None:
-        return
-    found = next(bulk.select_among(connection, select(paused.c.id), paused.c.id, ids), None)
-    if found is not None:
-        hint = "resume or remove that one, or leave the id out"
-        raise IdTaken(f"the id '{found.id}' is used for a subscription that is paused", hint=hint)
-
-
-def living(connection: Connection, ids: Collection[str]) -> Iterator[Subscription]:
-    """Those of these that live, in the caller's transaction."""
-    rows = bulk.select_among(connection, select(*_COLUMNS).where(_LIVES), subscriptions.c.id, set(ids))
-    return (Subscription(*row) for row in rows)
-
-
-def _row(one: Subscription, version: int) -> tuple[object, ...]:
-    names.check("a subscription's id", one.id, "/id")
-    names.check("a subscriber's name", one.subscriber, "/subscriber")
-    within = None if one.within is None else durations.check(one.within)
-    return version, one.id, one.subscriber, one.language, checked_text(one), None, within
-
-
-def checked_text(one: Subscription) -> str:
-    """Its text, if every database can keep it."""
-    return names.check_text("a subscription's text", one.text, "/text")
-
-
-def _taken(one: Subscription) -> IdTaken:
-    return IdTaken(
-        f"the id '{one.id}' is already used for another subscription",
-        hint="give it an id of its own, leave the id out, or unsubscribe first",
-    )
 
 
 def remove(connection: Connection, ids: Sequence[str], subscriber: str | None) -> list[str]:
@@ -224,5 +156,5 @@ def remove(connection: Connection, ids: Sequence[str], subscriber: str | None) -
 
 
 def _kill(connection: Connection, ids: Sequence[str], version: int) -> None:
-    died = update(subscriptions).where(_LIVES, subscriptions.c.id == bindparam("dying"))
+    died = update(subscriptions).where(LIVES, subscriptions.c.id == bindparam("dying"))
     connection.execute(died.values(removed=version), [{"dying": id} for id in ids])

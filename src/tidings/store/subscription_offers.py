@@ -1,0 +1,210 @@
+"""Subscriptions on their way into the store, each for itself: one that is new, one that is there already, or why not.
+
+An id names one thing, a subscription that lives, one that is paused, or a rule. How many a subscriber has is counted
+once for all that are offered together; and how many live is remembered with the version it was so in, because to count
+ten thousand takes longer than to add one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import NamedTuple
+
+from sqlalchemy import Column, Connection, select
+
+from tidings.errors import IdTaken, InputError, OverLimit
+from tidings.model import Subscription
+from tidings.store import bulk, counters, names, standings
+from tidings.store.rule_tables import metadata_rules
+from tidings.store.subscription_rows import living, row
+from tidings.store.tables import paused, subscriptions
+
+REMEMBERED = 1_000
+"""Of how many subscribers it is remembered how many they have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A subscription that lives now; `new` is false if it was there before."""
+
+    id: str
+    new: bool
+
+
+def over_limit(most: int) -> OverLimit:
+    """What is said to somebody who has as many as there may be."""
+    accepted, hint = f"{most:,} for each subscriber", "remove some first"
+    return OverLimit("too many subscriptions", accepted=accepted, hint=hint)
+
+
+@dataclass
+class Room:
+    """How many each subscriber may have, and has: those that live, and the others."""
+
+    most: int
+    live: dict[str, int]
+    others: Mapping[str, int]
+
+    def take(self, subscriber: str) -> None:
+        """One more, or a refusal."""
+        live = self.live.get(subscriber, 0)
+        if live + self.others.get(subscriber, 0) >= self.most:
+            raise over_limit(self.most)
+        self.live[subscriber] = live + 1
+
+
+class Known(NamedTuple):
+    """How many live ones some subscribers have, as of a version."""
+
+    version: int = -1
+    live: Mapping[str, int] = {}
+
+
+class Remembered:
+    """The last that was known. Whoever adds something knows how many there are afterwards, and nobody else can have
+    changed it in the same version.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._known = Lock(), Known()
+
+    def at(self, version: int) -> Mapping[str, int]:
+        known = self._known
+        return known.live if known.version == version else {}
+
+    def keep(self, before: int, known: Known) -> None:
+        """What is known after a change that was made `before` this version, or in it, when nothing was changed."""
+        with self._lock:
+            if known.version < self._known.version:
+                return  # somebody was faster, and knows better
+            live = {**self.at(before), **known.live}
+            self._known = known._replace(live=live if len(live) <= REMEMBERED else known.live)
+
+
+@dataclass
+class Offering:
+    """What is offered together, in one transaction: what ids stand for by now, and the rows that are added."""
+
+    version: int
+    room: Room | None
+    known: dict[str, Subscription]
+    otherwise: Mapping[str, IdTaken]
+    rows: list[tuple[object, ...]] = field(default_factory=list)
+
+    def take(self, one: Subscription) -> Added:
+        """One that has an id, or a refusal."""
+        if one.id in self.otherwise:
+            raise self.otherwise[one.id]
+        if one.id in self.known:
+            if self.known[one.id] != one:
+                raise _taken(one.id)
+            return Added(one.id, new=False)
+        made = row(one, self.version)
+        if self.room is not None:
+            self.room.take(one.subscriber)
+        self.known[one.id] = one
+        self.rows.append(made)
+        return Added(one.id, new=True)
+
+    def is_taken(self, id: str) -> bool:
+        return id in self.known or id in self.otherwise
+
+
+def offer(
+    connection: Connection,
+    offered: Sequence[Subscription],
+    most: int | None = None,
+    remembered: Remembered | None = None,
+) -> tuple[list[Added | InputError], Callable[[], None]]:
+    """An outcome for each, and what is to be done when they are durable."""
+    last = counters.lock(connection, "subscriptions")
+    room = (
+        None if most is None else _room(connection, offered, most, remembered.at(last) if remembered else {})
+    )
+    offering, named = _begin(connection, offered, last + 1, room)
+    outcomes = [_outcome(offering, one) for one in named]
+    if offering.rows:
+        bulk.insert_rows(connection, subscriptions, offering.rows)
+        counters.advance(connection, "subscriptions", last + 1)
+
+    def remember() -> None:
+        if remembered is not None and room is not None:
+            remembered.keep(last, Known(last + bool(offering.rows), room.live))
+
+    return outcomes, remember
+
+
+def _outcome(offering: Offering, one: Subscription) -> Added | InputError:
+    try:
+        return offering.take(one)
+    except InputError as problem:
+        return problem.with_traceback(None)  # of a hundred thousand, these would be most of the memory
+
+
+def add(connection: Connection, offered: Sequence[Subscription]) -> list[str]:
+    """The ids of all of them, if none is refused: in the caller's transaction, which ends then."""
+    outcomes, _ = offer(connection, offered)
+    return [accepted(outcome).id for outcome in outcomes]
+
+
+def accepted(outcome: Added | InputError) -> Added:
+    """An outcome, if it is no refusal."""
+    if isinstance(outcome, InputError):
+        raise outcome
+    return outcome
+
+
+def _begin(
+    connection: Connection, offered: Sequence[Subscription], version: int, room: Room | None
+) -> tuple[Offering, list[Subscription]]:
+    """The offering, and the subscriptions with ids: those that had none have one that nobody else has."""
+    given = {one.id for one in offered if one.id}
+    named = [one if one.id else replace(one, id=names.fresh("s")) for one in offered]
+    ids = [one.id for one in named if one.id.isprintable()]
+    known = {one.id: one for one in living(connection, ids)}
+    offering = Offering(version, room, known, _otherwise(connection, ids))
+    seen = set(given)
+    for i, one in enumerate(named):
+        if not offered[i].id and (one.id in seen or offering.is_taken(one.id)):
+            named[i] = replace(one, id=names.fresh("s", 16))
+        seen.add(named[i].id)
+    return offering, named
+
+
+def _otherwise(connection: Connection, ids: Collection[str]) -> dict[str, IdTaken]:
+    """Ids that stand for something else than what lives: for a rule, or for what is paused, which keeps its id."""
+    rules = {id: _taken(id) for id in _among(connection, metadata_rules.c.name, ids)}
+    return rules | {id: _is_paused(id) for id in _among(connection, paused.c.id, ids)}
+
+
+def _among(connection: Connection, column: Column[str], ids: Collection[str]) -> list[str]:
+    """Most stores have no rules and nothing paused, and many ids are not looked for then."""
+    if not ids or connection.execute(select(column).limit(1)).first() is None:
+        return []
+    return [row[0] for row in bulk.select_among(connection, select(column), column, ids)]
+
+
+def _room(
+    connection: Connection, offered: Sequence[Subscription], most: int, known: Mapping[str, int]
+) -> Room:
+    subscribers = {one.subscriber for one in offered if one.subscriber.isprintable()}
+    counted = standings.live_counts(connection, subscribers - known.keys())
+    live = {name: known[name] if name in known else counted.get(name, 0) for name in subscribers}
+    return Room(most, live, standings.other_counts(connection, subscribers))
+
+
+def _taken(id: str) -> IdTaken:
+    hint = "give it an id of its own, leave the id out, or unsubscribe first"
+    return _about_id(IdTaken(f"the id '{id}' is already used for another subscription", hint=hint))
+
+
+def _is_paused(id: str) -> IdTaken:
+    hint = "resume or remove that one, or leave the id out"
+    return _about_id(IdTaken(f"the id '{id}' is used for a subscription that is paused", hint=hint))
+
+
+def _about_id(problem: IdTaken) -> IdTaken:
+    problem.pointer = "/id"
+    return problem
