@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
+
+from tidings.errors import InputError
 
 WORDS = {
     "bool_parsing": "true or false",
@@ -42,3 +45,10 @@ def expected(found: Mapping[str, Any]) -> str:
         said: str = found["msg"]
         return said.removeprefix("Value error, ")
     return words.format(**found.get("ctx", {}))
+
+
+def no_such(what: str, name: str, known: Sequence[str]) -> InputError:
+    """A parameter or a member that there is not, with those that there are."""
+    close = get_close_matches(name[:200], known, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else None
+    return InputError(f"there is no {what} '{name[:200]}'", accepted=", ".join(known) or None, hint=hint)

@@ -45,7 +45,7 @@ def ask(service: Service, head: str, body: str) -> httpx.Response:
 
 def test_every_example_is_true(tmp_path: Path) -> None:
     examples = EXAMPLE.findall(PAGE)
-    assert len(examples) == PAGE.count("```http") == 8
+    assert len(examples) == PAGE.count("```http") == 9
     with Tidings(tmp_path) as tidings, served_api(tidings) as service:
         for head, body, status, told, answer in examples:
             response = ask(service, head, body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,6 +36,10 @@ class RuleSubscriptions:
         taken = _taken(name or names.fresh("r"), text)
         self._provider.add_rules({taken.name: text}, subscriber, within=within)
         return taken
+
+    def add_many(self, texts: Mapping[str, str], subscriber: str, within: int | None) -> None:
+        """Take rules by their names, all or none."""
+        self._provider.add_rules(texts, subscriber, within=within)
 
     def check(self, text: str) -> Taken:
         """What a rule would be, or why it would be refused; nothing is kept."""

@@ -89,12 +89,12 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
     if is_binary(sent):
         return [_checked(_binary(sent, kind), schema, sent.audience)]
     if kind in LINES:
-        _refuse_too_many(sent.body.count(b"\n"), sent.most)
+        refuse_too_many(sent.body.count(b"\n"), sent.most)
         lines = [line for line in sent.body.split(b"\n") if line.strip()]
         return _each(lines, lambda line: _line(line, sent.id_field), schema, sent.audience)
     if kind == BATCH:
         elements = _elements(sent.body)
-        _refuse_too_many(len(elements), sent.most)
+        refuse_too_many(len(elements), sent.most)
         return _each(elements, _element, schema, sent.audience)
     if kind not in ACCEPTED:
         raise WrongType(
@@ -109,8 +109,8 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
     return [_checked(_one(sent, kind), schema, sent.audience)]
 
 
-def _refuse_too_many(count: int, most: int) -> None:
-    """A line of two bytes becomes some hundreds of them in memory."""
+def refuse_too_many(count: int, most: int) -> None:
+    """Refuse more than may come together: a line of two bytes becomes some hundreds of them in memory."""
     if count > most:
         raise OverLimit("too many at once", received=f"{count:,} or more", accepted=f"{most:,}")
 

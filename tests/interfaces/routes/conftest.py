@@ -31,7 +31,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         }
         found = list(walk(app_for(at.context).routes))
         routes = [
-            Route(method, path, names_of(route)) for path, route in found for method in methods_of(route)
+            Route(method, path, names_of(route), getattr(route, "takes", None))
+            for path, route in found
+            for method in methods_of(route)
         ]
         sockets = [path for path, route in found if not methods_of(route)]
         yield Place(

@@ -24,6 +24,7 @@ def test_there_are_routes(place: Place) -> None:
     paths = {route.path for route in place.routes}
     assert len(paths) > 60 and "/v1/notifications" in paths
     assert not (OPEN.keys() | ANY_TOKEN.keys()) - paths
+    assert [route.path for route in place.routes if route.takes] == ["/v1/subscriptions"]
     assert place.sockets == ["/v1/notifications/ws"]
 
 

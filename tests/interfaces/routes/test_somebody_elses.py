@@ -85,6 +85,17 @@ def state(place: Place) -> dict[str, Any]:
     }
 
 
+def test_lines_are_taken_for_whoever_sends_them(place: Place) -> None:
+    """Each line is looked at: one's own, somebody else's, and an id that is somebody else's."""
+    lines = b'{"text": "z = 1", "id": "a-1"}\n{"text": "z = 1", "subscriber": "bo"}\n{"text": "z = 1", "id": "s-of-bo"}'
+    told = place.ana.post(
+        "/v1/subscriptions", content=lines, headers={"Content-Type": "application/x-ndjson"}
+    )
+    assert [one.get("problem", {}).get("status") for one in told.json()["outcomes"]] == [None, 403, 409]
+    assert SECRET not in told.text
+    assert place.ana.delete("/v1/subscriptions/a-1").status_code == 204
+
+
 def test_what_is_bos_is_there_for_bo(place: Place) -> None:
     """Otherwise the tests above would find nothing because there is nothing."""
     assert SECRET in place.bo.get("/v1/subscriptions/s-of-bo").text

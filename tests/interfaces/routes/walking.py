@@ -59,11 +59,14 @@ REFUSED = (401, 403)
 
 @dataclass(frozen=True)
 class Route:
-    """A way to ask: a method and a path with parameters; and the names that its query may have, if not any."""
+    """A way to ask: a method and a path with parameters; the names that its query may have, if not any; and the media
+    type that leads there, where another route has the same path.
+    """
 
     method: str
     path: str
     names: frozenset[str] | None = None
+    takes: str | None = None
 
     def at(self, *values: str) -> str:
         """The path with these parameters, the last one for all that remain."""
@@ -102,6 +105,8 @@ def names_of(route: Any) -> frozenset[str] | None:
 
 def ask(client: httpx.Client, route: Route, path: str, **more: Any) -> httpx.Response:
     """An answer. What streams is not read to its end: there is none."""
+    if route.takes:
+        more["headers"] = {"Content-Type": route.takes} | more.get("headers", {})
     with client.stream(route.method, path, **more) as answer:
         if "event-stream" not in answer.headers.get("content-type", ""):
             answer.read()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 from fastapi.exceptions import RequestValidationError
 
 from tidings.errors import InputError
-from tidings.expected import expected
+from tidings.expected import expected, no_such
 from tidings.interfaces.http.refused import Refused
 
 
@@ -16,7 +15,7 @@ def refuse_other_parameters(given: Iterable[str], known: Sequence[str]) -> None:
     """Refuse the first parameter that is none of those that there are."""
     for name in given:
         if name not in known:
-            raise Refused(400, _no_such("parameter", name, known))
+            raise Refused(400, no_such("parameter", name, known))
 
 
 def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()) -> InputError:
@@ -39,16 +38,10 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
         problem.hint = "Content-Type: application/json"
         return problem
     if first["type"] == "extra_forbidden":
-        problem = _no_such("member", name, members if len(names) == 1 else ())
+        problem = no_such("member", name, members if len(names) == 1 else ())
     elif is_missing:
         problem = InputError(f"'{name}' is missing")
     else:
         problem = InputError(f"'{name}' cannot be this", received=received, accepted=expected(first))
     problem.pointer = "".join(f"/{str(each).replace('~', '~0').replace('/', '~1')}" for each in names)
     return problem
-
-
-def _no_such(what: str, name: str, known: Sequence[str]) -> InputError:
-    close = get_close_matches(name[:200], known, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else None
-    return InputError(f"there is no {what} '{name[:200]}'", accepted=", ".join(known) or None, hint=hint)

@@ -8,8 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from tidings.interfaces.http.v1.shapes import Reason, Shape
-
-LONGEST_TEXT = 500_000
+from tidings.service.subscription_lines import LONGEST
 
 
 class Place(Shape):
@@ -105,34 +104,42 @@ State = Literal["active", "paused"]
 class Asked(Shape):
     """A text in a language of subscriptions."""
 
-    language: str = Field(default="predicates", max_length=100, description="predicates, xpath, gql or rules")
-    text: str = Field(max_length=LONGEST_TEXT)
+    language: str = Field(
+        default="predicates", max_length=LONGEST["language"], description="predicates, xpath, gql or rules"
+    )
+    text: str = Field(max_length=LONGEST["text"])
 
 
 class NewSubscription(Asked):
     """A subscription that is asked for."""
 
-    id: str | None = Field(default=None, max_length=500, description="One is made when none is given")
+    id: str | None = Field(
+        default=None, max_length=LONGEST["id"], description="One is made when none is given"
+    )
     within: str | None = Field(
-        default=None, max_length=100, description="The delay that is accepted: `10 minutes`; null is at once"
+        default=None,
+        max_length=LONGEST["within"],
+        description="The delay that is accepted: `10 minutes`; null is at once",
     )
     subscriber: str | None = Field(
-        default=None, max_length=500, description="Whose it is: an administrator names them"
+        default=None,
+        max_length=LONGEST["subscriber"],
+        description="Whose it is: an administrator names them",
     )
 
 
 class Replacement(Shape):
     """The text and the delay that a subscription has from now on."""
 
-    text: str = Field(max_length=LONGEST_TEXT)
-    within: str | None = Field(default=None, max_length=100)
+    text: str = Field(max_length=LONGEST["text"])
+    within: str | None = Field(default=None, max_length=LONGEST["within"])
 
 
 class Change(Shape):
     """What is another from now on; what is not named stays."""
 
-    text: str | None = Field(default=None, max_length=LONGEST_TEXT)
-    within: str | None = Field(default=None, max_length=100)
+    text: str | None = Field(default=None, max_length=LONGEST["text"])
+    within: str | None = Field(default=None, max_length=LONGEST["within"])
 
 
 class Health(Shape):
@@ -159,6 +166,24 @@ class Subscription(Shape):
     predicates: int | None = None
     reached_through: str | None = None
     health: Health
+
+
+class SubscribedLine(Shape):
+    """What became of one of many: its id, or what is wrong with it."""
+
+    line: int = Field(description="The line it came in, from one")
+    id: str | None = None
+    new: bool | None = Field(default=None, description="False if it was there before")
+    problem: Problem | None = None
+
+
+class SubscribedLines(Shape):
+    """What became of many, in the order in which they came."""
+
+    subscribed: int
+    known: int
+    refused: int
+    outcomes: list[SubscribedLine]
 
 
 class SubscriptionPage(Shape):

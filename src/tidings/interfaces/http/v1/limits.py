@@ -16,13 +16,13 @@ class Limits:
     """What one caller may ask for. Each is a whole number from one on."""
 
     body: int = 16_000_000
-    """Bytes of a publication, or of many that come together."""
+    """Bytes of a publication, or of many publications or subscriptions that come together."""
     bulk: int = 100_000
     """How many may come together."""
     request: int = 1_000_000
     """Bytes of any other request."""
     uploads: int = 256_000_000
-    """Bytes of all publications that are on their way in at the same time."""
+    """Bytes of all those that are on their way in at the same time."""
     subscriptions: int = 10_000
     """How many subscriptions a subscriber may have, paused ones counted."""
     clauses: int = DEFAULT_LIMIT

@@ -1,6 +1,6 @@
 """Subscriptions over HTTP, of all languages.
 
-    POST    /v1/subscriptions               {"language", "text", "within", "id", "subscriber"}
+    POST    /v1/subscriptions               {"language", "text", "within", "id", "subscriber"}, or a line for each
     GET     /v1/subscriptions               ?q=  &language=  &state=  &subscriber=  &after=  &limit=
     GET     /v1/subscriptions/{id}          PUT, PATCH and DELETE the same
     POST    /v1/subscriptions/{id}/pause
@@ -25,10 +25,12 @@ from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import forms
 from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.interfaces.http.v1.limits import Limits
+from tidings.interfaces.http.v1.subscribing_lines import ByLine, SubscribingLines
 from tidings.model import Subscription
 from tidings.service import Subscribed, Tidings
 from tidings.service.access import Caller
 from tidings.service.health import Health, health_of
+from tidings.service.offering import LINES
 from tidings.service.subscribing import RULES, delay_of, wanted_of
 from tidings.store import Kept, Wanted
 
@@ -52,7 +54,10 @@ class Subscriptions:
     def create(
         self, caller: Subscribing, asked: forms.NewSubscription, response: Response
     ) -> forms.Subscription:
-        """Take a subscription, or refuse it with the reason. It counts from the stream's next batch on."""
+        """Take a subscription, or refuse it with the reason. It counts from the stream's next batch on.
+
+        As lines of JSON, many are taken, each for itself, and the answer has an outcome for each.
+        """
         with pointing("/subscriber"):
             subscriber = caller.acting_as(asked.subscriber)
         wanted = wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
@@ -162,10 +167,24 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
     found = Subscriptions(tidings, limits)
     router = APIRouter(prefix="/v1/subscriptions", tags=["subscriptions"], route_class=Versioned)
     add, one = router.add_api_route, "/{id:path}"
-    known: dict[int | str, dict[str, Any]] = {
-        200: {"model": forms.Subscription, "description": "It was there already"}
+    made = forms.Subscription | forms.SubscribedLines
+    told: dict[int | str, dict[str, Any]] = {
+        200: {"model": made, "description": "It was there already"},
+        207: {"model": forms.SubscribedLines, "description": "Some of many were refused"},
     }
-    add("", found.create, methods=["POST"], status_code=201, responses=known | wrong(409))
+    lines = {"schema": {}, "example": '{"text": "price < 200"}\n{"text": "price < 100", "id": "cheap"}\n'}
+    also = {"requestBody": {"content": dict.fromkeys(sorted(LINES), lines)}}
+    by_line = SubscribingLines(tidings, limits)
+    add("", by_line.create, methods=["POST"], route_class_override=ByLine, include_in_schema=False)
+    add(
+        "",
+        found.create,
+        methods=["POST"],
+        status_code=201,
+        response_model=made,
+        responses=told | wrong(409),
+        openapi_extra=also,
+    )
     add("", found.page, methods=["GET"])
     add(f"{one}/pause", found.pause, methods=["POST"], responses=wrong(409))
     add(f"{one}/resume", found.resume, methods=["POST"], responses=wrong(409, 422))

@@ -26,7 +26,6 @@ from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import answering
 from tidings.interfaces.http.v1.header_attributes import attributes_of
 from tidings.interfaces.http.v1.limits import Limits
-from tidings.interfaces.http.v1.uploads import Uploads
 from tidings.interfaces.http.writing import write
 from tidings.model import Publication
 from tidings.publications.media_types import JSON
@@ -76,7 +75,6 @@ class Taking:
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._limits = tidings, limits
-        self._uploads = Uploads(limits.uploads)
         self._gathering: Gathering[Ready, Outcomes] = Gathering(tidings.store.intake.take, "publications")
 
     async def publish(
@@ -93,7 +91,7 @@ class Taking:
 
         The same id with the same body again is the same publication; with another body it is refused.
         """
-        async with self._uploads.read(request, self._limits.body) as body:
+        async with request.app.state.uploads.read(request, self._limits.body) as body:
             media_type = request.headers.get("content-type", "")
             named = _id(id, request.headers.getlist("idempotency-key"))
             context, most = attributes_of(request.headers), self._limits.bulk

@@ -1,4 +1,4 @@
-"""Publications on their way in: no more bytes at a time than memory is meant for.
+"""Publications, and many subscriptions, on their way in: no more bytes at a time than memory is meant for.
 
 Each body has a limit. All bodies together have one, too: who comes when it is reached is asked to come back.
 """

@@ -1,0 +1,48 @@
+"""Answers that may be long: written as they grow, into memory at first and then into a file, and sent from there.
+
+A hundred thousand lines that are refused are answered with fifty megabytes of reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+from fastapi.responses import StreamingResponse
+
+from tidings.interfaces.http.v1.answering import line
+
+LINES = "application/x-ndjson"
+IN_MEMORY = 1 << 20
+PIECE = 1 << 16
+
+
+class Spooled:
+    """A list of values on its way out: as lines, or as the last member of a JSON object."""
+
+    def __init__(self, as_lines: bool) -> None:
+        self._as_lines, self._is_begun = as_lines, False
+        self._file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed when it was sent
+
+    def add(self, value: Mapping[str, Any]) -> None:
+        if self._is_begun and not self._as_lines:
+            self._file.write(b",")
+        self._file.write(line(value).encode() + (b"\n" if self._as_lines else b""))
+        self._is_begun = True
+
+    def response(self, status: int, members: Mapping[str, Any], name: str) -> StreamingResponse:
+        """The answer: the lines, or an object with these members and the list under a name."""
+        head = b"" if self._as_lines else f"{line(members)[:-1]},{line(name)}:[".encode()
+        tail = b"" if self._as_lines else b"]}"
+        length = {"Content-Length": str(len(head) + self._file.tell() + len(tail))}
+        kind = LINES if self._as_lines else "application/json"
+        return StreamingResponse(self._pieces(head, tail), status, length, media_type=kind)
+
+    def _pieces(self, head: bytes, tail: bytes) -> Iterator[bytes]:
+        with self._file as file:
+            file.seek(0)
+            yield head
+            while piece := file.read(PIECE):
+                yield piece
+            yield tail

@@ -1,0 +1,94 @@
+"""Many subscriptions over HTTP, one a line: each stands for itself, and has its outcome.
+
+POST /v1/subscriptions     Content-Type: application/x-ndjson
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from fastapi import Request, Response
+from starlette.routing import Match
+from starlette.types import Scope
+
+from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
+from tidings.interfaces.http import problems
+from tidings.interfaces.http.access import Subscribing
+from tidings.interfaces.http.refused import Refused
+from tidings.interfaces.http.v1 import answering, spooled
+from tidings.interfaces.http.v1.limits import Limits
+from tidings.interfaces.http.writing import write
+from tidings.model import Subscription
+from tidings.publications.rdf_media_types import plain
+from tidings.service import Tidings
+from tidings.service.access import Caller
+from tidings.service.offering import LINES, refuse_too_many
+from tidings.service.subscribing import wanted_of
+from tidings.service.subscribing_many import SubscribingMany
+from tidings.service.subscription_lines import asked_in
+from tidings.store import Added
+
+
+class ByLine(answering.Versioned):
+    """A route for bodies of lines alone; whatever else comes to its address is for the routes after it."""
+
+    takes = "application/x-ndjson"
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        found, child = super().matches(scope)
+        sent = {name: value for name, value in scope.get("headers", ()) if name == b"content-type"}
+        kind = sent.get(b"content-type", b"").decode("latin-1")
+        return (found, child) if plain(kind) in LINES else (Match.NONE, {})
+
+
+class SubscribingLines:
+    """Takes subscriptions line by line."""
+
+    def __init__(self, tidings: Tidings, limits: Limits) -> None:
+        self._many, self._limits = SubscribingMany(tidings.subscribing(limits.of_subscriptions)), limits
+
+    async def create(self, request: Request, caller: Subscribing) -> Response:
+        """Take those that are good; of each there is told what became of it."""
+        async with request.app.state.uploads.read(request, self._limits.body) as body:
+            try:
+                refuse_too_many(body.count(b"\n"), self._limits.bulk)
+            except OverLimit as problem:
+                raise Refused(413, problem) from problem
+            lines = [(n, line) for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
+            as_lines = spooled.LINES in request.headers.get("accept", "")
+            return await write(partial(self._taken, caller, lines, as_lines))
+
+    def _taken(self, caller: Caller, lines: Sequence[tuple[int, bytes]], as_lines: bool) -> Response:
+        answer, counted = spooled.Spooled(as_lines), Counter[str]()
+        outcomes = self._many.take(_wanted(caller, lines))
+        for (number, _), outcome in zip(lines, outcomes, strict=True):
+            answer.add({"line": number} | _told(outcome))
+            counted[_became(outcome)] += 1
+        status = 207 if counted["refused"] else 201 if counted["subscribed"] else 200
+        members = {name: counted[name] for name in ("subscribed", "known", "refused")}
+        return answer.response(status, members, "outcomes")
+
+
+def _wanted(caller: Caller, lines: Sequence[tuple[int, bytes]]) -> Iterator[Subscription | TidingsError]:
+    for _, line in lines:
+        try:
+            asked = asked_in(line)
+            with pointing("/subscriber"):
+                subscriber = caller.acting_as(asked.subscriber)
+            yield wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
+        except (InputError, NotAllowed) as problem:
+            yield problem.with_traceback(None)
+
+
+def _became(outcome: Added | TidingsError) -> str:
+    if isinstance(outcome, TidingsError):
+        return "refused"
+    return "subscribed" if outcome.new else "known"
+
+
+def _told(outcome: Added | TidingsError) -> dict[str, object]:
+    if isinstance(outcome, Added):
+        return {"id": outcome.id, "new": outcome.new}
+    return {"problem": problems.details(outcome, answering.status_of(outcome))}

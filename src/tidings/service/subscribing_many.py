@@ -1,0 +1,162 @@
+"""Many subscriptions, each for itself: compiled together, durable in chunks.
+
+    a chunk ─┬─ texts, those of a language at a time ── what is good: into the store, in one transaction
+             ├─ rules, those of a subscriber at a time ─ in one transaction; if one is refused, each half for itself
+             └─ a rule's id that stands there twice ──── one by one
+
+What comes out is what would come out one by one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from tidings.compiler.pipeline import LANGUAGES
+from tidings.compiler.twig_words import TwigWriter
+from tidings.errors import InputError, TidingsError
+from tidings.model import Subscription
+from tidings.service.subscribing import RULES, Subscribing
+from tidings.store import Added, names
+from tidings.store.subscription_offers import over_limit
+
+CHUNK = 5_000
+"""How many are made durable at a time: whoever else writes waits some tenths of a second for them at most."""
+CHUNK_OF_RULES = 1_000
+"""The same of rules, for which it is found out what they have as results."""
+
+Outcome = Added | TidingsError
+"""A subscription that lives, or why it does not."""
+Asked = Mapping[int, Subscription]
+"""Subscriptions by their row in a chunk."""
+
+
+class SubscribingMany:
+    """Takes many subscriptions, as `one` takes one."""
+
+    def __init__(self, one: Subscribing) -> None:
+        self._one = one
+
+    def take(self, wanted: Iterable[Subscription | TidingsError]) -> Iterator[Outcome]:
+        """An outcome for each, in the order given; what has come out is durable. What is wrong with one that could not
+        even be read is its outcome.
+        """
+        rest = iter(wanted)
+        while chunk := list(islice(rest, CHUNK)):
+            yield from self._taken(chunk)
+
+    def _taken(self, chunk: Sequence[Subscription | TidingsError]) -> list[Outcome]:
+        asked = {row: one for row, one in enumerate(chunk) if isinstance(one, Subscription)}
+        outcomes = {row: one for row, one in enumerate(chunk) if isinstance(one, TidingsError)}
+        repeated = _repeated(asked)
+        rules = {row: one for row, one in asked.items() if one.language == RULES and row not in repeated}
+        others = {row: one for row, one in asked.items() if one.language != RULES and row not in repeated}
+        done: dict[int, Outcome] = outcomes | self._compiled(others) | self._ruled(rules)
+        done |= {row: self._alone(asked[row]) for row in sorted(repeated)}
+        return [done[row] for row in range(len(chunk))]
+
+    def _alone(self, one: Subscription) -> Outcome:
+        known = self._one.store.standings.find(one.id) if one.id else None
+        try:
+            return Added(self._one.subscribe(one).id, new=known is None)
+        except InputError as problem:
+            return problem.with_traceback(None)
+
+    def _compiled(self, asked: Asked) -> dict[int, Outcome]:
+        """Those whose texts become clauses."""
+        problems = self._problems(asked)
+        good = {row: one for row, one in asked.items() if row not in problems}
+        taken = self._one.store.subscriptions.offer(good.values(), self._one.limited.each) if good else []
+        return {**problems, **dict(zip(good, taken, strict=True))}
+
+    def _problems(self, asked: Asked) -> dict[int, InputError]:
+        """What is wrong with texts."""
+        by_language = defaultdict[str, list[int]](list)
+        for row, one in asked.items():
+            # What no database keeps may be no text for columns, either: it is looked at alone.
+            by_language[one.language if one.text.isprintable() or _is_kept(one.text) else ""].append(row)
+        found: dict[int, InputError] = {}
+        for language, rows in by_language.items():
+            found |= self._refused(language, {row: asked[row] for row in rows})
+        return found
+
+    def _refused(self, language: str, asked: Asked) -> dict[int, InputError]:
+        front = LANGUAGES.get(language)
+        if front is None:
+            alone = {row: self._problem(one) for row, one in asked.items()}
+            return {row: problem for row, problem in alone.items() if problem is not None}
+        texts, limit = [one.text for one in asked.values()], self._one.limited.clauses
+        problems = front.compile_rows(texts, self._one.schema(), limit, TwigWriter()).problems
+        rows = list(asked)
+        for problem in problems.values():
+            problem.pointer = "/text"
+        return {rows[n]: problem.with_traceback(None) for n, problem in problems.items()}
+
+    def _problem(self, one: Subscription) -> InputError | None:
+        try:
+            self._one.check(one.language, one.text)
+        except InputError as problem:
+            return problem.with_traceback(None)
+        return None
+
+    def _ruled(self, asked: Asked) -> dict[int, Outcome]:
+        """Those in the language of rules."""
+        known = self._one.store.standings.among([one.id for one in asked.values() if one.id]) if asked else {}
+        outcomes: dict[int, Outcome] = {}
+        groups = defaultdict[tuple[str, int | None], dict[int, Subscription]](dict)
+        for row, one in asked.items():
+            if one.id not in known:
+                named = one if one.id else replace(one, id=names.fresh("r", 16))
+                groups[one.subscriber, one.within][row] = named
+            elif known[one.id].subscription == one:  # sent again, because an answer was lost
+                outcomes[row] = Added(one.id, new=False)
+            else:
+                outcomes[row] = self._alone(one)
+        for group in groups.values():
+            outcomes |= zip(group, self._of_one_subscriber(list(group.values())), strict=True)
+        return outcomes
+
+    def _of_one_subscriber(self, rules: Sequence[Subscription]) -> list[Outcome]:
+        """As many as may be; in the place of one that is refused there is room for another one."""
+        most, done = self._one.limited.each, list[Outcome]()
+        room = len(rules) if most is None else most - self._one.store.standings.count(rules[0].subscriber)
+        while room > 0 and len(done) < len(rules):
+            some = rules[len(done) : len(done) + min(room, CHUNK_OF_RULES)]
+            taken = self._entered(some)
+            room -= sum(isinstance(each, Added) for each in taken)
+            done += taken
+        return done + [over_limit(most or 0) for _ in rules[len(done) :]]
+
+    def _entered(self, rules: Sequence[Subscription]) -> list[Outcome]:
+        if len(rules) == 1:
+            return [self._alone(rules[0])]
+        texts = {one.id: one.text for one in rules}
+        try:
+            self._one.rules.add_many(texts, rules[0].subscriber, rules[0].within)
+        except InputError:  # whose it is, and what of, is found in the halves
+            middle = len(rules) // 2
+            return self._entered(rules[:middle]) + self._entered(rules[middle:])
+        return [Added(one.id, new=True) for one in rules]
+
+
+def _repeated(asked: Asked) -> set[int]:
+    """Rows whose id was on an earlier row, where one of the two is a rule: those go different ways."""
+    first: dict[str, bool] = {}
+    found = set[int]()
+    for row, one in asked.items():
+        is_rule = one.language == RULES
+        if one.id in first and (is_rule or first[one.id]):
+            found.add(row)
+        if one.id:
+            first.setdefault(one.id, is_rule)
+    return found
+
+
+def _is_kept(text: str) -> bool:
+    try:
+        names.check_text("a text", text)
+    except InputError:
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""Subscriptions as lines of JSON: what `tidings match` reads from files, and what is taken line by line.
+
+    {"id": "s1", "subscriber": "ana", "language": "predicates", "text": "price < 200", "within": "10 minutes"}
+
+Only the text has to be there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.errors import InputError
+from tidings.expected import WORDS, no_such
+from tidings.publications.strict_json import parse_value
+
+LONGEST = {"language": 100, "text": 500_000, "id": 500, "within": 100, "subscriber": 500}
+"""The members of a subscription that is asked for, and how many characters each may have."""
+
+_NEEDED = ("language", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A subscription as somebody asks for it."""
+
+    text: str
+    language: str
+    id: str | None = None
+    within: str | None = None
+    subscriber: str | None = None
+
+
+def asked_in(line: bytes, language: str = "predicates", within: str | None = None) -> Asked:
+    """What a line asks for, or why it cannot be read; language and delay are for lines that do not say theirs."""
+    found = parse_value(line)
+    if not isinstance(found, dict):
+        raise InputError("the line cannot be used", accepted="a JSON object")
+    for name in found:
+        if name not in LONGEST:
+            raise _about(name, no_such("member", name, list(LONGEST)))
+    if "text" not in found:
+        raise _about("text", InputError("'text' is missing"))
+    members = {"language": language, "within": within} | found
+    return Asked(**{name: _checked(name, value) for name, value in members.items()})
+
+
+def _checked(name: str, value: Any) -> Any:
+    if value is None and name not in _NEEDED:
+        return None
+    if not isinstance(value, str):
+        raise _wrong(name, value, WORDS["string_type"])
+    if len(value) > LONGEST[name]:
+        raise _wrong(name, value, WORDS["string_too_long"].format(max_length=LONGEST[name]))
+    return value
+
+
+def _wrong(name: str, value: Any, accepted: str) -> InputError:
+    received = str(value)[:200] if isinstance(value, str | int | float) else None
+    return _about(name, InputError(f"'{name}' cannot be this", received=received, accepted=accepted))
+
+
+def _about(name: str, problem: InputError) -> InputError:
+    problem.pointer = f"/{name.replace('~', '~0').replace('/', '~1')}"
+    return problem
