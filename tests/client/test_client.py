@@ -11,7 +11,7 @@ import pytest
 import tidings
 from server_documents import SCHEMA
 from tests.client.conftest import Service
-from tidings.client import AsyncClient, Client, Taken
+from tidings.client import AsyncClient, Client, Subscribed, Taken
 from tidings.client.destinations import AsyncDestinations, Destinations
 from tidings.errors import (
     Absent,
@@ -68,6 +68,31 @@ def test_publishing_many(client: Client, service: Service) -> None:
     assert [isinstance(one, TidingsError) for one in outcomes] == [False, True, False]
     first, _, third = outcomes
     assert isinstance(first, Taken) and isinstance(third, Taken) and first.id != third.id
+
+
+def test_subscribing_to_many(client: Client, service: Service, name: str) -> None:
+    texts = [f"price < {number}" for number in range(1_500)]
+    made = list(client.subscribe_many(texts))
+    ids = [one.id for one in made if isinstance(one, Subscribed) and one.new]
+    assert len(set(ids)) == len(texts)
+    kept = {one.id: one.text for one in service.tidings.store.subscriptions.list(name)}
+    assert [kept[id] for id in ids] == texts, "in the order given"
+    again, other, bad, delayed = client.subscribe_many(
+        [
+            {"text": texts[0], "id": ids[0]},
+            {"text": "a = 1", "subscriber": "bo"},
+            {"text": "price < 200 and", "language": "predicates"},
+            {"text": "//a", "language": "xpath", "within": "1 hour", "id": None},
+        ]
+    )
+    assert again == Subscribed(ids[0], new=False)
+    assert isinstance(other, NotAllowed)
+    assert isinstance(bad, SyntaxProblem) and str(bad).endswith("price < 200 and\n                 ^")
+    assert isinstance(delayed, Subscribed)
+    assert client.subscription(delayed.id).within == "1 hour"
+    with Client(service.address, service.token(None, "administer")) as root:
+        [for_bo] = root.subscribe_many(["b = 1"], subscriber="bo")
+        assert isinstance(for_bo, Subscribed) and root.subscription(for_bo.id).subscriber == "bo"
 
 
 def test_a_label(client: Client, service: Service) -> None:
@@ -191,6 +216,8 @@ def test_the_same_to_be_awaited(service: Service, name: str) -> None:
             events = [{"id": f"{name}-{number}"} for number in range(3)]
             assert len([one async for one in client.publish_many(events, id_field="id")]) == 3
             assert len([one async for one in client.publish_many([{"a": 1}, b"{"])]) == 2
+            many = [one async for one in client.subscribe_many(["price < 1", "price <"])]
+            assert [type(one) for one in many] == [Subscribed, SyntaxProblem]
             async for told in client.follow():
                 assert told.content is not None and told.content.body == {"price": 180}
                 assert (await client.acknowledge(told.sequence)).unread == 0

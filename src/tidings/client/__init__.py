@@ -16,7 +16,7 @@ from tidings.client.async_client import AsyncClient
 from tidings.client.client import Client
 from tidings.client.delivered import Destination, Letter, Tested
 from tidings.client.retrying import Patience
-from tidings.client.subscribed import Checked, Health, Preview, Previewed, Subscription
+from tidings.client.subscribed import Checked, Health, Preview, Previewed, Subscribed, Subscription
 from tidings.client.taken import Taken
 from tidings.client.told import Content, Page, Standing, Told
 
@@ -34,6 +34,7 @@ __all__ = [
     "Preview",
     "Previewed",
     "Standing",
+    "Subscribed",
     "Subscription",
     "Taken",
     "Tested",

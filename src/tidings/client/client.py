@@ -16,7 +16,7 @@ from tidings.client.calls import Call
 from tidings.client.destinations import Destinations
 from tidings.client.following import Following
 from tidings.client.retrying import Patience
-from tidings.client.subscribed import UNCHANGED, Checked, Preview, Subscription, Unchanged
+from tidings.client.subscribed import UNCHANGED, Asked, Checked, Preview, Subscribed, Subscription, Unchanged
 from tidings.client.taken import JSON, Body, Taken
 from tidings.client.told import Page, Standing, Told
 from tidings.closing import Closing
@@ -87,6 +87,17 @@ class Client(Closing):
     ) -> Subscription:
         """Ask to be told; `within` is a delay that is accepted, `10 minutes` say. It counts from the next batch on."""
         return self._ask(subscribed.subscribe(text, language, within, id, subscriber))
+
+    def subscribe_many(
+        self, wanted: Iterable[Asked], subscriber: str | None = None
+    ) -> Iterator[Subscribed | TidingsError]:
+        """Ask for many: texts, or mappings as the lines of a file of subscriptions have them (`text`, `language`, `id`,
+        `within`, `subscriber`). An outcome for each in the order given: its id, or the error that refuses it.
+
+        A thousand travel together. One without an id gets one here: what is sent twice is one subscription.
+        """
+        for lines in subscribed.lines_of(wanted, subscriber):
+            yield from self._ask(subscribed.subscribe_lines(lines))
 
     def subscriptions(
         self,

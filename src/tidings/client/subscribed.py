@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 from urllib.parse import quote
 
 from tidings.client.calls import Call, asked, reading
-from tidings.client.taken import made_id
+from tidings.client.taken import LINES, made_id, together
 from tidings.client.told import Content, content_from
+from tidings.errors import TidingsError, error_from
 from tidings.model import Reason
 
 PATH = "/v1/subscriptions"
@@ -62,6 +64,18 @@ class SubscriptionPage:
 
 
 @dataclass(frozen=True, slots=True)
+class Subscribed:
+    """One of many that lives now; `new` is false if it was there before."""
+
+    id: str
+    new: bool
+
+
+Asked = str | Mapping[str, Any]
+"""A text, or what a line of a file of subscriptions says: `text`, `language`, `id`, `within`, `subscriber`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
     """What a text would be as a subscription."""
 
@@ -99,6 +113,32 @@ def subscribe(
     named = id if id is not None else made_id("s")
     given = asked(text=text, language=language, within=within, id=named, subscriber=subscriber)
     return Call("POST", PATH, subscription_from, json=given, text=text)
+
+
+def lines_of(wanted: Iterable[Asked], subscriber: str | None) -> Iterator[list[bytes]]:
+    """Subscriptions as lines, as many as travel together. Each has an id, as above."""
+    whose = {} if subscriber is None else {"subscriber": subscriber}
+    members = ({"text": one} if isinstance(one, str) else dict(one) for one in wanted)
+    return together(
+        whose | one | ({} if one.get("id") is not None else {"id": made_id("s")}) for one in members
+    )
+
+
+def subscribe_lines(lines: Sequence[bytes]) -> Call[list[Subscribed | TidingsError]]:
+    def outcome(told: Mapping[str, Any]) -> Subscribed | TidingsError:
+        if not told.get("problem"):
+            return Subscribed(told["id"], told["new"])
+        text = json.loads(lines[told["line"] - 1]).get("text")
+        is_text = told["problem"].get("pointer") == "/text" and isinstance(text, str)
+        return error_from(told["problem"], text if is_text else None)
+
+    return Call(
+        "POST",
+        PATH,
+        lambda answer: list(map(outcome, answer["outcomes"])),
+        content=b"\n".join(lines),
+        headers={"Content-Type": LINES},
+    )
 
 
 def change(id: str, text: str | Unchanged, within: str | Unchanged | None) -> Call[Subscription]:
