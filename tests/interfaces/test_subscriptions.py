@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+
+import pytest
 
 from tests.interfaces.calling import Tidings
 from tidings.service import Tidings as Service
+from tidings.spark.subscription_file import read_subscriptions
 from tidings.store import Found
 
 DINING = "furniture_category is a 'dining room' and price < 200"
@@ -183,3 +187,70 @@ def test_change_pause_and_resume_keep_the_id(tidings: Tidings) -> None:
     assert tidings("pause", "s1").exit_code == tidings("unsubscribe", "s1").exit_code == 0
     for words in (["change", "s2"], ["change", "s9", "a = 1"], ["change", "s2", "a ="]):
         assert tidings(*words).exit_code == 2, words
+
+
+def test_the_subscriptions_of_a_file_are_made_and_the_bad_ones_listed(furniture: Tidings) -> None:
+    lines = [
+        {"id": "mine", "text": "price < 200"},
+        {"id": "his", "subscriber": "bo", "text": "price < 200"},
+        {"text": "prise < 200"},
+        {"text": "price < 200", "id": "mine", "within": "1 hour"},
+        *({"subscriber": "ana", "text": f"price < {n}"} for n in range(12)),
+    ]
+    Path("subs.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\nno JSON")
+    done = furniture("subscribe", "--as", "ana", "--file", "subs.jsonl", "--within", "10 minutes")
+    assert (done.exit_code, done.stdout) == (3, "13 subscriptions made, 4 refused\n")
+    refused = done.stderr.splitlines()
+    assert [line.partition(":")[0] for line in refused] == ["refused"] * 4
+    assert refused[0] == (
+        "refused: subs.jsonl, line 2: the line is for another subscriber; received bo; accepted: ana; "
+        "without --as, each is for whom its line names"
+    )
+    assert refused[1].startswith("refused: subs.jsonl, line 3: no event type has an attribute 'prise'")
+    assert refused[1].endswith("; did you mean 'price'?")
+    assert "line 4: the id 'mine' is already used" in refused[2]
+    assert refused[3].startswith("refused: subs.jsonl, line 18: ")
+    made = [json.loads(line) for line in furniture("subscriptions", "--json").stdout.splitlines()]
+    assert {(one["subscriber"], one["within"]) for one in made} == {("ana", "10 minutes")}
+    assert len(made) == 13
+
+
+def test_the_lines_that_are_listed_are_lines_that_are_taken(tidings: Tidings) -> None:
+    """Also by `tidings match`: one file serves all."""
+    for who, text, more in (("ana", "a = 1", ("--within", "1 hour")), ("bo", "//a", ("--language", "xpath"))):
+        assert tidings("subscribe", "--as", who, text, *more).exit_code == 0
+    listed = tidings("subscriptions", "--json").stdout
+    again = tidings("subscribe", "--file", "-", given=listed)
+    assert (again.exit_code, again.stdout) == (0, "0 subscriptions made, 2 known already\n")
+    Path("subs.jsonl").write_text(listed)
+    assert read_subscriptions("subs.jsonl").rejects == ()
+    told = tidings("subscribe", "--file", "subs.jsonl", "--home", "other", "--json").stdout.splitlines()
+    ids = [json.loads(line)["id"] for line in listed.splitlines()]
+    assert [json.loads(line) for line in told] == [{"id": id, "new": True} for id in ids]
+    assert tidings("subscriptions", "--json", "--home", "other").stdout == listed
+
+
+def test_a_line_that_names_nobody_is_for_whoever_is_named(tidings: Tidings) -> None:
+    line = json.dumps({"text": "//a", "id": "one"})
+    refused = tidings("subscribe", "--file", "-", "--json", given=line)
+    assert (refused.exit_code, refused.stdout) == (3, "")
+    facts = json.loads(refused.stderr)
+    assert (facts["where"], facts["what"]) == ("standard input, line 1", "for whom?")
+    done = tidings("subscribe", "--file", "-", "--as", "ana", "--language", "xpath", given=line)
+    assert (done.exit_code, done.stdout) == (0, "1 subscription made\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("a = 1", "--file", "subs.jsonl"), "TEXT or --file, not both"),
+        (("--file", "subs.jsonl", "--id", "x"), "--id is for one subscription"),
+        (("--file", "subs.jsonl"), "no file 'subs.jsonl'; accepted: a .jsonl file"),
+        ((), "to what?; accepted: TEXT, or --file FILE"),
+    ],
+)
+def test_either_a_text_or_a_file(tidings: Tidings, words: tuple[str, ...], said: str) -> None:
+    done = tidings("subscribe", "--as", "ana", *words)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {said}")
+    assert "for whom?" in tidings("subscribe", "a = 1").stderr

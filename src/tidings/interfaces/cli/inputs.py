@@ -21,6 +21,7 @@ ACCEPTED = (
     "a JSON object, an XML document, a .json, .xml or .jsonl file (.ndjson, .jsonl.gz), a graph (.ttl, .nt, .rdf, "
     ".jsonld, .trig, .nq), a feed (.rss, .atom, .jsonfeed), or - for standard input"
 )
+DAMAGED = "the events before the damage are published"
 CHUNK = 1 << 20
 LONGEST_LINE = 64 << 20
 """A line longer than this is refused before it fills the memory."""
@@ -28,7 +29,7 @@ LONGEST_LINE = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One event of several, and where it stands."""
+    """One of several, and where it stands."""
 
     where: str
     body: bytes
@@ -53,26 +54,27 @@ def one(what: str) -> tuple[bytes, str]:
     return path.read_bytes(), media_type
 
 
-def batches(what: str) -> Iterator[list[Line]]:
-    """The lines of a file or of standard input, in batches as they come; empty lines count but are no events."""
+def batches(what: str, accepted: str = ACCEPTED, damaged: str = DAMAGED) -> Iterator[list[Line]]:
+    """The lines of a file or of standard input, in batches as they come; empty lines count but are no events.
+
+    `accepted` and `damaged` are what is said where there is no such file, and where it ends in damage.
+    """
     if what == "-":
         yield from _batches("standard input", sys.stdin.buffer)
     elif what.endswith(COMPRESSED):
-        with gzip.open(_file(what)) as stream:
-            yield from _undamaged(what, _batches(what, stream))
+        with gzip.open(_file(what, accepted)) as stream:
+            yield from _undamaged(what, damaged, _batches(what, stream))
     else:
-        with _file(what).open("rb") as stream:
+        with _file(what, accepted).open("rb") as stream:
             yield from _batches(what, stream)
 
 
-def _undamaged(name: str, found: Iterator[list[Line]]) -> Iterator[list[Line]]:
-    """The same, until the file turns out to be damaged; what came before it has been published."""
+def _undamaged(name: str, damaged: str, found: Iterator[list[Line]]) -> Iterator[list[Line]]:
+    """The same, until the file turns out to be damaged; what came before it has been taken."""
     try:
         yield from found
     except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
-        raise InputError(
-            "the file is damaged", where=name, hint=f"{problem}; the events before the damage are published"
-        ) from problem
+        raise InputError("the file is damaged", where=name, hint=f"{problem}; {damaged}") from problem
 
 
 def _batches(name: str, stream: BinaryIO | gzip.GzipFile) -> Iterator[list[Line]]:
@@ -93,8 +95,8 @@ def _numbered(name: str, lines: list[bytes], before: int) -> list[Line]:
     return [Line(f"{name}, line {number}", line) for number, line in numbered if line.strip()]
 
 
-def _file(what: str) -> Path:
+def _file(what: str, accepted: str = ACCEPTED) -> Path:
     path = Path(what)
     if not path.is_file():
-        raise InputError(f"no file '{what}'", accepted=ACCEPTED)
+        raise InputError(f"no file '{what}'", accepted=accepted)
     return path

@@ -36,9 +36,9 @@ def _remember_json(context: typer.Context, asked: bool) -> bool:
     return asked
 
 
-def _readable(name: str) -> str:
+def _readable(name: str | None) -> str | None:
     """What a shell hands over need not be UTF-8; a name has to be."""
-    if any("\ud800" <= character <= "\udfff" for character in name):
+    if name is not None and any("\ud800" <= character <= "\udfff" for character in name):
         raise typer.BadParameter("this is not UTF-8")
     return name
 
@@ -67,6 +67,10 @@ AsJson = Annotated[
     typer.Option("--json", help="JSON Lines on standard output, for machines.", callback=_remember_json),
 ]
 Subscriber = Annotated[str, typer.Option("--as", metavar="NAME", help="The subscriber.", callback=_readable)]
+AnySubscriber = Annotated[
+    str | None,
+    typer.Option("--as", metavar="NAME", help="The subscriber.", callback=_readable, show_default=False),
+]
 PublicUrl = Annotated[
     str | None,
     typer.Option(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -51,14 +51,14 @@ def note(message: str) -> None:
 
 
 @contextmanager
-def waiting(words: str) -> Iterator[None]:
-    """Something turns beside the words while this is open, on terminals."""
+def waiting(words: str) -> Iterator[Callable[[str], None]]:
+    """Something turns beside the words while this is open, on terminals; what is given says other words."""
     to = console(stderr=True)
     if not to.is_terminal:
-        yield
+        yield lambda words: None
         return
-    with Status(words, console=to):
-        yield
+    with Status(words, console=to) as status:
+        yield status.update
 
 
 def json_line(record: dict[str, Any]) -> None:

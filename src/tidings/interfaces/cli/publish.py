@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import inputs, output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
+from tidings.interfaces.cli.tally import Tally
 from tidings.model import Reject
 
 if TYPE_CHECKING:
@@ -103,28 +103,6 @@ def _tell_one(placed: Appended, as_json: bool) -> None:
         output.line((placed.id, "bold cyan"), f"position {placed.position}", *again)
 
 
-@dataclass
-class Tally:
-    """What became of several events so far."""
-
-    published: int = 0
-    again: int = 0
-    refused: int = 0
-
-    def count(self, outcome: Appended | Reject) -> None:
-        if isinstance(outcome, Reject):
-            self.refused += 1
-        elif outcome.new:
-            self.published += 1
-        else:
-            self.again += 1
-
-    def describe(self) -> str:
-        again = f", {self.again:,} known already" if self.again else ""
-        refused = f", {self.refused:,} refused" if self.refused else ""
-        return f"{plural(self.published, 'event')} published{again}{refused}"
-
-
 def _several(
     tidings: Tidings, what: str, id: str | None, id_field: str | None, audience: str | None, as_json: bool
 ) -> None:
@@ -132,11 +110,11 @@ def _several(
         raise InputError(
             "--id is for one event", hint="name the field that holds each one's id with --id-field"
         )
-    tally = Tally()
+    tally = Tally("event", "published")
     for lines in inputs.batches(what):
         outcomes = tidings.publish_many((line.body for line in lines), id_field, audience=audience)
         for line, outcome in zip(lines, outcomes, strict=True):
-            tally.count(outcome)
+            tally.count(None if isinstance(outcome, Reject) else outcome.new)
             _tell(line.where, outcome, as_json)
     if not as_json:
         output.line(tally.describe())

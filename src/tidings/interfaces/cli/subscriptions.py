@@ -11,7 +11,8 @@ import typer
 
 from tidings.errors import InputError, SyntaxProblem
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_tidings
+from tidings.interfaces.cli.options import DEFAULT_HOME, AnySubscriber, AsJson, Home, Store, open_tidings
+from tidings.interfaces.cli.subscribe_file import Unsaid, subscribe_file
 from tidings.model import Subscription
 
 QUOTE = 'quote the whole text: tidings subscribe --as NAME "price > 200"'
@@ -19,10 +20,21 @@ QUOTE = 'quote the whole text: tidings subscribe --as NAME "price > 200"'
 
 def subscribe(
     text: Annotated[
-        list[str],
-        typer.Argument(metavar="TEXT", help="What to be told about, in the subscription language."),
-    ],
-    subscriber: Subscriber,
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT", help="What to be told about, in the subscription language.", show_default=False
+        ),
+    ] = None,
+    subscriber: AnySubscriber = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Many at once: a .jsonl file (.ndjson, .jsonl.gz), or [cyan]-[/] for standard input, with a JSON "
+            "object a line: text, and perhaps id, subscriber, language, within.",
+            show_default=False,
+        ),
+    ] = None,
     language: Annotated[
         str,
         typer.Option(
@@ -52,6 +64,8 @@ def subscribe(
     XPath; one to graphs is a pattern in GQL, or in SPARQL. It counts from the stream's next batch on. One to metadata
     is a rule, and what it finds among what is registered is told at once.
 
+    Of the lines of a file, the good ones are taken and the others listed (exit code 3).
+
     [dim]Examples[/]
       tidings subscribe --as ana "price < 200 and period = 'XVI'"
       tidings subscribe --as bo "furniture_category is a 'dining room' and not material = 'plastic'"
@@ -61,13 +75,30 @@ def subscribe(
       tidings subscribe --as fy --language xpath '//stock\\[symbol = "YHOO" and price > 50]'
       tidings subscribe --as gu --language gql 'SELECT ?page WHERE (?page, dc:subject, ?s) AND ?s contains "clock"'
       tidings subscribe --as ha --language rules "search Server s register s where s.memory > 64" --id large
+      tidings subscribe --as iv --file subs.jsonl
     """
+    if file is not None:
+        _refuse_beside_file(text, id)
+        with open_tidings(home, store) as tidings:
+            subscribe_file(tidings, file, Unsaid(subscriber, language, within), as_json)
+        return
+    if not text:
+        raise InputError("to what?", accepted="TEXT, or --file FILE", hint=QUOTE)
+    if subscriber is None:
+        raise InputError("for whom?", accepted="--as NAME")
     with open_tidings(home, store) as tidings, _hint_to_quote(text):
         made = tidings.subscribe(subscriber, text[0], language, id, within)
     if as_json:
         output.json_line(output.record(made))
     else:
         output.subscribed(made)
+
+
+def _refuse_beside_file(text: list[str] | None, id: str | None) -> None:
+    if text:
+        raise InputError("TEXT or --file, not both", received=" ".join(text))
+    if id is not None:
+        raise InputError("--id is for one subscription", hint="each line of a file has its own")
 
 
 @contextmanager

@@ -1,0 +1,91 @@
+"""`subscribe --file`: the subscriptions of a file, or of standard input, one a line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from tidings.errors import InputError, TidingsError, pointing
+from tidings.interfaces.cli import inputs, output
+from tidings.interfaces.cli.tally import Tally
+
+if TYPE_CHECKING:
+    from tidings.model import Subscription
+    from tidings.service import Tidings
+    from tidings.service.subscribing_many import Outcome
+
+ACCEPTED = "a .jsonl file (.ndjson, .jsonl.gz) with a subscription a line, or - for standard input"
+DAMAGED = "the subscriptions before the damage are made"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsaid:
+    """What holds for lines that do not say it themselves. Whose they are, no line may say otherwise."""
+
+    subscriber: str | None
+    language: str
+    within: str | None
+
+
+def subscribe_file(tidings: Tidings, what: str, unsaid: Unsaid, as_json: bool) -> None:
+    """Take those that are good, and list the others."""
+    from tidings.service.subscribing_many import SubscribingMany
+
+    many, tally = SubscribingMany(tidings.subscribing()), Tally("subscription", "made")
+    with output.waiting("reading ...") as say:
+        for lines in inputs.batches(what, ACCEPTED, DAMAGED):
+            wanted = _wanted(lines, unsaid)
+            for line, outcome in zip(lines, many.take(wanted), strict=True):
+                tally.count(None if isinstance(outcome, TidingsError) else outcome.new)
+                _tell(line.where, outcome, as_json)
+            say(f"{tally.describe()} ...")
+    if not as_json:
+        output.line(tally.describe())
+    if tally.refused:
+        raise typer.Exit(output.WITH_REJECTS)
+
+
+def _wanted(lines: Sequence[inputs.Line], unsaid: Unsaid) -> list[Subscription | TidingsError]:
+    def one(line: bytes) -> Subscription | TidingsError:
+        try:
+            return _read(line, unsaid)
+        except InputError as problem:
+            return problem.with_traceback(None)
+
+    return [one(line.body) for line in lines]
+
+
+def _read(line: bytes, unsaid: Unsaid) -> Subscription:
+    from tidings.service.subscribing import wanted_of
+    from tidings.service.subscription_lines import asked_in
+
+    asked = asked_in(line, unsaid.language, unsaid.within)
+    with pointing("/subscriber"):
+        subscriber = _whose(asked.subscriber, unsaid.subscriber)
+    return wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
+
+
+def _whose(said: str | None, named: str | None) -> str:
+    subscriber = said if named is None else named
+    if subscriber is None:
+        raise InputError("for whom?", hint="say --as NAME, or name the subscriber in the line")
+    if said not in (None, subscriber):
+        hint = "without --as, each is for whom its line names"
+        raise InputError("the line is for another subscriber", received=said, accepted=subscriber, hint=hint)
+    return subscriber
+
+
+def _tell(where: str, outcome: Outcome, as_json: bool) -> None:
+    if isinstance(outcome, TidingsError):
+        if as_json:
+            facts = {"where": where, **outcome.facts()}
+            sys.stderr.write(json.dumps(facts, ensure_ascii=False) + "\n")
+        else:
+            output.refused(where, outcome.message(), outcome.hint)
+    elif as_json:
+        output.json_line(asdict(outcome))
