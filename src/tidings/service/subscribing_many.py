@@ -1,10 +1,10 @@
 """Many subscriptions, each for itself: compiled together, durable in chunks.
 
     a chunk ─┬─ texts, those of a language at a time ── what is good: into the store, in one transaction
-             ├─ rules, those of a subscriber at a time ─ in one transaction; if one is refused, each half for itself
+             ├─ rules, those of a subscriber at a time ─ in one transaction, those that nothing is wrong with
              └─ a rule's id that stands there twice ──── one by one
 
-What comes out is what would come out one by one.
+What comes out is what would come out one by one, but for rules, which may search those of later rows, too.
 """
 
 from __future__ import annotations
@@ -135,22 +135,32 @@ class SubscribingMany:
         texts = {one.id: one.text for one in rules}
         try:
             self._one.rules.add_many(texts, rules[0].subscriber, rules[0].within)
-        except InputError:  # whose it is, and what of, is found in the halves
+        except InputError:
+            return self._sifted(rules)
+        return [Added(one.id, new=True) for one in rules]
+
+    def _sifted(self, rules: Sequence[Subscription]) -> list[Outcome]:
+        """Rules one of which is refused: those that nothing is wrong with are taken together, the others alone after
+        them, as they may search them. If nothing is wrong with any text, it is found in the halves.
+        """
+        sound = [one for one in rules if self._problem(one) is None]
+        if len(sound) == len(rules):
             middle = len(rules) // 2
             return self._entered(rules[:middle]) + self._entered(rules[middle:])
-        return [Added(one.id, new=True) for one in rules]
+        taken = dict(zip((one.id for one in sound), self._entered(sound) if sound else (), strict=True))
+        return [taken[one.id] if one.id in taken else self._alone(one) for one in rules]
 
 
 def _repeated(asked: Asked) -> set[int]:
-    """Rows whose id was on an earlier row, where one of the two is a rule: those go different ways."""
-    first: dict[str, bool] = {}
+    """Rows whose id was on earlier rows, if one of them is a rule: rules go another way, and order would be lost."""
+    has_rule: dict[str, bool] = {}
     found = set[int]()
     for row, one in asked.items():
         is_rule = one.language == RULES
-        if one.id in first and (is_rule or first[one.id]):
+        if one.id in has_rule and (is_rule or has_rule[one.id]):
             found.add(row)
         if one.id:
-            first.setdefault(one.id, is_rule)
+            has_rule[one.id] = is_rule or has_rule.get(one.id, False)
     return found
 
 

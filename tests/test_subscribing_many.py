@@ -1,0 +1,106 @@
+"""Many subscriptions come to the same as the same ones, one by one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from server_documents import SCHEMA
+from tidings.errors import InputError
+from tidings.model import Subscription
+from tidings.provider import Provider
+from tidings.service import Tidings, subscribing_many
+from tidings.service.subscribing import Limited, Subscribing
+from tidings.service.subscribing_many import SubscribingMany
+from tidings.store import Added
+
+TEXTS = {
+    "predicates": [
+        "a = 1",
+        "a = 2",
+        "price < 5 and b = 'x'",
+        "a = '2004-01-01'",
+        "a =",
+        "a = '\0'",
+        "\ud800",
+        "",
+    ],
+    "xpath": ["//a", "//a[b = 1]", "//a[", "//a[position() = 1]"],
+    "gql": [
+        "SELECT ?x WHERE (?x, rss:title, ?t) AND ?t contains 'cats'",
+        "SELECT",
+        "SELECT ?x WHERE (?y, a:b, ?z)",
+    ],
+    "rules": [
+        "search CycleProvider c register c where c.serverPort > 5",
+        "search base b register b where b.serverPort > 7",
+        "search Nothing n register n",
+        "search",
+    ],
+    "prose": ["tell me"],
+}
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Subscribing, Subscribing]]:
+    """Two that are alike; and chunks so short that there are several."""
+    monkeypatch.setattr(subscribing_many, "CHUNK", 40)
+    monkeypatch.setattr(subscribing_many, "CHUNK_OF_RULES", 4)
+    with Tidings(tmp_path / "one") as one, Tidings(tmp_path / "many") as many:
+        yield filled(one), filled(many)
+
+
+def filled(tidings: Tidings) -> Subscribing:
+    Provider(tidings.store).load_schema(SCHEMA.body, SCHEMA.media_type)
+    tidings.subscribe("ana", TEXTS["rules"][0], "rules", "base")
+    tidings.subscribe("ana", "a = 1", id="asleep")
+    tidings.subscribing().pause("asleep")
+    return tidings.subscribing(Limited(clauses=8))
+
+
+def drawn(choose: random.Random) -> Subscription:
+    """Few ids, so that they meet; mostly the texts that columns are for."""
+    is_good = choose.random() < 0.8
+    language = choose.choice(["predicates"] * 6 + ["xpath", "gql", "rules", "rules"] if is_good else [*TEXTS])
+    id = choose.choice([""] * 6 + ["x", "y", "z"] if is_good else ["base", "asleep", "two\nlines", "x"])
+    who = choose.choice(["ana", "bo"] if is_good or choose.random() < 0.9 else ["\x00"])
+    text = choose.choice(TEXTS[language][: 2 if is_good else None])
+    return Subscription(id, who, language, text, choose.choice([None, 60] if is_good else [None, 60, 0]))
+
+
+def alone(subscribing: Subscribing, one: Subscription) -> tuple[object, ...]:
+    known = subscribing.store.standings.find(one.id) if one.id else None
+    try:
+        return told(one, Added(subscribing.subscribe(one).id, known is None))
+    except InputError as problem:
+        return told(one, problem)
+
+
+def told(one: Subscription, outcome: object) -> tuple[object, ...]:
+    if isinstance(outcome, Added):
+        return (outcome.id if one.id else outcome.id[:2], outcome.new)
+    assert isinstance(outcome, InputError)
+    return type(outcome), outcome.what, outcome.pointer, outcome.hint
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_many_are_taken_as_each_alone(service: tuple[Subscribing, Subscribing], seed: int) -> None:
+    choose = random.Random(seed)
+    wanted = [drawn(choose) for _ in range(100)]
+    one, many = service
+    outcomes = list(SubscribingMany(many).take(wanted))
+    for number, (each, outcome) in enumerate(zip(wanted, outcomes, strict=True)):
+        assert told(each, outcome) == alone(one, each), (number, each)
+    assert sum(isinstance(outcome, Added) for outcome in outcomes) > 30
+    for subscriber in ("ana", "bo"):
+        assert many.store.standings.count(subscriber) == one.store.standings.count(subscriber)
+
+
+def test_what_could_not_be_read_is_its_own_outcome(service: tuple[Subscribing, Subscribing]) -> None:
+    problem = InputError("no JSON")
+    wanted = [problem, Subscription("s", "ana", "predicates", "a = 1"), problem]
+    assert list(SubscribingMany(service[0]).take(wanted)) == [problem, Added("s", True), problem]
+    assert list(SubscribingMany(service[0]).take([])) == []
