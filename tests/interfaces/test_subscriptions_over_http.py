@@ -178,7 +178,11 @@ def test_what_is_wrong_is_pointed_at(
             {"text": "price < 5", "langauge": "xpath"},
             "there is no member 'langauge'; accepted: language, text, id, within, subscriber; did you mean 'language'?",
         ),
-        ([], "the body cannot be used; accepted: a JSON object; Content-Type: application/json"),
+        (
+            [],
+            "the body cannot be used; received an array; accepted: a JSON object; "
+            "where many are taken they come one a line, as Content-Type: application/x-ndjson",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_words(service: Service, asked: Any, told: str) -> None:

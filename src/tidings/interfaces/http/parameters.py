@@ -34,9 +34,7 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
         what = "a parameter that cannot be used"
         return InputError(what, where=name, received=received, accepted=expected(first))
     if not names:
-        problem = InputError("the body cannot be used", accepted="a JSON object")
-        problem.hint = "Content-Type: application/json"
-        return problem
+        return _no_object(given)
     if first["type"] == "extra_forbidden":
         problem = no_such("member", name, members if len(names) == 1 else ())
     elif is_missing:
@@ -44,4 +42,14 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
     else:
         problem = InputError(f"'{name}' cannot be this", received=received, accepted=expected(first))
     problem.pointer = "".join(f"/{str(each).replace('~', '~0').replace('/', '~1')}" for each in names)
+    return problem
+
+
+def _no_object(given: object) -> InputError:
+    """What to say of a body that is no object: it is an array, or nobody said that it is JSON."""
+    problem = InputError("the body cannot be used", accepted="a JSON object")
+    problem.hint = "Content-Type: application/json"
+    if isinstance(given, list):
+        problem.received = "an array"
+        problem.hint = "where many are taken they come one a line, as Content-Type: application/x-ndjson"
     return problem
