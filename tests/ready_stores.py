@@ -41,8 +41,8 @@ def open_ready(url: str) -> Database:
     """What `open_database` gives, with tables in it if there was nothing at this address."""
     with contextlib.suppress(ArgumentError):
         parsed = make_url(url)
-        if parsed.get_backend_name() == "sqlite" and parsed.database:
-            place(Path(parsed.database))
+        if parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:"):
+            place(Path(str(parsed.database)))
         elif url in Places.of:
             Places.of[url].fill(url)
     return open_database(url)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from sqlalchemy import inspect, text
 
-from ready_stores import Places, migrated_anew
+from ready_stores import Places, migrated_anew, open_ready
+from tidings.errors import StoreError
 from tidings.model import Publication
 from tidings.store import open_store
 
@@ -50,3 +53,12 @@ def test_a_new_store_is_as_the_migrations_make_it(new_url: Callable[[], str]) ->
     again, other = all_of(new_url()), all_of(new_url())
     assert again[:2] == other[:2] == (shape, rows)
     assert len({name, again[2], other[2]}) == 3
+
+
+def test_at_an_address_that_is_refused_there_is_nothing_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match="no store can live at this address"):
+        open_ready("sqlite:///:memory:")
+    assert list(tmp_path.iterdir()) == []
