@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, get_ident
 
+import pytest
 from sqlalchemy import Connection
 
 from tidings.model import Publication
@@ -61,6 +63,26 @@ def test_whoever_waits_too_long_stands_in_nobodys_way() -> None:
     turns.end()
     assert turns.begin(60)
     assert not turns.begin(0.01)
+
+
+def test_whoever_is_interrupted_stands_in_nobodys_way() -> None:
+    """Ctrl-C while another one writes: what is tidied up afterwards may want to write, too."""
+    turns, main = Turns(1), get_ident()
+    assert turns.begin(60)
+
+    def interrupt() -> None:
+        until = time.monotonic() + 60
+        while not turns.waiting:
+            assert time.monotonic() < until
+            time.sleep(0.001)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
+        pool.submit(interrupt)
+        turns.begin(60)
+    assert turns.waiting == 0
+    turns.end()
+    assert turns.begin(0)
 
 
 def test_all_who_open_a_file_stand_in_one_queue(tmp_path: Path) -> None:

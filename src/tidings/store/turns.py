@@ -27,14 +27,19 @@ class Turns:
 
     def begin(self, seconds: float) -> bool:
         """Wait for a turn, so long at most; false if there was none."""
-        with self._lock:
-            if self._free:
-                self._free -= 1
-                return True
-            gate = Lock()
-            gate.acquire()
-            self._waiting.append(gate)
-        return gate.acquire(timeout=seconds) or not self._gave_up(gate)
+        gate = Lock()
+        gate.acquire()
+        try:
+            with self._lock:
+                if self._free:
+                    self._free -= 1
+                    return True
+                self._waiting.append(gate)
+            return gate.acquire(timeout=seconds) or not self._gave_up(gate)
+        except BaseException:  # Ctrl-C while it waits: a turn that is given to nobody would never end
+            if not self._gave_up(gate) and not gate.locked():
+                self.end()
+            raise
 
     def end(self) -> None:
         with self._lock:
