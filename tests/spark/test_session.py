@@ -21,11 +21,14 @@ def test_processes_talk_through_sockets_that_nobody_else_reaches(session: Any) -
     assert [path for path in folder.iterdir() if path.is_socket()]
 
 
+@pytest.mark.parametrize("name", ["far" * 20, "\N{WHITE SMILING FACE}"])
 def test_where_temporary_files_are_too_far_away_for_a_socket_it_is_tcp(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    far = tmp_path / ("far" * 20)
+    """Or where the name of their folder is one that Java can only write in some locales."""
+    far = tmp_path / name
     far.mkdir()
+    monkeypatch.setattr(sessions, "LONGEST_FOLDER", max(55, len(str(tmp_path)) + 40))
     monkeypatch.setattr(tempfile, "tempdir", str(far))
     monkeypatch.setattr(sessions, "_socket_folder", cache(sessions._socket_folder.__wrapped__))
     assert sessions._sockets() == {}

@@ -214,11 +214,11 @@ def _sockets() -> dict[str, str]:
     """The JVM and its Python processes talk through sockets of the file system, in a folder that is ours alone.
 
     Over TCP Spark sends small pieces without asking for haste: a task waits 40 ms for its first rows, until the other
-    side has acknowledged the piece before. An address has about a hundred characters at most; where temporary files are
-    so far away it stays TCP.
+    side has acknowledged the piece before. An address has about a hundred bytes at most, and Java can write others than
+    those of ASCII in some locales only; where temporary files are so far away it stays TCP.
     """
     folder = _socket_folder().name
-    if len(folder) > LONGEST_FOLDER:
+    if len(folder) > LONGEST_FOLDER or not folder.isascii():
         return {}
     return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
 
