@@ -24,7 +24,7 @@ from tidings.service.choosing import choose, given
 from tidings.store import Kept, Store
 from tidings.store.metadata import StoredRule
 from tidings.store.standings import RULES
-from tidings.store.subscription_offers import over_limit
+from tidings.store.subscription_offers import id_taken, over_limit
 
 if TYPE_CHECKING:
     from tidings.provider.subscribing import RuleSubscriptions
@@ -98,8 +98,7 @@ class Subscribing:
         if known is not None and known.subscription == wanted:  # sent again, because an answer was lost
             return _subscribed(wanted, self.check(RULES, wanted.text))
         if known is not None and known.subscription.language != RULES:
-            with pointing("/id"):
-                raise _taken(wanted.id)
+            raise id_taken(wanted.id)
         most = self.limited.each
         if most is not None and self.store.standings.count(wanted.subscriber) >= most:
             raise over_limit(most)
@@ -200,11 +199,6 @@ def _subscribed(one: Subscription, checked: Checked) -> Subscribed:
 
 def _rule(one: Subscription) -> StoredRule:
     return StoredRule(one.id, one.subscriber, one.text, "", one.within)
-
-
-def _taken(id: str) -> IdTaken:
-    hint = "give it an id of its own, or leave the id out"
-    return IdTaken(f"the id '{id}' is already used for another subscription", hint=hint)
 
 
 def _moved(id: str) -> IdTaken:

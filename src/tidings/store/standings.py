@@ -101,7 +101,9 @@ class Standings:
             return next((rows[0] for rows in found if rows), None)
 
     def among(self, ids: Collection[str]) -> dict[str, Kept]:
-        """Those of these that there are, by id."""
+        """Those of these that there are, by id. What cannot be shown is nobody's id, nor can PostgreSQL be asked for
+        all of it.
+        """
         asked = [id for id in ids if id.isprintable()]
         with self._database.read() as connection:
             found = [

@@ -39,6 +39,12 @@ def over_limit(most: int) -> OverLimit:
     return OverLimit("too many subscriptions", accepted=accepted, hint=hint)
 
 
+def id_taken(id: str) -> IdTaken:
+    """What is said to somebody who wants an id that stands for something else."""
+    hint = "give it an id of its own, leave the id out, or unsubscribe first"
+    return _about_id(IdTaken(f"the id '{id}' is already used for another subscription", hint=hint))
+
+
 @dataclass
 class Room:
     """How many each subscriber may have, and has: those that live, and the others."""
@@ -75,7 +81,9 @@ class Remembered:
         return known.live if known.version == version else {}
 
     def keep(self, before: int, known: Known) -> None:
-        """What is known after a change that was made `before` this version, or in it, when nothing was changed."""
+        """What is known by now. What was known in the version `before` is so still: whoever tells this has changed
+        nothing else, and nobody else could.
+        """
         with self._lock:
             if known.version < self._known.version:
                 return  # somebody was faster, and knows better
@@ -99,7 +107,7 @@ class Offering:
             raise self.otherwise[one.id]
         if one.id in self.known:
             if self.known[one.id] != one:
-                raise _taken(one.id)
+                raise id_taken(one.id)
             return Added(one.id, new=False)
         made = row(one, self.version)
         if self.room is not None:
@@ -120,9 +128,8 @@ def offer(
 ) -> tuple[list[Added | InputError], Callable[[], None]]:
     """An outcome for each, and what is to be done when they are durable."""
     last = counters.lock(connection, "subscriptions")
-    room = (
-        None if most is None else _room(connection, offered, most, remembered.at(last) if remembered else {})
-    )
+    known = remembered.at(last) if remembered else {}
+    room = None if most is None else _room(connection, offered, most, known)
     offering, named = _begin(connection, offered, last + 1, room)
     outcomes = [_outcome(offering, one) for one in named]
     if offering.rows:
@@ -159,7 +166,10 @@ def accepted(outcome: Added | InputError) -> Added:
 def _begin(
     connection: Connection, offered: Sequence[Subscription], version: int, room: Room | None
 ) -> tuple[Offering, list[Subscription]]:
-    """The offering, and the subscriptions with ids: those that had none have one that nobody else has."""
+    """The offering, and the subscriptions with ids: those that had none have one that nobody else has.
+
+    What cannot be shown is no id, and is refused when its turn comes; a database could not even be asked for all of it.
+    """
     given = {one.id for one in offered if one.id}
     named = [one if one.id else replace(one, id=names.fresh("s")) for one in offered]
     ids = [one.id for one in named if one.id.isprintable()]
@@ -175,7 +185,7 @@ def _begin(
 
 def _otherwise(connection: Connection, ids: Collection[str]) -> dict[str, IdTaken]:
     """Ids that stand for something else than what lives: for a rule, or for what is paused, which keeps its id."""
-    rules = {id: _taken(id) for id in _among(connection, metadata_rules.c.name, ids)}
+    rules = {id: id_taken(id) for id in _among(connection, metadata_rules.c.name, ids)}
     return rules | {id: _is_paused(id) for id in _among(connection, paused.c.id, ids)}
 
 
@@ -189,15 +199,11 @@ def _among(connection: Connection, column: Column[str], ids: Collection[str]) ->
 def _room(
     connection: Connection, offered: Sequence[Subscription], most: int, known: Mapping[str, int]
 ) -> Room:
+    # Others are refused whatever there is room for, as ids that cannot be shown are.
     subscribers = {one.subscriber for one in offered if one.subscriber.isprintable()}
     counted = standings.live_counts(connection, subscribers - known.keys())
     live = {name: known[name] if name in known else counted.get(name, 0) for name in subscribers}
     return Room(most, live, standings.other_counts(connection, subscribers))
-
-
-def _taken(id: str) -> IdTaken:
-    hint = "give it an id of its own, leave the id out, or unsubscribe first"
-    return _about_id(IdTaken(f"the id '{id}' is already used for another subscription", hint=hint))
 
 
 def _is_paused(id: str) -> IdTaken:
