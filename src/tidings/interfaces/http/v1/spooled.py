@@ -12,8 +12,8 @@ from typing import Any
 from fastapi.responses import StreamingResponse
 
 from tidings.interfaces.http.v1.answering import line
+from tidings.interfaces.http.v1.outcomes import LINES
 
-LINES = "application/x-ndjson"
 IN_MEMORY = 1 << 20
 PIECE = 1 << 16
 

@@ -10,15 +10,17 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from fastapi import Request, Response
+from starlette.datastructures import Headers
 from starlette.routing import Match
 from starlette.types import Scope
 
 from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
-from tidings.interfaces.http import problems
 from tidings.interfaces.http.access import Subscribing
 from tidings.interfaces.http.refused import Refused
-from tidings.interfaces.http.v1 import answering, spooled
+from tidings.interfaces.http.v1 import outcomes
+from tidings.interfaces.http.v1.answering import Versioned
 from tidings.interfaces.http.v1.limits import Limits
+from tidings.interfaces.http.v1.spooled import Spooled
 from tidings.interfaces.http.writing import write
 from tidings.model import Subscription
 from tidings.publications.rdf_media_types import plain
@@ -31,16 +33,16 @@ from tidings.service.subscription_lines import asked_in
 from tidings.store import Added
 
 
-class ByLine(answering.Versioned):
+class ByLine(Versioned):
     """A route for bodies of lines alone; whatever else comes to its address is for the routes after it."""
 
-    takes = "application/x-ndjson"
+    takes = outcomes.LINES
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         found, child = super().matches(scope)
-        sent = {name: value for name, value in scope.get("headers", ()) if name == b"content-type"}
-        kind = sent.get(b"content-type", b"").decode("latin-1")
-        return (found, child) if plain(kind) in LINES else (Match.NONE, {})
+        if found is Match.NONE or plain(Headers(scope=scope).get("content-type", "")) in LINES:
+            return found, child
+        return Match.NONE, {}
 
 
 class SubscribingLines:
@@ -56,17 +58,15 @@ class SubscribingLines:
                 refuse_too_many(body.count(b"\n"), self._limits.bulk)
             except OverLimit as problem:
                 raise Refused(413, problem) from problem
-            lines = [(n, line) for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
-            as_lines = spooled.LINES in request.headers.get("accept", "")
-            return await write(partial(self._taken, caller, lines, as_lines))
+            return await write(partial(self._taken, caller, body, outcomes.wants_lines(request)))
 
-    def _taken(self, caller: Caller, lines: Sequence[tuple[int, bytes]], as_lines: bool) -> Response:
-        answer, counted = spooled.Spooled(as_lines), Counter[str]()
-        outcomes = self._many.take(_wanted(caller, lines))
-        for (number, _), outcome in zip(lines, outcomes, strict=True):
+    def _taken(self, caller: Caller, body: bytes, as_lines: bool) -> Response:
+        lines = [(n, line) for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
+        answer, counted = Spooled(as_lines), Counter[str]()
+        for (number, _), outcome in zip(lines, self._many.take(_wanted(caller, lines)), strict=True):
             answer.add({"line": number} | _told(outcome))
             counted[_became(outcome)] += 1
-        status = 207 if counted["refused"] else 201 if counted["subscribed"] else 200
+        status = outcomes.status_of_many(counted["subscribed"], counted["refused"])
         members = {name: counted[name] for name in ("subscribed", "known", "refused")}
         return answer.response(status, members, "outcomes")
 
@@ -91,4 +91,4 @@ def _became(outcome: Added | TidingsError) -> str:
 def _told(outcome: Added | TidingsError) -> dict[str, object]:
     if isinstance(outcome, Added):
         return {"id": outcome.id, "new": outcome.new}
-    return {"problem": problems.details(outcome, answering.status_of(outcome))}
+    return outcomes.refusal(outcome)

@@ -18,7 +18,6 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from tidings.errors import InputError, OverLimit
-from tidings.interfaces.http import problems
 from tidings.interfaces.http.access import asking, presumes
 from tidings.interfaces.http.gathering import Gathering
 from tidings.interfaces.http.observing import note
@@ -26,6 +25,7 @@ from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import answering
 from tidings.interfaces.http.v1.header_attributes import attributes_of
 from tidings.interfaces.http.v1.limits import Limits
+from tidings.interfaces.http.v1.outcomes import LINES, refusal, status_of_many, wants_lines
 from tidings.interfaces.http.writing import write
 from tidings.model import Publication
 from tidings.publications.media_types import JSON
@@ -57,8 +57,6 @@ FEW = 50
 """How many of them there may be."""
 
 EVENTS = frozenset({JSON, offering.CLOUD_EVENT, *offering.LINES, offering.BATCH})
-
-_LINES = "application/x-ndjson"
 
 
 def is_small(request: Request) -> bool:
@@ -129,7 +127,7 @@ class Taking:
                 raise found[0]
             taken = await self._taken(sent, [found[0]], request, caller, known)
             return taken or await self._looked_at(sent, request)  # it is another schema or token meanwhile
-        return await write(partial(self._several, sent, found, _wants_lines(request)))
+        return await write(partial(self._several, sent, found, wants_lines(request)))
 
     async def _taken(
         self, sent: Sent, found: Sequence[Publication], request: Request, caller: Caller, known: SchemaRead
@@ -139,7 +137,7 @@ class Taking:
         if outcomes is None:
             return None
         if is_bulk(sent):
-            return _many(outcomes, lines_of(sent), _wants_lines(request))
+            return _many(outcomes, lines_of(sent), wants_lines(request))
         [outcome] = outcomes
         if isinstance(outcome, InputError):
             raise outcome
@@ -154,10 +152,6 @@ class Taking:
         """Many, or the parts of one, with their answer: to write a long one takes a while, too."""
         outcomes = take(self._tidings.store, sent, found)
         return _many(outcomes, lines_of(sent), as_lines) if is_bulk(sent) else _parts(outcomes)
-
-
-def _wants_lines(request: Request) -> bool:
-    return _LINES in request.headers.get("accept", "")
 
 
 def _id(id: str | None, keys: Sequence[str]) -> str | None:
@@ -195,15 +189,13 @@ def _many(done: Sequence[Outcome], lines: list[int] | None, as_lines: bool) -> R
     told = [{named: n} | _outcome(one) for n, one in zip(numbers, done, strict=True)]
     refused = sum(isinstance(one, InputError) for one in done)
     new = sum(isinstance(one, Appended) and one.new for one in done)
-    status = 207 if refused else 201 if new else 200
+    status = status_of_many(new, refused)
     if as_lines:
         text = "".join(f"{answering.line(one)}\n" for one in told)
-        return Response(text, status, media_type=_LINES)
+        return Response(text, status, media_type=LINES)
     counted = {"published": new, "known": len(done) - new - refused, "refused": refused}
     return JSONResponse(counted | {"outcomes": told}, status)
 
 
 def _outcome(one: Outcome) -> dict[str, Any]:
-    if isinstance(one, Appended):
-        return _told(one)
-    return {"problem": problems.details(one, answering.status_of(one))}
+    return _told(one) if isinstance(one, Appended) else refusal(one)
