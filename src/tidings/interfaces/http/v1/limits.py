@@ -22,7 +22,7 @@ class Limits:
     request: int = 1_000_000
     """Bytes of any other request."""
     uploads: int = 256_000_000
-    """Bytes of all those that are on their way in at the same time."""
+    """Bytes of all such bodies that are on their way in at the same time."""
     subscriptions: int = 10_000
     """How many subscriptions a subscriber may have, paused ones counted."""
     clauses: int = DEFAULT_LIMIT
