@@ -68,6 +68,9 @@ def test_a_task_that_saw_what_an_earlier_batch_was_asked_for_is_noticed(
     monkeypatch.setattr(tasks, "_write", lambda asked: write(Asked("earlier", asked.job, asked.ranges)))
     with pytest.raises(SetupError, match="another batch than the one it was asked for"):
         tasks.match(session, job, 1, 2)
+    monkeypatch.setattr(tasks, "_write", lambda _: None)
+    with pytest.raises(SetupError, match="another batch than the one it was asked for"):
+        tasks.match(session, job, 1, 7)
 
 
 def test_how_far_a_batch_comes_is_known_before_it_begins(tmp_path: Path) -> None:
