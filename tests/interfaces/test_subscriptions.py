@@ -252,4 +252,8 @@ def test_either_a_text_or_a_file(tidings: Tidings, words: tuple[str, ...], said:
     done = tidings("subscribe", "--as", "ana", *words)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: {said}")
-    assert "for whom?" in tidings("subscribe", "a = 1").stderr
+
+
+def test_a_text_is_for_somebody(tidings: Tidings) -> None:
+    done = tidings("subscribe", "a = 1")
+    assert (done.exit_code, done.stderr) == (2, "error: for whom?; accepted: --as NAME\n")

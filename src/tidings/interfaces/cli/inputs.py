@@ -55,7 +55,7 @@ def one(what: str) -> tuple[bytes, str]:
 
 
 def batches(what: str, accepted: str = ACCEPTED, damaged: str = DAMAGED) -> Iterator[list[Line]]:
-    """The lines of a file or of standard input, in batches as they come; empty lines count but are no events.
+    """The lines of a file or of standard input, in batches as they come; empty lines count but are left out.
 
     `accepted` and `damaged` are what is said where there is no such file, and where it ends in damage.
     """

@@ -67,9 +67,15 @@ AsJson = Annotated[
     typer.Option("--json", help="JSON Lines on standard output, for machines.", callback=_remember_json),
 ]
 Subscriber = Annotated[str, typer.Option("--as", metavar="NAME", help="The subscriber.", callback=_readable)]
-AnySubscriber = Annotated[
+SubscriberIfAny = Annotated[
     str | None,
-    typer.Option("--as", metavar="NAME", help="The subscriber.", callback=_readable, show_default=False),
+    typer.Option(
+        "--as",
+        metavar="NAME",
+        help="The subscriber; lines of a file may name theirs instead.",
+        callback=_readable,
+        show_default=False,
+    ),
 ]
 PublicUrl = Annotated[
     str | None,

@@ -52,7 +52,7 @@ def note(message: str) -> None:
 
 @contextmanager
 def waiting(words: str) -> Iterator[Callable[[str], None]]:
-    """Something turns beside the words while this is open, on terminals; what is given says other words."""
+    """Something turns beside the words while this is open, on terminals. It gives a function that changes the words."""
     to = console(stderr=True)
     if not to.is_terminal:
         yield lambda words: None

@@ -11,7 +11,7 @@ import typer
 
 from tidings.errors import InputError, SyntaxProblem
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, AnySubscriber, AsJson, Home, Store, open_tidings
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, SubscriberIfAny, open_tidings
 from tidings.interfaces.cli.subscribe_file import Unsaid, subscribe_file
 from tidings.model import Subscription
 
@@ -25,7 +25,7 @@ def subscribe(
             metavar="TEXT", help="What to be told about, in the subscription language.", show_default=False
         ),
     ] = None,
-    subscriber: AnySubscriber = None,
+    subscriber: SubscriberIfAny = None,
     file: Annotated[
         str | None,
         typer.Option(
@@ -38,8 +38,8 @@ def subscribe(
     language: Annotated[
         str,
         typer.Option(
-            help="The language TEXT is written in: predicates for events, xpath for XML documents, gql for graphs, "
-            "rules for metadata."
+            help="The language TEXT is written in, or lines of a file that do not say theirs: predicates for events, "
+            "xpath for XML documents, gql for graphs, rules for metadata."
         ),
     ] = "predicates",
     id: Annotated[
@@ -50,7 +50,8 @@ def subscribe(
         typer.Option(
             metavar="DELAY",
             help="Gather notifications and hand them over together, no later than this: [cyan]10 minutes[/], "
-            "[cyan]1 hour[/]. At once when nothing is said.",
+            "[cyan]1 hour[/]. At once when nothing is said. Of a file, for lines that do not say "
+            "theirs.",
             show_default=False,
         ),
     ] = None,
@@ -75,7 +76,7 @@ def subscribe(
       tidings subscribe --as fy --language xpath '//stock\\[symbol = "YHOO" and price > 50]'
       tidings subscribe --as gu --language gql 'SELECT ?page WHERE (?page, dc:subject, ?s) AND ?s contains "clock"'
       tidings subscribe --as ha --language rules "search Server s register s where s.memory > 64" --id large
-      tidings subscribe --as iv --file subs.jsonl
+      tidings subscribe --file subs.jsonl
     """
     if file is not None:
         _refuse_beside_file(text, id)
