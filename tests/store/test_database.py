@@ -268,3 +268,17 @@ def test_sqlite_waits_for_the_disk_and_lets_readers_read(tmp_path: Path) -> None
 
 
 SETTINGS = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 60_000}
+
+
+def test_who_asks_while_somebody_tries_to_write_is_told_what_was_refused_last(store: Store) -> None:
+    """Again and again, as probes do: what is told does not grow with each of them."""
+    store.database.refused = StoreError("the disk is full")
+    depths = set[int]()
+    with store._trying:
+        for _ in range(3):
+            with pytest.raises(StoreError, match="the disk is full") as told:
+                store.check()
+            depths.add(len(told.traceback))
+    assert len(depths) == 1
+    store.check()
+    assert store.database.refused is None

@@ -97,7 +97,7 @@ class Store(Closing):
         if refused is None:
             return
         if not self._trying.acquire(blocking=False):  # it may take as long as somebody else holds a lock
-            raise refused
+            raise refused.with_traceback(None)  # it is told again and again, and would grow each time
         try:
             self.database.transact(_write_nothing)
         finally:
