@@ -29,7 +29,7 @@ CHUNK_OF_RULES = 1_000
 
 Outcome = Added | TidingsError
 """A subscription that lives, or why it does not."""
-Asked = Mapping[int, Subscription]
+ByRow = Mapping[int, Subscription]
 """Subscriptions by their row in a chunk."""
 
 
@@ -64,14 +64,14 @@ class SubscribingMany:
         except InputError as problem:
             return problem.with_traceback(None)
 
-    def _compiled(self, asked: Asked) -> dict[int, Outcome]:
+    def _compiled(self, asked: ByRow) -> dict[int, Outcome]:
         """Those whose texts become clauses."""
         problems = self._problems(asked)
         good = {row: one for row, one in asked.items() if row not in problems}
         taken = self._one.store.subscriptions.offer(good.values(), self._one.limited.each) if good else []
         return {**problems, **dict(zip(good, taken, strict=True))}
 
-    def _problems(self, asked: Asked) -> dict[int, InputError]:
+    def _problems(self, asked: ByRow) -> dict[int, InputError]:
         """What is wrong with texts."""
         by_language = defaultdict[str, list[int]](list)
         for row, one in asked.items():
@@ -82,7 +82,7 @@ class SubscribingMany:
             found |= self._refused(language, {row: asked[row] for row in rows})
         return found
 
-    def _refused(self, language: str, asked: Asked) -> dict[int, InputError]:
+    def _refused(self, language: str, asked: ByRow) -> dict[int, InputError]:
         front = LANGUAGES.get(language)
         if front is None:
             alone = {row: self._problem(one) for row, one in asked.items()}
@@ -101,7 +101,7 @@ class SubscribingMany:
             return problem.with_traceback(None)
         return None
 
-    def _ruled(self, asked: Asked) -> dict[int, Outcome]:
+    def _ruled(self, asked: ByRow) -> dict[int, Outcome]:
         """Those in the language of rules."""
         known = self._one.store.standings.among([one.id for one in asked.values() if one.id]) if asked else {}
         outcomes: dict[int, Outcome] = {}
@@ -151,7 +151,7 @@ class SubscribingMany:
         return [taken[one.id] if one.id in taken else self._alone(one) for one in rules]
 
 
-def _repeated(asked: Asked) -> set[int]:
+def _repeated(asked: ByRow) -> set[int]:
     """Rows whose id was on earlier rows, if one of them is a rule: rules go another way, and order would be lost."""
     has_rule: dict[str, bool] = {}
     found = set[int]()
