@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from server_documents import SCHEMA
-from tidings.errors import InputError
+from tidings.errors import InputError, OverLimit
 from tidings.model import Subscription
 from tidings.provider import Provider
 from tidings.service import Tidings, subscribing_many
@@ -104,3 +104,16 @@ def test_what_could_not_be_read_is_its_own_outcome(service: tuple[Subscribing, S
     wanted = [problem, Subscription("s", "ana", "predicates", "a = 1"), problem]
     assert list(SubscribingMany(service[0]).take(wanted)) == [problem, Added("s", True), problem]
     assert list(SubscribingMany(service[0]).take([])) == []
+
+
+def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
+    service: tuple[Subscribing, Subscribing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many there were before is known too late to count: two of them had come meanwhile."""
+    one = Subscribing(service[0].store, service[0].schema, Limited(each=5))
+    monkeypatch.setattr(one.store.standings, "count", lambda _: 0)
+    wanted = [Subscription(f"r-{n}", "ana", "rules", TEXTS["rules"][0]) for n in range(6)]
+    outcomes = list(SubscribingMany(one).take(wanted))
+    assert outcomes[:3] == [Added(f"r-{n}", True) for n in range(3)]
+    assert {type(outcome) for outcome in outcomes[3:]} == {OverLimit}
+    assert len(one.store.metadata.named([each.id for each in wanted])) == 3

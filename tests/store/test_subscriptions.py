@@ -9,9 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import share
-from tidings.errors import IdTaken, InputError, StoreError
+from server_documents import ALL, SCHEMA
+from tidings.errors import IdTaken, InputError, OverLimit, StoreError
 from tidings.model import Subscription
+from tidings.provider import Provider
+from tidings.provider.subscribing import RuleSubscriptions
 from tidings.store import Added, Changes, Store, open_store, sqlite_url
+from tidings.store.metadata import StoredRule
 
 
 def wants(id: str, text: str = "price < 200", subscriber: str = "ana") -> Subscription:
@@ -116,6 +120,26 @@ def test_removing_gives_what_was_there(store: Store) -> None:
     assert store.subscriptions.remove(["s-3", "s-1"], subscriber="ana") == ["s-1"]
     assert store.subscriptions.list() == [wants("s-3", subscriber="bo")]
     assert store.subscriptions.version() == 3, "what removes nothing is no change"
+
+
+def test_a_rule_has_an_id_of_its_own_and_counts(store: Store) -> None:
+    """Whatever was known before its transaction: another one may have come meanwhile."""
+    Provider(store).load_schema(SCHEMA.body, SCHEMA.media_type)
+    rules = RuleSubscriptions(store)
+    store.subscriptions.add_many([wants("lives"), wants("rests")])
+    store.paused.pause("rests", "ana")
+    rules.add("ana", ALL, "asleep", None)
+    rules.pause("asleep")
+    for id in ("lives", "rests", "asleep"):
+        with pytest.raises(IdTaken) as taken:
+            rules.add("bo", ALL, id, None)
+        assert taken.value.pointer == "/id" and ("is paused" in taken.value.what) == (id != "lives")
+    with pytest.raises(OverLimit):
+        rules.add_many({"r-1": ALL, "r-2": ALL}, "ana", None, most=4)
+    rules.add_many({"r-1": ALL}, "ana", None, most=4)
+    with pytest.raises(OverLimit):
+        rules.add("ana", ALL, "r-2", None, most=4)
+    assert rules.resume(StoredRule("asleep", "ana", ALL)) and store.standings.count("ana") == 4
 
 
 def test_changes_are_net(store: Store) -> None:

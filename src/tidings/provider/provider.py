@@ -154,17 +154,19 @@ class Provider:
         scope: str = "",
         within: int | None = None,
         evaluate: Evaluate | None = None,
+        most: int | None = None,
     ) -> frozenset[Pair]:
         """Keep rules by their names in a scope, all or none; what they have as results now is entered.
 
-        The store finds that out, unless `evaluate` has done it before (on Spark: `spark.rule_evaluation`).
+        The store finds that out, unless `evaluate` has done it before (on Spark: `spark.rule_evaluation`). With `most`,
+        their owner may have no more subscriptions than that.
         """
         given = rule_changes.stored(texts, owner, scope, within)
         while True:
             known = self._schemas.known(self._metadata.schema())
             made = rule_changes.prepared(given, known, self._metadata.named)
             found = evaluate(known, made.rules) if evaluate else None
-            done = self._metadata.transact(partial(rule_changes.add, made=made, found=found))
+            done = self._metadata.transact(partial(rule_changes.add, made=made, found=found, most=most))
             if done is not None:
                 return done
 

@@ -46,16 +46,21 @@ def prepared(given: Rules, known: Known, find: Find) -> Prepared:
     return Prepared([made[name] for name in given], searched, known)
 
 
-def add(work: Work, made: Prepared, found: Evaluated | None = None) -> frozenset[Pair] | None:
-    """Keep rules. None if what they depend on has changed since they were taken apart, or asked.
+def add(
+    work: Work, made: Prepared, found: Evaluated | None = None, most: int | None = None
+) -> frozenset[Pair] | None:
+    """Keep rules of one owner. None if what they depend on has changed since they were taken apart, or asked.
 
-    `found` is what their triggering rules were found to have as results before.
+    `found` is what their triggering rules were found to have as results before, `most` how many subscriptions their
+    owner may have. Rules of repositories are none.
     """
     if _is_outdated(work, made):
         return None
     if found is not None and not work.stands(made.known.schema, made.rules, found):
         return None
     added = work.add_rules(made.known.schema, made.rules, found)
+    if own := [rule for rule in made.rules if not rule.scope]:
+        work.admit_rules([rule.name for rule in own], own[0].owner, most)
     outcome = Outcome(added.entered, frozenset(), frozenset(), added.ends)
     work.tell_of_rules(made.known.schema, outcome)
     return added.entered

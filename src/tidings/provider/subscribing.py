@@ -31,15 +31,22 @@ class RuleSubscriptions:
         self._provider, self._metadata = Provider(store), store.metadata
         self._schemas = Schemas()
 
-    def add(self, subscriber: str, text: str, name: str, within: int | None) -> Taken:
-        """Take a rule under a name, or under one that is made if none is given. What it finds is entered at once."""
+    def add(
+        self, subscriber: str, text: str, name: str, within: int | None, most: int | None = None
+    ) -> Taken:
+        """Take a rule under a name, or under one that is made if none is given. What it finds is entered at once.
+
+        With `most`, its subscriber may have no more subscriptions than that.
+        """
         taken = _taken(name or names.fresh("r"), text)
-        self._provider.add_rules({taken.name: text}, subscriber, within=within)
+        self._provider.add_rules({taken.name: text}, subscriber, within=within, most=most)
         return taken
 
-    def add_many(self, texts: Mapping[str, str], subscriber: str, within: int | None) -> None:
+    def add_many(
+        self, texts: Mapping[str, str], subscriber: str, within: int | None, most: int | None = None
+    ) -> None:
         """Take rules by their names, all or none."""
-        self._provider.add_rules(texts, subscriber, within=within)
+        self._provider.add_rules(texts, subscriber, within=within, most=most)
 
     def check(self, text: str) -> Taken:
         """What a rule would be, or why it would be refused; nothing is kept."""

@@ -103,7 +103,7 @@ class Subscribing:
         if most is not None and self.store.standings.count(wanted.subscriber) >= most:
             raise over_limit(most)
         with pointing("/text"):
-            taken = self.rules.add(wanted.subscriber, wanted.text, wanted.id, wanted.within)
+            taken = self.rules.add(wanted.subscriber, wanted.text, wanted.id, wanted.within, most)
         return _subscribed(replace(wanted, id=taken.name), Checked(taken.predicates, taken.about))
 
     def find(self, id: str, subscriber: str | None = None) -> Kept:

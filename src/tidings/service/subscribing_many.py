@@ -16,7 +16,7 @@ from itertools import islice
 
 from tidings.compiler.pipeline import LANGUAGES
 from tidings.compiler.twig_words import TwigWriter
-from tidings.errors import InputError, TidingsError
+from tidings.errors import InputError, OverLimit, TidingsError
 from tidings.model import Subscription
 from tidings.service.subscribing import RULES, Subscribing
 from tidings.store import Added, names
@@ -134,7 +134,9 @@ class SubscribingMany:
             return [self._alone(rules[0])]
         texts = {one.id: one.text for one in rules}
         try:
-            self._one.rules.add_many(texts, rules[0].subscriber, rules[0].within)
+            self._one.rules.add_many(texts, rules[0].subscriber, rules[0].within, self._one.limited.each)
+        except OverLimit:  # others of the same subscriber came meanwhile
+            return self._halved(rules)
         except InputError:
             return self._sifted(rules)
         return [Added(one.id, new=True) for one in rules]
@@ -145,10 +147,13 @@ class SubscribingMany:
         """
         sound = [one for one in rules if self._problem(one) is None]
         if len(sound) == len(rules):
-            middle = len(rules) // 2
-            return self._entered(rules[:middle]) + self._entered(rules[middle:])
+            return self._halved(rules)
         taken = dict(zip((one.id for one in sound), self._entered(sound) if sound else (), strict=True))
         return [taken[one.id] if one.id in taken else self._alone(one) for one in rules]
+
+    def _halved(self, rules: Sequence[Subscription]) -> list[Outcome]:
+        middle = len(rules) // 2
+        return self._entered(rules[:middle]) + self._entered(rules[middle:])
 
 
 def _repeated(asked: ByRow) -> set[int]:

@@ -42,6 +42,7 @@ from tidings.store.rule_tables import (
     rule_results,
 )
 from tidings.store.standings import RULES
+from tidings.store.subscription_offers import admit_rules
 
 if TYPE_CHECKING:
     from tidings.metadata.triggers import (
@@ -162,6 +163,10 @@ class Work:
     def add_rules(self, schema: Schema, rules: Sequence[NamedRule], found: Evaluated | None = None) -> Added:
         """Keep rules; what they have as results among what is stored is entered. `found` has to stand."""
         return rule_filter.add_rules(self._connection, schema, rules, found)
+
+    def admit_rules(self, names: Collection[str], owner: str, most: int | None) -> None:
+        """Refuse rules that were added just now, if they cannot be subscriptions of their owner."""
+        admit_rules(self._connection, names, owner, most)
 
     def remove_rules(self, names: Collection[str]) -> Removed:
         return rule_filter.remove_rules(self._connection, names)

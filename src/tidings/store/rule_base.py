@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select
 
-from tidings.errors import IdTaken
+from tidings.errors import IdTaken, pointing
 from tidings.languages.rules_tree import Compares
 from tidings.metadata.atomic import Atomic, Join, Meeting, Predicate, Side, Triggering
 from tidings.metadata.resources import SUBJECT, Ref, Value
@@ -164,12 +164,13 @@ def new_triggering(
 
 
 def _refuse_taken(connection: Connection, rules: Sequence[NamedRule]) -> None:
-    wanted = Counter(names.check("a rule's name", rule.name) for rule in rules)
+    wanted = Counter(names.check("a rule's name", rule.name, "/id") for rule in rules)
     known = bulk.select_among(connection, select(metadata_rules.c.name), metadata_rules.c.name, wanted)
     taken = [*(row.name for row in known), *(name for name, count in wanted.items() if count > 1)]
     if taken:
         hint = "forget that one first, or choose another name"
-        raise IdTaken("there is a rule of this name already", received=taken[0], hint=hint)
+        with pointing("/id"):
+            raise IdTaken("there is a rule of this name already", received=taken[0], hint=hint)
 
 
 def _numbers(connection: Connection, keys: Iterable[str]) -> dict[str, int]:

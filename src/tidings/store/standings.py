@@ -126,7 +126,12 @@ class Standings:
     def count(self, subscriber: str) -> int:
         """How many a subscriber has."""
         with self._database.read() as connection:
-            return sum(connection.execute(_COUNTS, {"owner": subscriber}).one())
+            return count(connection, subscriber)
+
+
+def count(connection: Connection, subscriber: str) -> int:
+    """The same in the caller's transaction."""
+    return sum(connection.execute(_COUNTS, {"owner": subscriber}).one())
 
 
 _COUNTS = select(

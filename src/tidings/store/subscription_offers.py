@@ -156,6 +156,19 @@ def add(connection: Connection, offered: Sequence[Subscription]) -> list[str]:
     return [accepted(outcome).id for outcome in outcomes]
 
 
+def admit_rules(connection: Connection, ids: Collection[str], owner: str, most: int | None = None) -> None:
+    """Refuse rules that were added just now, in the caller's transaction, which ends then: if one of their ids stands
+    for something else as well, or if their owner has more than may be. Nobody else adds anything until it ends.
+    """
+    counters.lock(connection, "subscriptions")
+    problems = [id_taken(one.id) for one in living(connection, ids)]
+    problems += [_is_paused(id) for id in _among(connection, paused.c.id, ids)]
+    if problems:
+        raise problems[0]
+    if most is not None and standings.count(connection, owner) > most:
+        raise over_limit(most)
+
+
 def accepted(outcome: Added | InputError) -> Added:
     """An outcome, if it is no refusal."""
     if isinstance(outcome, InputError):
