@@ -96,6 +96,25 @@ def test_all_languages_in_one_body(service: Service) -> None:
     assert (paused["status"], "is paused" in paused["what"]) == (409, True)
 
 
+def test_an_id_of_a_rule_that_is_paused_stays_its_id(service: Service) -> None:
+    """Whoever asks for it, alone or among others; and what is wrong with an id is told of the id."""
+    mo, ny = service.caller("mo"), service.caller("ny")
+    rule = {"text": RULE, "language": "rules", "id": "mo-1"}
+    assert mo.post("/v1/subscriptions", json=rule).status_code == 201
+    taken = ny.post("/v1/subscriptions", json=rule | {"text": f"{RULE}5"}).json()
+    assert (taken["error"], taken["pointer"]) == ("IdTaken", "/id")
+    mo.post("/v1/subscriptions/mo-1/pause")
+    for other in (ny, mo):
+        alone = other.post("/v1/subscriptions", json=rule | {"text": f"{RULE}5"})
+        [line] = send(other, rule | {"text": f"{RULE}5"}).json()["outcomes"]
+        assert (alone.status_code, alone.json()["pointer"]) == (409, "/id")
+        assert line["problem"] | {"instance": "/v1/subscriptions"} == alone.json()
+    assert len(mo.get("/v1/subscriptions").json()["subscriptions"]) == 1
+    assert mo.post("/v1/subscriptions/mo-1/resume").json()["text"] == RULE
+    unprintable = ny.post("/v1/subscriptions", json=rule | {"id": "two\nlines"}).json()
+    assert unprintable["pointer"] == "/id"
+
+
 WRONG: tuple[dict[str, Any], ...] = (
     {"text": "price < 200 and"},
     {"text": "price < 1", "language": "prose"},
@@ -167,6 +186,20 @@ def test_whose_they_are(service: Service) -> None:
     assert send(service.shop, {"text": "a = 1"}).status_code == 403
     with httpx.Client(base_url=service.address, trust_env=False) as nobody:
         assert send(nobody, {"text": "a = 1"}).status_code == 401
+
+
+def test_a_token_that_is_revoked_while_its_lines_come_subscribes_nobody(service: Service) -> None:
+    late = service.caller("late")
+    [token] = [one for one in service.tidings.store.tokens.list() if one.name == "late"]
+
+    def lines() -> Iterator[bytes]:
+        yield b'{"text": "a = 1"}\n'
+        service.tidings.store.tokens.revoke(token.id)
+        yield b'{"text": "a = 2"}\n'
+
+    refused = late.post("/v1/subscriptions", content=lines(), headers=LINES)
+    assert (refused.status_code, refused.json()["what"]) == (401, "this token is not good")
+    assert service.tidings.subscriptions("late") == []
 
 
 def test_a_subscriber_has_as_many_as_the_limit_says(service: Service) -> None:

@@ -12,10 +12,10 @@ from functools import partial
 from fastapi import Request, Response
 from starlette.datastructures import Headers
 from starlette.routing import Match
-from starlette.types import Scope
+from starlette.types import Scope as Asked
 
 from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
-from tidings.interfaces.http.access import Subscribing
+from tidings.interfaces.http.access import Subscribing, asking
 from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import outcomes
 from tidings.interfaces.http.v1.answering import Versioned
@@ -25,7 +25,7 @@ from tidings.interfaces.http.writing import write
 from tidings.model import Subscription
 from tidings.publications.rdf_media_types import plain
 from tidings.service import Tidings
-from tidings.service.access import Caller
+from tidings.service.access import Caller, Scope
 from tidings.service.offering import LINES, refuse_too_many
 from tidings.service.subscribing import wanted_of
 from tidings.service.subscribing_many import SubscribingMany
@@ -38,7 +38,7 @@ class ByLine(Versioned):
 
     takes = outcomes.LINES
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+    def matches(self, scope: Asked) -> tuple[Match, Asked]:
         found, child = super().matches(scope)
         if found is Match.NONE or plain(Headers(scope=scope).get("content-type", "")) in LINES:
             return found, child
@@ -51,9 +51,12 @@ class SubscribingLines:
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._many, self._limits = SubscribingMany(tidings.subscribing(limits.of_subscriptions)), limits
 
-    async def create(self, request: Request, caller: Subscribing) -> Response:
-        """Take those that are good; of each there is told what became of it."""
+    async def create(self, request: Request, _: Subscribing) -> Response:
+        """Take those that are good; of each there is told what became of it. Lines may be long on their way: who sends
+        them is looked up again when they are there.
+        """
         async with request.app.state.uploads.read(request, self._limits.body) as body:
+            caller = await asking(request).allowed(request, Scope.SUBSCRIBE)
             try:
                 refuse_too_many(body.count(b"\n"), self._limits.bulk)
             except OverLimit as problem:
