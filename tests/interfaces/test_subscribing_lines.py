@@ -158,10 +158,14 @@ def test_what_is_wrong_is_told_as_it_is_to_whoever_sends_one(service: Service) -
 
 
 def test_lines_that_are_no_objects(service: Service) -> None:
-    lines = (b"{", b"[]", b'"price < 1"', b'{"text": NaN}', b'{"text": "a = 1", "text": "a = 2"}', b"\xff")
+    lines = (b"{", b" [", b'"price < 1"', b'{"text": NaN}', b'{"text": "a = 1", "text": "a = 2"}', b"\xff")
     told = send(service.caller("cy"), *lines).json()
-    errors = [each["problem"]["error"] for each in told["outcomes"]]
+    problems = [each["problem"] for each in told["outcomes"]]
+    errors = [each["error"] for each in problems]
     assert errors == ["DecodeProblem", "InputError", "InputError", *["DecodeProblem"] * 3]
+    assert problems[1]["received"] == "an array"
+    assert problems[1]["hint"] == "an object a line, without an array around them"
+    assert [each["accepted"] for each in problems[1:3]] == ["a JSON object"] * 2
 
 
 def test_whose_they_are(service: Service) -> None:

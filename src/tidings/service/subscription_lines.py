@@ -33,9 +33,11 @@ class Asked:
 
 def asked_in(line: bytes, language: str = "predicates", within: str | None = None) -> Asked:
     """What a line asks for, or why it cannot be read; language and delay are for lines that do not say theirs."""
+    if line.lstrip().startswith(b"["):  # perhaps the first of many lines: the array of a whole file
+        raise _no_object("an array", "an object a line, without an array around them")
     found = parse_value(line)
     if not isinstance(found, dict):
-        raise InputError("the line cannot be used", accepted="a JSON object")
+        raise _no_object()
     for name in found:
         if name not in LONGEST:
             raise _about(name, no_such("member", name, list(LONGEST)))
@@ -43,6 +45,10 @@ def asked_in(line: bytes, language: str = "predicates", within: str | None = Non
         raise _about("text", InputError("'text' is missing"))
     members = {"language": language, "within": within} | found
     return Asked(**{name: _checked(name, value) for name, value in members.items()})
+
+
+def _no_object(received: str | None = None, hint: str | None = None) -> InputError:
+    return InputError("the line cannot be used", received=received, accepted="a JSON object", hint=hint)
 
 
 def _checked(name: str, value: Any) -> Any:
