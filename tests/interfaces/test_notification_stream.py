@@ -17,6 +17,8 @@ from sqlalchemy import create_engine
 from postgres import Server
 from tests.interfaces.streaming import Event, Place, bearing, client_of, events_of, numbers, place_at
 from tidings.errors import StoreError
+from tidings.interfaces.http.v1.kept_pages import LINES, PAGE_BYTES
+from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.service.access import Access
 from tidings.store import open_store
 
@@ -191,6 +193,17 @@ def slow_reader(place: Place, secret: str) -> Iterator[None]:
         slow.connect(("127.0.0.1", place.port))
         slow.sendall(head_of(secret))
         yield
+
+
+@pytest.mark.parametrize(("count", "length"), [(LINES + 100, 10), (30, 50_000)])
+def test_what_is_brought_to_everybody_is_no_more_than_a_page(
+    home: Place, name: str, count: int, length: int
+) -> None:
+    """A slow reader holds it while it is being sent, as it holds one that it asks for."""
+    home.tell(name, count, body=b'{"text": "%s"}' % (b"x" * length))
+    page = LookOut(home.store)._new({name: 0}, {name: count})[name]
+    assert len(page.lines) <= LINES and page.size <= PAGE_BYTES
+    assert [line.sequence for line in page.lines] == [*range(1, page.cursor + 1)]
 
 
 def test_a_reader_that_takes_nothing_is_let_go(

@@ -21,7 +21,7 @@ import anyio
 from tidings.errors import StoreError
 from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1.follower import Follower, Over
-from tidings.interfaces.http.v1.kept_pages import KeptPages
+from tidings.interfaces.http.v1.kept_pages import LINES, PAGE_BYTES, KeptPages
 from tidings.service.event_pages import Page, as_many_as_fit, written
 from tidings.store import Store
 
@@ -160,15 +160,16 @@ class LookOut:
         """The first page of each; the store is asked once for all of them. What is too much for that is left to those
         who want it.
         """
-        each = max(FRESH, FRESH_LINES // len(before))
+        each = min(LINES, max(FRESH, FRESH_LINES // len(before)))
         wanted = [
             (name, number)
             for name, last in before.items()
             for number in range(last + 1, min(now[name], last + each) + 1)
         ]
         lines = as_many_as_fit(written(self._store, self._store.news.told(wanted)), FRESH_BYTES)
-        pages = ((name, tuple(those)) for name, those in groupby(lines, key=lambda line: line.subscriber))
-        return {name: Page(those, those[-1].sequence) for name, those in pages}
+        by_name = groupby(lines, key=lambda line: line.subscriber)
+        pages = {name: tuple(as_many_as_fit(those, PAGE_BYTES)) for name, those in by_name}
+        return {name: Page(those, those[-1].sequence) for name, those in pages.items()}
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Ask the store in a thread of its own: many who are far behind would make all others wait."""
