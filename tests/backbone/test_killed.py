@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
+from forked import Forked
 from tests.backbone.nodes import Node, everything
 from tests.backbone.test_following import LARGE
 from tidings.provider import Provider
@@ -49,8 +49,8 @@ def store_page(node: Node) -> list:
 
 def follow_until(node: Node, leader: str, steps: int) -> None:
     """Follow, until so many entries were applied, and die."""
-    command = [sys.executable, str(HERE / "follow_aloud.py"), node.store_url, leader]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command = [str(HERE / "follow_aloud.py"), node.store_url, leader]
+    with Forked(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for _ in range(steps):
             assert process.stdout.readline(), "it ended by itself"

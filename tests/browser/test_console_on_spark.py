@@ -10,14 +10,14 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.people import WAIT, Place
-from tests.interfaces.calling import start
+from tests.interfaces.calling import start_anew
 from tidings.service import Tidings
 
 
 @pytest.mark.long
 @pytest.mark.spark
 def test_what_is_published_on_one_page_arrives_on_another(browser: Browser, tmp_path: Path) -> None:
-    process = start("serve", "--port", "0", "--master", "local[2]", cwd=tmp_path)
+    process = start_anew("serve", "--port", "0", "--master", "local[2]", cwd=tmp_path)
     try:
         assert process.stdout
         said = process.stdout.readline()

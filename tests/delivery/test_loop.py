@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,13 +13,13 @@ from threading import Event, Lock
 
 import pytest
 
+from forked import Forked
 from tests.delivery import deliver_aloud
 from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects
 from tests.feeds.callbacks import eventually
 from tests.feeds.site import Request, Response, Site, a_site
 from tidings.store import Progress, open_store
 
-ROOT = Path(__file__).parents[2]
 WHO = ("ana", "bo", "cy", "di")
 
 
@@ -228,9 +226,7 @@ def test_what_waits_for_a_thread_too_long_is_left_to_others(
 
 
 def started(url: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    command = [sys.executable, deliver_aloud.__file__, url]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    process = Forked([deliver_aloud.__file__, url], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
     return process
 

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol
 
+from forked import Forked
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -29,11 +31,17 @@ class Tidings(Protocol):
 
 def start(*words: str, cwd: Path, **more: Any) -> subprocess.Popen[str]:
     """`tidings` as a process of its own."""
-    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
-    environment = os.environ | {"COLUMNS": "200"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "tidings", *words], cwd=cwd, env=environment, text=True, **streams
-    )
+    return Forked(["tidings", *words], **how(cwd, more))
+
+
+def start_anew(*words: str, cwd: Path, **more: Any) -> subprocess.Popen[str]:
+    """`tidings` as a shell starts it, for commands with Spark."""
+    return subprocess.Popen([sys.executable, "-m", "tidings", *words], **how(cwd, more))
+
+
+def how(cwd: Path, streams: dict[str, Any]) -> dict[str, Any]:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
+    return {"cwd": cwd, "env": os.environ | {"COLUMNS": "200"}, "text": True, **pipes}
 
 
 def listens_at(serving: subprocess.Popen[str]) -> str:

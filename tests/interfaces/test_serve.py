@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from terminal import Terminal
-from tests.interfaces.calling import Tidings, listens_at, start
+from tests.interfaces.calling import Tidings, listens_at, start, start_anew
 from tests.operating.receiver import Receiver
 from tidings.service import Tidings as Service
 
@@ -45,7 +45,8 @@ def ready(address: str) -> dict[str, str]:
 @contextmanager
 def serving(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server that is killed at the end, if it has not ended before."""
-    process = start("serve", "--port", "0", *words, cwd=folder)
+    begin = start if "--only" in words else start_anew
+    process = begin("serve", "--port", "0", *words, cwd=folder)
     try:
         yield process, listens_at(process)
     finally:

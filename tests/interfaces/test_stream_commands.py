@@ -17,7 +17,7 @@ import pytest
 
 from terminal import Terminal
 from tests.feeds.site import Response, a_site, rss
-from tests.interfaces.calling import EXAMPLES, Tidings, listens_at, start
+from tests.interfaces.calling import EXAMPLES, Tidings, listens_at, start, start_anew
 from tests.objects.sources import TITLE, happens, university_in
 from tests.objects.university import PUML
 
@@ -30,7 +30,7 @@ CHEAP = '{"event_type":"furniture","price":20,"quantity":1,"furniture_category":
 @pytest.fixture
 def stream(furniture: Tidings, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """`tidings run` in a second terminal, from the moment it says that it reads."""
-    running = start("run", "--master", "local[2]", cwd=tmp_path)
+    running = start_anew("run", "--master", "local[2]", cwd=tmp_path)
     assert running.stderr
     said = running.stderr.readline()
     assert said.startswith("stream"), said + running.stderr.read()
@@ -175,7 +175,7 @@ def test_demo_ends_by_itself_and_leaves_nothing(terminal: Terminal, tmp_path: Pa
 
 @pytest.mark.long
 def test_demo_as_a_process(tmp_path: Path) -> None:
-    with start(*DEMO, cwd=tmp_path) as demo:
+    with start_anew(*DEMO, cwd=tmp_path) as demo:
         printed, complained = demo.communicate()
     assert demo.returncode == 0, complained
     _demo_is_whole(printed, complained, tmp_path)
@@ -210,7 +210,7 @@ def test_doctor_finds_this_machine_well(terminal: Terminal, tmp_path: Path) -> N
 def test_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     (tmp_path / "file").write_text("")
-    with start("doctor", "--home", "file/below", cwd=tmp_path) as doctor:
+    with start_anew("doctor", "--home", "file/below", cwd=tmp_path) as doctor:
         printed, _ = doctor.communicate()
     assert doctor.returncode == 4
     wrong = [line.split()[1] for line in printed.splitlines() if line.startswith("wrong")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 
+from forked import others
 from store_writers import (
     BATCH,
     PEOPLE,
@@ -26,15 +26,11 @@ from store_writers import (
 from tidings.model import Publication, Subscription
 from tidings.store import Found, Store, open_store
 
-# Processes of their own, forked from one that has imported the store and nothing else yet.
-OTHERS = multiprocessing.get_context("forkserver")
-OTHERS.set_forkserver_preload(["tidings.store"])
-
 
 def start_together(work: Callable[..., None], url: str, names: list[str], *more: int) -> list[BaseProcess]:
     """Processes that do the work, once all of them are there; they do not outlive the test run."""
-    start = OTHERS.Barrier(len(names) + 1)
-    processes = [OTHERS.Process(target=work, args=(url, name, start, *more), daemon=True) for name in names]
+    start = others().Barrier(len(names) + 1)
+    processes = [others().Process(target=work, args=(url, name, start, *more), daemon=True) for name in names]
     for process in processes:
         process.start()
     start.wait(timeout=120)
@@ -170,14 +166,14 @@ def run_and_kill(url: str, first: int, after: int) -> int:
 
     The last batch that was told is repeated too, as a stream does that was killed before it noted its commit.
     """
-    ours, theirs = OTHERS.Pipe(duplex=False)
-    writer = OTHERS.Process(target=writes_until_killed, args=(url, theirs, first), daemon=True)
+    ours, theirs = others().Pipe(duplex=False)
+    writer = others().Process(target=writes_until_killed, args=(url, theirs, first), daemon=True)
     writer.start()
     told = [ours.recv() for _ in range(after)][-1]
     writer.kill()
     writer.join()
     assert writer.exitcode == -9
-    repeater = OTHERS.Process(target=writes_until_killed, args=(url, theirs, told), daemon=True)
+    repeater = others().Process(target=writes_until_killed, args=(url, theirs, told), daemon=True)
     repeater.start()
     while ours.recv() <= told:
         pass

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-
 import pytest
 
+from forked import others
 from metadata_writers import SIZE, registers, registers_until_killed
 from server_documents import ALL, SCHEMA
 from tidings.provider import Provider
 from tidings.store import Store
-
-# Processes of their own, forked from one that has imported what they need and done nothing yet.
-OTHERS = multiprocessing.get_context("forkserver")
-OTHERS.set_forkserver_preload(["tidings.provider"])
 
 
 @pytest.fixture
@@ -40,8 +35,10 @@ def is_whole(provider: Provider, store: Store) -> bool:
 
 
 def test_several_register_at_once(provider: Provider, store: Store, url: str) -> None:
-    start, names = OTHERS.Barrier(3), ("a", "b")
-    processes = [OTHERS.Process(target=registers, args=(url, each, start, 6), daemon=True) for each in names]
+    start, names = others().Barrier(3), ("a", "b")
+    processes = [
+        others().Process(target=registers, args=(url, each, start, 6), daemon=True) for each in names
+    ]
     for process in processes:
         process.start()
     start.wait(timeout=120)
@@ -54,8 +51,8 @@ def test_several_register_at_once(provider: Provider, store: Store, url: str) ->
 
 def test_killed_in_the_middle_leaves_nothing_half_done(provider: Provider, store: Store, url: str) -> None:
     for times in (1, 2):
-        ours, theirs = OTHERS.Pipe(duplex=False)
-        writer = OTHERS.Process(target=registers_until_killed, args=(url, theirs), daemon=True)
+        ours, theirs = others().Pipe(duplex=False)
+        writer = others().Process(target=registers_until_killed, args=(url, theirs), daemon=True)
         writer.start()
         told = [ours.recv() for _ in range(times)]
         writer.kill()
