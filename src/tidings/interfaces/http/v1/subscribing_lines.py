@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from fastapi import Request, Response
+from starlette import types
 from starlette.datastructures import Headers
 from starlette.routing import Match
-from starlette.types import Scope as Asked
 
 from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
 from tidings.interfaces.http.access import Subscribing, asking
@@ -38,7 +38,7 @@ class ByLine(Versioned):
 
     takes = outcomes.LINES
 
-    def matches(self, scope: Asked) -> tuple[Match, Asked]:
+    def matches(self, scope: types.Scope) -> tuple[Match, types.Scope]:
         found, child = super().matches(scope)
         if found is Match.NONE or plain(Headers(scope=scope).get("content-type", "")) in LINES:
             return found, child
