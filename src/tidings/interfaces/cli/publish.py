@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -110,23 +108,12 @@ def _several(
         raise InputError(
             "--id is for one event", hint="name the field that holds each one's id with --id-field"
         )
-    tally = Tally("event", "published")
+    tally = Tally("event", "published", as_json)
     for lines in inputs.batches(what):
         outcomes = tidings.publish_many((line.body for line in lines), id_field, audience=audience)
         for line, outcome in zip(lines, outcomes, strict=True):
-            tally.count(None if isinstance(outcome, Reject) else outcome.new)
-            _tell(line.where, outcome, as_json)
-    if not as_json:
-        output.line(tally.describe())
-    if tally.refused:
-        raise typer.Exit(output.WITH_REJECTS)
-
-
-def _tell(where: str, outcome: Appended | Reject, as_json: bool) -> None:
-    if isinstance(outcome, Reject):
-        if as_json:
-            sys.stderr.write(json.dumps({"where": where, **outcome.facts}, ensure_ascii=False) + "\n")
-        else:
-            output.refused(where, outcome.reason)
-    elif as_json:
-        output.json_line(asdict(outcome))
+            if isinstance(outcome, Reject):
+                tally.refuse(line.where, outcome.facts, outcome.reason)
+            else:
+                tally.take(outcome)
+    tally.end()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import typer
 
 from tidings.errors import InputError, TidingsError, pointing
 from tidings.interfaces.cli import inputs, output
@@ -17,7 +13,6 @@ from tidings.interfaces.cli.tally import Tally
 if TYPE_CHECKING:
     from tidings.model import Subscription
     from tidings.service import Tidings
-    from tidings.service.subscribing_many import Outcome
 
 ACCEPTED = "a .jsonl file (.ndjson, .jsonl.gz) with a subscription a line, or - for standard input"
 DAMAGED = "the subscriptions before the damage are made"
@@ -36,18 +31,17 @@ def subscribe_file(tidings: Tidings, what: str, unsaid: Unsaid, as_json: bool) -
     """Take those that are good, and list the others."""
     from tidings.service.subscribing_many import SubscribingMany
 
-    many, tally = SubscribingMany(tidings.subscribing()), Tally("subscription", "made")
+    many, tally = SubscribingMany(tidings.subscribing()), Tally("subscription", "made", as_json)
     with output.waiting("reading ...") as say:
         for lines in inputs.batches(what, ACCEPTED, DAMAGED):
             wanted = _wanted(lines, unsaid)
             for line, outcome in zip(lines, many.take(wanted), strict=True):
-                tally.count(None if isinstance(outcome, TidingsError) else outcome.new)
-                _tell(line.where, outcome, as_json)
+                if isinstance(outcome, TidingsError):
+                    tally.refuse(line.where, outcome.facts(), outcome.message(), outcome.hint)
+                else:
+                    tally.take(outcome)
             say(f"{tally.describe()} ...")
-    if not as_json:
-        output.line(tally.describe())
-    if tally.refused:
-        raise typer.Exit(output.WITH_REJECTS)
+    tally.end()
 
 
 def _wanted(lines: Sequence[inputs.Line], unsaid: Unsaid) -> list[Subscription | TidingsError]:
@@ -78,14 +72,3 @@ def _whose(said: str | None, named: str | None) -> str:
         hint = "without --as, each is for whom its line names"
         raise InputError("the line is for another subscriber", received=said, accepted=subscriber, hint=hint)
     return subscriber
-
-
-def _tell(where: str, outcome: Outcome, as_json: bool) -> None:
-    if isinstance(outcome, TidingsError):
-        if as_json:
-            facts = {"where": where, **outcome.facts()}
-            sys.stderr.write(json.dumps(facts, ensure_ascii=False) + "\n")
-        else:
-            output.refused(where, outcome.message(), outcome.hint)
-    elif as_json:
-        output.json_line(asdict(outcome))
