@@ -13,7 +13,7 @@ from sqlalchemy import Connection, insert, inspect, make_url, select, text
 from postgres import Server
 from server_documents import DOC, HOST, LARGE, RDF_XML, SCHEMA, body
 from tidings.errors import InputError, StoreError
-from tidings.model import Subscription
+from tidings.model import Publication, Subscription
 from tidings.provider import Provider
 from tidings.store import Committed, Found, Store, migrations, open_store, rule_tables, sqlite_url, tables
 from tidings.store.database import WRITING, open_database
@@ -220,6 +220,18 @@ def test_without_the_driver_the_hint_says_what_to_install(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError, match=r"pip install 'tidings\[postgresql\]'"):
         open_store("postgresql://ana:secret@127.0.0.1:1/db")
+
+
+@pytest.mark.parametrize("name", ["a b", "%20", "100%", "%41%", "#1", "hö", "a@b:c", "[a]", "a+b&c=d;e"])
+def test_a_store_is_where_its_path_says(tmp_path: Path, name: str) -> None:
+    """An address has characters that mean others, and a path has none."""
+    path = tmp_path / name / "store.db"
+    path.parent.mkdir()
+    with open_store(sqlite_url(path)) as store:
+        store.journal.append([Publication("p-1", "application/json", b"{}")])
+    assert path.exists() and [each.name for each in tmp_path.iterdir()] == [name]
+    with open_store(sqlite_url(path)) as again:
+        assert again.journal.head() == 1
 
 
 def test_a_file_that_cannot_be_a_store_is_refused(tmp_path: Path) -> None:

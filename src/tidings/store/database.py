@@ -120,7 +120,8 @@ def sqlite_url(path: Path) -> str:
     """The address of a store in a file."""
     if "?" in str(path):
         raise StoreError("a store's path cannot have a question mark in it", received=str(path))
-    return f"sqlite:///{path.absolute()}"
+    # By SQLAlchemy, whose versions differ in what they write otherwise, as %20, and read back.
+    return URL.create("sqlite", database=str(path.absolute())).render_as_string()
 
 
 def open_database(url: str) -> Database:
