@@ -463,8 +463,8 @@ def test_nothing_gets_in_that_is_sent_after_a_token_was_revoked(
         assert [status for _, status in done.result()] == [201] * 30
 
 
-def test_some_that_come_together_share_one_transaction_with_others(service: Service) -> None:
-    """Their positions follow each other, whoever publishes at the same time, and each is told its own."""
+def test_some_that_come_together_stay_together_whoever_else_publishes(service: Service) -> None:
+    """Their positions follow each other, in the transactions that they share with others, and each is told its own."""
     lines = {"Content-Type": "application/jsonl"}
 
     def publish(sender: int) -> list[list[tuple[str, int]]]:
