@@ -53,8 +53,8 @@ Key = Annotated[str | None, Header(max_length=502, description="The id, too, for
 
 SMALL = 4_000
 """Bytes of events that are read between two others: asking a thread to do so would take about as long."""
-FEW = 50
-"""How many of them there may be."""
+FEW, TOGETHER = 50, 200
+"""How many of them there may be, and how many requests share a transaction: others want to write, too."""
 
 EVENTS = frozenset({JSON, offering.CLOUD_EVENT, *offering.LINES, offering.BATCH})
 
@@ -73,7 +73,9 @@ class Taking:
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._limits = tidings, limits
-        self._gathering: Gathering[Ready, Outcomes] = Gathering(tidings.store.intake.take, "publications")
+        self._gathering: Gathering[Ready, Outcomes] = Gathering(
+            tidings.store.intake.take, "publications", TOGETHER
+        )
 
     async def publish(
         self,
