@@ -52,9 +52,11 @@ def pairs(store, *subscribers):
 
 
 def test_subscriptions_come_and_go_while_it_runs(session, tmp_path, store, url):
+    """Whatever the home folder is called."""
+    home = tmp_path / "hö me #1 %20"
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "price < 200"))
     publish(store, b'{"price": 180}')
-    with running(session, tmp_path, url) as stream:
+    with running(session, home, url) as stream:
         stream.until(lambda: told(store, "ana")["ana"])
         store.subscriptions.add(Subscription("s2", "bo", "predicates", "price > 100 and not sold = true"))
         publish(store, b'{"price": 150}')
@@ -74,6 +76,7 @@ def test_subscriptions_come_and_go_while_it_runs(session, tmp_path, store, url):
     assert isinstance(stream.news[0], Started)
     assert isinstance(stream.news[-1], Progress) and stream.news[-1].lag == 0
     assert stream.news[-1].total_events == 3
+    assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == [home.name]
 
 
 def test_delays_are_kept_by_the_stream_and_hold_up_nobody(session, tmp_path, store, url):

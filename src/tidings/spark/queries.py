@@ -111,7 +111,8 @@ class Query:
         self._drain = drain
         self._work, self._processor = work, Processor(work)
         writer = work.rows(session).writeStream.foreachBatch(self._processor).queryName(work.name)
-        writer = writer.option("checkpointLocation", work.checkpoint.as_uri())
+        # Not `as_uri()`: Hadoop takes a path as it is written, and %20 for three characters.
+        writer = writer.option("checkpointLocation", f"file://{work.checkpoint.absolute()}")
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
         self._query = _started(writer)
 
