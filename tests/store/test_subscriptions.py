@@ -142,6 +142,13 @@ def test_a_rule_has_an_id_of_its_own_and_counts(store: Store) -> None:
     assert rules.resume(StoredRule("asleep", "ana", ALL)) and store.standings.count("ana") == 4
 
 
+def test_a_subscriber_whom_no_database_can_name_has_none(store: Store) -> None:
+    assert store.standings.count("a\0") == store.standings.count("\ud800") == 0
+    with pytest.raises(InputError, match="only characters that can be shown") as refused:
+        RuleSubscriptions(store).add("a\0", ALL, "r-1", None)
+    assert refused.value.pointer == "/subscriber"
+
+
 def test_changes_are_net(store: Store) -> None:
     store.subscriptions.add_many([wants("s-1"), wants("s-2")])
     seen = store.subscriptions.changes(0)

@@ -22,7 +22,7 @@ Rules = Mapping[str, StoredRule]
 
 def stored(texts: Mapping[str, str], owner: str, scope: str, within: int | None) -> dict[str, StoredRule]:
     """Rules as they will be stored. An owner whom nobody could tell anything would stop everything that is told."""
-    names.check("a subscriber's name", owner)
+    names.check("a subscriber's name", owner, "/subscriber")
     if within is not None:
         durations.check(within)
     rules = [StoredRule(scope + name, owner, text, scope, within) for name, text in texts.items()]

@@ -125,6 +125,8 @@ class Standings:
 
     def count(self, subscriber: str) -> int:
         """How many a subscriber has."""
+        if not subscriber.isprintable():
+            return 0
         with self._database.read() as connection:
             return count(connection, subscriber)
 
