@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from server_documents import SCHEMA
-from tidings.errors import InputError, OverLimit
+from tidings.errors import IdTaken, InputError, OverLimit, SetupError
 from tidings.model import Subscription
 from tidings.provider import Provider
 from tidings.service import Tidings, subscribing_many
@@ -117,3 +117,14 @@ def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
     assert outcomes[:3] == [Added(f"r-{n}", True) for n in range(3)]
     assert {type(outcome) for outcome in outcomes[3:]} == {OverLimit}
     assert len(one.store.metadata.named([each.id for each in wanted])) == 3
+
+
+@pytest.mark.parametrize("rules", [1, 3])
+def test_rules_without_a_schema_are_no_matter_of_the_others(tmp_path: Path, rules: int) -> None:
+    with Tidings(tmp_path) as tidings:
+        wanted = [Subscription("", "ana", "rules", TEXTS["rules"][0])] * rules
+        wanted += [Subscription("s", "ana", "predicates", "a = 1")]
+        wanted += [Subscription("s", "ana", "rules", TEXTS["rules"][0])]
+        outcomes = list(SubscribingMany(tidings.subscribing()).take(wanted))
+    assert [type(outcome) for outcome in outcomes] == [SetupError] * rules + [Added, IdTaken]
+    assert "no schema" in str(outcomes[0])

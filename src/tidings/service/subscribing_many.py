@@ -16,7 +16,7 @@ from itertools import islice
 
 from tidings.compiler.pipeline import LANGUAGES
 from tidings.compiler.twig_words import TwigWriter
-from tidings.errors import InputError, OverLimit, TidingsError
+from tidings.errors import InputError, OverLimit, SetupError, TidingsError
 from tidings.model import Subscription
 from tidings.service.subscribing import RULES, Subscribing
 from tidings.store import Added, names
@@ -26,6 +26,9 @@ CHUNK = 5_000
 """How many are made durable at a time: whoever else writes waits some tenths of a second for them at most."""
 CHUNK_OF_RULES = 1_000
 """The same of rules, for which it is found out what they have as results."""
+
+REFUSALS = (InputError, SetupError)
+"""What is wrong with one alone: it, or that what its language needs is not there, such as a schema for rules."""
 
 Outcome = Added | TidingsError
 """A subscription that lives, or why it does not."""
@@ -61,7 +64,7 @@ class SubscribingMany:
         known = self._one.store.standings.find(one.id) if one.id else None
         try:
             return Added(self._one.subscribe(one).id, new=known is None)
-        except InputError as problem:
+        except REFUSALS as problem:
             return problem.with_traceback(None)
 
     def _compiled(self, asked: ByRow) -> dict[int, Outcome]:
@@ -71,18 +74,18 @@ class SubscribingMany:
         taken = self._one.store.subscriptions.offer(good.values(), self._one.limited.each) if good else []
         return {**problems, **dict(zip(good, taken, strict=True))}
 
-    def _problems(self, asked: ByRow) -> dict[int, InputError]:
+    def _problems(self, asked: ByRow) -> dict[int, TidingsError]:
         """What is wrong with texts."""
         by_language = defaultdict[str, list[int]](list)
         for row, one in asked.items():
             # What no database keeps may be no text for columns, either: it is looked at alone.
             by_language[one.language if one.text.isprintable() or _is_kept(one.text) else ""].append(row)
-        found: dict[int, InputError] = {}
+        found: dict[int, TidingsError] = {}
         for language, rows in by_language.items():
             found |= self._refused(language, {row: asked[row] for row in rows})
         return found
 
-    def _refused(self, language: str, asked: ByRow) -> dict[int, InputError]:
+    def _refused(self, language: str, asked: ByRow) -> dict[int, TidingsError]:
         front = LANGUAGES.get(language)
         if front is None:
             alone = {row: self._problem(one) for row, one in asked.items()}
@@ -94,10 +97,10 @@ class SubscribingMany:
             problem.pointer = "/text"
         return {rows[n]: problem.with_traceback(None) for n, problem in problems.items()}
 
-    def _problem(self, one: Subscription) -> InputError | None:
+    def _problem(self, one: Subscription) -> TidingsError | None:
         try:
             self._one.check(one.language, one.text)
-        except InputError as problem:
+        except REFUSALS as problem:
             return problem.with_traceback(None)
         return None
 
@@ -137,7 +140,7 @@ class SubscribingMany:
             self._one.rules.add_many(texts, rules[0].subscriber, rules[0].within, self._one.limited.each)
         except OverLimit:  # others of the same subscriber came meanwhile
             return self._halved(rules)
-        except InputError:
+        except REFUSALS:
             return self._sifted(rules)
         return [Added(one.id, new=True) for one in rules]
 
