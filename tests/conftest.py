@@ -67,6 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Before pytest-xdist looks at groups: it would not see them, and each worker had a session of its own.
     """
     for item in items:
+        if "session" in item.fixturenames:  # type: ignore[attr-defined]
+            item.add_marker("spark")
         if item.get_closest_marker("spark"):
             own = OWN.get(item.path.name) or OWN.get(item.path.parent.name)
             item.add_marker(pytest.mark.xdist_group(own or "session"))

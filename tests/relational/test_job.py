@@ -45,27 +45,34 @@ def test_files(session, tmp_path):
     assert (out / "_SUCCESS").exists()
 
 
-def test_what_is_refused_is_listed(session, tmp_path):
+def test_reference_tables_and_what_is_refused(session, tmp_path):
+    """Documents are joined with reference tables first; what is no document, or no path, is refused and listed."""
     folder = tmp_path / "documents"
     folder.mkdir()
-    (folder / "good.xml").write_bytes(b"<a><b>1</b></a>")
+    (folder / "a.xml").write_bytes(b"<stock><symbol>YHOO</symbol><b>1</b></stock>")
+    (folder / "b.xml").write_bytes(b"<stock><symbol>ACME</symbol></stock>")
     (folder / "bad.xml").write_bytes(b"<a><b>1</a>")
-    write_subscriptions(tmp_path / "subs.jsonl", {"s1": "//b = 1", "s2": "//b[2]"})
+    (folder / "event.json").write_bytes(b'{"symbol": "YHOO"}')
+    (tmp_path / "sectors.csv").write_text("symbol,sector\nYHOO,web\nACME,anvils\n")
+    paths = {"one": "//b = 1", "web": "//ref//sector = 'web'", "others": "not(//ref//sector = 'web')"}
+    write_subscriptions(tmp_path / "subs.jsonl", paths | {"second": "//b[2]"})
     with (tmp_path / "subs.jsonl").open("a") as file:
-        file.write('{"id": "s3", "subscriber": "bob", "text": "price < 5"}\nnot json\n')
+        file.write('{"id": "price", "subscriber": "bob", "text": "price < 5"}\nnot json\n')
+    sectors = declare("sectors", str(tmp_path / "sectors.csv"), "symbol", "/stock/symbol")
     rejects = tmp_path / "rejects.jsonl"
-    summary = run(
-        session, Request(tmp_path / "subs.jsonl", folder, tmp_path / "out", rejects), Layout(Plan.SHARE)
-    )
-    listed = [json.loads(line) for line in rejects.read_text().splitlines()]
-    assert [(each["what"], each["id"]) for each in listed] == [
-        ("subscription", "subs.jsonl:4"),
-        ("subscription", "s3"),
-        ("subscription", "s2"),
-        ("publication", "bad.xml"),
+    request = Request(tmp_path / "subs.jsonl", folder, tmp_path / "out", rejects, references=(sectors,))
+    summary = run(session, request, Layout(Plan.SHARE))
+    listed = [(each["what"], each["id"]) for each in map(json.loads, rejects.read_text().splitlines())]
+    assert listed[:3] == [
+        ("subscription", "subs.jsonl:6"),
+        ("subscription", "price"),
+        ("subscription", "second"),
     ]
-    assert (summary.rejected_subscriptions, summary.rejected_publications) == (3, 1)
-    assert pq.read_table(tmp_path / "out").to_pylist() == [{"publication": "good.xml", "subscription": "s1"}]
+    assert sorted(listed[3:]) == [("publication", "bad.xml"), ("publication", "event.json")]
+    assert (summary.rejected_subscriptions, summary.rejected_publications) == (3, 2)
+    assert {"bad.xml", "event.json"} <= {reject.id for reject in summary.examples}
+    pairs = {(row["publication"], row["subscription"]) for row in pq.read_table(tmp_path / "out").to_pylist()}
+    assert pairs == {("a.xml", "one"), ("a.xml", "web"), ("b.xml", "others")}
 
 
 def test_nothing_matches(session, tmp_path):
@@ -76,22 +83,3 @@ def test_nothing_matches(session, tmp_path):
         session, Request(tmp_path / "subs.jsonl", tmp_path / "d.xml", out), Layout(Plan.SHARE_BUCKET)
     )
     assert (summary.matches, pq.read_table(out).column_names) == (0, ["publication", "subscription"])
-
-
-def test_reference_tables_and_events(session, tmp_path):
-    """Documents are joined with reference tables first; what is no document is refused."""
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    (folder / "a.xml").write_bytes(b"<stock><symbol>YHOO</symbol></stock>")
-    (folder / "b.xml").write_bytes(b"<stock><symbol>ACME</symbol></stock>")
-    (folder / "event.json").write_bytes(b'{"symbol": "YHOO"}')
-    (tmp_path / "sectors.csv").write_text("symbol,sector\nYHOO,web\nACME,anvils\n")
-    write_subscriptions(
-        tmp_path / "subs.jsonl", {"s1": "//ref//sector = 'web'", "s2": "not(//ref//sector = 'web')"}
-    )
-    sectors = declare("sectors", str(tmp_path / "sectors.csv"), "symbol", "/stock/symbol")
-    request = Request(tmp_path / "subs.jsonl", folder, tmp_path / "out", references=(sectors,))
-    summary = run(session, request, Layout(Plan.SHARE))
-    pairs = {(row["publication"], row["subscription"]) for row in pq.read_table(tmp_path / "out").to_pylist()}
-    assert pairs == {("a.xml", "s1"), ("b.xml", "s2")}
-    assert [reject.id for reject in summary.examples] == ["event.json"]

@@ -6,8 +6,14 @@ import pytest
 
 from tidings.spark.session import open_session
 
-QUICK = {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""A test has a few rows and plans of its own: to compile Java for each of their projections is most of the work."""
+QUICK = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""A test has a few rows and plans of its own: to compile Java for each of their projections, and to plan anew after
+each exchange, is most of the work. Commands of the docs run with what everybody has.
+"""
 
 
 @pytest.fixture(scope="session")
