@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -39,3 +40,15 @@ def test_no_process_is_started_for_the_mode_of_a_file_of_a_checkpoint(session: A
     name = session.conf.get("spark.sql.streaming.checkpointFileManagerClass")
     assert name.endswith(".FileSystemBasedCheckpointFileManager")
     assert session.sparkContext._jvm.java.lang.Class.forName(name).getName() == name
+
+
+@pytest.mark.parametrize(
+    ("said", "becomes"), [("C", "C.UTF-8"), ("POSIX", "C.UTF-8"), ("de_DE.UTF-8", "de_DE.UTF-8")]
+)
+def test_java_reads_names_of_files_as_python_does(
+    monkeypatch: pytest.MonkeyPatch, said: str, becomes: str
+) -> None:
+    """With LC_ALL=C a folder of another name would be looked for, and waited for without end."""
+    monkeypatch.setattr(os, "environ", os.environ | {"LC_ALL": said})
+    sessions._prepare_environment("spark://cluster:7077")
+    assert os.environ["LC_ALL"] == becomes

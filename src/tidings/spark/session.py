@@ -234,8 +234,13 @@ def _quiet() -> str:
 
 
 def _prepare_environment(master: str) -> None:
-    """Workers run the interpreter that runs now, or they may not find Tidings or not connect back."""
+    """Workers run the interpreter that runs now, or they may not find Tidings or not connect back.
+
+    Python takes names of files for UTF-8 in the C locale; Java does not, and both wait for files of the other.
+    """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if os.environ.get("LC_ALL") in ("C", "POSIX"):
+        os.environ["LC_ALL"] = "C.UTF-8"
     if master.startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
 
