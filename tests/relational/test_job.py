@@ -32,7 +32,7 @@ def test_files(session, tmp_path):
         (folder / name).write_bytes(body)
     write_subscriptions(tmp_path / "subs.jsonl", texts)
     heard = []
-    out = tmp_path / "matches.parquet"
+    out = tmp_path / "mätches #1 %20"
     summary = run(session, Request(tmp_path / "subs.jsonl", folder, out), Layout(Plan.UNROLL), heard.append)
     rows = pq.read_table(out)
     assert rows.column_names == ["publication", "subscription"]
@@ -41,7 +41,7 @@ def test_files(session, tmp_path):
     assert len(pairs) == len(set(pairs)) == summary.matches > 0
     assert (summary.events, summary.rejects) == (20, 0)
     assert isinstance(heard[0], Built) and heard[0].subscriptions == 30
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["documents", "matches.parquet", "subs.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["documents", out.name, "subs.jsonl"]
     assert (out / "_SUCCESS").exists()
 
 

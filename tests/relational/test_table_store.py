@@ -166,8 +166,10 @@ def test_edits_count_from_the_next_batch_on(session, tmp_path):
     ids=lambda layout: layout.plan.value,
 )
 def test_garbage(session, tmp_path, layout):
-    """What only the removed subscription used is gone; what it shared is still there; the answers are the same."""
-    store = TableStore.create(tmp_path / "tables", layout)
+    """What only the removed subscription used is gone; what it shared is still there; the answers are the same.
+    Whatever the folder is called.
+    """
+    store = TableStore.create(tmp_path / "täbles #1 %20", layout)
     for id, text in TEXTS.items():
         store.add(session, table({id: text}))
     store.add(session, table({"s5": "//x[y = 1]/z = 2"}))

@@ -17,6 +17,7 @@ from tidings.relational.kept import Kept, keeping
 from tidings.relational.living import living
 from tidings.relational.table_store import TableStore
 from tidings.relational.versions import Files
+from tidings.spark.locations import Location
 
 FEW_ROWS = (
     "query_linear_path",
@@ -87,7 +88,7 @@ def _written(store: TableStore, name: str, frame: DataFrame) -> tuple[str, ...]:
     folder = f"{name}/{uuid4().hex}"
     rows = frame.select(*store.layout.schemas[name].names)
     place = Path(store.version.folder) / folder
-    (rows.coalesce(1) if name in FEW_ROWS else rows).write.parquet(place.as_uri())
+    (rows.coalesce(1) if name in FEW_ROWS else rows).write.parquet(Location.of(place).for_spark)
     return tuple(f"{folder}/{part.name}" for part in sorted(place.glob("part-*.parquet")))
 
 

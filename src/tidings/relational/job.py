@@ -99,7 +99,7 @@ def _others(subscriptions: Any) -> Iterator[Reject]:
 
 def _pairs(outcome: Outcome, work: Location) -> Iterator[Report]:
     """Let Spark write the pairs, and give a report for each file."""
-    outcome.pairs.write.parquet(f"{work.uri}/pairs")
+    outcome.pairs.write.parquet(f"{work.for_spark}/pairs")
     written = work.files.get_file_info(fs.FileSelector(f"{work.path}/pairs"))
     for number, info in enumerate(
         sorted(info.path for info in written if info.base_name.endswith(".parquet"))

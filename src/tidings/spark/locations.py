@@ -34,6 +34,11 @@ class Location:
     def path(self) -> str:
         return _opened(self.uri)[1]
 
+    @property
+    def for_spark(self) -> str:
+        """The address as Spark wants it: Hadoop takes a path as it is written, and %20 for three characters."""
+        return f"file://{self.path}" if self.uri.startswith("file:") else self.uri
+
     def info(self) -> fs.FileInfo:
         """What stands there, if anything does."""
         with _reaching(self.uri):

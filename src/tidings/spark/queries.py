@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from tidings.errors import SetupError, StoreError, TidingsError
+from tidings.spark.locations import Location
 
 GONE = (Py4JError, ConnectionError)
 """What calls to a JVM that has died end with."""
@@ -111,8 +112,7 @@ class Query:
         self._drain = drain
         self._work, self._processor = work, Processor(work)
         writer = work.rows(session).writeStream.foreachBatch(self._processor).queryName(work.name)
-        # Not `as_uri()`: Hadoop takes a path as it is written, and %20 for three characters.
-        writer = writer.option("checkpointLocation", f"file://{work.checkpoint.absolute()}")
+        writer = writer.option("checkpointLocation", Location.of(work.checkpoint).for_spark)
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
         self._query = _started(writer)
 
