@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 
 from tests.interfaces.serving import served
+from tests.ports import free_port
 from tidings.backbone.follow_loop import FollowLoop
 from tidings.backbone.joining import log_for
 from tidings.interfaces.http.metadata import api_for
@@ -24,13 +24,6 @@ SCHEMA = (EXAMPLES / "schema.ttl").read_bytes()
 RDF_XML, TURTLE = {"Content-Type": "application/rdf+xml"}, {"Content-Type": "text/turtle"}
 PAGE = 3
 """Entries on a page, so that there are several."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def host(memory: int) -> bytes:

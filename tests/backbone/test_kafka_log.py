@@ -11,8 +11,9 @@ from threading import Event
 import pytest
 
 from kafka_broker import USER, Broker
-from tests.backbone.nodes import SCHEMA, Asked, Node, everything, free_port, host, uri
+from tests.backbone.nodes import SCHEMA, Asked, Node, everything, host, uri
 from tests.backbone.test_killed import follow_until
+from tests.ports import free_port
 from tidings.backbone import follow_loop, kafka_writing
 from tidings.backbone.following import Diverged, Follower
 from tidings.backbone.joining import shared_log

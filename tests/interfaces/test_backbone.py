@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.backbone.nodes import free_port
 from tests.interfaces.calling import Tidings, listens_at, start
 from tests.interfaces.providing import DOC, provided, register, with_schema
+from tests.ports import free_port
 from tidings.store import Store, open_store, sqlite_url
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from tests.interfaces.test_serve import until
+from tests.ports import free_port
 
 SETTINGS = {
     "TIDINGS_SPARK__MASTER": "local[2]",
@@ -31,12 +31,6 @@ SETTINGS = {
 """Small batches, so that a blow falls into one; receivers are given up by nobody."""
 
 ENDS_WITHIN = 60
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(frozen=True)

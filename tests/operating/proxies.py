@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from tests.ports import free_port
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 HOST, BEHIND = "tidings.example.org", "127.0.0.1:8080"
 """What the configurations say of where the service is."""
@@ -46,13 +48,6 @@ class Proxy:
 
     def logs(self) -> str:
         return "".join(log.read_text() for log in self.folder.glob("*.log"))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def program(name: str) -> str:

@@ -15,8 +15,9 @@ from websockets.sync.client import connect
 
 from tests.interfaces.streaming import Place, bearing, events_of, numbers
 from tests.interfaces.visiting import WORD
-from tests.operating.proxies import PROXIES, Proxy, free_port, program, proxied
+from tests.operating.proxies import PROXIES, Proxy, program, proxied
 from tests.operating.served import Served, served
+from tests.ports import free_port
 from tidings.interfaces.http.console.log_in import FAILURES
 from tidings.interfaces.http.serving import TAKEN_SECONDS
 from tidings.service.access import Access
