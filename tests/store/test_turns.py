@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -65,6 +65,15 @@ def test_whoever_waits_too_long_stands_in_nobodys_way() -> None:
     assert not turns.begin(0.01)
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C is heard, also by a process that a shell has started in its background: such a one is born deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_whoever_is_interrupted_stands_in_nobodys_way() -> None:
     """Ctrl-C while another one writes: what is tidied up afterwards may want to write, too."""
     turns, main = Turns(1), get_ident()
