@@ -68,6 +68,16 @@ def test_who_asks_too_often_with_a_token(tmp_path: Path) -> None:
         assert httpx.get(f"{service.address}/v1/openapi.json").status_code == 200
 
 
+def test_a_request_with_a_body_counts_once_broken_or_not(tmp_path: Path) -> None:
+    """Who sends it is looked up before it is read and after."""
+    with Tidings(tmp_path) as tidings, served_api(tidings, Limits(rate=1, burst=3)) as service:
+        ana, headers = service.caller("ana"), {"Content-Type": "application/json"}
+        bodies = (b'{"text": "a = 1"}', b'{"text":', b'{"txet": "a = 1"}', b'{"text":')
+        answers = [ana.post("/v1/subscriptions", content=each, headers=headers) for each in bodies]
+        assert [one.status_code for one in answers] == [201, 400, 422, 429]
+        check_counted(answers)
+
+
 @pytest.fixture(scope="module")
 def thrice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The whole service, at which a token is good for three requests a minute."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
+from socket import create_connection, socket
 from xmlrpc.client import Fault, ServerProxy
 
 import httpx
@@ -13,10 +16,20 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from tests.interfaces.routes.place import SECRET, Place, bearing
-from tests.interfaces.routes.walking import ANY_TOKEN, OPEN, REFUSED, ask, leads_to_login
+from tests.interfaces.routes.walking import (
+    ANY_TOKEN,
+    OPEN,
+    PARAMETER,
+    REFUSED,
+    Route,
+    ask,
+    leads_to_login,
+)
 from tests.operating.served import served
 from tidings.interfaces.http.access import COOKIE
 from tidings.service.access import Access
+
+JSON = {"Content-Type": "application/json"}
 
 
 def test_there_are_routes(place: Place) -> None:
@@ -54,6 +67,74 @@ def test_a_token_for_something_else_opens_nothing(place: Place) -> None:
     assert wrong == []
 
 
+def test_what_is_sent_along_is_no_matter_before_it_is_clear_who_sends_it(place: Place) -> None:
+    """Who may not ask learns nothing of a body, however broken: with none at all they are told the same."""
+    wrong = []
+    changing = [route for route in place.guarded if route.method not in ("GET", "HEAD")]
+    assert len(changing) > 40
+    for route, name in product(changing, ("nobody", "ana", "shop")):
+        client, path = getattr(place, name), route.at("s-of-bo", "1")
+        bare = ask(client, route, path)
+        if bare.status_code in REFUSED or leads_to_login(bare):
+            answer = ask(client, route, path, content=b'{"a":', headers=JSON)
+            if (answer.status_code, answer.text) != (bare.status_code, bare.text):
+                wrong.append((route.method, route.path, name, answer.status_code))
+    assert wrong == []
+
+
+def test_a_broken_body_is_refused_for_those_who_may(place: Place) -> None:
+    """Otherwise the test above would show nothing of the routes that take one."""
+    for route in taking_bodies(place):
+        answer = ask(place.root, route, route.at("s-of-bo", "1"), content=b'{"a":', headers=JSON)
+        assert answer.status_code in (400, 422) and answer.json()["error"] == "DecodeProblem", route
+
+
+def test_strangers_are_not_waited_for(place: Place) -> None:
+    """They are refused before any of the body has come."""
+    for route in taking_bodies(place):
+        with announced(place, route, "tdg_x") as connection:
+            assert connection.recv(12) == b"HTTP/1.1 401", route
+
+
+def test_a_token_that_is_revoked_while_a_body_is_on_its_way_is_none(place: Place) -> None:
+    access = Access(place.served.context.tidings.store)
+    for route in taking_bodies(place):
+        lost = access.make("lost", ["administer"])
+        with announced(place, route, lost.secret) as connection:
+            assert connection.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n", route
+            access.revoke(lost.token.id)
+            connection.sendall(b'{"a":1}')
+            assert connection.recv(12) == b"HTTP/1.1 401", route
+
+
+@contextmanager
+def announced(place: Place, route: Route, secret: str) -> Iterator[socket]:
+    """A request of which the body is yet to come: the server says when it begins to read it."""
+    headers = {**JSON, **bearing(secret), "Content-Length": "7", "Expect": "100-continue", "Host": "here"}
+    lines = [
+        f"{route.method} {route.at('s-of-bo', '1')} HTTP/1.1",
+        *(": ".join(one) for one in headers.items()),
+    ]
+    address = httpx.URL(place.served.url)
+    with create_connection((address.host, address.port), timeout=10) as connection:
+        connection.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        yield connection
+
+
+def taking_bodies(place: Place) -> list[Route]:
+    """The routes below /v1 that take a body, as the application describes them; those for lines aside."""
+    described = place.nobody.get("/v1/openapi.json").json()["paths"]
+    found = [
+        route
+        for route in place.guarded
+        if not route.takes
+        and "requestBody"
+        in described.get(PARAMETER.sub(r"{\1}", route.path), {}).get(route.method.lower(), {})
+    ]
+    assert len(found) > 9
+    return found
+
+
 def test_what_is_for_administrators_is_for_nobody_else(place: Place) -> None:
     closed = re.compile(
         r"/metrics|/metadata|/browse|/objects|/v1/(audiences|pipeline)|/console/(tokens|dead|pipe)"
@@ -86,8 +167,8 @@ def test_sockets_are_guarded(place: Place, query: str) -> None:
 
 def is_shut(address: str, headers: dict[str, str]) -> bool:
     try:
-        with connect(address, additional_headers=headers, proxy=None) as socket:
-            first = socket.recv(timeout=0.3)
+        with connect(address, additional_headers=headers, proxy=None) as opened:
+            first = opened.recv(timeout=0.3)
     except InvalidStatus as refused:
         return refused.response.status_code in REFUSED
     except ConnectionClosed as closed:

@@ -131,7 +131,10 @@ def presumes(scope: Scope, is_quick: Callable[[Request], bool]) -> Callable[...,
 
 
 def _let_in(request: Request, found: Caller) -> Caller:
-    count_request(request, found.token.id)
+    """Where a body is taken, who sends it is looked up before it is read and when it is there: it counts once."""
+    if not getattr(request.state, "is_counted", False):
+        count_request(request, found.token.id)
+        request.state.is_counted = True
     refuse_unknown_parameters(request)
     return found
 

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-from fastapi import Request
+from fastapi import Request, Response
 from starlette.requests import HTTPConnection
 
 from tidings.errors import IdTaken, InputError, TidingsError
@@ -33,10 +34,13 @@ MEANINGS = {
     503: "The store cannot be used, or too many wait",
 }
 
+Dependency = Callable[[Request], Awaitable[Any]]
+
 
 class Versioned(answers.Answering):
     """A route below `/v1`. Elsewhere an id that is taken is 422, as clients that are older know it. What changes
-    something waits for its turn, so that reading does not wait for it.
+    something waits for its turn, so that reading does not wait for it. What it depends on (who asks) takes the request
+    alone.
     """
 
     is_strict = True
@@ -44,6 +48,24 @@ class Versioned(answers.Answering):
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         is_safe = SAFE.issuperset(more.get("methods") or ("GET",))
         super().__init__(path, endpoint if is_safe else writing.in_turn(endpoint), **more)
+
+    @cached_property
+    def callers(self) -> dict[str, Dependency]:
+        """What finds out who asks, by the names that the endpoint has for them."""
+        return {str(each.name): cast(Dependency, each.call) for each in self.dependant.dependencies}
+
+    def handler(self) -> answers.Handler:
+        """FastAPI reads a body before it looks who sends it: whoever may not would be told what is wrong with it, and
+        have it waited for. So that is done before, and by FastAPI again: a body may be long on its way.
+        """
+        answer, callers = super().handler(), tuple(self.callers.values()) if self.body_field else ()
+
+        async def let_in(request: Request) -> Response:
+            for caller in callers:
+                await caller(request)
+            return await answer(request)
+
+        return let_in if callers else answer
 
     def status(self, problem: TidingsError) -> int:
         return status_of(problem)

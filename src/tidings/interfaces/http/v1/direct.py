@@ -6,16 +6,13 @@ publication that takes longer than all that is done with it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 
 from tidings.interfaces.http.answers import Handler
 from tidings.interfaces.http.v1.answering import Versioned
-
-_Dependency = Callable[[Request], Awaitable[Any]]
 
 
 class Direct(Versioned):
@@ -26,7 +23,7 @@ class Direct(Versioned):
     def handler(self) -> Handler:
         declared, endpoint = self.dependant, self.endpoint
         assert not (declared.path_params or declared.cookie_params or declared.body_params), "not for these"
-        callers = {str(each.name): cast(_Dependency, each.call) for each in declared.dependencies}
+        callers = self.callers
 
         async def answer(request: Request) -> Response:
             values: dict[str, Any] = {name: await call(request) for name, call in callers.items()}
