@@ -45,6 +45,11 @@ def post(service: Service, body: bytes | str, kind: str, **more: str) -> httpx.R
     return service.shop.post("/v1/publications", content=data, headers=headers, params=more)
 
 
+LOOKS_LIKE_LINES = (
+    "these look like lines; where many are taken they come one a line, as Content-Type: application/x-ndjson"
+)
+
+
 def test_one_is_durable_and_once(service: Service) -> None:
     answer = post(service, '{"price": 5}', "application/json", id="once")
     assert answer.status_code == 201
@@ -252,6 +257,9 @@ def test_a_batch_of_cloud_events(service: Service) -> None:
         ("text/plain", "hello", 415, "for an event Content-Type: application/json"),
         ("application/x-www-form-urlencoded", "{}", 415, "for an event Content-Type: application/json"),
         ("", "hello", 415, "application/json"),
+        ("application/json", '{"a": 1}\n{"a": 2}\n', 422, LOOKS_LIKE_LINES),
+        ("application/x-www-form-urlencoded", '{"a": 1}\n{"a": 2}\n', 415, LOOKS_LIKE_LINES),
+        ("", '{"a": 1}\n{"a": 2}\n', 415, LOOKS_LIKE_LINES),
     ],
 )
 def test_what_is_wrong_is_said(

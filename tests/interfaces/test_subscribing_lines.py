@@ -40,6 +40,33 @@ def send(client: httpx.Client, *lines: Any, **more: str) -> httpx.Response:
     return client.post("/v1/subscriptions", content=b"\n".join(written), headers=LINES | more)
 
 
+@pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded", "text/plain", ""])
+def test_lines_of_which_nobody_said_so_are_named_as_such(service: Service, kind: str) -> None:
+    ana, headers = service.caller("ana"), {"Content-Type": kind} if kind else {}
+    for lines in (b'{"text": "a = 1"}\n{"text": "a = 2"}\n', b'\n{"text": "a = 1"}\r\n\r\n{"text": '):
+        told = ana.post("/v1/subscriptions", content=lines, headers=headers).json()
+        assert told["status"] in (400, 422)
+        assert told["hint"] == (
+            "these look like lines; where many are taken they come one a line, as Content-Type: application/x-ndjson"
+        )
+        assert told["hint"] in told["message"]
+    for other in (
+        b'{"text":\n"a = 1"}}',
+        b'{"text": "a = 1"}}',
+        b'"a"\n{"text": "a = 1"}',
+        b"{}\nx",
+        b"\xff\n{",
+    ):
+        hint = ana.post("/v1/subscriptions", content=other, headers=headers).json().get("hint", "")
+        assert "lines" not in hint, other
+
+
+def test_many_lines_of_which_nobody_said_so_are_not_just_too_large(service: Service) -> None:
+    told = service.caller("ana").post("/v1/subscriptions", json={"text": "x" * 3_000}).json()
+    assert (told["status"], told["accepted"]) == (413, "2,000 bytes")
+    assert told["hint"] == "where many are taken they come one a line, as Content-Type: application/x-ndjson"
+
+
 def test_an_outcome_for_each_line(service: Service) -> None:
     ana, kept = service.caller("ana"), service.tidings.store.subscriptions
     version = kept.version()

@@ -40,6 +40,16 @@ def parse_value(body: bytes) -> Any:
     return _parse_text(text)
 
 
+def seem_lines(body: bytes) -> bool:
+    """Whether bytes that are no JSON may be JSON Lines: an object on the first line, and another begins after it."""
+    first, _, rest = body.strip().partition(b"\n")
+    try:
+        parse(first)
+    except DecodeProblem:
+        return False
+    return rest.lstrip().startswith(b"{")
+
+
 OBJECT = 'a JSON object, such as {"price": 180}'
 
 

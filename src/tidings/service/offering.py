@@ -24,7 +24,7 @@ from tidings.publications.event import publication_id
 from tidings.publications.media_types import DOCUMENTS, JSON, MEDIA_TYPES
 from tidings.publications.rdf_media_types import FEEDS, SYNTAXES, plain
 from tidings.publications.rdf_parts import N_TRIPLES, holds_several, parts_of, resolved
-from tidings.publications.strict_json import parse, parse_value
+from tidings.publications.strict_json import parse, parse_value, seem_lines
 from tidings.schema.event_schema import EventSchema
 from tidings.service.choosing import given
 from tidings.service.publishing import label_of
@@ -62,6 +62,15 @@ Offered = Publication | InputError
 
 UNSAID = ("", "application/x-www-form-urlencoded", "application/octet-stream", "text/plain")
 """Media types of programs that were not told any."""
+SAY = "say what is sent, for an event Content-Type: application/json"
+
+
+ONE_A_LINE = "where many are taken they come one a line, as Content-Type: application/x-ndjson"
+
+
+def unsaid_lines(body: bytes) -> str | None:
+    """A hint for whoever sends JSON Lines and does not say so."""
+    return f"these look like lines; {ONE_A_LINE}" if seem_lines(body) else None
 
 
 class WrongType(InputError):
@@ -102,11 +111,15 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
             where="Content-Type",
             received=kind[:200] or "nothing",
             accepted=", ".join(ACCEPTED),
-            hint="say what is sent, for an event Content-Type: application/json" if kind in UNSAID else None,
+            hint=unsaid_lines(sent.body) or SAY if kind in UNSAID else None,
         )
     if kind in FEEDS or (kind in SYNTAXES and holds_several(sent.body, sent.media_type, sent.base)):
         return [*_parts(sent)]
-    return [_checked(_one(sent, kind), schema, sent.audience)]
+    try:
+        return [_checked(_one(sent, kind), schema, sent.audience)]
+    except DecodeProblem as problem:
+        hint = unsaid_lines(sent.body) if kind == JSON else None
+        raise problem.hinted(hint) if hint else problem from None
 
 
 def refuse_too_many(count: int, most: int) -> None:

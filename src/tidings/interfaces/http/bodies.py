@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from tidings.errors import DecodeProblem, InputError, OverLimit
 from tidings.interfaces.http.refused import Refused
 from tidings.publications.strict_json import parse_value
+from tidings.service.offering import ONE_A_LINE, unsaid_lines
 
 LARGEST_REQUEST = 1_000_000
 """Bytes of a request that a model is made of, where the application has no other limit."""
@@ -30,24 +31,28 @@ class Limited(Request):
     async def body(self) -> bytes:
         if not hasattr(self, "_body"):
             limits = getattr(self.app.state, "limits", None)
-            self._body = await body_of(self, limits.request if limits else LARGEST_REQUEST)
+            most = limits.request if limits else LARGEST_REQUEST
+            self._body = await body_of(self, most, hint=ONE_A_LINE)
         return self._body
 
     async def json(self) -> Any:
         try:
             return parse_value(await self.body())
         except DecodeProblem as problem:
-            raise Refused(400, problem) from problem
+            hint = problem.hint or unsaid_lines(await self.body())
+            raise Refused(400, problem.hinted(hint) if hint else problem) from problem
 
 
-async def body_of(request: Request, most: int, hold: Callable[[int], None] = lambda size: None) -> bytes:
-    """The body; if it is too large it is refused, and no more of it is read then. `hold` hears of each part of it
-    before the next one is read.
+async def body_of(
+    request: Request, most: int, hold: Callable[[int], None] = lambda size: None, hint: str | None = None
+) -> bytes:
+    """The body; if it is too large it is refused, with the hint, and no more of it is read then. `hold` hears of each
+    part of it before the next one is read.
     """
     _refuse_encoded(request.headers.get("content-encoding", ""))
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > most:
-        raise too_large(most)
+        raise too_large(most, hint)
     parts, size = [], 0
     try:
         async for chunk in _in_time(request.stream()):
@@ -55,7 +60,7 @@ async def body_of(request: Request, most: int, hold: Callable[[int], None] = lam
             parts.append(chunk)
             size += len(chunk)
             if size > most:
-                raise too_large(most)
+                raise too_large(most, hint)
     except ClientDisconnect as gone:  # nobody reads the answer; it is no failure of the server
         raise Refused(400, InputError("the body ends too early", received=f"{size:,} bytes")) from gone
     except TimeoutError as late:
@@ -85,6 +90,6 @@ def _refuse_encoded(encoding: str) -> None:
         raise Refused(415, EncodedBody(what, where="Content-Encoding", received=received, hint=hint))
 
 
-def too_large(most: int) -> Refused:
+def too_large(most: int, hint: str | None = None) -> Refused:
     """What is answered to a body beyond the limit."""
-    return Refused(413, OverLimit("the body is too large", accepted=f"{most:,} bytes"))
+    return Refused(413, OverLimit("the body is too large", accepted=f"{most:,} bytes", hint=hint))

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from tidings.errors import InputError
 from tidings.expected import expected, no_such
 from tidings.interfaces.http.refused import Refused
+from tidings.service.offering import ONE_A_LINE, unsaid_lines
 
 
 def refuse_other_parameters(given: Iterable[str], known: Sequence[str]) -> None:
@@ -50,6 +51,7 @@ def _no_object(given: object) -> InputError:
     problem = InputError("the body cannot be used", accepted="a JSON object")
     problem.hint = "Content-Type: application/json"
     if isinstance(given, list):
-        problem.received = "an array"
-        problem.hint = "where many are taken they come one a line, as Content-Type: application/x-ndjson"
+        problem.received, problem.hint = "an array", ONE_A_LINE
+    elif isinstance(given, bytes):
+        problem.hint = unsaid_lines(given) or problem.hint
     return problem
