@@ -27,3 +27,9 @@ def test_published_with_a_label(tidings: Tidings) -> None:
     other = tidings("publish", "{}", "--id", "p-1")
     assert (other.exit_code, "already used" in other.stderr) == (2, True)
     assert tidings("publish", "-", "--audience", "board", given="{}\n{}\n").exit_code == 0
+
+
+def test_a_label_that_can_be_none_is_wrong_once_for_all_lines(tidings: Tidings) -> None:
+    done = tidings("publish", "-", "--audience", "a\nb", given="{}\n" * 3)
+    said = "error: an audience label has only characters that can be shown; received 'a\\nb'\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", said)

@@ -242,6 +242,37 @@ def test_a_line_that_names_nobody_is_for_whoever_is_named(tidings: Tidings) -> N
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (
+            ("--language", "xpaht"),
+            "error: a subscription language that is not known; received 'xpaht'; accepted: ",
+        ),
+        (
+            ("--language", "sparql"),
+            "error: a subscription language that is not known; received 'sparql'; accepted: ",
+        ),
+        (("--within", "soon"), "error: this is no duration; received 'soon'; accepted: "),
+        (("--within", "0 s"), "error: no such duration; received 0 s; accepted: "),
+        (
+            ("--as", "a\nb"),
+            "error: a subscriber's name has only characters that can be shown; received 'a\\nb'",
+        ),
+        (("--as", ""), "error: a subscriber's name has 1 to 500 characters"),
+    ],
+)
+def test_what_holds_for_all_lines_is_wrong_once(tidings: Tidings, words: tuple[str, ...], said: str) -> None:
+    """Before a line is read, whatever lines say for themselves."""
+    line = {"subscriber": "ana", "language": "predicates", "text": "a = 1", "within": "1 hour"}
+    done = tidings("subscribe", "--file", "-", *words, given=f"{json.dumps(line)}\n" * 3)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(said) and done.stderr.count("\n") == 1
+    assert ("; did you mean 'xpath'?\n" in done.stderr) == ("xpaht" in words)
+    assert ("name the language gql\n" in done.stderr) == ("sparql" in words)
+    assert tidings("subscriptions", "--json").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         (("a = 1", "--file", "subs.jsonl"), "TEXT or --file, not both"),
         (("--file", "subs.jsonl", "--id", "x"), "--id is for one subscription"),
         (("--file", "subs.jsonl"), "no file 'subs.jsonl'; accepted: a .jsonl file"),

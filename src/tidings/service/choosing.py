@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from tidings.errors import InputError
@@ -10,13 +10,16 @@ from tidings.errors import InputError
 T = TypeVar("T")
 
 
-def choose(
-    what: str, name: str, known: Mapping[str, T], hint: str | None = None, also: str | None = None
-) -> T:
+def choose(what: str, name: str, known: Mapping[str, T]) -> T:
     if name not in known:
-        accepted = ", ".join([*known, *filter(None, [also])])
-        raise InputError(f"{what} that is not known", received=repr(name), accepted=accepted, hint=hint)
+        raise not_known(what, name, known)
     return known[name]
+
+
+def not_known(what: str, name: str, known: Iterable[str], hint: str | None = None) -> InputError:
+    """What to say of a name that is none of those that there are."""
+    accepted = ", ".join(known)
+    return InputError(f"{what} that is not known", received=repr(name), accepted=accepted, hint=hint)
 
 
 def given(id: str | None) -> str:

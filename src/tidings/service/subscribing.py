@@ -20,7 +20,7 @@ from tidings.languages.other_languages import hint_to_name
 from tidings.matching.access import reached_through
 from tidings.model import Subscription
 from tidings.schema.event_schema import EventSchema
-from tidings.service.choosing import choose, given
+from tidings.service.choosing import given, not_known
 from tidings.store import Kept, Store
 from tidings.store.metadata import StoredRule
 from tidings.store.standings import RULES
@@ -77,11 +77,9 @@ class Subscribing:
             with pointing("/text"):
                 taken = self.rules.check(text)
             return Checked(taken.predicates, taken.about)
-        with pointing("/language"):
-            hint = hint_to_name(language, (*LANGUAGES, RULES))
-            front = choose("a subscription language", language, LANGUAGES, hint, also=RULES)
+        check_language(language)
         with pointing("/text"):
-            plan = front.compile(Context(text, self.schema(), self.limited.clauses))
+            plan = LANGUAGES[language].compile(Context(text, self.schema(), self.limited.clauses))
         tests = {test for clause in plan.clauses for test in clause}
         return Checked(len(tests), reached_through(plan))
 
@@ -184,6 +182,14 @@ def wanted_of(subscriber: str, text: str, language: str, id: str | None, within:
     with pointing("/id"):
         named = given(id)
     return Subscription(named, subscriber, language, text, delay_of(within))
+
+
+def check_language(language: str) -> None:
+    """Refuse what is no language of subscriptions."""
+    known = (*LANGUAGES, RULES)
+    if language not in known:
+        with pointing("/language"):
+            raise not_known("a subscription language", language, known, hint_to_name(language, known))
 
 
 def delay_of(within: str | None) -> int | None:

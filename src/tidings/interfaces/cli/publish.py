@@ -104,10 +104,14 @@ def _tell_one(placed: Appended, as_json: bool) -> None:
 def _several(
     tidings: Tidings, what: str, id: str | None, id_field: str | None, audience: str | None, as_json: bool
 ) -> None:
+    from tidings.store.audiences import check_label
+
     if id is not None:
         raise InputError(
             "--id is for one event", hint="name the field that holds each one's id with --id-field"
         )
+    if audience is not None:
+        check_label(audience)
     tally = Tally("event", "published", as_json)
     for lines in inputs.batches(what):
         outcomes = tidings.publish_many((line.body for line in lines), id_field, audience=audience)

@@ -31,6 +31,7 @@ def subscribe_file(tidings: Tidings, what: str, unsaid: Unsaid, as_json: bool) -
     """Take those that are good, and list the others."""
     from tidings.service.subscribing_many import SubscribingMany
 
+    _check(unsaid)
     many, tally = SubscribingMany(tidings.subscribing()), Tally("subscription", "made", as_json)
     with output.waiting("reading ...") as say:
         for lines in inputs.batches(what, ACCEPTED, DAMAGED):
@@ -42,6 +43,17 @@ def subscribe_file(tidings: Tidings, what: str, unsaid: Unsaid, as_json: bool) -
                     tally.take(outcome)
             say(f"{tally.describe()} ...")
     tally.end()
+
+
+def _check(unsaid: Unsaid) -> None:
+    """What is wrong for all lines is said once, before one is read."""
+    from tidings.service.subscribing import check_language, delay_of
+    from tidings.store import names
+
+    check_language(unsaid.language)
+    delay_of(unsaid.within)
+    if unsaid.subscriber is not None:
+        names.check("a subscriber's name", unsaid.subscriber)
 
 
 def _wanted(lines: Sequence[inputs.Line], unsaid: Unsaid) -> list[Subscription | TidingsError]:
