@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from server_documents import SCHEMA
+from server_documents import DOC, RDF_XML, SCHEMA, body
 from tidings.errors import IdTaken, InputError, OverLimit, SetupError
 from tidings.model import Subscription
 from tidings.provider import Provider
 from tidings.service import Tidings, subscribing_many
 from tidings.service.subscribing import Limited, Subscribing
-from tidings.service.subscribing_many import SubscribingMany
+from tidings.service.subscribing_many import SubscribingMany, Wish
 from tidings.store import Added
+from tidings.store.standings import Wanted
 
 TEXTS = {
     "predicates": [
@@ -61,25 +63,26 @@ def filled(tidings: Tidings) -> Subscribing:
     return tidings.subscribing(Limited(clauses=8))
 
 
-def drawn(choose: random.Random) -> Subscription:
+def drawn(choose: random.Random) -> Wish:
     """Few ids, so that they meet; mostly the texts that columns are for."""
     is_good = choose.random() < 0.8
     language = choose.choice(["predicates"] * 6 + ["xpath", "gql", "rules", "rules"] if is_good else [*TEXTS])
     id = choose.choice([""] * 6 + ["x", "y", "z"] if is_good else ["base", "asleep", "two\nlines", "x"])
     who = choose.choice(["ana", "bo"] if is_good or choose.random() < 0.9 else ["\x00"])
     text = choose.choice(TEXTS[language][: 2 if is_good else None])
-    return Subscription(id, who, language, text, choose.choice([None, 60] if is_good else [None, 60, 0]))
+    within = choose.choice([None, 60] if is_good else [None, 60, 0])
+    return Wish(Subscription(id, who, language, text, within), is_paused=choose.random() < 0.2)
 
 
-def alone(subscribing: Subscribing, one: Subscription) -> tuple[object, ...]:
+def alone(subscribing: Subscribing, one: Wish) -> tuple[object, ...]:
     known = subscribing.store.standings.find(one.id) if one.id else None
     try:
-        return told(one, Added(subscribing.subscribe(one).id, known is None))
+        return told(one, Added(subscribing.subscribe(one.subscription, one.is_paused).id, known is None))
     except InputError as problem:
         return told(one, problem)
 
 
-def told(one: Subscription, outcome: object) -> tuple[object, ...]:
+def told(one: Wish, outcome: object) -> tuple[object, ...]:
     if isinstance(outcome, Added):
         return (outcome.id if one.id else outcome.id[:2], outcome.new)
     assert isinstance(outcome, InputError)
@@ -95,13 +98,17 @@ def test_many_are_taken_as_each_alone(service: tuple[Subscribing, Subscribing], 
     for number, (each, outcome) in enumerate(zip(wanted, outcomes, strict=True)):
         assert told(each, outcome) == alone(one, each), (number, each)
     assert sum(isinstance(outcome, Added) for outcome in outcomes) > 30
-    for subscriber in ("ana", "bo"):
-        assert many.store.standings.count(subscriber) == one.store.standings.count(subscriber)
+    for state, subscriber in product(("active", "paused"), ("ana", "bo")):
+        counted = [
+            len(each.store.standings.page(Wanted(state=state, subscriber=subscriber), 100))
+            for each in service
+        ]
+        assert counted[0] == counted[1] > 0, (state, subscriber)
 
 
 def test_what_could_not_be_read_is_its_own_outcome(service: tuple[Subscribing, Subscribing]) -> None:
     problem = InputError("no JSON")
-    wanted = [problem, Subscription("s", "ana", "predicates", "a = 1"), problem]
+    wanted = [problem, Wish(Subscription("s", "ana", "predicates", "a = 1")), problem]
     assert list(SubscribingMany(service[0]).take(wanted)) == [problem, Added("s", True), problem]
     assert list(SubscribingMany(service[0]).take([])) == []
 
@@ -112,7 +119,7 @@ def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
     """How many there were before is known too late to count: two of them had come meanwhile."""
     one = Subscribing(service[0].store, service[0].schema, Limited(each=5))
     monkeypatch.setattr(one.store.standings, "count", lambda _: 0)
-    wanted = [Subscription(f"r-{n}", "ana", "rules", TEXTS["rules"][0]) for n in range(6)]
+    wanted = [Wish(Subscription(f"r-{n}", "ana", "rules", TEXTS["rules"][0])) for n in range(6)]
     outcomes = list(SubscribingMany(one).take(wanted))
     assert outcomes[:3] == [Added(f"r-{n}", True) for n in range(3)]
     assert {type(outcome) for outcome in outcomes[3:]} == {OverLimit}
@@ -122,9 +129,28 @@ def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
 @pytest.mark.parametrize("rules", [1, 3])
 def test_rules_without_a_schema_are_no_matter_of_the_others(tmp_path: Path, rules: int) -> None:
     with Tidings(tmp_path) as tidings:
-        wanted = [Subscription("", "ana", "rules", TEXTS["rules"][0])] * rules
-        wanted += [Subscription("s", "ana", "predicates", "a = 1")]
-        wanted += [Subscription("s", "ana", "rules", TEXTS["rules"][0])]
+        wanted = [Wish(Subscription("", "ana", "rules", TEXTS["rules"][0]))] * rules
+        wanted += [Wish(Subscription("s", "ana", "predicates", "a = 1"))]
+        wanted += [Wish(Subscription("s", "ana", "rules", TEXTS["rules"][0]))]
         outcomes = list(SubscribingMany(tidings.subscribing()).take(wanted))
     assert [type(outcome) for outcome in outcomes] == [SetupError] * rules + [Added, IdTaken]
     assert "no schema" in str(outcomes[0])
+
+
+def test_there_may_be_as_many_as_may_be_paused_or_not(service: tuple[Subscribing, Subscribing]) -> None:
+    one = Subscribing(service[0].store, service[0].schema, Limited(each=4))  # ana has two
+    paused = [Wish(Subscription("", "ana", "predicates", "a = 1"), is_paused=True) for _ in range(3)]
+    outcomes = list(SubscribingMany(one).take(paused))
+    assert [type(outcome) for outcome in outcomes] == [Added, Added, OverLimit]
+    assert one.store.subscriptions.version() == 2, "to the stream nothing has happened"
+
+
+def test_a_rule_that_comes_paused_tells_what_it_finds_when_it_is_resumed(
+    service: tuple[Subscribing, Subscribing],
+) -> None:
+    one, rule = service[0], Subscription("late", "bo", "rules", TEXTS["rules"][0])
+    Provider(one.store).register(DOC, body("host.rdf"), RDF_XML)
+    assert list(SubscribingMany(one).take([Wish(rule, is_paused=True)])) == [Added("late", True)]
+    assert (one.find("late").state, one.store.notifications.read("bo")) == ("paused", [])
+    assert one.resume("late").state == "active"
+    assert [each.kind for each in one.store.notifications.read("bo")] == ["entered"]

@@ -313,3 +313,23 @@ def test_the_description_has_both_ways(service: Service) -> None:
     assert "schemas/SubscribedLines" in refers and "schemas/Subscription" in refers
     members = service.root.get("/v1/openapi.json").json()["components"]["schemas"]["NewSubscription"]
     assert members["properties"].keys() == LONGEST.keys()
+
+
+def test_what_is_to_be_paused_is_so_alone_and_among_many(service: Service) -> None:
+    di, one = service.caller("di"), {"text": "a = 1", "state": "paused"}
+    alone = di.post("/v1/subscriptions", json=one)
+    assert (alone.status_code, alone.json()["state"]) == (201, "paused")
+    told = send(
+        di, one | {"id": "p-1"}, one | {"state": "active", "id": "p-2"}, one | {"state": None}, one
+    ).json()
+    assert told["subscribed"] == 4
+    listed = di.get("/v1/subscriptions", params={"state": "paused"}).json()["subscriptions"]
+    assert {each["id"] for each in listed} == {alone.json()["id"], "p-1", told["outcomes"][3]["id"]}
+    again = di.post("/v1/subscriptions", json=one | {"id": "p-1"})
+    assert (again.status_code, again.json()["state"]) == (200, "paused")
+    wrong = di.post("/v1/subscriptions", json=one | {"state": "asleep"}).json()
+    [line] = send(di, one | {"state": "asleep"}).json()["outcomes"]
+    for problem in (wrong, line["problem"]):
+        assert (problem["pointer"], problem["accepted"]) == ("/state", "'active' or 'paused'")
+    other = di.post("/v1/subscriptions", json=one | {"id": "p-2"})
+    assert (other.status_code, other.json()["error"]) == (409, "IdTaken")

@@ -10,7 +10,6 @@ import pytest
 
 from tests.interfaces.calling import Tidings
 from tidings.service import Tidings as Service
-from tidings.spark.subscription_file import read_subscriptions
 from tidings.store import Found
 
 DINING = "furniture_category is a 'dining room' and price < 200"
@@ -216,17 +215,45 @@ def test_the_subscriptions_of_a_file_are_made_and_the_bad_ones_listed(furniture:
 
 
 def test_the_lines_that_are_listed_are_lines_that_are_taken(tidings: Tidings) -> None:
-    """Also by `tidings match`: one file serves all."""
+    """Paused ones come back paused, and count for nothing in `tidings match`, either: one file serves all."""
     assert tidings("subscribe", "--as", "ana", "a = 1", "--within", "1 hour", "--id", "s-1").exit_code == 0
     assert tidings("subscribe", "--as", "bo", "//a", "--language", "xpath", "--id", "s-2").exit_code == 0
+    assert tidings("subscribe", "--as", "bo", "a = 2", "--within", "1 hour", "--id", "s-0").exit_code == 0
+    assert tidings("pause", "s-0").exit_code == 0
     listed = tidings("subscriptions", "--json").stdout
+    assert json.loads(listed.splitlines()[-1])["state"] == "paused"
     again = tidings("subscribe", "--file", "-", given=listed)
-    assert (again.exit_code, again.stdout) == (0, "0 subscriptions made, 2 known already\n")
+    assert (again.exit_code, again.stdout) == (0, "0 subscriptions made, 3 known already\n")
     Path("subs.jsonl").write_text(listed)
-    assert read_subscriptions("subs.jsonl").rejects == ()
     told = tidings("subscribe", "--file", "subs.jsonl", "--home", "other", "--json").stdout.splitlines()
-    assert [json.loads(line) for line in told] == [{"id": id, "new": True} for id in ("s-1", "s-2")]
+    assert [json.loads(line) for line in told] == [{"id": id, "new": True} for id in ("s-1", "s-2", "s-0")]
     assert tidings("subscriptions", "--json", "--home", "other").stdout == listed
+    assert tidings("resume", "s-0", "--home", "other").stdout == "s-0  active\n"
+    assert json.loads(tidings("subscriptions", "--as", "bo", "--json", "--home", "other").stdout.splitlines()[-1]) == {
+        "id": "s-0", "subscriber": "bo", "language": "predicates", "text": "a = 2", "within": "1 hour"
+    }  # fmt: skip
+
+
+def test_no_file_changes_what_is_there(tidings: Tidings) -> None:
+    """Neither is what lives paused by a line, nor the other way round."""
+    tidings("subscribe", "--as", "ana", "a = 1", "--id", "awake")
+    tidings("subscribe", "--as", "ana", "a = 1", "--id", "asleep")
+    tidings("pause", "asleep")
+    before = tidings("subscriptions", "--json").stdout
+    line = {"subscriber": "ana", "text": "a = 1"}
+    lines = [line | {"id": "awake", "state": "paused"}, line | {"id": "asleep", "state": "active"}]
+    lines += [line | {"id": "asleep", "text": "a = 2", "state": "paused"}, line | {"state": "pausd"}]
+    done = tidings("subscribe", "--file", "-", given="\n".join(map(json.dumps, lines)))
+    assert (done.exit_code, done.stdout) == (3, "0 subscriptions made, 4 refused\n")
+    said = [line.partition(": ")[2].partition(": ")[2] for line in done.stderr.splitlines()]
+    assert said == [
+        "the id 'awake' is used for a subscription that is active; pause or remove that one, or leave the id out",
+        "the id 'asleep' is used for a subscription that is paused; resume or remove that one, or leave the id out",
+        "the id 'asleep' is already used for another subscription; give it an id of its own, leave the id out, or "
+        "unsubscribe first",
+        "'state' cannot be this; received pausd; accepted: 'active' or 'paused'",
+    ]
+    assert tidings("subscriptions", "--json").stdout == before
 
 
 def test_a_line_that_names_nobody_is_for_whoever_is_named(tidings: Tidings) -> None:

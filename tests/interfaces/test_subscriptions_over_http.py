@@ -171,12 +171,13 @@ def test_what_is_wrong_is_pointed_at(
         ({}, "'text' is missing"),
         (
             {"txt": "price < 9"},
-            "there is no member 'txt'; accepted: language, text, id, within, subscriber; did you mean 'text'?",
+            "there is no member 'txt'; accepted: language, text, id, within, subscriber, state; did you mean 'text'?",
         ),
         ({"text": 5}, "'text' cannot be this; received 5; accepted: a text"),
         (
             {"text": "price < 5", "langauge": "xpath"},
-            "there is no member 'langauge'; accepted: language, text, id, within, subscriber; did you mean 'language'?",
+            "there is no member 'langauge'; accepted: language, text, id, within, subscriber, state; "
+            "did you mean 'language'?",
         ),
         (
             [],

@@ -29,6 +29,16 @@ def test_a_file_of_good_lines(tmp_path):
     assert file.rejects == ()
 
 
+@pytest.mark.parametrize("more", [(), ("{",)], ids=["in columns", "line by line"])
+def test_what_is_paused_matches_nothing(tmp_path, more):
+    """What else a member `state` says is passed over, as members of other names are."""
+    states = ("paused", "active", None, "CA")
+    lines = [{**GOOD, "id": f"s{n}", "state": state} for n, state in enumerate(states)]
+    file = read_subscriptions(written(tmp_path, *lines, {**GOOD, "id": "s4"}, *more))
+    assert file.subscriptions["id"].to_pylist() == ["s1", "s2", "s3", "s4"]
+    assert len(file.rejects) == len(more)
+
+
 @pytest.mark.parametrize(
     ("line", "id", "reason"),
     [

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from tidings.errors import IdTaken, OverLimit
+from tidings.errors import IdTaken, InputError, OverLimit
 from tidings.model import Reason, Subscription
-from tidings.store import Changes, Found, Store
+from tidings.store import Added, Changes, Found, Store
 from tidings.store.standings import Wanted
 
 
@@ -46,6 +46,35 @@ def test_to_a_follower_pausing_is_removing_and_resuming_is_adding(store: Store) 
     assert store.subscriptions.changes(2) == Changes(3, [wants("s-1", "price > 5")], [])
     assert store.paused.all("ana") == []
     assert not store.paused.remove("s-1")
+
+
+def test_what_is_paused_from_the_beginning(store: Store) -> None:
+    """An outcome for each, in order; followers hear of it when it is resumed."""
+    store.subscriptions.add(wants("s-1"))
+    rule = wants("", "search A a register a", language="rules")
+    offered = [
+        wants("s-2"),
+        wants("s-1"),
+        wants("s-2", "price > 5"),
+        wants("s-2"),
+        wants(""),
+        rule,
+        wants("a\nb"),
+    ]
+    outcomes = store.paused.offer(offered)
+    assert outcomes[0] == Added("s-2", True)
+    assert outcomes[3] == Added("s-2", False)
+    assert [getattr(each, "id", "")[:2] for each in outcomes[4:6]] == ["s-", "r-"]
+    problems = [str(each) for each in outcomes if isinstance(each, InputError)]
+    assert [each.partition(";")[0] for each in problems] == [
+        "the id 's-1' is used for a subscription that is active",
+        "the id 's-2' is already used for another subscription",
+        "a subscription's id has only characters that can be shown",
+    ]
+    assert (store.subscriptions.version(), len(store.paused.all("ana"))) == (1, 3)
+    assert store.paused.resume("s-2")
+    assert store.subscriptions.changes(1) == Changes(2, [wants("s-2")], [])
+    assert [type(each) for each in store.paused.offer([wants("a"), wants("b")], most=5)] == [Added, OverLimit]
 
 
 def test_all_kinds_are_listed_in_one_order(store: Store) -> None:

@@ -92,7 +92,7 @@ class Client(Closing):
         self, wanted: Iterable[Asked], subscriber: str | None = None
     ) -> Iterator[Subscribed | TidingsError]:
         """Ask for many: texts, or mappings as the lines of a file of subscriptions have them (`text`, `language`, `id`,
-        `within`, `subscriber`). An outcome for each in the order given: its id, or the error that refuses it.
+        `within`, `subscriber`, `state`). An outcome for each in the order given: its id, or the error that refuses it.
 
         A thousand travel together. One without an id gets one here: what is sent twice is one subscription.
         """

@@ -24,7 +24,7 @@ from tidings.service.choosing import given, not_known
 from tidings.store import Kept, Store
 from tidings.store.metadata import StoredRule
 from tidings.store.standings import RULES
-from tidings.store.subscription_offers import id_taken, over_limit
+from tidings.store.subscription_offers import accepted, id_taken, over_limit
 
 if TYPE_CHECKING:
     from tidings.provider.subscribing import RuleSubscriptions
@@ -83,13 +83,22 @@ class Subscribing:
         tests = {test for clause in plan.clauses for test in clause}
         return Checked(len(tests), reached_through(plan))
 
-    def subscribe(self, wanted: Subscription) -> Subscribed:
-        """Take a subscription, or refuse it with the reason; one without an id gets one."""
+    def subscribe(self, wanted: Subscription, paused: bool = False) -> Subscribed:
+        """Take a subscription, or refuse it with the reason; one without an id gets one. It may be paused from the
+        beginning, as one that was paused elsewhere is.
+        """
+        if paused:
+            return self._subscribe_paused(wanted)
         if wanted.language == RULES:
             return self._subscribe_by_rule(wanted)
         checked = self.check(wanted.language, wanted.text)
         id = self.store.subscriptions.add(wanted, self.limited.each)
         return _subscribed(replace(wanted, id=id), checked)
+
+    def _subscribe_paused(self, wanted: Subscription) -> Subscribed:
+        checked = self.check(wanted.language, wanted.text)
+        [outcome] = self.store.paused.offer([wanted], self.limited.each)
+        return _subscribed(replace(wanted, id=accepted(outcome).id), checked)
 
     def _subscribe_by_rule(self, wanted: Subscription) -> Subscribed:
         known = self.store.standings.find(wanted.id) if wanted.id else None

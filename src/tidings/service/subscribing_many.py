@@ -2,7 +2,8 @@
 
     a chunk ─┬─ texts, those of a language at a time ── what is good: into the store, in one transaction
              ├─ rules, those of a subscriber at a time ─ in one transaction, those that nothing is wrong with
-             └─ a rule's id that stands there twice ──── one by one
+             ├─ what is to be paused ─────────────────── checked, and into the store, in one transaction
+             └─ ids of rules or of those that stand there twice ── one by one
 
 What comes out is what would come out one by one, but for rules, which may search those of later rows, too.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from tidings.compiler.pipeline import LANGUAGES
@@ -30,6 +31,24 @@ CHUNK_OF_RULES = 1_000
 REFUSALS = (InputError, SetupError)
 """What is wrong with one alone: it, or that what its language needs is not there, such as a schema for rules."""
 
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A subscription that somebody wants, and whether it is to be paused from the beginning."""
+
+    subscription: Subscription
+    is_paused: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.subscription.id
+
+    @property
+    def goes_apart(self) -> bool:
+        """Whether it is no text that becomes clauses now."""
+        return self.is_paused or self.subscription.language == RULES
+
+
 Outcome = Added | TidingsError
 """A subscription that lives, or why it does not."""
 ByRow = Mapping[int, Subscription]
@@ -42,7 +61,7 @@ class SubscribingMany:
     def __init__(self, one: Subscribing) -> None:
         self._one = one
 
-    def take(self, wanted: Iterable[Subscription | TidingsError]) -> Iterator[Outcome]:
+    def take(self, wanted: Iterable[Wish | TidingsError]) -> Iterator[Outcome]:
         """An outcome for each, in the order given; what has come out is durable. What is wrong with one that could not
         even be read is its outcome.
         """
@@ -50,20 +69,26 @@ class SubscribingMany:
         while chunk := list(islice(rest, CHUNK)):
             yield from self._taken(chunk)
 
-    def _taken(self, chunk: Sequence[Subscription | TidingsError]) -> list[Outcome]:
-        asked = {row: one for row, one in enumerate(chunk) if isinstance(one, Subscription)}
+    def _taken(self, chunk: Sequence[Wish | TidingsError]) -> list[Outcome]:
+        wishes = {row: one for row, one in enumerate(chunk) if isinstance(one, Wish)}
         outcomes = {row: one for row, one in enumerate(chunk) if isinstance(one, TidingsError)}
-        repeated = _repeated(asked)
-        rules = {row: one for row, one in asked.items() if one.language == RULES and row not in repeated}
-        others = {row: one for row, one in asked.items() if one.language != RULES and row not in repeated}
-        done: dict[int, Outcome] = outcomes | self._compiled(others) | self._ruled(rules)
-        done |= {row: self._alone(asked[row]) for row in sorted(repeated)}
+        repeated = _repeated(wishes)
+        once = {row: one for row, one in wishes.items() if row not in repeated}
+        asked = {row: one.subscription for row, one in once.items() if not one.is_paused}
+        paused = {row: one.subscription for row, one in once.items() if one.is_paused}
+        rules, others = _rules_and_others(asked)
+        done: dict[int, Outcome] = (
+            outcomes | self._compiled(others) | self._ruled(rules) | self._paused(paused)
+        )
+        done |= {
+            row: self._alone(wishes[row].subscription, wishes[row].is_paused) for row in sorted(repeated)
+        }
         return [done[row] for row in range(len(chunk))]
 
-    def _alone(self, one: Subscription) -> Outcome:
+    def _alone(self, one: Subscription, is_paused: bool = False) -> Outcome:
         known = self._one.store.standings.find(one.id) if one.id else None
         try:
-            return Added(self._one.subscribe(one).id, new=known is None)
+            return Added(self._one.subscribe(one, is_paused).id, new=known is None)
         except REFUSALS as problem:
             return problem.with_traceback(None)
 
@@ -72,6 +97,14 @@ class SubscribingMany:
         problems = self._problems(asked)
         good = {row: one for row, one in asked.items() if row not in problems}
         taken = self._one.store.subscriptions.offer(good.values(), self._one.limited.each) if good else []
+        return {**problems, **dict(zip(good, taken, strict=True))}
+
+    def _paused(self, asked: ByRow) -> dict[int, Outcome]:
+        """Those that are to be paused, of all languages."""
+        rules, others = _rules_and_others(asked)
+        problems = self._problems(others) | self._each_problem(rules)
+        good = {row: one for row, one in asked.items() if row not in problems}
+        taken = self._one.store.paused.offer([*good.values()], self._one.limited.each) if good else []
         return {**problems, **dict(zip(good, taken, strict=True))}
 
     def _problems(self, asked: ByRow) -> dict[int, TidingsError]:
@@ -88,14 +121,17 @@ class SubscribingMany:
     def _refused(self, language: str, asked: ByRow) -> dict[int, TidingsError]:
         front = LANGUAGES.get(language)
         if front is None:
-            alone = {row: self._problem(one) for row, one in asked.items()}
-            return {row: problem for row, problem in alone.items() if problem is not None}
+            return self._each_problem(asked)
         texts, limit = [one.text for one in asked.values()], self._one.limited.clauses
         problems = front.compile_rows(texts, self._one.schema(), limit, TwigWriter()).problems
         rows = list(asked)
         for problem in problems.values():
             problem.pointer = "/text"
         return {rows[n]: problem.with_traceback(None) for n, problem in problems.items()}
+
+    def _each_problem(self, asked: ByRow) -> dict[int, TidingsError]:
+        alone = {row: self._problem(one) for row, one in asked.items()}
+        return {row: problem for row, problem in alone.items() if problem is not None}
 
     def _problem(self, one: Subscription) -> TidingsError | None:
         try:
@@ -159,16 +195,20 @@ class SubscribingMany:
         return self._entered(rules[:middle]) + self._entered(rules[middle:])
 
 
-def _repeated(asked: ByRow) -> set[int]:
-    """Rows whose id was on earlier rows, if one of them is a rule: rules go another way, and order would be lost."""
-    has_rule: dict[str, bool] = {}
+def _rules_and_others(asked: ByRow) -> tuple[ByRow, ByRow]:
+    rules = {row: one for row, one in asked.items() if one.language == RULES}
+    return rules, {row: one for row, one in asked.items() if row not in rules}
+
+
+def _repeated(wishes: Mapping[int, Wish]) -> set[int]:
+    """Rows whose id was on earlier rows, if one of them goes another way than the others: order would be lost."""
+    apart: dict[str, bool] = {}
     found = set[int]()
-    for row, one in asked.items():
-        is_rule = one.language == RULES
-        if one.id in has_rule and (is_rule or has_rule[one.id]):
+    for row, one in wishes.items():
+        if one.id in apart and (one.goes_apart or apart[one.id]):
             found.add(row)
         if one.id:
-            has_rule[one.id] = is_rule or has_rule.get(one.id, False)
+            apart[one.id] = one.goes_apart or apart.get(one.id, False)
     return found
 
 

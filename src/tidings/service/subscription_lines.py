@@ -2,7 +2,7 @@
 
     {"id": "s1", "subscriber": "ana", "language": "predicates", "text": "price < 200", "within": "10 minutes"}
 
-Only the text has to be there.
+Only the text has to be there. `"state": "paused"` is said of one that is to be paused.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 from tidings.errors import InputError
 from tidings.expected import WORDS, no_such
 from tidings.publications.strict_json import parse_value
+from tidings.store.standings import ACTIVE, PAUSED
 
-LONGEST = {"language": 100, "text": 500_000, "id": 500, "within": 100, "subscriber": 500}
+LONGEST = {"language": 100, "text": 500_000, "id": 500, "within": 100, "subscriber": 500, "state": 100}
 """The members of a subscription that is asked for, and how many characters each may have."""
 
 _NEEDED = ("language", "text")
+_STATES = (ACTIVE, PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,11 @@ class Asked:
     id: str | None = None
     within: str | None = None
     subscriber: str | None = None
+    state: str | None = None
+
+    @property
+    def is_paused(self) -> bool:
+        return self.state == PAUSED
 
 
 def asked_in(line: bytes, language: str = "predicates", within: str | None = None) -> Asked:
@@ -44,7 +51,10 @@ def asked_in(line: bytes, language: str = "predicates", within: str | None = Non
     if "text" not in found:
         raise _about("text", InputError("'text' is missing"))
     members = {"language": language, "within": within} | found
-    return Asked(**{name: _checked(name, value) for name, value in members.items()})
+    asked = Asked(**{name: _checked(name, value) for name, value in members.items()})
+    if asked.state not in (None, *_STATES):
+        raise _wrong("state", asked.state, " or ".join(map(repr, _STATES)))
+    return asked
 
 
 def _no_object(received: str | None = None, hint: str | None = None) -> InputError:

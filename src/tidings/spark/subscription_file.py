@@ -2,7 +2,8 @@
 
     {"id": "s1", "subscriber": "ana", "text": "price < 200", "within": "10 minutes"}
 
-A delay is checked and not carried on: who matches files has all matches at once.
+A delay is checked and not carried on: who matches files has all matches at once. What is paused (`"state": "paused"`,
+as `tidings subscriptions --json` writes it) matches nothing, and is left out.
 
 A file in which every line is good is read in columns; any other is read line by line, so that each bad line is
 refused with its number and its reason and the rest is used.
@@ -30,6 +31,7 @@ from tidings.spark.locations import Location
 FIELDS = ("id", "subscriber", "language", "text")
 DEFAULTS = {"language": "predicates"}
 DELAY = "within"
+STATE, PAUSED = "state", "paused"
 SCHEMA = pa.schema([(name, pa.string()) for name in FIELDS])
 
 
@@ -64,7 +66,7 @@ def _bytes(place: str | Path) -> Any:
 
 def _in_columns(data: Any) -> Any | None:
     """The table, or None if some line needs a closer look."""
-    written = SCHEMA.append(pa.field(DELAY, pa.string()))
+    written = pa.schema([*SCHEMA, (DELAY, pa.string()), (STATE, pa.string())])
     options = pj.ParseOptions(explicit_schema=written, unexpected_field_behavior="ignore")
     try:
         read = pj.read_json(pa.BufferReader(data), parse_options=options)
@@ -77,7 +79,10 @@ def _in_columns(data: Any) -> Any | None:
         table = table.set_column(FIELDS.index(name), name, pc.fill_null(table[name], value))
     if any(_has_gaps(column) for column in table.columns):
         return None
-    return table if pc.count_distinct(table["id"]).as_py() == table.num_rows else None
+    if pc.count_distinct(table["id"]).as_py() != table.num_rows:
+        return None
+    counts = pc.fill_null(pc.not_equal(read[STATE], PAUSED), True)
+    return table if pc.all(counts).as_py() else table.filter(counts)
 
 
 def _has_gaps(column: Any) -> bool:
@@ -91,12 +96,12 @@ def _line_by_line(data: Any, name: str) -> SubscriptionFile:
         if not line.strip():
             continue
         fields, reason = _fields(line)
-        if not reason and fields[0] in found:
+        if not reason and fields and fields[0] in found:
             reason = f"the id '{fields[0]}' is on an earlier line already"
         if reason:
             place = {"file": name, "line": number}
             rejects.append(Reject("subscription", fields[0] or f"{name}:{number}", reason, {**place}))
-        else:
+        elif fields:
             found[fields[0]] = fields
     columns = zip(*found.values(), strict=True) if found else ((),) * len(FIELDS)
     arrays = [pa.array(column, pa.string()) for column in columns]
@@ -104,7 +109,9 @@ def _line_by_line(data: Any, name: str) -> SubscriptionFile:
 
 
 def _fields(line: bytes) -> tuple[tuple[str, ...], str]:
-    """The fields of a line, and why they are none; then only the id is of use, if it has one."""
+    """The fields of a line, and why they are none; then only the id is of use, if it has one. What is paused has no
+    fields, and nothing is wrong with it.
+    """
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as problem:
@@ -120,8 +127,9 @@ def _fields(line: bytes) -> tuple[tuple[str, ...], str]:
             return (id,), f"the field '{name}' is not a text"
         if not value:
             return (id,), f"the field '{name}' is empty"
-    wrong = _wrong_delay(content.get(DELAY))
-    return ((id,), f"the field '{DELAY}': {wrong}") if wrong else (tuple(map(str, values)), "")
+    if wrong := _wrong_delay(content.get(DELAY)):
+        return (id,), f"the field '{DELAY}': {wrong}"
+    return () if content.get(STATE) == PAUSED else tuple(map(str, values)), ""
 
 
 def _wrong_delay(delay: object) -> str:

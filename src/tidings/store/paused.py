@@ -5,14 +5,17 @@ To the stream, pausing is removing, and resuming is adding: each is a version, i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection, delete, insert, select, update
 
+from tidings.errors import InputError
 from tidings.model import Subscription
 from tidings.store import counters, paused_results, subscriptions
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, instant
 from tidings.store.standings import RULES
-from tidings.store.subscription_offers import add
+from tidings.store.subscription_offers import Added, add, offer_paused
 from tidings.store.subscription_rows import checked_text, living
 from tidings.store.tables import paused
 
@@ -37,6 +40,14 @@ class Paused:
             return bool(found)
 
         return self._database.transact(work)
+
+    def offer(self, offered: Sequence[Subscription], most: int | None = None) -> list[Added | InputError]:
+        """Keep subscriptions and rules as paused that were not there before, each for itself; with `most`, no more of a
+        subscriber's than that.
+        """
+        return self._database.transact(
+            lambda connection: offer_paused(connection, offered, instant(self._clock()), most)
+        )
 
     def resume(self, id: str) -> bool:
         """Let a subscription live again that is not a rule; false if it is not paused."""

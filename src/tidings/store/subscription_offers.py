@@ -130,7 +130,7 @@ def offer(
     last = counters.lock(connection, "subscriptions")
     known = remembered.at(last) if remembered else {}
     room = None if most is None else _room(connection, offered, most, known)
-    offering, named = _begin(connection, offered, last + 1, room)
+    offering, named = _begin(connection, offered, last + 1, room, _at_work)
     outcomes = [_outcome(offering, one) for one in named]
     if offering.rows:
         bulk.insert_rows(connection, subscriptions, offering.rows)
@@ -141,6 +141,22 @@ def offer(
             remembered.keep(last, Known(last + bool(offering.rows), room.live))
 
     return outcomes, remember
+
+
+def offer_paused(
+    connection: Connection, offered: Sequence[Subscription], time: str, most: int | None = None
+) -> list[Added | InputError]:
+    """The same for what is to be paused from the beginning: to the stream nothing happens."""
+    last = counters.lock(connection, "subscriptions")
+    room = None if most is None else _room(connection, offered, most, {})
+    offering, named = _begin(connection, offered, last, room, _at_rest)
+    outcomes = [_outcome(offering, one) for one in named]
+    rows = [
+        (id, owner, language, text, within, time) for _, id, owner, language, text, _, within in offering.rows
+    ]
+    if rows:
+        bulk.insert_rows(connection, paused, rows)
+    return outcomes
 
 
 def _outcome(offering: Offering, one: Subscription) -> Added | InputError:
@@ -176,30 +192,54 @@ def accepted(outcome: Added | InputError) -> Added:
     return outcome
 
 
+Standing = tuple[dict[str, Subscription], Mapping[str, IdTaken]]
+"""What some ids stand for: subscriptions such as are offered, and what they stand for otherwise."""
+
+
 def _begin(
-    connection: Connection, offered: Sequence[Subscription], version: int, room: Room | None
+    connection: Connection,
+    offered: Sequence[Subscription],
+    version: int,
+    room: Room | None,
+    standing: Callable[[Connection, Collection[str]], Standing],
 ) -> tuple[Offering, list[Subscription]]:
     """The offering, and the subscriptions with ids: those that had none have one that nobody else has.
 
     What cannot be shown is no id, and is refused when its turn comes; a database could not even be asked for all of it.
     """
     given = {one.id for one in offered if one.id}
-    named = [one if one.id else replace(one, id=names.fresh("s")) for one in offered]
-    ids = [one.id for one in named if one.id.isprintable()]
-    known = {one.id: one for one in living(connection, ids)}
-    offering = Offering(version, room, known, _otherwise(connection, ids))
+    named = [one if one.id else _named(one, 8) for one in offered]
+    offering = Offering(
+        version, room, *standing(connection, [one.id for one in named if one.id.isprintable()])
+    )
     seen = set(given)
     for i, one in enumerate(named):
         if not offered[i].id and (one.id in seen or offering.is_taken(one.id)):
-            named[i] = replace(one, id=names.fresh("s", 16))
+            named[i] = _named(one, 16)
         seen.add(named[i].id)
     return offering, named
 
 
-def _otherwise(connection: Connection, ids: Collection[str]) -> dict[str, IdTaken]:
-    """Ids that stand for something else than what lives: for a rule, or for what is paused, which keeps its id."""
+def _named(one: Subscription, digits: int) -> Subscription:
+    return replace(one, id=names.fresh("r" if one.language == standings.RULES else "s", digits))
+
+
+def _at_work(connection: Connection, ids: Collection[str]) -> Standing:
+    """Of what is to live, ids stand otherwise for a rule, or for what is paused, which keeps its id."""
     rules = {id: id_taken(id) for id in _among(connection, metadata_rules.c.name, ids)}
-    return rules | {id: _is_paused(id) for id in _among(connection, paused.c.id, ids)}
+    otherwise = rules | {id: _is_paused(id) for id in _among(connection, paused.c.id, ids)}
+    return {one.id: one for one in living(connection, ids)}, otherwise
+
+
+def _at_rest(connection: Connection, ids: Collection[str]) -> Standing:
+    """Of what is to be paused, ids stand otherwise for what lives."""
+    found = bulk.select_among(connection, _PAUSED, paused.c.id, ids)
+    known = {one.id: one for one in (Subscription(*each) for each in found)}
+    lives = [*_among(connection, metadata_rules.c.name, ids), *(one.id for one in living(connection, ids))]
+    return known, {id: _is_active(id) for id in lives}
+
+
+_PAUSED = select(paused.c.id, paused.c.subscriber, paused.c.language, paused.c.text, paused.c.within)
 
 
 def _among(connection: Connection, column: Column[str], ids: Collection[str]) -> list[str]:
@@ -222,6 +262,11 @@ def _room(
 def _is_paused(id: str) -> IdTaken:
     hint = "resume or remove that one, or leave the id out"
     return _about_id(IdTaken(f"the id '{id}' is used for a subscription that is paused", hint=hint))
+
+
+def _is_active(id: str) -> IdTaken:
+    hint = "pause or remove that one, or leave the id out"
+    return _about_id(IdTaken(f"the id '{id}' is used for a subscription that is active", hint=hint))
 
 
 def _about_id(problem: IdTaken) -> IdTaken:

@@ -11,8 +11,8 @@ from tidings.interfaces.cli import inputs, output
 from tidings.interfaces.cli.tally import Tally
 
 if TYPE_CHECKING:
-    from tidings.model import Subscription
     from tidings.service import Tidings
+    from tidings.service.subscribing_many import Wish
 
 ACCEPTED = "a .jsonl file (.ndjson, .jsonl.gz) with a subscription a line, or - for standard input"
 DAMAGED = "the subscriptions before the damage are made"
@@ -56,8 +56,8 @@ def _check(unsaid: Unsaid) -> None:
         names.check("a subscriber's name", unsaid.subscriber)
 
 
-def _wanted(lines: Sequence[inputs.Line], unsaid: Unsaid) -> list[Subscription | TidingsError]:
-    def one(line: bytes) -> Subscription | TidingsError:
+def _wanted(lines: Sequence[inputs.Line], unsaid: Unsaid) -> list[Wish | TidingsError]:
+    def one(line: bytes) -> Wish | TidingsError:
         try:
             return _read(line, unsaid)
         except InputError as problem:
@@ -66,14 +66,16 @@ def _wanted(lines: Sequence[inputs.Line], unsaid: Unsaid) -> list[Subscription |
     return [one(line.body) for line in lines]
 
 
-def _read(line: bytes, unsaid: Unsaid) -> Subscription:
+def _read(line: bytes, unsaid: Unsaid) -> Wish:
     from tidings.service.subscribing import wanted_of
+    from tidings.service.subscribing_many import Wish
     from tidings.service.subscription_lines import asked_in
 
     asked = asked_in(line, unsaid.language, unsaid.within)
     with pointing("/subscriber"):
         subscriber = _whose(asked.subscriber, unsaid.subscriber)
-    return wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
+    wanted = wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
+    return Wish(wanted, asked.is_paused)
 
 
 def _whose(said: str | None, named: str | None) -> str:

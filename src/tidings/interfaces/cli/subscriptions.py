@@ -31,7 +31,7 @@ def subscribe(
         typer.Option(
             metavar="FILE",
             help="Many at once: a .jsonl file (.ndjson, .jsonl.gz), or [cyan]-[/] for standard input, with a JSON "
-            "object a line: text, and perhaps id, subscriber, language, within.",
+            "object a line: text, and perhaps id, subscriber, language, within, state.",
             show_default=False,
         ),
     ] = None,
@@ -158,8 +158,10 @@ def subscriptions(
     with open_tidings(home, store) as tidings:
         found, paused = tidings.subscriptions(subscriber), tidings.store.paused.all(subscriber)
     if as_json:
-        for one in (*found, *paused):
-            output.json_line(output.record(one) | ({"state": "paused"} if one in paused else {}))
+        for one in found:
+            output.json_line(output.record(one))
+        for one in paused:
+            output.json_line(output.record(one) | {"state": "paused"})
     elif found or paused:
         _table([*found, *paused], {one.id for one in paused})
     elif subscriber is not None:

@@ -126,6 +126,7 @@ class NewSubscription(Asked):
         max_length=LONGEST["subscriber"],
         description="Whose it is: an administrator names them",
     )
+    state: State | None = Field(default=None, description="One may be paused from the beginning")
 
 
 class Replacement(Shape):

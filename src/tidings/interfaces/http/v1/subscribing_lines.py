@@ -22,13 +22,12 @@ from tidings.interfaces.http.v1.answering import Versioned
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.interfaces.http.v1.spooled import Spooled
 from tidings.interfaces.http.writing import write
-from tidings.model import Subscription
 from tidings.publications.rdf_media_types import plain
 from tidings.service import Tidings
 from tidings.service.access import Caller, Scope
 from tidings.service.offering import LINES, refuse_too_many
 from tidings.service.subscribing import wanted_of
-from tidings.service.subscribing_many import SubscribingMany
+from tidings.service.subscribing_many import SubscribingMany, Wish
 from tidings.service.subscription_lines import asked_in
 from tidings.store import Added
 
@@ -74,13 +73,14 @@ class SubscribingLines:
         return answer.response(status, members, "outcomes")
 
 
-def _wanted(caller: Caller, lines: Sequence[tuple[int, bytes]]) -> Iterator[Subscription | TidingsError]:
+def _wanted(caller: Caller, lines: Sequence[tuple[int, bytes]]) -> Iterator[Wish | TidingsError]:
     for _, line in lines:
         try:
             asked = asked_in(line)
             with pointing("/subscriber"):
                 subscriber = caller.acting_as(asked.subscriber)
-            yield wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
+            wanted = wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
+            yield Wish(wanted, asked.is_paused)
         except (InputError, NotAllowed) as problem:
             yield problem.with_traceback(None)
 

@@ -1,6 +1,6 @@
 """Subscriptions over HTTP, of all languages.
 
-    POST    /v1/subscriptions               {"language", "text", "within", "id", "subscriber"}, or a line for each
+    POST    /v1/subscriptions               {"language", "text", "within", "id", "subscriber", "state"}, or a line each
     GET     /v1/subscriptions               ?q=  &language=  &state=  &subscriber=  &after=  &limit=
     GET     /v1/subscriptions/{id}          PUT, PATCH and DELETE the same
     POST    /v1/subscriptions/{id}/pause
@@ -33,6 +33,7 @@ from tidings.service.health import Health, health_of
 from tidings.service.offering import LINES
 from tidings.service.subscribing import RULES, delay_of, wanted_of
 from tidings.store import Kept, Wanted
+from tidings.store.standings import PAUSED
 
 Q = Annotated[str | None, Query(max_length=500, description="Only those with this in their text or id.")]
 Language = Annotated[str | None, Query(max_length=100, description="Only those in this language.")]
@@ -62,10 +63,10 @@ class Subscriptions:
             subscriber = caller.acting_as(asked.subscriber)
         wanted = wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
         known = self._store.standings.find(wanted.id) if wanted.id else None
-        taken = self._subscribing.subscribe(wanted)
+        taken = self._subscribing.subscribe(wanted, paused=asked.state == PAUSED)
         response.headers["Location"] = f"/v1/subscriptions/{quote(taken.id, safe='')}"
         response.status_code = 200 if known else 201
-        is_unheard_of = not wanted.id and taken.language != RULES
+        is_unheard_of = not wanted.id and taken.language != RULES and asked.state != PAUSED
         return _new(taken) if is_unheard_of else self._told(caller, taken)
 
     def page(
