@@ -9,6 +9,7 @@ import json
 import random
 import threading
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -119,7 +120,7 @@ def _first(name: str) -> int:
 
 
 @dataclass
-class Follower:
+class ComingBack(ABC):
     """Somebody who follows their notifications, and asks each time they are cut off for what comes after the last."""
 
     crowd: Crowd
@@ -137,12 +138,12 @@ class Follower:
                 self.follow()
             self.crowd.stop.wait(0.1)
 
+    @abstractmethod
     def follow(self) -> None:
         """Until the connection ends."""
-        raise NotImplementedError
 
 
-class Reader(Follower):
+class Reader(ComingBack):
     """By server-sent events."""
 
     def follow(self) -> None:
@@ -162,7 +163,7 @@ class Reader(Follower):
                     return
 
 
-class Listener(Follower):
+class Listener(ComingBack):
     """Over a WebSocket, with the last number as `after`; acknowledges now and then."""
 
     def follow(self) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import socket
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -17,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.interfaces.api import Service, served_api
-from tidings.interfaces.http import bodies
-from tidings.interfaces.http.v1.limits import Limits
+from tests.interfaces.publishing.posting import EVENT, post
 from tidings.service import Tidings
 
 TURTLE = "<http://e.org/a> <http://e.org/p> 'x' ."
@@ -27,23 +22,6 @@ RSS = (
     "<rss version='2.0'><channel><title>n</title><link>http://e.org/</link>"
     "<item><title>a</title><guid>1</guid></item><item><title>b</title><guid>2</guid></item></channel></rss>"
 )
-EVENT = {"specversion": "1.0", "id": "ce-1", "source": "/shop", "type": "sale", "data": {"price": 5}}
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    limits = Limits(body=200_000, uploads=1_000_000, bulk=50)
-    with Tidings(tmp_path_factory.mktemp("home")) as tidings, served_api(tidings, limits) as made:
-        yield made
-
-
-def post(service: Service, body: bytes | str, kind: str, **more: str) -> httpx.Response:
-    """Publish something; what begins with `ce_` or a capital letter is a header, the rest is in the query."""
-    named = {name: more.pop(name) for name in list(more) if name.startswith("ce_") or name[0].isupper()}
-    headers = {"Content-Type": kind} | {name.replace("_", "-"): value for name, value in named.items()}
-    data = body.encode() if isinstance(body, str) else body
-    return service.shop.post("/v1/publications", content=data, headers=headers, params=more)
-
 
 LOOKS_LIKE_LINES = (
     "these look like lines; where many are taken they come one a line, as Content-Type: application/x-ndjson"
@@ -119,48 +97,6 @@ def test_a_base_for_relative_addresses(service: Service) -> None:
     assert kept and kept.body == b'<http://e.org/a> <http://e.org/p> "x" .\n'
 
 
-def test_the_id_of_a_cloud_event_is_that_of_the_publication(service: Service) -> None:
-    structured = post(service, json.dumps(EVENT), "application/cloudevents+json")
-    assert (structured.status_code, structured.json()["id"]) == (201, "ce-1")
-    assert post(service, json.dumps(EVENT), "application/cloudevents+json").status_code == 200
-    context = {"ce_specversion": "1.0", "ce_id": "ce-b", "ce_source": "/shop", "ce_type": "s%C3%A4le"}
-    binary = post(service, '{"price": 5.00}', "application/json", **context)
-    assert (binary.status_code, binary.json()["id"]) == (201, "ce-b")
-    kept = service.tidings.store.journal.find("ce-b")
-    assert kept and kept.media_type == "application/cloudevents+json"
-    assert json.loads(kept.body)["type"] == "säle" and b'"data":{"price": 5.00}' in kept.body
-    assert post(service, '{"price": 5.00}', "application/json", **context).status_code == 200
-    assert post(service, '{"price": 6}', "application/json", **context).status_code == 409
-    document = post(service, "<a/>", "application/xml", **(context | {"ce_id": "ce-x"}))
-    assert service.tidings.store.journal.find("ce-x").body == b"<a/>"  # type: ignore[union-attr]
-    assert document.status_code == 201
-    text = post(service, b"\xff\x00", "application/octet-stream", **(context | {"ce_id": "ce-o"}))
-    assert text.status_code == 201
-    for bad in ({"ce_specversion": "2.0"}, {"ce_source": ""}):
-        assert (
-            post(service, "{}", "application/json", **(context | {"ce_id": "bad"} | bad)).status_code == 422
-        )
-    assert post(service, '1},"id":{', "application/json", **(context | {"ce_id": "bad"})).status_code == 422
-
-
-CONTEXT = {"ce_specversion": "1.0", "ce_id": "ce-h", "ce_source": "/shop", "ce_type": "sale"}
-
-
-def test_the_media_type_says_where_a_cloud_event_has_its_attributes(service: Service) -> None:
-    """One that is whole may say them in headers, too; lines in the binary mode are the data of one event."""
-    whole = post(service, json.dumps(EVENT | {"id": "ce-w"}), "application/cloudevents+json", **CONTEXT)
-    assert (whole.status_code, whole.json()["id"]) == (201, "ce-w")
-    batch = json.dumps([EVENT | {"id": "ce-v"}])
-    several = post(service, batch, "application/cloudevents-batch+json", **CONTEXT)
-    assert [one["id"] for one in several.json()["outcomes"]] == ["ce-v"]
-    lines = post(service, '{"a": 1}\n{"a": 2}\n', "application/x-ndjson", **CONTEXT)
-    assert (lines.status_code, lines.json()["id"]) == (201, "ce-h")
-    kept = service.tidings.store.journal.find("ce-h")
-    assert kept and json.loads(kept.body)["datacontenttype"] == "application/x-ndjson"
-    none = post(service, json.dumps({"id": "ce-n", "source": "/shop"}), "application/cloudevents+json")
-    assert (none.status_code, none.json()["what"]) == (422, "not a CloudEvent")
-
-
 def test_an_id_is_what_it_says_and_one(service: Service) -> None:
     """All bytes that are no UTF-8 would be one id, and of two ids the last would count: something would be lost."""
     for query in (b"id=%ff", b"id=%ED%A0%80", b"id=a&id=b", b"id=a&id=a", b"base=%C0%A0"):
@@ -175,38 +111,6 @@ def test_an_id_is_what_it_says_and_one(service: Service) -> None:
         answer = service.shop.post("/v1/publications", content=b"{}", headers=headers)
         assert (answer.status_code, answer.json()["where"]) == (422, "Idempotency-Key"), keys
     assert service.tidings.store.journal.find("a") is None
-
-
-@pytest.mark.parametrize(
-    ("value", "subject"),
-    [
-        (b"Euro%20%E2%82%AC%20%f0%9f%98%80", "Euro € 😀"),
-        (b"%2525", "%25"),
-        (b'"a \\"b\\" c"', 'a "b" c'),
-        ("ü".encode(), "ü"),
-        (b"%C0%A0", None),
-        (b"%ff", None),
-        (b"\xfc", None),
-    ],
-)
-def test_headers_of_cloud_events(service: Service, value: bytes, subject: str | None) -> None:
-    """What the HTTP binding says of their values: quotes are taken off, percents decoded once, UTF-8 or nothing."""
-    id = value.hex()
-    headers = [(b"ce-subject", value), (b"ce-id", id.encode()), (b"content-type", b"application/json")]
-    headers += [(b"ce-specversion", b"1.0"), (b"ce-source", b"/shop"), (b"ce-type", b"sale")]
-    answer = service.shop.post("/v1/publications", content=b"1", headers=headers)
-    kept = service.tidings.store.journal.find(id)
-    if subject is None:
-        assert (answer.status_code, answer.json()["where"], kept) == (422, "ce-subject", None)
-    else:
-        assert answer.status_code == 201 and kept and json.loads(kept.body)["subject"] == subject
-
-
-def test_a_header_of_cloud_events_stands_once(service: Service) -> None:
-    headers = [("ce-specversion", "1.0"), ("ce-source", "/shop"), ("ce-type", "sale")]
-    headers += [("ce-id", "one"), ("ce-id", "other")]
-    answer = service.shop.post("/v1/publications", content=b"1", headers=headers)
-    assert (answer.status_code, answer.json()["where"]) == (422, "ce-id")
 
 
 def test_of_many_each_stands_for_itself(service: Service) -> None:
@@ -225,17 +129,6 @@ def test_of_many_each_stands_for_itself(service: Service) -> None:
     assert streamed.status_code == 201
     assert [json.loads(line)["new"] for line in streamed.text.splitlines()] == [True, True]
     assert post(service, b"{}", "application/jsonl", id="x").status_code == 422
-
-
-def test_a_batch_of_cloud_events(service: Service) -> None:
-    batch = [EVENT | {"id": f"b-{n}"} for n in range(3)] + [{"id": "no event"}]
-    kind = "application/cloudevents-batch+json"
-    answer = post(service, json.dumps(batch), kind)
-    assert (answer.status_code, answer.json()["published"], answer.json()["refused"]) == (207, 3, 1)
-    assert [one["number"] for one in answer.json()["outcomes"]] == [1, 2, 3, 4]
-    again = post(service, json.dumps(batch[:3], indent=1), kind)
-    assert (again.status_code, again.json()["known"]) == (200, 3)
-    assert post(service, "{}", kind).status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -269,63 +162,6 @@ def test_what_is_wrong_is_said(
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert what in answer.json()["message"]
-
-
-def test_a_body_is_not_held_beyond_the_limit(service: Service) -> None:
-    """Nobody says how long it is: it is refused as soon as it is too long, and all that came is let go."""
-    endless = (b"x" * 10_000 for _ in range(1_000))
-    with pytest.raises((httpx.HTTPStatusError, httpx.TransportError)) as refused:
-        answer = service.shop.post(
-            "/v1/publications", content=endless, headers={"Content-Type": "application/json"}
-        )
-        assert answer.status_code == 413
-        answer.raise_for_status()
-    assert refused
-    for _ in range(8):
-        assert post(service, "x" * 190_000, "application/json").status_code == 422, "nothing is left of them"
-
-
-def test_a_body_is_taken_as_it_is(service: Service) -> None:
-    """What is compressed would be published so, if its kind is nobody's business: it is refused wherever a body is."""
-    squeezed, headers = gzip.compress(b"{}"), {"Content-Encoding": "gzip"}
-    context = {name.replace("_", "-"): value for name, value in CONTEXT.items()} | headers
-    ana = service.caller("ana")
-    for answer in (
-        service.shop.post("/v1/publications", content=squeezed, headers=context),
-        service.shop.post("/v1/publications?id=z", content=b"{}", headers=context),
-        ana.post("/v1/subscriptions", json={"text": "a = 1"}, headers=headers),
-    ):
-        assert (answer.status_code, answer.json()["where"]) == (415, "Content-Encoding")
-        assert answer.headers["accept-encoding"] == "identity"
-    plain = {"Content-Type": "application/json", "Content-Encoding": "identity"}
-    assert service.shop.post("/v1/publications", content=b"{}", headers=plain).status_code == 201
-
-
-def test_a_body_that_ends_too_early_is_nothing(service: Service) -> None:
-    head = service.tidings.store.journal.head()
-    to = urlsplit(service.address)
-    bearer = service.shop.headers["authorization"]
-    with socket.create_connection((to.hostname, to.port)) as connection:
-        connection.sendall(
-            f"POST /v1/publications HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer}\r\n"
-            'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"price": 5}'.encode()
-        )
-    assert post(service, '{"price": 7}', "application/json").json()["position"] == head + 1
-
-
-def test_a_body_that_does_not_come_is_not_waited_for(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What came of it counts against what all bodies may hold: whoever stops sending would keep others out."""
-    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
-    to, bearer = urlsplit(service.address), service.shop.headers["authorization"]
-    with socket.create_connection((to.hostname, to.port)) as connection:
-        connection.sendall(
-            f"POST /v1/publications HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer}\r\n"
-            'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"price": 5}'.encode()
-        )
-        answer = connection.makefile("rb").read()
-    assert answer.startswith(b"HTTP/1.1 408") and b"application/problem+json" in answer
 
 
 def test_concurrent_publishers_of_one_id(service: Service) -> None:
@@ -385,7 +221,7 @@ def test_the_last_ones_page_by_page(service: Service) -> None:
 
 def test_an_event_that_contradicts_the_schema(tmp_path: Path) -> None:
     with Tidings(tmp_path) as tidings:
-        furniture = Path(__file__).parents[2] / "examples" / "furniture.yaml"
+        furniture = Path(__file__).parents[3] / "examples" / "furniture.yaml"
         tidings.extend_schema(furniture.read_text())
         with served_api(tidings) as service:
             answer = post(service, '{"event_type": ["furniture"], "price": 100}', "application/json")

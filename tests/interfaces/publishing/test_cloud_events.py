@@ -1,0 +1,92 @@
+"""Publishing CloudEvents over HTTP: whole, with their attributes in headers, and many in a batch."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.interfaces.api import Service
+from tests.interfaces.publishing.posting import CONTEXT, EVENT, post
+
+
+def test_the_id_of_a_cloud_event_is_that_of_the_publication(service: Service) -> None:
+    structured = post(service, json.dumps(EVENT), "application/cloudevents+json")
+    assert (structured.status_code, structured.json()["id"]) == (201, "ce-1")
+    assert post(service, json.dumps(EVENT), "application/cloudevents+json").status_code == 200
+    context = {"ce_specversion": "1.0", "ce_id": "ce-b", "ce_source": "/shop", "ce_type": "s%C3%A4le"}
+    binary = post(service, '{"price": 5.00}', "application/json", **context)
+    assert (binary.status_code, binary.json()["id"]) == (201, "ce-b")
+    kept = service.tidings.store.journal.find("ce-b")
+    assert kept and kept.media_type == "application/cloudevents+json"
+    assert json.loads(kept.body)["type"] == "säle" and b'"data":{"price": 5.00}' in kept.body
+    assert post(service, '{"price": 5.00}', "application/json", **context).status_code == 200
+    assert post(service, '{"price": 6}', "application/json", **context).status_code == 409
+    document = post(service, "<a/>", "application/xml", **(context | {"ce_id": "ce-x"}))
+    assert service.tidings.store.journal.find("ce-x").body == b"<a/>"  # type: ignore[union-attr]
+    assert document.status_code == 201
+    text = post(service, b"\xff\x00", "application/octet-stream", **(context | {"ce_id": "ce-o"}))
+    assert text.status_code == 201
+    for bad in ({"ce_specversion": "2.0"}, {"ce_source": ""}):
+        assert (
+            post(service, "{}", "application/json", **(context | {"ce_id": "bad"} | bad)).status_code == 422
+        )
+    assert post(service, '1},"id":{', "application/json", **(context | {"ce_id": "bad"})).status_code == 422
+
+
+def test_the_media_type_says_where_a_cloud_event_has_its_attributes(service: Service) -> None:
+    """One that is whole may say them in headers, too; lines in the binary mode are the data of one event."""
+    whole = post(service, json.dumps(EVENT | {"id": "ce-w"}), "application/cloudevents+json", **CONTEXT)
+    assert (whole.status_code, whole.json()["id"]) == (201, "ce-w")
+    batch = json.dumps([EVENT | {"id": "ce-v"}])
+    several = post(service, batch, "application/cloudevents-batch+json", **CONTEXT)
+    assert [one["id"] for one in several.json()["outcomes"]] == ["ce-v"]
+    lines = post(service, '{"a": 1}\n{"a": 2}\n', "application/x-ndjson", **CONTEXT)
+    assert (lines.status_code, lines.json()["id"]) == (201, "ce-h")
+    kept = service.tidings.store.journal.find("ce-h")
+    assert kept and json.loads(kept.body)["datacontenttype"] == "application/x-ndjson"
+    none = post(service, json.dumps({"id": "ce-n", "source": "/shop"}), "application/cloudevents+json")
+    assert (none.status_code, none.json()["what"]) == (422, "not a CloudEvent")
+
+
+@pytest.mark.parametrize(
+    ("value", "subject"),
+    [
+        (b"Euro%20%E2%82%AC%20%f0%9f%98%80", "Euro € 😀"),
+        (b"%2525", "%25"),
+        (b'"a \\"b\\" c"', 'a "b" c'),
+        ("ü".encode(), "ü"),
+        (b"%C0%A0", None),
+        (b"%ff", None),
+        (b"\xfc", None),
+    ],
+)
+def test_headers_of_cloud_events(service: Service, value: bytes, subject: str | None) -> None:
+    """What the HTTP binding says of their values: quotes are taken off, percents decoded once, UTF-8 or nothing."""
+    id = value.hex()
+    headers = [(b"ce-subject", value), (b"ce-id", id.encode()), (b"content-type", b"application/json")]
+    headers += [(b"ce-specversion", b"1.0"), (b"ce-source", b"/shop"), (b"ce-type", b"sale")]
+    answer = service.shop.post("/v1/publications", content=b"1", headers=headers)
+    kept = service.tidings.store.journal.find(id)
+    if subject is None:
+        assert (answer.status_code, answer.json()["where"], kept) == (422, "ce-subject", None)
+    else:
+        assert answer.status_code == 201 and kept and json.loads(kept.body)["subject"] == subject
+
+
+def test_a_header_of_cloud_events_stands_once(service: Service) -> None:
+    headers = [("ce-specversion", "1.0"), ("ce-source", "/shop"), ("ce-type", "sale")]
+    headers += [("ce-id", "one"), ("ce-id", "other")]
+    answer = service.shop.post("/v1/publications", content=b"1", headers=headers)
+    assert (answer.status_code, answer.json()["where"]) == (422, "ce-id")
+
+
+def test_a_batch_of_cloud_events(service: Service) -> None:
+    batch = [EVENT | {"id": f"b-{n}"} for n in range(3)] + [{"id": "no event"}]
+    kind = "application/cloudevents-batch+json"
+    answer = post(service, json.dumps(batch), kind)
+    assert (answer.status_code, answer.json()["published"], answer.json()["refused"]) == (207, 3, 1)
+    assert [one["number"] for one in answer.json()["outcomes"]] == [1, 2, 3, 4]
+    again = post(service, json.dumps(batch[:3], indent=1), kind)
+    assert (again.status_code, again.json()["known"]) == (200, 3)
+    assert post(service, "{}", kind).status_code == 422
