@@ -11,12 +11,14 @@ import httpx._transports.default
 import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
+from pyspark.sql import SparkSession
 
 from benchmarks.engine import NotHere
 from kafka_broker import Broker, find_java, running_broker
 from postgres import Server, find_binaries, running_server
 from ready_stores import Places, migrated_anew, open_ready
 from terminal import Terminal
+from tidings.spark.session import open_session
 from tidings.store import store
 
 # The first example of a test may compile a kernel or start Spark: how long one takes says nothing.
@@ -52,11 +54,17 @@ OWN = {
     "test_serve.py": "terminal",
     "test_stores.py": "terminal",
     "kills": "kills",
-    "relational": "joins",
-    "benchmarks": "joins",
+    "benchmarks": "benchmarks",
 }
-"""Files and folders whose tests do not use the session of the others: which group they are in instead. Those of joins
-have one of their own, so that no worker has all that takes long.
+"""Files and folders whose tests do not use the session of the others: which group they are in instead."""
+
+QUICK = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""A test has a few rows and plans of its own: to compile Java for each of their projections, and to plan anew after
+each exchange, is most of the work. Commands of the docs run with what everybody has.
 """
 
 
@@ -85,6 +93,17 @@ def pytest_collection_finish() -> None:
 
 def pytest_unconfigure() -> None:
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Two cores, so that tasks really run side by side; the catalogue is not used, so there is nothing to reset.
+
+    Tests that need another master start a process of their own.
+    """
+    opened = open_session("local[2]", log=tmp_path_factory.mktemp("spark") / "spark.log", **QUICK)
+    yield opened
+    opened.stop()
 
 
 @pytest.fixture(scope="session")
