@@ -18,6 +18,7 @@ from kafka_broker import Broker, find_java, running_broker
 from postgres import Server, find_binaries, running_server
 from ready_stores import Places, migrated_anew, open_ready
 from terminal import Terminal
+from tests.guesses import Guesses, counted
 from tidings.spark.session import open_session
 from tidings.store import store
 
@@ -148,6 +149,12 @@ def kafka_broker() -> Iterator[Broker]:
         pytest.skip(f"no Kafka here: {missing}")
     with running_broker(java) as broker:
         yield broker
+
+
+@pytest.fixture
+def guesses(monkeypatch: pytest.MonkeyPatch) -> Guesses:
+    """How much is guessed from now on."""
+    return counted(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from tidings.errors import InputError
+from tidings.guessing import near
 
 WORDS = {
     "bool_parsing": "true or false",
@@ -49,6 +49,6 @@ def expected(found: Mapping[str, Any]) -> str:
 
 def no_such(what: str, name: str, known: Sequence[str]) -> InputError:
     """A parameter or a member that there is not, with those that there are."""
-    close = get_close_matches(name[:200], known, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else None
+    meant = near(name, known)
+    hint = f"did you mean '{meant}'?" if meant else None
     return InputError(f"there is no {what} '{name[:200]}'", accepted=", ".join(known) or None, hint=hint)

@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.guesses import Guesses
 from tests.interfaces.api import Service, served_api
 from tests.interfaces.providing import DOC, HOST, SCHEMA
+from tidings import guessing
 from tidings.errors import StoreError
 from tidings.interfaces.http.v1 import spooled
 from tidings.interfaces.http.v1.limits import Limits
@@ -333,3 +335,26 @@ def test_what_is_to_be_paused_is_so_alone_and_among_many(service: Service) -> No
         assert (problem["pointer"], problem["accepted"]) == ("/state", "'active' or 'paused'")
     other = di.post("/v1/subscriptions", json=one | {"id": "p-2"})
     assert (other.status_code, other.json()["error"]) == (409, "IdTaken")
+
+
+def test_of_many_that_are_refused_the_first_have_hints(
+    service: Service, guesses: Guesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has this machine guess without end what a hundred thousand slips may have meant."""
+    monkeypatch.setattr(guessing, "MOST", 100)
+    slips = [{"text": f"price < {n} adn b = 1"} for n in range(20)]
+    mistyped = [
+        {"txt": "a = 1"},
+        {"language": "xpth", "text": "//a"},
+        {"language": "xpath", "text": "//a[contans(b, 1)]"},
+    ]
+    told = send(service.caller("ana"), *slips, *mistyped, *slips[:17]).json()
+    assert (told["refused"], guesses.explained) == (40, 4)
+    problems = [one["problem"] for one in told["outcomes"]]
+    assert [one.get("hint") for one in problems[:4]] == ["did you mean 'and'?"] * 4
+    assert problems[20]["hint"] == "did you mean 'text'?", "lines are read before texts are looked at"
+    assert not any("did you mean" in one["message"] for one in problems[4:20] + problems[21:])
+    assert {one["place"]["column"] for one in problems if one["error"] == "SyntaxProblem"} == {11, 12}
+    assert guesses.compared <= 100
+    again = send(service.caller("ana"), mistyped[0]).json()["outcomes"][0]["problem"]
+    assert again["hint"] == "did you mean 'text'?", "each request has its own"

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lark.exceptions import UnexpectedInput
 
 from tests.languages.any_text import check_text, check_words
 from tests.strategies import texts, trees, untidy
 from tidings.errors import SyntaxProblem
-from tidings.languages.predicates import MAX_DEPTH, MAX_LENGTH, parse
+from tidings.languages.predicates import MAX_DEPTH, MAX_LENGTH, _parser, parse
+from tidings.languages.slips import accepted_by
 from tidings.languages.tree import Comparison, Span, Tree, show_tree
 from tidings.operators import BY_SPELLING, OPERATORS
 
@@ -35,6 +37,18 @@ WORDS = [
 @given(st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["", " "]))
 def test_any_words_give_a_tree_or_a_place(words: list[str], space: str) -> None:
     check_words(parse, space.join(words))
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=12))
+def test_what_would_be_taken_next_is_what_the_parser_says(words: list[str]) -> None:
+    """Its own answer is the definition, and takes longer than to parse the text."""
+    parsing = _parser().parse_interactive(" ".join(words))
+    try:
+        for _ in parsing.iter_parse():
+            assert accepted_by(parsing) == parsing.accepts()
+    except UnexpectedInput:
+        pass
+    assert accepted_by(parsing) == parsing.accepts()
 
 
 @given(st.text(max_size=30))

@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tidings import guessing
 from tidings.compiler.blocks import join_literals, literal_column, merge, pack, take_literals
 from tidings.compiler.columns import Mask, Sort, Written
 from tidings.compiler.context import Context
@@ -89,7 +90,7 @@ def compile_rows(texts: Sequence[str], front: Front, schema: EventSchema | None,
         try:
             plans[row] = front.compile(Context(texts[row], schema, limit))
         except SubscriptionError as problem:
-            rows.problems[row] = problem
+            rows.problems[row] = problem.with_traceback(None)
         else:
             rows.know(plans[row].domains)
     rows.blocks = merge([*rows.blocks, *pack(plans)])
@@ -163,11 +164,12 @@ def _shape_of(text: str, front: Front, schema: EventSchema | None, limit: int) -
     context = Context(text, schema, limit)
     ends = {end: ordinal for ordinal, end in enumerate(literal_ends(text))}
     try:
-        checked = front.understand(context)
-        if not _is_open(checked, ends):
-            return None
-        tree = rewrite(checked, lambda leaf: _opened(leaf, ends))
-        clauses = front.to_clauses(tree, context)
+        with guessing.bounded(0):  # what is refused here is compiled by itself, and that is what is told
+            checked = front.understand(context)
+            if not _is_open(checked, ends):
+                return None
+            tree = rewrite(checked, lambda leaf: _opened(leaf, ends))
+            clauses = front.to_clauses(tree, context)
     except SubscriptionError:
         return None
     kinds = {

@@ -50,7 +50,7 @@ class GqlFront:
             try:
                 pattern = gql.parse(text)
             except SubscriptionError as problem:
-                rows.problems[row] = problem
+                rows.problems[row] = problem.with_traceback(None)
                 continue
             if composer is None or not numbers.add(row, pattern):
                 parsed[row] = pattern

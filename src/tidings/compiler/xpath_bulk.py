@@ -123,7 +123,7 @@ class _Many:
         try:
             plan = compile_xpath(Context(self._texts[row], None, self._limit))
         except SubscriptionError as problem:
-            self._into.problems[row] = problem
+            self._into.problems[row] = problem.with_traceback(None)
             return
         for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
             self._loose.add(row, clause, self._twigs.add(twig, exact))

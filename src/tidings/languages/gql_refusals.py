@@ -6,9 +6,9 @@ Each refusal underlines its place and says what would be accepted, or hints at h
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
+from tidings.guessing import near
 from tidings.languages.xpath_tokens import Tokens
 
 SUPPORTED = "edges, and comparisons of a variable: = != < <= > >= contains, starts with, in"
@@ -79,8 +79,8 @@ def function(name: str, place: Place) -> NotSupported:
         return not_supported(f"the aggregate {name.upper()} is", place, apart)
     hint = _INSTEAD.get(name.upper())
     if hint is None:
-        near = get_close_matches(name.upper(), ("CONTAINS", "STRSTARTS"), 1)
-        hint = f"did you mean {near[0]}?" if near else "functions are CONTAINS and STRSTARTS"
+        meant = near(name.upper(), ("CONTAINS", "STRSTARTS"))
+        hint = f"did you mean {meant}?" if meant else "functions are CONTAINS and STRSTARTS"
     return not_supported(f"the function {name.upper()} is", place, hint)
 
 
@@ -146,8 +146,8 @@ def no_order(place: Place) -> CheckProblem:
 
 
 def unknown_prefix(prefix: str, known: Iterable[str], place: Place) -> CheckProblem:
-    near = get_close_matches(prefix, list(known), 1)
-    hint = f"did you mean '{near[0]}:'?" if near else f"write PREFIX {prefix}: <...> in front"
+    meant = near(prefix, known)
+    hint = f"did you mean '{meant}:'?" if meant else f"write PREFIX {prefix}: <...> in front"
     accepted = f"declared prefixes and {', '.join(sorted(known))}"
     return CheckProblem(f"the prefix '{prefix}:' is not declared", place=place, accepted=accepted, hint=hint)
 
@@ -165,8 +165,8 @@ def relative(place: Place) -> CheckProblem:
 
 
 def no_edge(name: str, known: Iterable[str], place: Place) -> CheckProblem:
-    near = get_close_matches(name, list(known), 1)
-    hint = f"did you mean ?{near[0]}?" if near else f"write an edge with ?{name} in it"
+    meant = near(name, known)
+    hint = f"did you mean ?{meant}?" if meant else f"write an edge with ?{name} in it"
     accepted = ", ".join(f"?{each}" for each in known) or None
     return CheckProblem(f"the variable ?{name} stands in no edge", place=place, accepted=accepted, hint=hint)
 
@@ -210,12 +210,8 @@ def expected(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> S
             place = tokens.place(first, first + 1)
             return SyntaxProblem(f"'{pair}' is written '{_PAIRS[pair]}'", place=place)
     after = f" after {_quoted(before)}" if before else ""
-    near = (
-        get_close_matches(word.upper(), ("SELECT", "WHERE", "AND", "PREFIX", "FILTER"), 1, 0.6)
-        if word
-        else []
-    )
-    meant = near[0] if near and near[0] in wanted and near[0] != word.upper() else None
+    like = near(word.upper(), ("SELECT", "WHERE", "AND", "PREFIX", "FILTER"))
+    meant = like if like and like in wanted and like != word.upper() else None
     hint = hint or (f"did you mean {meant}?" if meant else None)
     if before[:1] in ("'", '"') and tokens.touch(at) and (word[:1] in "'\"" or word.isalpha()):
         hint = f"a quote inside a string is written \\{before[0]}"

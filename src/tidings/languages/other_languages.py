@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from tidings.errors import SyntaxProblem
+from tidings.guessing import near
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,7 +65,8 @@ def hints_elsewhere(
                 hint = hint_to_language(text, language)
                 if hint is None:
                     raise
-                raise problem.hinted(hint) from None
+                hinted = problem.hinted(hint)
+            raise hinted  # out here, as it would keep the one before
 
         return hinting
 
@@ -76,5 +77,5 @@ def hint_to_name(language: str, known: Iterable[str]) -> str | None:
     """A hint for somebody who names a language that there is not."""
     if language.lower() in ("sparql", "rdf", "graph", "graphs"):
         return "graph patterns of SPARQL are accepted: name the language gql"
-    near = get_close_matches(language.lower(), list(known), 1, 0.8)  # SQL is not GQL mistyped
-    return f"did you mean '{near[0]}'?" if near else None
+    meant = near(language.lower(), known, 0.8)  # SQL is not GQL mistyped
+    return f"did you mean '{meant}'?" if meant else None

@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
+from tidings.guessing import near
 from tidings.languages.plantuml_lines import (
     GROUP,
     MAX_LINE,
@@ -214,8 +214,8 @@ class _Reader:
 
 
 def _near(word: str) -> str | None:
-    near = get_close_matches(word.lower(), _WORDS, n=1, cutoff=0.7)
-    return f"did you mean '{near[0]}'?" if near else None
+    meant = near(word.lower(), _WORDS, 0.7)
+    return f"did you mean '{meant}'?" if meant else None
 
 
 @cache

@@ -33,12 +33,14 @@ def parse(text: str) -> Tree:
     refuse_unreadable(text, MAX_LENGTH)
     try:
         tree = cast(Tree, _parser().parse(text))
-    except UnexpectedInput:
-        raise explain_slip(text, _parser()) from None
+    except UnexpectedInput as stopped:
+        problem = explain_slip(text, _parser(), stopped)
     except _Misread as misread:
-        raise misread.problem(text) from None
-    _refuse_deep(tree)
-    return tree
+        problem = misread.problem(text)
+    else:
+        _refuse_deep(tree)
+        return tree
+    raise problem  # out here, as it would keep what it comes from, which has the whole parser in it
 
 
 def _refuse_deep(tree: Tree) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
+from tidings import guessing
 from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
 from tidings.languages.xpath_tokens import Tokens
 
@@ -34,8 +34,8 @@ def not_supported(what: str, place: Place, hint: str | None = None) -> NotSuppor
 def near(name: str, known: Iterable[str]) -> str | None:
     """A hint at the known name that is most like another."""
     by_lower = {each.lower(): each for each in known}
-    found = get_close_matches(name.lower(), list(by_lower), 1)
-    return f"did you mean '{by_lower[found[0]]}'?" if found else None
+    found = guessing.near(name.lower(), by_lower)
+    return f"did you mean '{by_lower[found]}'?" if found else None
 
 
 def empty(text: str) -> SyntaxProblem:

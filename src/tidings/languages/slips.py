@@ -6,16 +6,22 @@ A slip is told from the text at the place where the parser stopped, and from wha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+from typing import Any
 
 from lark import Lark, Token
-from lark.exceptions import UnexpectedInput
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+from lark.parsers.lalr_analysis import Shift
+from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from tidings.errors import Place, SyntaxProblem
+from tidings.guessing import near, spend
 from tidings.languages.tree import KEYWORDS
 from tidings.operators import EXISTS, OPERATORS
+
+END = "$END"
+_Table = Mapping[Any, Mapping[str, tuple[Any, Any]]]
 
 _LITERALS = frozenset({"STRING", "NUMBER", "DATE", "INSTANT", "BOOLEAN"})
 _SPELLINGS = ", ".join(operator.spelling for operator in OPERATORS if operator is not EXISTS)
@@ -56,8 +62,18 @@ class Stop:
         return SyntaxProblem(what, place=place, accepted=accepted, hint=hint)
 
 
-def explain_slip(text: str, parser: Lark) -> SyntaxProblem:
-    """The error for a text in which the parser stops."""
+EXPLAINED, LETTERS = 20, 8
+"""To explain a slip takes about as long as to compare so many words; and another one for so many letters of the text,
+which is read again.
+"""
+
+
+def explain_slip(text: str, parser: Lark, stopped: UnexpectedInput) -> SyntaxProblem:
+    """The error for a text in which the parser stopped; of very many, it says where and no more."""
+    if not spend(EXPLAINED + len(text) // LETTERS):
+        is_end = isinstance(stopped, UnexpectedToken) and stopped.token.type == END
+        start = len(text.rstrip()) if is_end else stopped.pos_in_stream or 0
+        return SyntaxProblem("something else is expected here", place=Place.at(text, start))
     stop = _find_stop(text, parser)
     return next(problem for slip in SLIPS if (problem := slip(stop)) is not None)
 
@@ -72,7 +88,28 @@ def _find_stop(text: str, parser: Lark) -> Stop:
     else:
         start = tokens[-1].end_pos or 0 if tokens else 0
     before = tuple(token for token in tokens if (token.start_pos or 0) < start)
-    return Stop(text, before, frozenset(parsing.accepts()), start)  # type: ignore[no-untyped-call]
+    return Stop(text, before, accepted_by(parsing), start)
+
+
+def accepted_by(parsing: InteractiveParser) -> frozenset[str]:
+    """The terminals that a parser would take next: as its own `accepts()`, which makes a parser of its own to try each,
+    and takes longer than all the rest here.
+    """
+    state = parsing.parser_state
+    states, end = state.parse_conf.states, state.parse_conf.end_state
+    wanted = [name for name in states[state.position] if name.isupper()]
+    return frozenset(name for name in wanted if _takes(states, [*state.state_stack], name, end))
+
+
+def _takes(states: _Table, stack: list[Any], terminal: str, end: Any) -> bool:
+    """Whether reducing what is on the stack leads to where the terminal is taken."""
+    while stack[-1] != end or terminal != END:
+        action, rule = states[stack[-1]].get(terminal, (None, None))
+        if action is Shift or rule is None:
+            return action is Shift
+        del stack[len(stack) - len(rule.expansion) :]
+        stack.append(states[stack[-1]][rule.origin.name][1])
+    return True
 
 
 def empty(stop: Stop) -> SyntaxProblem | None:
@@ -226,11 +263,11 @@ def misspelt_join(stop: Stop) -> SyntaxProblem | None:
         return None
     word = found[0].lower()
     joins = [join for join in ("and", "or") if f"_{join.upper()}" in stop.accepts]
-    near = [join for join in joins if sorted(join) == sorted(word)] or get_close_matches(word, joins, 1)
-    if not near:
+    meant = next((join for join in joins if sorted(join) == sorted(word)), None) or near(word, joins)
+    if not meant:
         return None
     what = f"expected {_wanted(stop)}{_after(stop)}"
-    return stop.problem(what, len(found[0]), hint=f"did you mean '{near[0]}'?")
+    return stop.problem(what, len(found[0]), hint=f"did you mean '{meant}'?")
 
 
 def unknown_character(stop: Stop) -> SyntaxProblem | None:

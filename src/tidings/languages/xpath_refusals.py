@@ -6,10 +6,9 @@ one.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from tidings.documents import NodeKind
 from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
+from tidings.guessing import near
 from tidings.languages.xpath_tree import Path
 
 SUPPORTED = "names, *, @attributes, text(), comparisons, and / or / not()"
@@ -51,8 +50,8 @@ def function(name: str, place: Place) -> NotSupported:
         return positions(place)
     hint = _INSTEAD.get(name)
     if hint is None:
-        near = get_close_matches(name.lower(), _KNOWN, 1)
-        hint = f"did you mean {near[0]}()?" if near else "functions are not(), contains() and starts-with()"
+        meant = near(name.lower(), _KNOWN)
+        hint = f"did you mean {meant}()?" if meant else "functions are not(), contains() and starts-with()"
     return not_supported(f"the function {name}() is", place, hint)
 
 
@@ -88,8 +87,8 @@ AXES = ("child", "descendant", "attribute")
 def axis(name: str, place: Place) -> SyntaxProblem:
     if name in _AXES:
         return not_supported(f"the axis {name}:: is", place, _AXES[name])
-    near = get_close_matches(name, AXES, 1)
-    hint = f"did you mean {near[0]}::?" if near else None
+    meant = near(name, AXES)
+    hint = f"did you mean {meant}::?" if meant else None
     return SyntaxProblem(
         f"there is no axis {name}::", place=place, accepted="child::, descendant::, attribute::", hint=hint
     )
@@ -174,9 +173,9 @@ def number_too_large(place: Place) -> SyntaxProblem:
 
 
 def unknown_prefix(prefix: str, known: list[str], place: Place) -> CheckProblem:
-    near = get_close_matches(prefix, known, 1)
+    meant = near(prefix, known)
     hint = (
-        f"did you mean '{near[0]}'?" if near else f'write declare namespace {prefix} = "..."; before the path'
+        f"did you mean '{meant}'?" if meant else f'write declare namespace {prefix} = "..."; before the path'
     )
     return CheckProblem(f"the prefix '{prefix}' is not declared", place=place, hint=hint)
 

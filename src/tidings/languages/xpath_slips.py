@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from tidings.errors import Place, SyntaxProblem
+from tidings.guessing import near
 from tidings.languages import xpath_refusals as refusals
 from tidings.languages.xpath_tokens import Tokens, is_name
 
@@ -113,8 +112,8 @@ def _slip(tokens: Tokens, at: int) -> str | None:
         return "numbers have no exponent: 1000 instead of 1e3"
     if word[:1].isdigit() or word[:1] in ("'", '"'):
         return "is an operator missing? = != < <= > >="
-    near = get_close_matches(word.lower(), ("and", "or"), 1)
-    return f"did you mean '{near[0]}'?" if is_name(word) and near else None
+    meant = near(word.lower(), ("and", "or")) if is_name(word) else None
+    return f"did you mean '{meant}'?" if meant else None
 
 
 def _quoted(word: str) -> str:

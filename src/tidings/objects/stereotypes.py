@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from tidings.guessing import near
 
 _CLASS = frozenset(("label", "table", "key"))
 _LINK = frozenset(("table", "column", "source_column", "target_column"))
@@ -25,5 +25,4 @@ def ours(name: str) -> str | None:
 
 def nearly_ours(name: str) -> str | None:
     """The mark that a stereotype was meant to be: `subscribr` is near one, `entity` is somebody else's."""
-    near = get_close_matches(name.lower(), NAMES, n=1, cutoff=0.75)
-    return near[0] if near else None
+    return near(name.lower(), NAMES, 0.75)

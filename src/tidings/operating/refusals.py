@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from tidings.errors import InputError, Place
 from tidings.expected import expected
+from tidings.guessing import near
 from tidings.operating.settings import NESTED, PREFIX, Limits, Settings
 
 Places = Callable[[tuple[str, ...]], Place | None]
@@ -54,11 +54,12 @@ def meant(path: tuple[str, ...]) -> str | None:
     beside = [
         name.rpartition(".")[2] for name in known if table in tables and name.rpartition(".")[0] == table
     ]
-    close = [f"{table}.{name}" for name in get_close_matches(path[-1], beside, n=1)]
-    close = close or ([] if beside else get_close_matches(".".join(path), [*known, *tables], n=1))
-    close = close or [by_last[name] for name in get_close_matches(path[-1], by_last, n=1)]
-    if close:
-        return f"did you mean '{close[0]}'?"
+    if meant := near(path[-1], beside):
+        return f"did you mean '{table}.{meant}'?"
+    if not beside and (meant := near(".".join(path), [*known, *tables])):
+        return f"did you mean '{meant}'?"
+    if meant := near(path[-1], by_last):
+        return f"did you mean '{by_last[meant]}'?"
     return f"{table} has {', '.join(beside)}" if beside else None
 
 
@@ -91,7 +92,7 @@ def unknown_variables(environment: Mapping[str, str], others: frozenset[str]) ->
     for name in sorted(environment):
         nested = any(name.startswith(f"{each}{NESTED}") for each in known)
         if name.startswith(PREFIX) and name not in known and not nested:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else None
+            meant = near(name, known)
+            hint = f"did you mean {meant}?" if meant else None
             found.append(InputError("no setting has this variable", where=name, hint=hint))
     return found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from difflib import get_close_matches
 from itertools import islice
+
+from tidings.guessing import near
 
 EVENT_TYPE = "event_type"
 """The distinguished attribute: which event types an event has (paper 004, section 2.1)."""
@@ -28,8 +29,8 @@ def did_you_mean(word: str, known: Collection[str]) -> str | None:
     """A hint with the known name nearest to a mistyped one, if one is near."""
     if len(known) > MOST_COMPARED:
         return None
-    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else None
+    meant = near(word, known)
+    return f"did you mean '{meant}'?" if meant else None
 
 
 def listed(words: Iterable[str], last: str = "and") -> str:

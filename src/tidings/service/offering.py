@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+from tidings import guessing
 from tidings.errors import DecodeProblem, InputError, OverLimit, PublicationError
 from tidings.model import Publication
 from tidings.publications.event import publication_id
@@ -213,7 +214,8 @@ def _each(
         except PublicationError as problem:
             return problem
 
-    return [one(each) for each in sent]
+    with guessing.bounded():
+        return [one(each) for each in sent]
 
 
 def _checked(one: Publication, schema: EventSchema | None, audience: str | None) -> Publication:

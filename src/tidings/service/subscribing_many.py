@@ -127,7 +127,7 @@ class SubscribingMany:
         rows = list(asked)
         for problem in problems.values():
             problem.pointer = "/text"
-        return {rows[n]: problem.with_traceback(None) for n, problem in problems.items()}
+        return {rows[n]: problem for n, problem in problems.items()}
 
     def _each_problem(self, asked: ByRow) -> dict[int, TidingsError]:
         alone = {row: self._problem(one) for row, one in asked.items()}

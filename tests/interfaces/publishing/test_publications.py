@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.guesses import Guesses
 from tests.interfaces.api import Service, served_api
 from tests.interfaces.publishing.posting import EVENT, post
+from tidings import guessing
 from tidings.service import Tidings
 
 TURTLE = "<http://e.org/a> <http://e.org/p> 'x' ."
@@ -227,6 +229,27 @@ def test_an_event_that_contradicts_the_schema(tmp_path: Path) -> None:
             answer = post(service, '{"event_type": ["furniture"], "price": 100}', "application/json")
             assert (answer.status_code, answer.json()["error"]) == (422, "ConsistencyProblem")
             assert answer.json()["rule"] == "R2"
+
+
+def test_of_many_that_are_refused_the_first_have_hints(
+    tmp_path: Path, guesses: Guesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is small is looked at between two others first, where nothing is guessed: it is looked at again."""
+    monkeypatch.setattr(guessing, "MOST", 10)
+    with Tidings(tmp_path) as tidings:
+        tidings.extend_schema(
+            "attributes: {price: numeric, prize: numeric}\n"
+            "event_types: {chair: {attributes: {price: optional, prize: optional}}}"
+        )
+        with served_api(tidings) as service:
+            assert post(service, '{"event_type": "chair", "price": 5}', "application/json").status_code == 201
+            for count in (1, 20, 400):
+                lines = '{"event_type": "chair", "prise": 5}\n' * count
+                guesses.compared = 0
+                told = post(service, lines, "application/jsonl").json()["outcomes"]
+                hints = [one["problem"].get("hint") for one in told]
+                assert hints == (["did you mean 'prize'?"] * 5 + [None] * count)[:count]
+                assert guesses.compared == min(10, 2 * count)
 
 
 def test_a_schema_counts_for_what_is_published_after_it(tmp_path: Path) -> None:

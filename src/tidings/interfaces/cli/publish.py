@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidings import guessing
 from tidings.errors import InputError
 from tidings.interfaces.cli import inputs, output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings
@@ -115,9 +116,10 @@ def _several(
     tally = Tally("event", "published", as_json)
     for lines in inputs.batches(what):
         outcomes = tidings.publish_many((line.body for line in lines), id_field, audience=audience)
-        for line, outcome in zip(lines, outcomes, strict=True):
-            if isinstance(outcome, Reject):
-                tally.refuse(line.where, outcome.facts, outcome.reason)
-            else:
-                tally.take(outcome)
+        with guessing.bounded():
+            for line, outcome in zip(lines, outcomes, strict=True):
+                if isinstance(outcome, Reject):
+                    tally.refuse(line.where, outcome.facts, outcome.reason)
+                else:
+                    tally.take(outcome)
     tally.end()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidings import guessing
 from tidings.errors import InputError, TidingsError, pointing
 from tidings.interfaces.cli import inputs, output
 from tidings.interfaces.cli.tally import Tally
@@ -35,12 +36,12 @@ def subscribe_file(tidings: Tidings, what: str, unsaid: Unsaid, as_json: bool) -
     many, tally = SubscribingMany(tidings.subscribing()), Tally("subscription", "made", as_json)
     with output.waiting("reading ...") as say:
         for lines in inputs.batches(what, ACCEPTED, DAMAGED):
-            wanted = _wanted(lines, unsaid)
-            for line, outcome in zip(lines, many.take(wanted), strict=True):
-                if isinstance(outcome, TidingsError):
-                    tally.refuse(line.where, outcome.facts(), outcome.message(), outcome.hint)
-                else:
-                    tally.take(outcome)
+            with guessing.bounded():
+                for line, outcome in zip(lines, many.take(_wanted(lines, unsaid)), strict=True):
+                    if isinstance(outcome, TidingsError):
+                        tally.refuse(line.where, outcome.facts(), outcome.message(), outcome.hint)
+                    else:
+                        tally.take(outcome)
             say(f"{tally.describe()} ...")
     tally.end()
 

@@ -14,6 +14,7 @@ from starlette import types
 from starlette.datastructures import Headers
 from starlette.routing import Match
 
+from tidings import guessing
 from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
 from tidings.interfaces.http.access import Subscribing, asking
 from tidings.interfaces.http.refused import Refused
@@ -65,9 +66,10 @@ class SubscribingLines:
     def _taken(self, caller: Caller, body: bytes, as_lines: bool) -> Response:
         lines = [(n, line) for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
         answer, counted = Spooled(as_lines), Counter[str]()
-        for (number, _), outcome in zip(lines, self._many.take(_wanted(caller, lines)), strict=True):
-            answer.add({"line": number} | _told(outcome))
-            counted[_became(outcome)] += 1
+        with guessing.bounded():
+            for (number, _), outcome in zip(lines, self._many.take(_wanted(caller, lines)), strict=True):
+                answer.add({"line": number} | _told(outcome))
+                counted[_became(outcome)] += 1
         status = outcomes.status_of_many(counted["subscribed"], counted["refused"])
         members = {name: counted[name] for name in ("subscribed", "known", "refused")}
         return answer.response(status, members, "outcomes")
