@@ -82,6 +82,9 @@ CHECKS: dict[str, Any] = {
     "required": lambda value, asked, _s, _d, at: [f"{at}: no {name}" for name in asked if name not in value],
     "enum": lambda value, asked, _s, _d, at: [] if value in asked else [f"{at}: not one of {asked}"],
     "const": lambda value, asked, _s, _d, at: [] if value == asked else [f"{at}: not {asked}"],
+    "minLength": lambda value, asked, _s, _d, at: (
+        [] if len(value) >= asked else [f"{at}: shorter than {asked}"]
+    ),
     "minimum": lambda value, asked, _s, _d, at: [] if value >= asked else [f"{at}: below {asked}"],
     "pattern": lambda value, asked, _s, _d, at: [] if re.search(asked, value) else [f"{at}: not {asked}"],
 }

@@ -14,6 +14,7 @@ from fastapi.openapi.models import OpenAPI
 from tests.interfaces.api import Service, served_api
 from tests.interfaces.schema_check import problems
 from tidings.service import Tidings
+from tidings.service.offering import ACCEPTED
 
 PATHS = {
     "/v1/publications": {"get", "post"},
@@ -112,6 +113,48 @@ def test_what_is_answered_is_what_is_told(service: Service, document: dict[str, 
         )
 
 
+SENT = {
+    "application/json": {"price": 5, "seller": {"city": "Oslo"}},
+    "application/cloudevents+json": {
+        "specversion": "1.0",
+        "id": "1",
+        "source": "/shop",
+        "type": "sale",
+        "data": [1],
+        "shelf": 12,
+    },
+    "application/feed+json": {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": "t",
+        "items": [{"id": "1"}],
+    },
+}
+
+
+def test_a_generated_client_can_tell_what_it_publishes(service: Service, document: dict[str, Any]) -> None:
+    """A body of which nothing is said has no type in a generated client, and one of several that have the same type
+    cannot be chosen: openapi-python-client 0.29 made a client that raised TypeError, whatever was published.
+    """
+    told = document["paths"]["/v1/publications"]["post"]["requestBody"]["content"]
+    schemas = {kind: one["schema"] for kind, one in told.items() if "schema" in one}
+    examples = {kind: one["example"] for kind, one in told.items() if "example" in one}
+    assert schemas.keys() | examples.keys() == set(ACCEPTED) and not schemas.keys() & examples.keys()
+    assert {kind for kind, schema in schemas.items() if schema.get("type") != "string"} == SENT.keys()
+    assert len({schemas[kind]["$ref"] for kind in SENT}) == len(SENT)
+    assert [problems(body, schemas[kind], document) for kind, body in SENT.items()] == [[], [], []]
+    assert problems({}, schemas["application/cloudevents+json"], document)
+    for kind, body in (SENT | examples).items():
+        answer = service.shop.post("/v1/publications", json=body, headers={"Content-Type": kind})
+        assert answer.status_code == 201, answer.text
+    lines = document["paths"]["/v1/subscriptions"]["post"]["requestBody"]["content"]["application/jsonl"]
+    assert lines["schema"] == {"type": "string"}
+
+
+def test_where_it_is_served_and_under_which_licence(service: Service, document: dict[str, Any]) -> None:
+    assert document["servers"] == [{"url": service.address}]
+    assert document["info"]["license"] == {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
+
+
 def test_the_document_of_the_whole_service(tmp_path: Path) -> None:
     from tidings.feeds.hub import Hub  # noqa: PLC0415 - the whole service, once
     from tidings.interfaces.http.app import app_for  # noqa: PLC0415
@@ -132,6 +175,11 @@ def test_the_document_of_the_whole_service(tmp_path: Path) -> None:
                 path,
             )
             assert {"400", "401", "403", "429", "503"} <= told, (method, path)
+            assert operation["description"], (method, path)
     assert "404" in made["paths"]["/v1/audiences"]["delete"]["responses"]
+    used = {tag for path in made["paths"].values() for one in path.values() for tag in one["tags"]}
+    assert {tag["name"] for tag in made["tags"]} == used and all(tag["description"] for tag in made["tags"])
+    streamed = made["paths"]["/v1/notifications/stream"]["get"]["responses"]["200"]["content"]
+    assert streamed == {"text/event-stream": {"schema": {"type": "string"}}}
     identifiers = [one["operationId"] for path in made["paths"].values() for one in path.values()]
     assert len(set(identifiers)) == len(identifiers)

@@ -79,6 +79,7 @@ class Serving:
         return DestinationPage(destinations=shown, after=found[-1].id if len(found) == limit else None)
 
     def read(self, caller: Subscribing, id: Id) -> ShownDestination:
+        """A destination, with how it does."""
         return self._one(self._mine(caller, id))
 
     async def change(self, caller: Subscribing, id: Id, given: Changes) -> ShownDestination:

@@ -23,6 +23,7 @@ from tidings.errors import InputError
 from tidings.interfaces.http.access import Subscribing
 from tidings.interfaces.http.v1 import shapes
 from tidings.interfaces.http.v1.answering import Versioned
+from tidings.interfaces.http.v1.body_schemas import TEXT
 from tidings.interfaces.http.v1.event_stream import EventStream
 from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.interfaces.http.writing import write
@@ -140,7 +141,7 @@ def router_for(store: Store, look_out: LookOut) -> APIRouter:
     """The endpoints. Whoever serves them calls `look_out.end` at the end, so that streams end then, too."""
     reading = Reading(store, look_out)
     router = APIRouter(prefix="/v1/notifications", tags=["notifications"], route_class=Versioned)
-    events = {"content": {"text/event-stream": {}}, "description": "CloudEvents as they come"}
+    events = {"content": {"text/event-stream": {"schema": TEXT}}, "description": "CloudEvents as they come"}
     paged: Told = {200: {"model": shapes.NotificationPage}}
     streamed: Told = {200: events}
     router.add_api_route("", reading.page, responses=paged, response_class=Response)

@@ -13,9 +13,22 @@ from fastapi.responses import JSONResponse
 from pydantic.json_schema import models_json_schema
 
 from tidings.interfaces.http.v1.answering import wrong
+from tidings.interfaces.http.v1.body_schemas import NAMED
 from tidings.interfaces.http.v1.forms import Problem
 
 PREFIX = "/v1/"
+LICENCE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
+TAGS = {
+    "publications": "What is published, one or many, of any kind.",
+    "subscriptions": "What somebody wants to be told about; texts are checked and tried before.",
+    "notifications": "What subscribers are told, in pages and as it comes.",
+    "destinations": "Where notifications are sent by themselves, and what could not be delivered.",
+    "preferences": "When a subscriber wants to be left alone.",
+    "audiences": "Who may see publications that are not for everybody.",
+    "operating": "What the stream has done, over time.",
+}
+"""What there is, and what it is for: generators make a module or a class of each."""
+
 _WORD = re.compile(r"\w+")
 _REFERENCE = re.compile(r'"#/components/schemas/([^"]+)"')
 
@@ -28,7 +41,7 @@ def openapi(request: Request) -> JSONResponse:
     app = request.app
     if not hasattr(app.state, "openapi"):
         app.state.openapi = document(app)
-    return JSONResponse(app.state.openapi)
+    return JSONResponse(app.state.openapi | {"servers": [{"url": str(request.base_url).rstrip("/")}]})
 
 
 def document(app: FastAPI) -> dict[str, Any]:
@@ -38,6 +51,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         version=version("tidings"),
         openapi_version="3.1.0",
         summary="Publish, subscribe, be told.",
+        license_info=LICENCE,
         routes=app.routes,
     )
     made["paths"] = {path: found for path, found in made["paths"].items() if path.startswith(PREFIX)}
@@ -46,8 +60,12 @@ def document(app: FastAPI) -> dict[str, Any]:
             _correct(operation, f"{method}_{'_'.join(_WORD.findall(path)[1:])}")
             _complete(operation, path)
     _, known = models_json_schema([(Problem, "validation")], ref_template="#/components/schemas/{model}")
+    used = {
+        tag for path in made["paths"].values() for operation in path.values() for tag in operation["tags"]
+    }
+    made["tags"] = [{"name": name, "description": TAGS[name]} for name in TAGS if name in used]
     components = made["components"]
-    components["schemas"] = _used(made["paths"], components["schemas"] | known["$defs"])
+    components["schemas"] = _used(made["paths"], components["schemas"] | known["$defs"] | NAMED)
     return made
 
 

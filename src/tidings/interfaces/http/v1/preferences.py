@@ -45,6 +45,7 @@ def router_for(store: Store) -> APIRouter:
 
     @router.get("")
     def read(caller: Subscribing, subscriber: Subscriber = None) -> Preferences:
+        """What a subscriber has said: quiet hours, or none."""
         return _shown(store.preferences.quiet(subscriber_of(caller, subscriber)))
 
     @router.put("")

@@ -18,6 +18,7 @@ from tidings.errors import Absent
 from tidings.interfaces.http.access import Publishing
 from tidings.interfaces.http.v1 import answering, forms
 from tidings.interfaces.http.v1.answering import Versioned
+from tidings.interfaces.http.v1.body_schemas import content_of
 from tidings.interfaces.http.v1.direct import Direct
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.interfaces.http.v1.taking import Taking
@@ -79,7 +80,7 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
         201: {"model": forms.Taken | forms.TakenParts | forms.Outcomes, "description": "It is durable"},
         207: {"model": forms.Outcomes, "description": "Some of many were refused"},
     }
-    body = {"required": True, "content": {each: {"schema": {}} for each in ACCEPTED}}
+    body = {"required": True, "content": content_of(ACCEPTED)}
     add(
         "",
         taking.publish,

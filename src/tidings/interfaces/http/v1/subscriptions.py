@@ -24,6 +24,7 @@ from tidings.interfaces.http.access import Subscribing
 from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import forms
 from tidings.interfaces.http.v1.answering import Versioned, wrong
+from tidings.interfaces.http.v1.body_schemas import TEXT
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.interfaces.http.v1.subscribing_lines import ByLine, SubscribingLines
 from tidings.model import Subscription
@@ -173,7 +174,7 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
         200: {"model": made, "description": "It was there already"},
         207: {"model": forms.SubscribedLines, "description": "Some of many were refused"},
     }
-    lines = {"schema": {}, "example": '{"text": "price < 200"}\n{"text": "price < 100", "id": "cheap"}\n'}
+    lines = {"schema": TEXT, "example": '{"text": "price < 200"}\n{"text": "price < 100", "id": "cheap"}\n'}
     also = {"requestBody": {"content": dict.fromkeys(sorted(LINES), lines)}}
     by_line = SubscribingLines(tidings, limits)
     add("", by_line.create, methods=["POST"], route_class_override=ByLine, include_in_schema=False)
