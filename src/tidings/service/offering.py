@@ -12,6 +12,7 @@ The id of a CloudEvent is that of the publication, unless another one is given.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,8 @@ LINES = frozenset({"application/x-ndjson", "application/jsonl", "application/x-j
 ACCEPTED = tuple(dict.fromkeys((*MEDIA_TYPES, *sorted(FEEDS), *sorted(LINES), BATCH)))
 """The media types of what may be published."""
 
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
+_UTF_8 = ("utf-8", "us-ascii")
 _write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -171,7 +174,21 @@ def _structured(envelope: Mapping[str, str], kind: str, body: bytes) -> bytes:
     if not kind or kind.endswith(("/json", "+json")):
         parse_value(body)  # so that nothing but a value stands between the braces
         return head + b',"data":' + body.strip() + b"}"
+    text = _text(str(envelope["datacontenttype"]), body)
+    if text is not None:
+        return head + b',"data":' + _write(text).encode() + b"}"
     return head + b',"data_base64":"' + b64encode(body) + b'"}'
+
+
+def _text(media_type: str, body: bytes) -> str | None:
+    """What is text by its media type, in the encoding of JSON: a string, as it is in the structured mode."""
+    encoding = _CHARSET.search(media_type)
+    if not plain(media_type).startswith("text/") or (encoding and encoding[1].lower() not in _UTF_8):
+        return None
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _read_context(context: Mapping[str, str]) -> object:

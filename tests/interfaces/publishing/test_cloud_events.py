@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import quote
 
 import pytest
 
@@ -90,3 +91,34 @@ def test_a_batch_of_cloud_events(service: Service) -> None:
     again = post(service, json.dumps(batch[:3], indent=1), kind)
     assert (again.status_code, again.json()["known"]) == (200, 3)
     assert post(service, "{}", kind).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "paths"),
+    [
+        ("text/plain", "schön", {"data": "schön"}),
+        ('text/plain; charset="UTF-8"; format=flowed', 'a "b"\n\0', {"data": 'a "b"\n\0'}),
+        ("text/csv;charset=us-ascii", "a,b", {"data": "a,b"}),
+        ("text/plain; charset=iso-8859-1", b"sch\xf6n", {"data_base64": "c2No9m4="}),
+        ("text/plain; charset=utf-16", b"ab", {"data_base64": "YWI="}),
+        ("text/plain", b"\xff", {"data_base64": "/w=="}),
+        ("application/octet-stream", "ab", {"data_base64": "YWI="}),
+    ],
+)
+def test_text_is_the_same_in_both_modes(
+    service: Service, kind: str, body: str | bytes, paths: dict[str, str]
+) -> None:
+    """The SDKs for Go and JavaScript send text in the structured mode as a string: what asks for `data` finds it there,
+    and in the binary mode, too.
+    """
+    id = f"text as {kind} {body!r}"
+    context = {"ce_specversion": "1.0", "ce_id": quote(id), "ce_source": "/shop", "ce_type": "note"}
+    assert post(service, body, kind, **context).status_code == 201
+    kept = service.tidings.store.journal.find(id)
+    assert kept and json.loads(kept.body) == paths | {
+        "specversion": "1.0",
+        "id": id,
+        "source": "/shop",
+        "type": "note",
+        "datacontenttype": kind,
+    }
