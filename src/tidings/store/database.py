@@ -98,12 +98,13 @@ class Database:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Some connections are left to readers: whoever waits for a lock has one, and need not have all of them."""
-        if not self._turns.begin(BUSY_SECONDS):
+        turn = self._turns.begin(BUSY_SECONDS)
+        if turn is None:
             raise StoreError("too many want to write at once", where=self.name, hint="come back in a moment")
         try:
             yield
         finally:
-            self._turns.end()
+            self._turns.end(turn)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -7,54 +7,73 @@ before they ask, however often they have opened the file.
 
 from __future__ import annotations
 
-from collections import deque
 from threading import Lock
-from weakref import WeakValueDictionary
+from time import monotonic
+from weakref import WeakValueDictionary, ref
+
+LOOK_AGAIN = 1.0
+"""Seconds after which those who wait look themselves: whoever had the turn may be gone without a word."""
+
+
+class Turn:
+    """A place in the queue, as long as somebody has it: the first ones may write.
+
+    Ctrl-C may come between any two steps, also between taking a turn and noting that, or in the midst of ending it. So
+    there is nothing to note: what nobody has any more stands in no queue.
+    """
+
+    def __init__(self) -> None:
+        self.gate = Lock()
+        self.gate.acquire()
 
 
 class Turns:
     """So many may write at once. A turn that ends goes to whoever waits longest: nobody can slip in between."""
 
     def __init__(self, at_once: int) -> None:
-        self._free = at_once
+        self._at_once = at_once
         self._lock = Lock()
-        self._waiting: deque[Lock] = deque()
+        self._queue: list[ref[Turn]] = []
 
     @property
     def waiting(self) -> int:
         """How many wait for their turn."""
-        return len(self._waiting)
+        with self._lock:
+            return max(0, len(self._standing()) - self._at_once)
 
-    def begin(self, seconds: float) -> bool:
-        """Wait for a turn, so long at most; false if there was none."""
-        gate = Lock()
-        gate.acquire()
+    def begin(self, seconds: float) -> Turn | None:
+        """Wait for a turn, so long at most; none if there was none."""
+        turn, until = Turn(), monotonic() + seconds
         try:
             with self._lock:
-                if self._free:
-                    self._free -= 1
-                    return True
-                self._waiting.append(gate)
-            return gate.acquire(timeout=seconds) or not self._gave_up(gate)
-        except BaseException:  # Ctrl-C while it waits: a turn that is given to nobody would never end
-            if not self._gave_up(gate) and not gate.locked():
-                self.end()
+                self._queue.append(ref(turn))
+            while not self._has_come(turn):
+                left = until - monotonic()
+                if left <= 0:
+                    self.end(turn)
+                    return None
+                turn.gate.acquire(timeout=min(left, LOOK_AGAIN))
+        except BaseException:  # Ctrl-C while it waits: its place would be kept as long as the traceback is
+            self.end(turn)
             raise
+        return turn
 
-    def end(self) -> None:
+    def end(self, turn: Turn) -> None:
+        """Leave the queue, wherever in it."""
         with self._lock:
-            if self._waiting:
-                self._waiting.popleft().release()
-            else:
-                self._free += 1
+            rest = [each for each in self._standing() if each is not turn]
+            self._queue = [ref(each) for each in rest]
+            for each in rest[: self._at_once]:
+                if each.gate.locked():
+                    each.gate.release()
 
-    def _gave_up(self, gate: Lock) -> bool:
-        """Wait no longer; false if it was given a turn just now."""
+    def _has_come(self, turn: Turn) -> bool:
         with self._lock:
-            if gate not in self._waiting:
-                return False
-            self._waiting.remove(gate)
-            return True
+            return turn in self._standing()[: self._at_once]
+
+    def _standing(self) -> list[Turn]:
+        """Those who are there yet, in order."""
+        return [turn for each in self._queue if (turn := each()) is not None]
 
 
 _of_files: WeakValueDictionary[str, Turns] = WeakValueDictionary()
