@@ -121,6 +121,10 @@ class TidingsError(Exception):
         """The same with another hint."""
         return _restored(type(self), self.__dict__ | {"hint": hint})
 
+    def nowhere(self) -> Self:
+        """The same without saying where, for those whose business that is not."""
+        return _restored(type(self), self.__dict__ | {"where": None})
+
     def moved(self, what: str, place: Place | None) -> Self:
         """The same at another place, that of its text in a longer one."""
         return _restored(type(self), self.__dict__ | {"what": what, "place": place})

@@ -345,6 +345,7 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="disk is full"):
             for i in range(1_000):
                 taken.append(impatient.publish({"price": 1, "words": "x" * 2_000}, id=f"full-{i}").id)
+        assert "disk is full" in part.state()["store"], "nobody else is to be sent here"
         problems = ("disk is full", "No space left")
         until(
             lambda: any(one in part.state().get("stream", "") for one in problems), "a stream that says why"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from tidings.errors import StoreError
 from tidings.interfaces.http.delivered import Delivered
 from tidings.operating import logs
 from tidings.operating.settings import Part
+from tidings.service.access import Access
 from tidings.service.pipeline import beat
 from tidings.store import Found
 from tidings.store.measures import KEPT
@@ -96,6 +98,33 @@ def test_a_store_that_takes_nothing_is_not_ready_until_it_does(tmp_path: Path) -
         is_full.clear()
         assert ready() == (200, "ok")
         assert store.journal.head() == 0
+
+
+def test_a_disk_with_room_for_a_page_is_full(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What is small is still written now and then, by whoever; no publication is, so nobody is to be sent here."""
+    with served(tmp_path, frozenset({Part.API})) as service:
+        store, before = service.context.tidings.store, resource.getrlimit(resource.RLIMIT_FSIZE)
+        largest = max(file.stat().st_size for file in tmp_path.glob("store.db*"))
+        headers = {"Authorization": f"Bearer {Access(store).make('shop', ['publish'], None).secret}"}
+
+        def publish(length: int) -> httpx.Response:
+            event = {"words": "x" * length}
+            return httpx.post(f"{service.url}/v1/publications", json=event, headers=headers)
+
+        assert publish(1).status_code == 201
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest + 200_000, before[1]))
+        try:
+            refused = publish(900_000)
+            store.measures.add({"small": 1.0})
+            answers = [httpx.get(f"{service.url}/readyz") for _ in range(2)]
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert refused.status_code == 503 and str(tmp_path) not in refused.text
+        for answer in answers:
+            assert answer.status_code == 503 and "disk" in answer.json()["checks"]["store"]
+        assert httpx.get(f"{service.url}/readyz").status_code == 200
+        told = [record.getMessage() for record in caplog.records if record.name == "tidings.store"]
+        assert len(told) == 2 and str(tmp_path) in told[0] and "again" in told[1]
 
 
 def test_a_part_that_has_ended_wants_a_new_start(tmp_path: Path) -> None:

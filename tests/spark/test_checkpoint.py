@@ -125,3 +125,9 @@ def test_torn_or_missing_metadata_is_written_anew(tmp_path, left):
     assert UUID(json.loads((tmp_path / "metadata").read_text())["id"])
     assert not (tmp_path / ".metadata.crc").exists()
     assert checkpoint.repair(tmp_path) == []
+
+
+def test_a_lock_that_cannot_be_written(tmp_path):
+    """As on a disk that can only be read."""
+    with pytest.raises(SetupError, match=r"the lock cannot be taken .*run\.lock.*No such file"):
+        checkpoint.acquire(tmp_path / "away" / checkpoint.RUN_LOCK)

@@ -97,7 +97,13 @@ def has_begun(home: Path) -> bool:
 
 def acquire(path: Path, seconds: float = 0.0) -> int | None:
     """A file descriptor that holds the lock, or None if somebody else has it still after so many seconds."""
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        hint = "may you write in this folder, and is its disk one that can be written to?"
+        raise SetupError(
+            "the lock cannot be taken", where=str(path), received=error.strerror, hint=hint
+        ) from error
     deadline = monotonic() + seconds
     turn = Event()
     while True:

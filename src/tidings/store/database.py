@@ -7,10 +7,12 @@ one.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -24,10 +26,17 @@ from tidings.store.turns import Turns, of_file
 
 T = TypeVar("T")
 
+_log = logging.getLogger("tidings.store")
+_log.addHandler(
+    logging.NullHandler()
+)  # a command says itself what was refused; who keeps a log hears it there
+
 ACCEPTED = "sqlite:///path/to/store.db or postgresql://user@host/database"
 BUSY_SECONDS = 60
 CACHE_KILOBYTES = 32_768
 ATTEMPTS = 10
+ROOM = 1 << 20
+"""Bytes that there must be room for where nothing could be written, or it will not be long until nothing can again."""
 WRITING = 8
 """Connections of those who write to PostgreSQL; SQLAlchemy gives fifteen to all."""
 # serialization_failure, deadlock_detected, unique_violation: each means "somebody else was first, look
@@ -42,7 +51,7 @@ class Database:
         self.engine = engine
         self._turns = of_file(str(engine.url.database)) if self.is_sqlite else Turns(writing)
         self.refused: StoreError | None = None
-        """Why the last transaction could not be written, if it could not."""
+        """Why a transaction could not be written, until one could, and larger ones could be, too."""
 
     @property
     def name(self) -> str:
@@ -73,10 +82,24 @@ class Database:
         try:
             done = self._transacted(work)
         except StoreError as problem:
+            if self.refused is None:
+                _log.error("the store takes nothing: %s", problem)
             self.refused = problem
             raise
-        self.refused = None
+        if self.refused is not None and self._has_room():
+            self.refused = None
+            _log.warning("the store takes again what is written")
         return done
+
+    def _has_room(self) -> bool:
+        """Whether something larger could be written, too: on a full disk there is often room for a page or two."""
+        if not self.is_sqlite:
+            return True  # where a server has its files is not ours to see
+        try:
+            with TemporaryFile(dir=Path(str(self.engine.url.database)).parent, buffering=0) as file:
+                return file.write(bytes(ROOM)) == ROOM
+        except OSError:
+            return False
 
     def _transacted(self, work: Callable[[Connection], T]) -> T:
         for attempt in range(1, ATTEMPTS + 1):

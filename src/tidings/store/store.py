@@ -102,6 +102,8 @@ class Store(Closing):
             self.database.transact(_write_nothing)
         finally:
             self._trying.release()
+        if self.database.refused is not None:  # there is room for this, and not for more
+            raise refused.with_traceback(None)
 
     def close(self) -> None:
         self.database.close()

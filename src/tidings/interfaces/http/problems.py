@@ -15,7 +15,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 
-from tidings.errors import TidingsError
+from tidings.errors import StoreError, TidingsError
 from tidings.interfaces.http.html import Html, joined, tag
 
 MEDIA_TYPE = "application/problem+json"
@@ -29,6 +29,8 @@ _GUARDED = {
 
 def details(problem: TidingsError, status: int, instance: str | None = None) -> dict[str, Any]:
     """The members of an answer. `message` is all of it as people read it, with the place underlined."""
+    if isinstance(problem, StoreError):
+        problem = problem.nowhere()  # a path of this machine, or the address of a server behind it
     kind = type(problem)
     told: dict[str, Any] = {"type": f"{PAGE}#{name_of(kind)}", "title": title_of(kind), "status": status}
     told |= {"detail": problem.headline()} | ({"instance": instance} if instance else {})
