@@ -8,15 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.operating.receiver import Receiver
+from tests.operating.served import served
+from tidings.delivery import Happened
 from tidings.errors import SetupError
 from tidings.interfaces.cli.stream_news import Traced
+from tidings.interfaces.http.delivered import Delivered
 from tidings.model import Publication
 from tidings.operating import traces
+from tidings.operating.settings import Part
 from tidings.spark.news import Progress, Started
-from tidings.store import open_store, sqlite_url
+from tidings.store import Found, open_store, sqlite_url
 from tidings.store import traces as kept
 
 
@@ -62,6 +68,38 @@ def test_the_trace_of_a_publication_goes_on_in_other_processes(receiver: Receive
     assert (match.start_time_unix_nano, match.end_time_unix_nano) == (997 * 10**9, 1_000 * 10**9)
     commit = next(one for one in receiver.named("commit") if one.parent_span_id == match.span_id)
     assert commit.end_time_unix_nano - commit.start_time_unix_nano == 10**9
+
+
+def test_a_span_says_who_called_whom_and_what_came_of_it(receiver: Receiver, tmp_path: Path) -> None:
+    """Programs that draw maps of services go by the kinds of spans, and show those that failed."""
+    with tracing(receiver), served(tmp_path, frozenset({Part.API})) as service:
+        post, headers = f"{service.url}/v1/publications", {"authorization": f"Bearer {service.token}"}
+        assert httpx.post(f"{post}?id=p-1", json={"price": 1}, headers=headers).status_code == 201
+        assert httpx.post(f"{post}?id=p-1", json={"price": 2}, headers=headers).status_code == 409
+        store = service.context.tidings.store
+        store.notifications.commit_batch("test", 0, [Found("p-1", "s-1", "ana")])
+        [told] = store.notifications.read("ana")
+        for what, kind in (("delivered", "webhook"), ("failed", "kafka"), ("dead", "apprise")):
+            Delivered(service.context)(Happened(what, kind, "d-1", "s-1", (told.id,), 0.2))
+    first, second = receiver.named("publish")
+    assert first.kind == second.kind == Span.SPAN_KIND_SERVER
+    assert attributes(first) == {
+        "http.request.method": "POST",
+        "http.route": "/v1/publications",
+        "http.response.status_code": 201,
+        "tidings.publication": "p-1",
+    }
+    assert attributes(second)["http.response.status_code"] == 409
+    assert [(one.kind, one.status.code) for one in receiver.named("deliver")] == [
+        (Span.SPAN_KIND_CLIENT, Status.STATUS_CODE_UNSET),
+        (Span.SPAN_KIND_PRODUCER, Status.STATUS_CODE_ERROR),
+        (Span.SPAN_KIND_CLIENT, Status.STATUS_CODE_ERROR),
+    ]
+    assert {one.trace_id for one in receiver.named("deliver")} == {first.trace_id}
+
+
+def attributes(span: Span) -> dict[str, str | int]:
+    return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
 
 
 def test_what_is_kept_of_traces_is_bounded(

@@ -90,7 +90,7 @@ class HubLoop:
         return len(self._running) - before
 
     def _deliver(self, one: Delivery, to: HubSubscription) -> None:
-        with traces.span("deliver", attributes={"tidings.channel": "hub"}):
+        with traces.span("deliver", attributes={"tidings.channel": "hub"}, kind="client"):
             self._hear(self.hub.deliver(one, to))
 
     def _free(self) -> int:

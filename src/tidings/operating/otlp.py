@@ -41,11 +41,13 @@ class Otlp:
         parent: str | None,
         links: Sequence[str],
         attributes: Mapping[str, Any],
+        kind: str,
         lasted: float,
         ended: int | None,
     ) -> Iterator[str | None]:
         begun = self._tracer.start_span(
             name,
+            kind=trace.SpanKind[kind.upper()],
             context=_context(parent) if parent else None,
             links=[trace.Link(_span_context(each)) for each in links],
             start_time=(ended or time_ns()) - int(lasted * 1e9),
@@ -56,6 +58,12 @@ class Otlp:
                 yield self.current()
         finally:
             begun.end(ended)
+
+    def note(self, attributes: Mapping[str, Any], failed: bool) -> None:
+        under_way = trace.get_current_span()
+        under_way.set_attributes(attributes)
+        if failed:
+            under_way.set_status(trace.StatusCode.ERROR)
 
     def current(self) -> str | None:
         carried: dict[str, str] = {}

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Literal
 
 from tidings.errors import SetupError
 
+Kind = Literal["internal", "server", "client", "producer"]
 Tracing = Any
 """What OpenTelemetry gives; it is imported by `configure` only."""
 
@@ -61,19 +62,27 @@ def span(
     parent: str | None = None,
     links: Sequence[str] = (),
     attributes: Mapping[str, Any] | None = None,
+    kind: Kind = "internal",
     lasted: float = 0.0,
     ended: float | None = None,
 ) -> AbstractContextManager[str | None]:
     """Something that takes time; gives its traceparent, or None if nobody traces. What is told when it is over has
-    `lasted` for so many seconds, and has `ended` then, in seconds since 1970, if that was not just now.
+    `lasted` for so many seconds, and has `ended` then, in seconds since 1970, if that was not just now. `kind` says
+    whether we were called or call somebody: maps of services are drawn by it.
     """
     if _tracing is None:
         return nullcontext()
     over = None if ended is None else int(ended * 1e9)
     found: AbstractContextManager[str | None] = _tracing.span(
-        name, parent, links, attributes or {}, lasted, over
+        name, parent, links, attributes or {}, kind, lasted, over
     )
     return found
+
+
+def note(attributes: Mapping[str, Any], *, failed: bool = False) -> None:
+    """Say of what is under way here what came of it."""
+    if _tracing is not None:
+        _tracing.note(attributes, failed)
 
 
 def current() -> str | None:

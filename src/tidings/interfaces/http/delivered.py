@@ -55,7 +55,10 @@ class Delivered:
             "tidings.destination": happened.destination,
             "tidings.subscription": happened.subscription,
         }
+        kind: traces.Kind = "producer" if happened.kind == "kafka" else "client"
         for publication in self._store.notifications.publications(happened.ids[:MOST_IDS]):
             if parent := self._store.traces.of(publication):
-                with traces.span("deliver", parent=parent, attributes=attributes, lasted=happened.seconds):
-                    pass
+                with traces.span(
+                    "deliver", parent=parent, attributes=attributes, kind=kind, lasted=happened.seconds
+                ):
+                    traces.note({}, failed=happened.what != "delivered")

@@ -5,7 +5,7 @@ secret: whoever knows the address of a feed reads it.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import ExitStack
 from time import perf_counter
 from typing import Any
@@ -77,6 +77,7 @@ class Observing:
         self._metrics.requests.labels(method, route, str(status)).inc()
         self._metrics.request_seconds.labels(route).observe(seconds)
         if route not in QUIET:
+            _trace(route, status, scope[_NOTED])
             milliseconds = round(seconds * 1_000, 1)
             _log.info(
                 "request",
@@ -136,4 +137,12 @@ def _span(scope: Scope) -> Any:
         (value.decode("latin-1") for name, value in scope["headers"] if name == b"traceparent"), None
     )
     name = "publish" if scope["method"] == "POST" and "publications" in scope["path"] else "request"
-    return traces.span(name, parent=parent, attributes={"http.request.method": scope["method"]})
+    return traces.span(
+        name, parent=parent, attributes={"http.request.method": scope["method"]}, kind="server"
+    )
+
+
+def _trace(route: str, status: int, noted: Mapping[str, str]) -> None:
+    """What came of a request. One that was refused has not failed: the caller was wrong."""
+    ids = {f"tidings.{name}": id for name, id in noted.items()}
+    traces.note({"http.route": route, "http.response.status_code": status} | ids, failed=status >= 500)
