@@ -191,17 +191,25 @@ def test_the_pipeline_over_time(service: Served) -> None:
     assert service.get("/v1/pipeline", params={"minutes": 0}).status_code in (400, 422)
 
 
-def requests_in(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [line for line in lines if line["event"] == "request"]
+Lines = list[dict[str, Any]]
 
 
-def logged(capsys: pytest.CaptureFixture[str], requests: int) -> list[dict[str, Any]]:
-    """What is logged, up to so many requests: the line of one comes when its answer is on its way already."""
-    turn, said = Event(), ""
-    while said.count('"event": "request"') < requests:
-        said += capsys.readouterr().err
+def requests_in(lines: Lines, *answers: httpx.Response) -> Lines:
+    """The lines of the requests that were answered, of each that is there."""
+    found = {line["request"]: line for line in lines if line["event"] == "request"}
+    ids = [answer.headers["x-request-id"] for answer in answers]
+    return [found[id] for id in ids if id in found]
+
+
+def logged(capsys: pytest.CaptureFixture[str], *answers: httpx.Response) -> Lines:
+    """What is logged, up to these requests: the line of one comes when its answer is on its way already. So that of one
+    before them may be there, too.
+    """
+    turn, lines = Event(), Lines()
+    while len(requests_in(lines, *answers)) < len(answers):
+        lines += map(json.loads, capsys.readouterr().err.splitlines())
         turn.wait(0.01)
-    return [json.loads(line) for line in said.splitlines()]
+    return lines
 
 
 def test_requests_are_logged_by_their_routes_and_ids(
@@ -211,10 +219,10 @@ def test_requests_are_logged_by_their_routes_and_ids(
     address = f"{service.url}/feeds/4Qx9Zb0STx8ZutXF8gGeXyGBnY4Qx9Zb"
     with logs.configured("info", "json"):
         answer = httpx.get(address, headers={"x-request-id": "from-the-proxy"})
-        service.get("/v1/pipeline")
+        asked = service.get("/v1/pipeline")
         odd = httpx.get(address, headers={"x-request-id": "x" * 100})
-        lines = logged(capsys, 3)
-    first, second, third = requests_in(lines)
+        lines = logged(capsys, answer, asked, odd)
+    first, second, third = requests_in(lines, answer, asked, odd)
     assert (first["route"], first["status"], first["request"]) == ("/feeds/{name}", 404, "from-the-proxy")
     assert answer.headers["x-request-id"] == "from-the-proxy"
     assert re.fullmatch("[0-9a-f]{16}", odd.headers["x-request-id"]) and third["request"] != "x" * 100
@@ -229,9 +237,10 @@ def test_what_a_request_was_about_stands_in_its_line(
     headers = {"authorization": f"Bearer {service.token}"}
     with logs.configured("info", "json"):
         taken = httpx.post(f"{service.url}/v1/publications", json={"price": 1}, headers=headers)
-        service.get("/v1/subscriptions/s-404")
-        service.get("/v1/destinations/d-404")
-        first, second, third = requests_in(logged(capsys, 3))
+        subscription = service.get("/v1/subscriptions/s-404")
+        destination = service.get("/v1/destinations/d-404")
+        answers = taken, subscription, destination
+        first, second, third = requests_in(logged(capsys, *answers), *answers)
     assert first["publication"] == taken.json()["id"]
     assert second["subscription"] == "s-404" and third["destination"] == "d-404"
 
