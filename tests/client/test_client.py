@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -55,6 +56,26 @@ def test_publishing(client: Client, service: Service) -> None:
     several = client.publish(graphs, "application/trig", id="client-graphs")
     assert [one.id for one in several.parts] == ["client-graphs-1", "client-graphs-2"]
     assert (several.new, several.position) == (True, several.parts[-1].position)
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "application/cloudevents+json; charset=utf-8"])
+def test_publishing_a_cloud_event(client: Client, media_type: str) -> None:
+    """Its id is the publication's: the client makes none."""
+    event = {"specversion": "1.0", "id": f"ce {media_type}", "source": "/shop", "type": "sale"}
+    sent = [
+        event,
+        json.dumps(event, separators=(",", ":")),
+        json.dumps(event, separators=(",", ":")).encode(),
+    ]
+    done = [client.publish(one, media_type) for one in sent]
+    assert [(one.id, one.new) for one in done] == [(event["id"], n == 0) for n in range(3)]
+    assert client.publish(event, media_type, id=f"own {media_type}").new
+    [again] = client.publish_many([event])
+    assert again == Taken(event["id"], done[0].position, new=False)
+    with pytest.raises(DecodeProblem, match="needs the attribute id"):
+        client.publish(event | {"id": ""}, media_type)
+    graph = event | {"@id": "http://e.org/a", "http://e.org/b": 1}
+    assert client.publish(graph, "application/ld+json").id.startswith("p-")
 
 
 def test_publishing_many(client: Client, service: Service) -> None:

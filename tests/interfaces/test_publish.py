@@ -54,7 +54,12 @@ def test_a_json_file_is_one_event(tidings: Tidings) -> None:
 
 def test_a_cloud_event_is_an_event(tidings: Tidings) -> None:
     event = {"specversion": "1.0", "id": "7", "source": "/shop", "type": "sold", "data": {"price": 1}}
-    assert tidings("publish", json.dumps(event)).exit_code == 0
+    assert tidings("publish", json.dumps(event)).stdout == "7  position 1\n"
+    assert tidings("publish", json.dumps(event)).stdout == "7  position 1  published before\n"
+    assert tidings("publish", json.dumps(event), "--id", "mine").stdout == "mine  position 2\n"
+    Path("events.jsonl").write_text("".join(json.dumps(event | {"id": id}) + "\n" for id in ("7", "8")))
+    several = [json.loads(line) for line in tidings("publish", "events.jsonl", "--json").stdout.splitlines()]
+    assert [(one["id"], one["position"], one["new"]) for one in several] == [("7", 1, False), ("8", 3, True)]
 
 
 def test_lines_are_published_and_the_bad_ones_listed(furniture: Tidings) -> None:

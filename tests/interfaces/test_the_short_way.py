@@ -43,7 +43,7 @@ def event(choose: random.Random) -> dict[str, Any]:
 
 def line(choose: random.Random) -> bytes:
     if choose.random() < 0.85:
-        written = json.dumps(event(choose)).encode()
+        written = json.dumps(event_or_cloud_event(choose)).encode()
         return choose.choice([written, written, b" %b\r" % written])
     return choose.choice([b"", b" ", b"{", b"[]", b"\xff", b'{"lot": "\\ud800"}', b'{"a": 1, "a": 2}'])
 
@@ -56,6 +56,11 @@ def cloud_event(choose: random.Random) -> Any:
     return told | label | {"data": {"price": choose.choice([1, 1, 1, 2])}}
 
 
+def event_or_cloud_event(choose: random.Random) -> Any:
+    """Those that are sent as events may be CloudEvents, which have ids of their own."""
+    return cloud_event(choose) if choose.random() < 0.2 else event(choose)
+
+
 def drawn(choose: random.Random) -> dict[str, Any]:
     """A request."""
     kind = choose.choice([LINES, LINES, LINES, BATCH, JSON])
@@ -65,7 +70,7 @@ def drawn(choose: random.Random) -> dict[str, Any]:
     elif kind == BATCH:
         body = json.dumps([cloud_event(choose) for _ in range(count)]).encode()
     else:
-        body = json.dumps(event(choose)).encode()
+        body = json.dumps(event_or_cloud_event(choose)).encode()
     query = {"id_field": "lot"} if kind == LINES and choose.random() < 0.9 else {}
     query |= {"audience": choose.choice(["staff", "two\nlines"])} if choose.random() < 0.1 else {}
     query |= {"id": choose.choice("ab")} if choose.random() < (0.5 if kind == JSON else 0.1) else {}

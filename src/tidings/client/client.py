@@ -53,9 +53,9 @@ class Client(Closing):
     ) -> Taken:
         """Publish something, durable on return. Values are written as JSON; what is bytes or text is sent as it is.
 
-        The same id with the same body again is the same publication, and with another body an error. Without an id one
-        is made: so it can be sent again when an answer is lost, and is published once. `base` is what relative IRIs of
-        a graph are relative to, `audience` a label: only those who were granted it are told.
+        The same id with the same body again is the same publication, and with another body an error. A CloudEvent
+        has an id; without one it is made: so it can be sent again when an answer is lost, and is published once. `base`
+        is what relative IRIs of a graph are relative to, `audience` a label: only those who were granted it are told.
         """
         return self._ask(taken.publish(body, media_type, id, base, audience))
 

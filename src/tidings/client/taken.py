@@ -13,6 +13,7 @@ from tidings.errors import InputError, TidingsError, error_from
 
 PATH = "/v1/publications"
 JSON, LINES = "application/json", "application/x-ndjson"
+EVENTS = frozenset({JSON, "application/cloudevents+json"})
 TOGETHER, LARGEST = 1_000, 1_000_000
 """Events that travel together, and bytes: fewer than services take by default."""
 
@@ -34,8 +35,8 @@ class Taken:
 def publish(
     body: Body, media_type: str, id: str | None, base: str | None, audience: str | None
 ) -> Call[Taken]:
-    """Without an id one is made here: so it can be sent again, and is published once."""
-    named = id if id is not None else made_id("p")
+    """Without an id, its own or one given, one is made here: so it can be sent again, and is published once."""
+    named = id if id is not None else own_id(body, media_type) or made_id("p")
     params = asked(id=named, base=base, audience=audience)
     headers = {"Content-Type": media_type}
     return Call("POST", PATH, lambda answer: taken_from(answer, named), params, None, bytes_of(body), headers)
@@ -46,6 +47,28 @@ def publish_lines(
 ) -> Call[list[Taken | TidingsError]]:
     params = asked(id_field=id_field, audience=audience)
     return Call("POST", PATH, _outcomes, params, None, b"\n".join(lines), {"Content-Type": LINES})
+
+
+def own_id(body: Body, media_type: str) -> str | None:
+    """The id of a CloudEvent, which is the publication's. What cannot be read has none: the service says why."""
+    if media_type.partition(";")[0].strip().lower() not in EVENTS:
+        return None
+    content = body if isinstance(body, Mapping) else _read(body)
+    id = content.get("id") if isinstance(content, Mapping) and "specversion" in content else None
+    return id if isinstance(id, str) and id else None
+
+
+def _read(body: bytes | str | Sequence[Any]) -> Any:
+    """The value of a text that may be a CloudEvent; others are not worth reading."""
+    if not (
+        (isinstance(body, bytes) and b"specversion" in body)
+        or (isinstance(body, str) and "specversion" in body)
+    ):
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def made_id(prefix: str) -> str:

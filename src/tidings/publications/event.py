@@ -28,6 +28,8 @@ Values = dict[str, tuple[Scalar, ...]]
 ENVELOPE = "cloudevent"
 """The context attributes of a CloudEvent are at `cloudevent.id`, `cloudevent.type` ..."""
 
+_VERSION = f"{ENVELOPE}.specversion"
+
 AUDIENCE = "audience"
 """An extension of CloudEvents: the label of those who may see it."""
 
@@ -68,6 +70,16 @@ def publication_id(body_or_object: bytes | Mapping[str, Any], field: str = ID_FI
     if len(values) != 1 or isinstance(values[0], bool | float):
         return None  # not a double: two ids beyond 64 bits could become the same one
     return str(values[0]) or None
+
+
+def cloud_event_id(event: Event, body: bytes) -> str | None:
+    """The id of a CloudEvent, decoded from its body. `{"cloudevent": {"specversion": ...}}` has the paths of one and is
+    none, so the body is looked at again; other events have no such path, and it costs them nothing.
+    """
+    if _VERSION not in event:
+        return None
+    content = parse(body)
+    return publication_id(content) if "specversion" in content else None
 
 
 def audience_of(event: Event) -> str | None:
@@ -188,6 +200,7 @@ __all__ = [
     "MAX_DEPTH",
     "JsonObject",
     "audience_of",
+    "cloud_event_id",
     "decode",
     "event_of",
     "flatten",

@@ -6,7 +6,8 @@
     application/x-ndjson, application/jsonl            an event a line
     application/cloudevents-batch+json                 several CloudEvents
 
-The id of a CloudEvent is that of the publication, unless another one is given.
+What has a `specversion` is a CloudEvent, sent as an event, too. Its id is that of the publication, unless another one
+is given.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tidings.publications.rdf_parts import N_TRIPLES, holds_several, parts_of, r
 from tidings.publications.strict_json import parse, parse_value, seem_lines
 from tidings.schema.event_schema import EventSchema
 from tidings.service.choosing import given
-from tidings.service.publishing import label_of
+from tidings.service.publishing import label_of, own_id
 
 CLOUD_EVENT = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -236,8 +237,10 @@ def _each(
 
 
 def _checked(one: Publication, schema: EventSchema | None, audience: str | None) -> Publication:
-    """It with its label: the one given, or the one that it says itself."""
+    """It with its label and its id: those given, or those that it says itself."""
     said = MEDIA_TYPES[one.media_type](one.body, schema)
+    if not one.id and (id := own_id(said, one.body)):
+        one = replace(one, id=id)
     label = label_of(said, audience)
     if one.audience is not None and label is not None and one.audience != label:
         received = f"{one.audience!r} and {label!r}"

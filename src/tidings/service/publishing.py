@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tidings.errors import DecodeProblem, InputError, PublicationError, TidingsError
 from tidings.model import Publication, Reject
-from tidings.publications.event import audience_of, publication_id
+from tidings.publications.event import audience_of, cloud_event_id, publication_id
 from tidings.publications.media_types import MEDIA_TYPES, Decode
 from tidings.publications.rdf_media_types import SYNTAXES
 from tidings.publications.rdf_parts import N_TRIPLES, resolved
@@ -32,7 +32,8 @@ def publish(
         data, media_type = _resolved(data, media_type, base), N_TRIPLES
     said = choose("a media type", media_type, MEDIA_TYPES)(data, schema)
     label = label_of(said, audience)
-    [outcome] = store.journal.offer([Publication(given(id), media_type, data, audience=label)])
+    name = given(id) or own_id(said, data)
+    [outcome] = store.journal.offer([Publication(name, media_type, data, audience=label)])
     if isinstance(outcome, InputError):
         raise outcome
     return outcome
@@ -103,11 +104,17 @@ def _checked(
     audience: str | None,
 ) -> Publication | Reject:
     try:
-        label = label_of(decoder(body, schema), audience)
+        said = decoder(body, schema)
+        label = label_of(said, audience)
         id = publication_id(body, id_field) if id_field else None
     except PublicationError as error:
         return _reject(number, error)
-    return Publication(id or "", media_type, body, audience=label)
+    return Publication(id or own_id(said, body), media_type, body, audience=label)
+
+
+def own_id(said: object, body: bytes) -> str:
+    """The id that a publication says itself, as a CloudEvent; empty if it says none, and the store makes one."""
+    return (cloud_event_id(said, body) if isinstance(said, Mapping) else None) or ""
 
 
 def label_of(said: object, given: str | None) -> str | None:

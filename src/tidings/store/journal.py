@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, select
 
+from tidings import cloud_events
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
 from tidings.store import audiences, bulk, counters, names, traces
@@ -190,8 +191,14 @@ def _problem(id: str, audience: str | None) -> InputError | None:
     return names.problem("a publication's id", id) or label
 
 
+def _kind(media_type: str) -> str:
+    """A CloudEvent is one by what it says: sent as JSON, too, it is the same publication."""
+    return "application/json" if media_type == cloud_events.MEDIA_TYPE else media_type
+
+
 def _again(one: Publication, known: _Known) -> Appended | IdTaken:
-    if _Known(one.media_type, one.body, known.position, one.audience) == known:
+    same_kind = _kind(one.media_type) == _kind(known.media_type)
+    if same_kind and (one.body, one.audience) == (known.body, known.audience):
         return Appended(one.id, known.position, new=False)
     return IdTaken(
         f"the id '{one.id}' was already used for another publication",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 from tests.interfaces.api import Service
@@ -33,6 +35,44 @@ def test_the_id_of_a_cloud_event_is_that_of_the_publication(service: Service) ->
             post(service, "{}", "application/json", **(context | {"ce_id": "bad"} | bad)).status_code == 422
         )
     assert post(service, '1},"id":{', "application/json", **(context | {"ce_id": "bad"})).status_code == 422
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
+def test_a_cloud_event_is_one_whatever_it_is_sent_as(service: Service, kind: str) -> None:
+    """It has a `specversion`, that is enough: its id is the publication's, and it is accepted once."""
+    event = EVENT | {"id": f"as {kind}"}
+    first, again = (_outcome(post(service, json.dumps(event), kind)) for _ in range(2))
+    assert (first["id"], first["new"], again["new"]) == (event["id"], True, False)
+    whole = post(service, json.dumps(event), "application/cloudevents+json")
+    assert (whole.status_code, whole.json()["new"]) == (200, False)
+    other = _outcome(post(service, json.dumps(event | {"type": "other"}), kind))
+    assert (other["status"], other["error"]) == (409, "IdTaken")
+    escaped = json.dumps(event | {"id": f"escaped {kind}"}).replace("specversion", "\\u0073pecversion")
+    assert _outcome(post(service, escaped, kind))["id"] == f"escaped {kind}"
+    looks_like_one = {"id": "7", "cloudevent": {"specversion": "1.0", "id": "7"}}
+    assert _outcome(post(service, json.dumps(looks_like_one), kind))["id"].startswith("p-")
+
+
+def _outcome(answer: httpx.Response) -> dict[str, Any]:
+    """What became of the one that was sent."""
+    told = answer.json()
+    [outcome] = told.get("outcomes", [told])
+    found: dict[str, Any] = outcome.get("problem", outcome)
+    return found
+
+
+def test_an_id_that_is_given_counts_more_than_that_of_a_cloud_event(service: Service) -> None:
+    said = post(service, json.dumps(EVENT), "application/json", id="said")
+    assert said.json()["id"] == "said"
+    lines = [EVENT | {"lot": "lot-ce"}, EVENT | {"id": "no lot"}]
+    body = "\n".join(json.dumps(line) for line in lines)
+    named = service.shop.post(
+        "/v1/publications",
+        params={"id_field": "lot"},
+        content=body,
+        headers={"Content-Type": "application/x-ndjson"},
+    )
+    assert [one["id"] for one in named.json()["outcomes"]] == ["lot-ce", "no lot"]
 
 
 def test_the_media_type_says_where_a_cloud_event_has_its_attributes(service: Service) -> None:
