@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 import tidings
@@ -221,6 +222,44 @@ def test_destinations(client: Client, service: Service, name: str) -> None:
         client.destinations.find(made.id)
 
 
+def test_where_feeds_are(client: Client, service: Service, name: str) -> None:
+    """Of each subscription, and of all: what is told is there, and what was renewed has ended."""
+    made = [client.subscribe("price < 200", id=f"{name}/{number}").id for number in range(3)]
+    found = list(client.feeds())
+    assert [one.subscription for one in found] == made and client.feed(made[0]) == found[0]
+    listed = client.feed()
+    assert listed.subscription is None and listed.address and listed.address.startswith(service.address)
+    opml = httpx.get(listed.address).text
+    assert all(f"{one.address}.atom" in opml for one in found)
+    assert [httpx.get(str(one.address)).status_code for one in found] == [200] * 3
+    for old, new in ((found[0], client.renew_feed(made[0])), (listed, client.renew_feed())):
+        assert new.subscription == old.subscription
+        assert [httpx.get(str(one.address)).status_code for one in (old, new)] == [410, 200]
+    assert list(client.feeds())[1:] == found[1:]
+    with pytest.raises(Absent):
+        client.feed("nothing")
+    with Client(service.address, service.token(None, "administer")) as administrator:
+        assert administrator.feed(made[1], subscriber=name) == found[1]
+        with pytest.raises(InputError, match="for whom"):
+            administrator.feed(made[1])
+
+
+def test_feeds_are_told_in_pages(service: Service, name: str) -> None:
+    for number in range(3):
+        service.tidings.subscribe(name, "price < 5", id=f"{name}-{number}")
+    with httpx.Client(
+        base_url=service.address, headers={"Authorization": f"Bearer {service.token(name, 'subscribe')}"}
+    ) as asking:
+        answer = asking.get("/v1/feeds", params={"limit": 2})
+        first = answer.json()
+        assert answer.headers["cache-control"] == "no-store" and first["next"] == f"{name}-1"
+        last = asking.get("/v1/feeds", params={"limit": 2, "after": first["next"]}).json()
+        assert [one["subscription"] for one in last["feeds"]] == [f"{name}-2"] and last["next"] is None
+        assert last["all"] == first["all"]
+        assert asking.get("/v1/feeds?after=%00").status_code == 422
+        assert asking.get("/v1/feeds/%00").status_code == 404
+
+
 def test_the_same_to_be_awaited(service: Service, name: str) -> None:
     async def use() -> None:
         async with AsyncClient(service.address, service.token(name, "subscribe", "publish")) as client:
@@ -239,6 +278,8 @@ def test_the_same_to_be_awaited(service: Service, name: str) -> None:
             assert len([one async for one in client.publish_many([{"a": 1}, b"{"])]) == 2
             many = [one async for one in client.subscribe_many(["price < 1", "price <"])]
             assert [type(one) for one in many] == [Subscribed, SyntaxProblem]
+            assert made.id in [one.subscription async for one in client.feeds()]
+            assert (await client.feed(made.id)) != (await client.renew_feed(made.id))
             async for told in client.follow():
                 assert told.content is not None and told.content.body == {"price": 180}
                 assert (await client.acknowledge(told.sequence)).unread == 0

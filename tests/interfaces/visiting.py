@@ -48,6 +48,7 @@ def console(
 ) -> Iterator[str]:
     """The address at which the console of a home is served."""
     reached = destinations_of(tidings.store, Rules(inside=True))
-    router = router_for(tidings, reached, Limits(), public_url, attempts)
+    feeds = tidings.feeds_at(public_url or "http://127.0.0.1:1")
+    router = router_for(tidings, reached, feeds, Limits(), public_url, attempts)
     with served(router, asking=Asking(Access(tidings.store)), rates=rates) as address:
         yield address

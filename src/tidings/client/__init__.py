@@ -15,6 +15,7 @@ from tidings.client.answers import NoAnswer
 from tidings.client.async_client import AsyncClient
 from tidings.client.client import Client
 from tidings.client.delivered import Destination, Letter, Tested
+from tidings.client.feeds import Feed
 from tidings.client.retrying import Patience
 from tidings.client.subscribed import Checked, Health, Preview, Previewed, Subscribed, Subscription
 from tidings.client.taken import Taken
@@ -26,6 +27,7 @@ __all__ = [
     "Client",
     "Content",
     "Destination",
+    "Feed",
     "Health",
     "Letter",
     "NoAnswer",

@@ -9,11 +9,12 @@ from typing import Self, TypeVar
 
 import httpx
 
-from tidings.client import calls, subscribed, taken
+from tidings.client import calls, feeds, subscribed, taken
 from tidings.client.answers import checked
 from tidings.client.asking import Attempts, request_of
 from tidings.client.calls import Call
 from tidings.client.destinations import AsyncDestinations
+from tidings.client.feeds import Feed
 from tidings.client.following import Following
 from tidings.client.retrying import Patience
 from tidings.client.subscribed import UNCHANGED, Asked, Checked, Preview, Subscribed, Subscription, Unchanged
@@ -141,6 +142,23 @@ class AsyncClient:
     async def unsubscribe(self, id: str) -> None:
         """Withdraw it; notifications that were made stay."""
         await self._ask(subscribed.unsubscribe(id))
+
+    async def feeds(self, subscriber: str | None = None) -> AsyncIterator[Feed]:
+        """Where the feed of each subscription is, page by page."""
+        after: str | None = ""
+        while after is not None:
+            page = await self._ask(feeds.page(subscriber, after))
+            for one in page.feeds:
+                yield one
+            after = page.next
+
+    async def feed(self, id: str | None = None, subscriber: str | None = None) -> Feed:
+        """Where the feed of a subscription is, or the list of all feeds (OPML); an address is made if there is none."""
+        return await self._ask(feeds.find(id, subscriber))
+
+    async def renew_feed(self, id: str | None = None, subscriber: str | None = None) -> Feed:
+        """A new address for the feed of a subscription, or for the list of all; the old one ends."""
+        return await self._ask(feeds.renew(id, subscriber))
 
     async def check(self, text: str, language: str = "predicates") -> Checked:
         """What a text would be as a subscription, or the error with its place; nothing is kept."""

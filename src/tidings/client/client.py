@@ -9,11 +9,12 @@ from typing import TypeVar
 
 import httpx
 
-from tidings.client import calls, subscribed, taken
+from tidings.client import calls, feeds, subscribed, taken
 from tidings.client.answers import checked
 from tidings.client.asking import Attempts, request_of
 from tidings.client.calls import Call
 from tidings.client.destinations import Destinations
+from tidings.client.feeds import Feed
 from tidings.client.following import Following
 from tidings.client.retrying import Patience
 from tidings.client.subscribed import UNCHANGED, Asked, Checked, Preview, Subscribed, Subscription, Unchanged
@@ -134,6 +135,22 @@ class Client(Closing):
     def unsubscribe(self, id: str) -> None:
         """Withdraw it; notifications that were made stay."""
         self._ask(subscribed.unsubscribe(id))
+
+    def feeds(self, subscriber: str | None = None) -> Iterator[Feed]:
+        """Where the feed of each subscription is, page by page."""
+        after: str | None = ""
+        while after is not None:
+            page = self._ask(feeds.page(subscriber, after))
+            yield from page.feeds
+            after = page.next
+
+    def feed(self, id: str | None = None, subscriber: str | None = None) -> Feed:
+        """Where the feed of a subscription is, or the list of all feeds (OPML); an address is made if there is none."""
+        return self._ask(feeds.find(id, subscriber))
+
+    def renew_feed(self, id: str | None = None, subscriber: str | None = None) -> Feed:
+        """A new address for the feed of a subscription, or for the list of all; the old one ends."""
+        return self._ask(feeds.renew(id, subscriber))
 
     def check(self, text: str, language: str = "predicates") -> Checked:
         """What a text would be as a subscription, or the error with its place; nothing is kept."""

@@ -92,7 +92,7 @@ class PersonalFeeds:
 
     def opened(self, address: FeedAddress, token: str) -> Opened | Gone:
         """A feed by its address. The id of a subscription that was withdrawn may be somebody else's now."""
-        wanted = self._wanted(address.subscriber, address.subscription)
+        wanted = self.find(address.subscriber, address.subscription)
         if address.revoked or wanted is None:
             return Gone()
         last, time = self.store.personal_feeds.last(wanted.subscriber, wanted.id)
@@ -100,10 +100,12 @@ class PersonalFeeds:
         newest = max(time or address.made, changed.time)
         return Opened(address, wanted, token, last, newest, changed.version)
 
-    def _wanted(self, subscriber: str, id: str) -> Subscription | None:
-        """Nobody subscribes to objects, and so nobody can withdraw that: it is a feed once there is something in it."""
+    def find(self, subscriber: str, id: str) -> Subscription | None:
+        """What a feed is of. Nobody subscribes to objects, and so nobody can withdraw that: it is a feed once there is
+        something in it. Rules have none.
+        """
         found = self.store.subscriptions.find(id) or self.store.paused.find(id)
-        if found is not None and found.subscriber == subscriber:
+        if found is not None and found.subscriber == subscriber and found.language != RULES:
             return found
         return about(subscriber, id) if self.store.personal_feeds.is_of_objects(subscriber, id) else None
 
@@ -186,16 +188,17 @@ class PersonalFeeds:
         made = datetime.fromisoformat(address.made)
         return opml(f"Tidings for {address.subscriber}", made, named)
 
-    def _paused(self, subscriber: str) -> list[Subscription]:
-        """Rules have no feeds."""
-        return [one for one in self.store.paused.all(subscriber) if one.language != RULES]
-
-    def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
-        """A subscriber's subscriptions with the tokens of their feeds; then the databases that they were told about."""
-        found = [*self.store.subscriptions.list(subscriber), *self._paused(subscriber)]
+    def wanted(self, subscriber: str) -> list[Subscription]:
+        """What a subscriber has feeds of: subscriptions, then the databases that they were told about. Not rules."""
+        paused = [one for one in self.store.paused.all(subscriber) if one.language != RULES]
+        found = [*self.store.subscriptions.list(subscriber), *paused]
         known = {one.id for one in found}
         sources = self.store.personal_feeds.of_objects(subscriber)
-        found += [about(subscriber, name) for name in sources if name not in known]
+        return [*found, *(about(subscriber, name) for name in sources if name not in known)]
+
+    def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:
+        """The same with the tokens of the feeds."""
+        found = self.wanted(subscriber)
         tokens = self.addresses.tokens(subscriber, [one.id for one in found])
         return [(one, tokens[one.id]) for one in found]
 

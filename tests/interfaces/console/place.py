@@ -73,6 +73,8 @@ FORMS = (
     "subscriptions/S/pause",
     "subscriptions/S/resume",
     "subscriptions/S/delete",
+    "subscriptions/S/renew",
+    "subscriptions/renew-list",
     "destinations",
     "destinations/quiet-hours",
     "destinations/D/test",

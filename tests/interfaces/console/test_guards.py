@@ -22,7 +22,8 @@ def test_every_route_is_among_those_that_are_tested(place: Place) -> None:
         return "/".join(part for part in path.split("/") if part not in named and not part.startswith("{"))
 
     known = {kind(path.split("?")[0]) for path in (*PAGES, *FORMS)}
-    parts = parts_for(place.tidings, destinations_of(place.tidings.store), Limits())
+    reached, feeds = destinations_of(place.tidings.store), place.tidings.feeds_at("http://127.0.0.1:1")
+    parts = parts_for(place.tidings, reached, feeds, Limits())
     routes = [route for part in parts for route in part.routes]
     found = {kind(route.path.removeprefix(f"{HOME}/")) for route in routes if isinstance(route, APIRoute)}
     assert found == known | {"login", "static"}

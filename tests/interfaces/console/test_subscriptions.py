@@ -8,6 +8,8 @@ import pytest
 
 from tests.interfaces.console.place import Place
 from tests.interfaces.visiting import Visitor
+from tidings.feeds.addressed import addressed
+from tidings.feeds.personal import Gone, Opened
 from tidings.interfaces.http.console.examples import LANGUAGES
 from tidings.interfaces.http.console.subscriptions import PAGE
 from tidings.languages.rules import parse
@@ -56,6 +58,35 @@ def test_what_is_wrong_with_a_subscription_stands_below_its_text(
             answer = place.ana.post(f"/console/{path}", **({"language": "predicates", "act": act} | fields))
             assert answer.status_code == 422 and said.lower() in answer.text.lower()
     assert place.tidings.store.subscriptions.find(place.table) is not None
+
+
+ADDRESS = re.compile(r"http://127\.0\.0\.1:1(/(?:feeds|opml)/[A-Za-z0-9_-]{32})")
+
+
+def test_where_its_feed_is_stands_on_its_page_and_can_be_made_anew(place: Place) -> None:
+    """The same address as `tidings feeds` tells, and a new one when it has got about; that of all is with the list."""
+    feeds = place.tidings.feeds_at("http://127.0.0.1:1")
+    of = {"subscription": f"/console/subscriptions/{place.table}", "all": "/console/subscriptions"}
+    renewing = {"subscription": f"{of['subscription']}/renew", "all": "/console/subscriptions/renew-list"}
+    told = {"subscription": addressed(feeds, "ana", place.table), "all": addressed(feeds, "ana")}
+    for name, at in of.items():
+        [shown] = ADDRESS.findall(place.ana.get(at).text)
+        assert (told[name].address or "").endswith(shown)
+        answer = place.ana.post(renewing[name])
+        [new] = ADDRESS.findall(place.ana.get(answer.headers["location"]).text)
+        assert "The feed has a new address" in place.ana.get(answer.headers["location"]).text
+        assert new != shown and isinstance(feeds.opml(new[-32:]) or feeds.open(new[-32:]), (bytes, Opened))
+        assert isinstance(feeds.opml(shown[-32:]) or feeds.open(shown[-32:]), Gone)
+    assert not ADDRESS.search(place.root.get("/console/subscriptions").text), "for nobody in particular"
+    assert ADDRESS.findall(place.root.get("/console/subscriptions", subscriber="ana").text) == [new]
+    assert place.bo.post(renewing["subscription"]).status_code == 404
+
+
+def test_a_rule_has_no_feed(place: Place) -> None:
+    [rule, *_] = place.tidings.store.metadata.rules()
+    shown = place.root.get(f"/console/subscriptions/{rule.name}")
+    assert shown.status_code == 200 and not ADDRESS.search(shown.text)
+    assert place.root.post(f"/console/subscriptions/{rule.name}/renew").status_code == 404
 
 
 def test_subscriptions_are_shown_in_pages(place: Place) -> None:

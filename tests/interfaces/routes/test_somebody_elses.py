@@ -82,6 +82,7 @@ def state(place: Place) -> dict[str, Any]:
         "grants": store.audiences.list("bo"),
         "tokens": [one for one in store.tokens.list() if one.subscriber == "bo"],
         "quiet": store.preferences.quiet("bo"),
+        "feeds": store.personal_feeds.addresses("bo"),
     }
 
 

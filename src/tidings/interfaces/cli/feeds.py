@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from tidings.interfaces.cli.options import (
     Subscriber,
     open_tidings,
 )
+
+if TYPE_CHECKING:
+    from tidings.feeds.addressed import Addressed
 
 MADE_ELSEWHERE = "made in another home folder; copy its feeds.key here, or make a new one with --revoke"
 
@@ -45,35 +48,32 @@ def feeds(
       tidings feeds --as cy
       tidings feeds --as cy --revoke s-21bd0c4e
     """
-    from tidings.feeds.tokens import ALL
+    from tidings.feeds.addressed import addressed, all_addressed, renewed
     from tidings.operating.loading import load
 
     reached = public_url or load({"home": home}).settings.reached_at()
     with open_tidings(home, store) as tidings:
         found = tidings.feeds_at(reached)
-        known = {one.id for one, _ in found.listed(subscriber)}
         for id in revoke or ():
-            if id not in known:
+            if found.find(subscriber, id) is None:
                 hint = f"tidings subscriptions --as {subscriber}"
                 raise InputError(f"{subscriber} has no subscription '{id}'", hint=hint)
-        for id in [*(revoke or ()), *([ALL] if revoke_list else [])]:
-            found.addresses.renew(subscriber, id)
-        listed = [(one.id, token and found.places.feed(token)) for one, token in found.listed(subscriber)]
-        of_all = found.addresses.token(subscriber) if listed else None
-        opml = of_all and found.places.opml(of_all)
+        for each in [*(revoke or ()), *([None] if revoke_list else [])]:
+            renewed(found, subscriber, each)
+        listed = all_addressed(found, subscriber)
+        listed += [addressed(found, subscriber)] if listed else []
     if not listed and not as_json:
         output.note(f"no subscriptions for {subscriber}")
-    for id, address in listed:
-        _show(id, address, "Atom, RSS, JSON", as_json)
-    if listed:
-        _show("all", opml, "OPML", as_json)
+    for one in listed:
+        _show(one, as_json)
 
 
-def _show(name: str, address: str | None, formats: str, as_json: bool) -> None:
+def _show(one: Addressed, as_json: bool) -> None:
+    kind, formats = ("feed", "Atom, RSS, JSON") if one.subscription is not None else ("opml", "OPML")
+    name = one.subscription if one.subscription is not None else "all"
     if as_json:
-        kind = "opml" if formats == "OPML" else "feed"
-        output.json_line({"kind": kind, "subscription": None if kind == "opml" else name, "address": address})
-    elif address is None:
+        output.json_line({"kind": kind, "subscription": one.subscription, "address": one.address})
+    elif one.address is None:
         output.line((name, "bold cyan"), (MADE_ELSEWHERE, "yellow"))
     else:
-        output.line((name, "bold cyan"), address, (f"({formats})", "dim"))
+        output.line((name, "bold cyan"), one.address, (f"({formats})", "dim"))

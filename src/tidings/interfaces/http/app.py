@@ -35,6 +35,7 @@ from tidings.interfaces.http.v1 import (
     asyncapi,
     audiences,
     destinations,
+    feed_addresses,
     notification_socket,
     notifications,
     preferences,
@@ -97,6 +98,7 @@ def _add_api(app: FastAPI, context: Context) -> None:
     join(app, pipeline.router_for(context))
     made = destinations_of(tidings.store, rules_of(context.settings))
     join(app, destinations.router_for(made))
-    join(app, console_for(tidings, made, app.state.limits, public_url))
+    join(app, feed_addresses.router_for(context.hub.feeds))
+    join(app, console_for(tidings, made, context.hub.feeds, app.state.limits, public_url))
     join(app, preferences.router_for(tidings.store))
     app.state.at_end += [provider.news.end, look_out.end, made.close]

@@ -51,7 +51,7 @@ def router_for(feeds: PersonalFeeds) -> APIRouter:
         if "text/html" in request.headers.get("accept", ""):
             return RedirectResponse("/console", 303, {"Vary": "Accept"})
         return PlainTextResponse(
-            "Tidings. `tidings feeds --as NAME` tells the addresses of feeds.\n"
+            "Tidings. `tidings feeds --as NAME` and, with a token, /v1/feeds tell the addresses of feeds.\n"
             f"The console is at {feeds.places.public_url}/console, "
             f"metadata is shown at {feeds.places.public_url}/browse.\n",
             headers={"Vary": "Accept"},

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 
 from tidings.delivery import Destinations
 from tidings.errors import Absent
+from tidings.feeds.personal import PersonalFeeds
 from tidings.interfaces.http.console import (
     browse,
     dead_letters,
@@ -30,13 +31,14 @@ from tidings.service.access import Access
 def router_for(
     tidings: Tidings,
     reached: Destinations,
+    feeds: PersonalFeeds,
     limits: Limits,
     public_url: str | None = None,
     attempts: Rates | None = None,
 ) -> APIRouter:
     """The console of a home folder. `public_url` says whether people reach it by https."""
     router = pages_at()
-    join(router, *parts_for(tidings, reached, limits, public_url, attempts))
+    join(router, *parts_for(tidings, reached, feeds, limits, public_url, attempts))
     router.add_api_route("", start, methods=["GET"])
     router.add_api_route("/{rest:path}", nowhere, methods=["GET"])
     return router
@@ -45,6 +47,7 @@ def router_for(
 def parts_for(
     tidings: Tidings,
     reached: Destinations,
+    feeds: PersonalFeeds,
     limits: Limits,
     public_url: str | None = None,
     attempts: Rates | None = None,
@@ -55,7 +58,7 @@ def parts_for(
         log_in.router_for(access, (public_url or "").startswith("https:"), attempts),
         static.router_for(),
         notifications.router_for(tidings),
-        subscriptions.router_for(tidings, limits),
+        subscriptions.router_for(tidings, feeds, limits),
         destinations.router_for(reached),
         publish.router_for(tidings, limits),
         browse.router_for(tidings),

@@ -11,11 +11,14 @@ from fastapi.concurrency import run_in_threadpool
 
 from tidings import durations
 from tidings.errors import InputError
+from tidings.feeds.addressed import addressed, renewed
+from tidings.feeds.personal import PersonalFeeds
 from tidings.interfaces.http.console.answering import HOME, moved, pages_at
 from tidings.interfaces.http.console.examples import LANGUAGES
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import Subscriber, Visitor, Whose, Word, form_of, page
 from tidings.interfaces.http.v1.limits import Limits
+from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.model import Subscription
 from tidings.service import Tidings
 from tidings.service.health import health_of
@@ -35,6 +38,7 @@ DONE = {
     "paused": "Paused: nothing is matched for it until it is resumed.",
     "resumed": "Resumed.",
     "deleted": "Deleted.",
+    "renewed": "The feed has a new address; the old one has ended.",
 }
 """What was done before a page, as its address says."""
 
@@ -52,14 +56,15 @@ class Draft:
     id: str = ""
 
 
-def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
+def router_for(tidings: Tidings, feeds: PersonalFeeds, limits: Limits) -> APIRouter:
     """The pages of subscriptions."""
     router = pages_at(HERE)
-    pages = Pages(tidings, limits)
+    pages = Pages(tidings, feeds, limits)
     router.add_api_route("", pages.all, methods=["GET"])
     router.add_api_route("", pages.make, methods=["POST"])
     router.add_api_route("/new", pages.new, methods=["GET"])
-    for act in (pages.pause, pages.resume, pages.delete):
+    router.add_api_route("/renew-list", pages.renew_list, methods=["POST"])
+    for act in (pages.pause, pages.resume, pages.delete, pages.renew):
         router.add_api_route(f"/{{id:path}}/{act.__name__}", act, methods=["POST"])
     router.add_api_route("/{id:path}/edit", pages.edit, methods=["GET"])
     router.add_api_route("/{id:path}", pages.one, methods=["GET"])
@@ -70,8 +75,8 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
 class Pages:
     """What is answered. Whoever asks has their own; an administrator has everybody's."""
 
-    def __init__(self, tidings: Tidings, limits: Limits) -> None:
-        self._tidings, self._store, self._limits = tidings, tidings.store, limits
+    def __init__(self, tidings: Tidings, feeds: PersonalFeeds, limits: Limits) -> None:
+        self._tidings, self._store, self._feeds, self._limits = tidings, tidings.store, feeds, limits
         self._subscribing = tidings.subscribing(limits.of_subscriptions)
 
     def all(
@@ -92,6 +97,7 @@ class Pages:
             "is_first": not after,
             "search": search,
             "whose": whose if visitor.is_administrator else None,
+            "feeds": addressed(self._feeds, whose) if whose is not None and listed else None,
             "done": DONE.get(done),
         }
         return page("subscriptions.html", visitor, HERE, values)
@@ -106,6 +112,8 @@ class Pages:
         kept = self._subscribing.find(id, visitor.only(None))
         one = kept.subscription
         values = {"kept": kept, "one": one, "health": health_of(self._store, [one])[one.id]}
+        has_feed = one.language != RULES
+        values["feed"] = addressed(self._feeds, one.subscriber, one.id) if has_feed else None
         return page("subscription.html", visitor, HERE, values | {"done": DONE.get(done)})
 
     def edit(self, visitor: Subscriber, id: str) -> Response:
@@ -128,6 +136,22 @@ class Pages:
         await form_of(request, visitor)
         await run_in_threadpool(self._subscribing.resume, id, visitor.only(None))
         return _one(id, "resumed")
+
+    async def renew(self, id: str, request: Request, visitor: Subscriber) -> Response:
+        """A new address for its feed."""
+        await form_of(request, visitor)
+        await run_in_threadpool(self._renew, visitor, id)
+        return _one(id, "renewed")
+
+    def _renew(self, visitor: Visitor, id: str) -> None:
+        renewed(self._feeds, self._subscribing.find(id, visitor.only(None)).subscription.subscriber, id)
+
+    async def renew_list(self, request: Request, visitor: Subscriber) -> Response:
+        """A new address for the list of all feeds."""
+        given = await form_of(request, visitor)
+        whose = subscriber_of(visitor.caller, given.get("subscriber") or None)
+        await run_in_threadpool(renewed, self._feeds, whose)
+        return moved(f"{AT}{query({'done': 'renewed', 'subscriber': given.get('subscriber')})}")
 
     async def delete(self, id: str, request: Request, visitor: Subscriber) -> Response:
         await form_of(request, visitor)
