@@ -5,12 +5,18 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
+from pathlib import Path
 from threading import Thread
+from urllib.parse import urlsplit
 
 import pytest
 from fastapi import FastAPI
 
+from tests.operating.served import served
+from tidings.interfaces.http import serving
 from tidings.interfaces.http.serving import listen, server_for
+from tidings.operating.settings import Part
 
 CODE = """
 import resource
@@ -51,3 +57,23 @@ def test_a_head_that_does_not_end_is_refused() -> None:
         finally:
             server.should_exit = True
             thread.join()
+
+
+def test_a_request_that_takes_too_long_when_the_service_ends_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody who sends a body slowly, if at all: the log says that it was cut, and not how the program is built."""
+    monkeypatch.setattr(serving, "GRACE", 0)
+    with ExitStack() as kept:
+        with served(tmp_path, frozenset({Part.API})) as service:
+            to = urlsplit(service.url)
+            client = kept.enter_context(socket.create_connection((to.hostname, to.port), 60))
+            head = ("POST /v1/publications HTTP/1.1", "Host: x", f"Authorization: Bearer {service.token}")
+            body = ("Content-Type: application/json", "Content-Length: 100", "Expect: 100-continue")
+            client.sendall("".join(f"{line}\r\n" for line in (*head, *body, "")).encode())
+            answer = kept.enter_context(client.makefile("rb"))
+            assert answer.readline().startswith(b"HTTP/1.1 100"), "it is under way"
+        told = answer.read()
+    assert b"HTTP/1.1 503" in told and b"application/problem+json" in told and b"the service ends" in told
+    said = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert ["Cancel 1 running" in record.getMessage() for record in said] == [True]

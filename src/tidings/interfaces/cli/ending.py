@@ -1,6 +1,6 @@
 """Whoever has asked a service to end, and waits, is told for what.
 
-^Cwaiting for 1 request and the stream, which ends after its batch, for 20 seconds at most
+^Cwaiting for 1 request (5 seconds) and the stream, which ends after its batch, for 20 seconds at most
 Ctrl-C once more does not wait; what was published and told is in the store
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from threading import Timer
 from typing import TYPE_CHECKING
 
+from tidings.counts import plural
 from tidings.interfaces.cli import output
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class Ending:
             self._hush()
             output.note(f"waiting for {_together(found)}, for {self._drain:g} seconds at most")
             output.note("Ctrl-C once more does not wait; what was published and told is in the store")
+
+
+def requests(count: int, seconds: float) -> str | None:
+    """Those that are being answered, which are waited for less long than all else."""
+    return f"{plural(count, 'request')} ({seconds:g} seconds)" if count else None
 
 
 def _together(found: list[str]) -> str:

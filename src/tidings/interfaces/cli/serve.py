@@ -167,7 +167,7 @@ class Service:
             return self._serve(tidings, listening, beside)
 
     def _serve(self, tidings: Tidings, listening: socket, beside: ExitStack) -> int | None:
-        from tidings.interfaces.cli.ending import Ending
+        from tidings.interfaces.cli.ending import Ending, requests
         from tidings.interfaces.cli.stream_news import Pulse
         from tidings.interfaces.http.app import app_for
         from tidings.interfaces.http.serving import allow_many_files, server_for
@@ -176,7 +176,7 @@ class Service:
         allow_many_files()
         server = server_for(app_for(context), self._settings)
         keeper = self._keeper(context, server)
-        context.under_way.count(lambda: server.under_way, "request")
+        context.under_way.watch(lambda: requests(server.under_way, server.patience))
         ending = Ending(context.under_way, self._settings.drain, self._words.end)
         with ended_by_signals(server, keeper, ending) as came:
             self._announce(context)

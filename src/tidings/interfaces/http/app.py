@@ -25,6 +25,7 @@ from tidings.interfaces.http.access import Asking
 from tidings.interfaces.http.answers import nothing_there, went_wrong
 from tidings.interfaces.http.console.router import router_for as console_for
 from tidings.interfaces.http.context import Context
+from tidings.interfaces.http.cutting import Cutting
 from tidings.interfaces.http.delivering import Delivering
 from tidings.interfaces.http.heads import Heads
 from tidings.interfaces.http.joining import join
@@ -63,6 +64,7 @@ def app_for(context: Context) -> FastAPI:
     app = FastAPI(title="Tidings", lifespan=running, openapi_url=None)
     app.state.asking = Asking(context.access)
     app.state.at_end = []
+    app.add_middleware(Cutting)
     app.add_middleware(Observing, metrics=context.metrics)
     app.add_middleware(Heads)
     app.add_exception_handler(HTTPException, nothing_there)

@@ -38,6 +38,11 @@ class Server(uvicorn.Server):
         """How many requests are being answered."""
         return len(self.server_state.tasks)
 
+    @property
+    def patience(self) -> int:
+        """Seconds that they have when it ends."""
+        return self.config.timeout_graceful_shutdown or 0
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
