@@ -22,6 +22,7 @@ def test_what_is_waited_for_is_said_in_two_lines(capsys: pytest.CaptureFixture[s
     ending.say()
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "waiting for 2 requests (5 seconds), the stream, which ends after its batch and 1 delivery, for 20 seconds at most",
+        "waiting for 2 requests (5 seconds), the stream, which ends after its batch and 1 delivery,"
+        " for 20 seconds at most",
         "Ctrl-C once more does not wait; what was published and told is in the store",
     ]
