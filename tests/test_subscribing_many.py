@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from server_documents import DOC, RDF_XML, SCHEMA, body
-from tidings.errors import IdTaken, InputError, OverLimit, SetupError
+from tidings.errors import CheckProblem, IdTaken, InputError, OverLimit, SetupError
 from tidings.model import Subscription
 from tidings.provider import Provider
 from tidings.service import Tidings, subscribing_many
 from tidings.service.subscribing import Limited, Subscribing
 from tidings.service.subscribing_many import SubscribingMany, Wish
 from tidings.store import Added
+from tidings.store.database import Database
 from tidings.store.standings import Wanted
 
 TEXTS = {
@@ -154,3 +155,40 @@ def test_a_rule_that_comes_paused_tells_what_it_finds_when_it_is_resumed(
     assert (one.find("late").state, one.store.notifications.read("bo")) == ("paused", [])
     assert one.resume("late").state == "active"
     assert [each.kind for each in one.store.notifications.read("bo")] == ["entered"]
+
+
+def test_a_rule_that_is_wrong_is_no_matter_of_those_that_search_each_other(
+    service: tuple[Subscribing, Subscribing],
+) -> None:
+    """What searches a rule that comes with it is right as soon as that one is there."""
+    texts = {
+        "wrong": "search Nothing n register n",
+        "first": TEXTS["rules"][0],
+        "second": "search first f register f where f.serverPort > 6",
+        "third": "search second s register s where s.serverPort > 7",
+    }
+    wanted = [Wish(Subscription(id, "ana", "rules", text)) for id, text in texts.items()]
+    wrong, *others = SubscribingMany(service[0]).take(wanted)
+    assert isinstance(wrong, InputError) and wrong.pointer == "/text"
+    assert others == [Added(id, True) for id in ("first", "second", "third")]
+
+
+def test_rules_that_are_wrong_are_looked_at_together(
+    service: tuple[Subscribing, Subscribing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are, as many questions go to the store: each had some of its own, and took thirty times as long
+    as one that is taken.
+    """
+    asked, read = list[int](), Database.read
+    for count in (10, 40):
+        monkeypatch.setattr(subscribing_many, "CHUNK_OF_RULES", count)
+        wanted = [
+            Wish(Subscription("", "ana", "rules", f"search Nothng n register n where n.a > {n}"))
+            for n in range(count)
+        ]
+        with monkeypatch.context() as patch:
+            reads = list[Database]()
+            patch.setattr(Database, "read", lambda self, reads=reads: reads.append(self) or read(self))
+            assert {type(each) for each in SubscribingMany(service[0]).take(wanted)} == {CheckProblem}
+        asked.append(len(reads))
+    assert asked[0] == asked[1] > 0

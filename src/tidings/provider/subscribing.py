@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from tidings.errors import InputError, SetupError
 from tidings.languages.rules import parse
 from tidings.languages.rules_tree import Comparison, Condition
 from tidings.provider import rule_changes
 from tidings.provider.provider import Provider
 from tidings.provider.reading import Schemas
 from tidings.store import Store, names
-from tidings.store.metadata import StoredRule
+from tidings.store.metadata import SchemaFile, StoredRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,28 @@ class Taken:
     name: str
     predicates: int
     about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What is wrong with a rule, if something is, and the rules that were looked for because it searches them."""
+
+    problem: InputError | SetupError | None
+    searches: frozenset[str]
+
+
+class _Stored:
+    """Rules of the store, each asked for once."""
+
+    def __init__(self, named: Callable[[Collection[str]], Mapping[str, StoredRule]]) -> None:
+        self._named, self._known = named, dict[str, StoredRule | None]()
+        self.asked: list[str] = []
+
+    def find(self, names: Collection[str]) -> dict[str, StoredRule]:
+        self.asked += names
+        if new := [name for name in names if name not in self._known]:
+            self._known |= dict.fromkeys(new) | dict(self._named(new))
+        return {name: rule for name in names if (rule := self._known[name]) is not None}
 
 
 class RuleSubscriptions:
@@ -53,6 +76,23 @@ class RuleSubscriptions:
         taken = _taken(names.fresh("r"), text)
         self._prepared(StoredRule(taken.name, "nobody", text))
         return taken
+
+    def look_at(self, rules: Iterable[StoredRule]) -> list[Looked]:
+        """What would become of rules, of each alone; nothing is kept. The schema and the rules that they search are
+        looked up once for all of them.
+        """
+        file, stored = self._metadata.schema(), _Stored(self._metadata.named)
+        return [self._looked_at(rule, file, stored) for rule in rules]
+
+    def _looked_at(self, rule: StoredRule, file: SchemaFile | None, stored: _Stored) -> Looked:
+        before = len(stored.asked)
+        try:
+            _taken(rule.name, rule.text)
+            given = rule_changes.stored({rule.name: rule.text}, rule.owner, "", rule.within)
+            rule_changes.prepared(given, self._schemas.known(file), stored.find)
+        except (InputError, SetupError) as problem:
+            return Looked(problem.with_traceback(None), frozenset(stored.asked[before:]))
+        return Looked(None, frozenset(stored.asked[before:]))
 
     def change(self, rule: StoredRule) -> bool:
         """Give a rule another text or delay; what that changes in its results is told. False if there is none."""

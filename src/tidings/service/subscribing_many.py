@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from tidings.compiler.pipeline import LANGUAGES
 from tidings.compiler.twig_words import TwigWriter
@@ -21,7 +22,11 @@ from tidings.errors import InputError, OverLimit, SetupError, TidingsError
 from tidings.model import Subscription
 from tidings.service.subscribing import RULES, Subscribing
 from tidings.store import Added, names
+from tidings.store.metadata import StoredRule
 from tidings.store.subscription_offers import over_limit
+
+if TYPE_CHECKING:
+    from tidings.provider.subscribing import Looked
 
 CHUNK = 5_000
 """How many are made durable at a time: whoever else writes waits some tenths of a second for them at most."""
@@ -102,7 +107,11 @@ class SubscribingMany:
     def _paused(self, asked: ByRow) -> dict[int, Outcome]:
         """Those that are to be paused, of all languages."""
         rules, others = _rules_and_others(asked)
-        problems = self._problems(others) | self._each_problem(rules)
+        looked = self._looked(
+            [StoredRule(names.fresh("r", 16), "nobody", one.text) for one in rules.values()]
+        )
+        wrong = {row: each.problem for row, each in zip(rules, looked, strict=True) if each.problem}
+        problems = self._problems(others) | wrong
         good = {row: one for row, one in asked.items() if row not in problems}
         taken = self._one.store.paused.offer([*good.values()], self._one.limited.each) if good else []
         return {**problems, **dict(zip(good, taken, strict=True))}
@@ -121,17 +130,14 @@ class SubscribingMany:
     def _refused(self, language: str, asked: ByRow) -> dict[int, TidingsError]:
         front = LANGUAGES.get(language)
         if front is None:
-            return self._each_problem(asked)
+            alone = {row: self._problem(one) for row, one in asked.items()}
+            return {row: problem for row, problem in alone.items() if problem is not None}
         texts, limit = [one.text for one in asked.values()], self._one.limited.clauses
         problems = front.compile_rows(texts, self._one.schema(), limit, TwigWriter()).problems
         rows = list(asked)
         for problem in problems.values():
             problem.pointer = "/text"
         return {rows[n]: problem for n, problem in problems.items()}
-
-    def _each_problem(self, asked: ByRow) -> dict[int, TidingsError]:
-        alone = {row: self._problem(one) for row, one in asked.items()}
-        return {row: problem for row, problem in alone.items() if problem is not None}
 
     def _problem(self, one: Subscription) -> TidingsError | None:
         try:
@@ -181,18 +187,47 @@ class SubscribingMany:
         return [Added(one.id, new=True) for one in rules]
 
     def _sifted(self, rules: Sequence[Subscription]) -> list[Outcome]:
-        """Rules one of which is refused: those that nothing is wrong with are taken together, the others alone after
-        them, as they may search them. If nothing is wrong with any text, it is found in the halves.
+        """Rules one of which is refused: those that nothing is wrong with are taken together, the others after them, as
+        they may search them. If nothing is wrong with any text, it is found in the halves.
         """
-        sound = [one for one in rules if self._problem(one) is None]
+        looked = self._looked_at(rules)
+        sound = [one for one in rules if looked[one.id].problem is None]
         if len(sound) == len(rules):
             return self._halved(rules)
-        taken = dict(zip((one.id for one in sound), self._entered(sound) if sound else (), strict=True))
-        return [taken[one.id] if one.id in taken else self._alone(one) for one in rules]
+        done = dict(zip((one.id for one in sound), self._entered(sound) if sound else (), strict=True))
+        return self._with_wrong(rules, done, looked)
+
+    def _with_wrong(
+        self, rules: Sequence[Subscription], done: dict[str, Outcome], looked: dict[str, Looked]
+    ) -> list[Outcome]:
+        """Those that something was wrong with, too: another look is taken at those that search what was added since."""
+        wrong, added = [one for one in rules if one.id not in done], _added(done)
+        looked |= self._looked_at([one for one in wrong if looked[one.id].searches & added])
+        late = set[str]()
+        for one in wrong:
+            problem = None if looked[one.id].searches & late else looked[one.id].problem
+            done[one.id] = self._alone(one) if problem is None else problem
+            late |= _added({one.id: done[one.id]})
+        return [done[one.id] for one in rules]
+
+    def _looked_at(self, rules: Sequence[Subscription]) -> dict[str, Looked]:
+        stored = [StoredRule(one.id, one.subscriber, one.text, "", one.within) for one in rules]
+        return dict(zip((one.id for one in rules), self._looked(stored), strict=True))
+
+    def _looked(self, rules: Sequence[StoredRule]) -> list[Looked]:
+        looked = self._one.rules.look_at(rules) if rules else []
+        for each in looked:
+            if each.problem is not None:
+                each.problem.pointer = each.problem.pointer or "/text"
+        return looked
 
     def _halved(self, rules: Sequence[Subscription]) -> list[Outcome]:
         middle = len(rules) // 2
         return self._entered(rules[:middle]) + self._entered(rules[middle:])
+
+
+def _added(outcomes: Mapping[str, Outcome]) -> set[str]:
+    return {id for id, outcome in outcomes.items() if isinstance(outcome, Added)}
 
 
 def _rules_and_others(asked: ByRow) -> tuple[ByRow, ByRow]:
