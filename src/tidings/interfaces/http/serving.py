@@ -13,6 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from tidings.errors import SetupError
+from tidings.interfaces.http.framing import Framing
 from tidings.operating.settings import Settings
 
 GRACE = 5
@@ -107,7 +108,7 @@ def server_for(app: FastAPI, settings: Settings | None = None) -> Server:
     settings = settings or Settings()
     server = Server(
         uvicorn.Config(
-            app,
+            Framing(app),
             http="h11",
             access_log=False,
             log_config=None,
