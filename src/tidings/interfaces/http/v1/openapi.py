@@ -24,6 +24,7 @@ TAGS = {
     "notifications": "What subscribers are told, in pages and as it comes.",
     "destinations": "Where notifications are sent by themselves, and what could not be delivered.",
     "preferences": "When a subscriber wants to be left alone.",
+    "feeds": "Where a subscriber reads what was found as a feed.",
     "audiences": "Who may see publications that are not for everybody.",
     "operating": "What the stream has done, over time.",
 }
