@@ -169,9 +169,10 @@ def test_a_message_that_is_far_too_long(place: Place) -> None:
 
 
 def test_without_a_token_it_ends(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.interfaces.http.v1.notification_socket.FIRST_SECONDS", 0.05)
-    with opened(place, None) as socket:
-        assert close_code(socket) == 4401
+    with monkeypatch.context() as soon:
+        soon.setattr("tidings.interfaces.http.v1.notification_socket.FIRST_SECONDS", 0.05)
+        with opened(place, None) as socket:
+            assert close_code(socket) == 4401
     for first, code in (('{"token": "tdg_x"}', 4401), ('{"ack": 1}', 4400)):
         with opened(place, None) as socket:
             socket.send(first)
