@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 from tests.feeds.site import Response, a_site
 from tests.interfaces.console.place import Place
 from tests.interfaces.visiting import Visitor
+from tidings.delivery import Rules
+from tidings.service.delivering import destinations_of
 from tidings.store import Found
 
 
@@ -67,9 +70,28 @@ def test_quiet_hours_are_kept(place: Place) -> None:
     said = {"start": "22:00", "end": "07:00", "zone": "Europe/Berlin"}
     assert place.bo.post("/console/destinations/quiet-hours", **said).status_code == 303
     assert 'value="Europe/Berlin"' in place.bo.get("/console/destinations").text
-    assert place.bo.post("/console/destinations/quiet-hours", **said | {"zone": "Mars"}).status_code == 422
+    for name, wrong in (("zone", "Mars"), ("start", "22")):
+        refused = place.bo.post("/console/destinations/quiet-hours", **said | {name: wrong})
+        form = refused.text.partition("Quiet hours</summary>")
+        assert refused.status_code == 422 and form[0].endswith('<details class="card" open>\n  <summary>')
+        assert all(f'value="{each}"' in form[2] for each in (said | {name: wrong}).values()), "it is mended"
     assert place.bo.post("/console/destinations/quiet-hours", start="", end="", zone="").status_code == 303
     assert 'value="Europe/Berlin"' not in place.bo.get("/console/destinations").text
+
+
+def test_what_waits_for_the_end_of_quiet_hours_is_looked_at_when_they_change(place: Place) -> None:
+    store = place.tidings.store
+    made = destinations_of(store, Rules(inside=True)).add("eve", "webhook", "http://127.0.0.1:9/hook").id
+    store.notifications.commit_batch("eve", 0, [Found("p-2", "s-2", "eve")])
+    store.lanes.wake(10)
+    taken = store.lanes.take(10, timedelta(minutes=1))
+    [lane] = [one for one in taken if one.destination == made]
+    store.lanes.release([one for one in taken if one is not lane])
+    store.lanes.put_off([(lane, store.lanes.now() + timedelta(hours=1))])
+    said = {"start": "", "end": "", "zone": "", "subscriber": "eve"}
+    assert place.root.post("/console/destinations/quiet-hours", **said).status_code == 303
+    assert made in [one.destination for one in store.lanes.take(10, timedelta(minutes=1))]
+    store.destinations.remove(made)
 
 
 def test_tokens_are_made_shown_once_and_listed(place: Place) -> None:

@@ -144,8 +144,10 @@ class Pages:
         try:
             hours = quiet.quiet_hours(whose, start, end, zone) if start or end or zone else None
         except InputError as problem:
-            return self._all(visitor, given.get("subscriber", ""), more={"problem": problem})
+            said = {"start": start, "end": end, "zone": zone}
+            return self._all(visitor, given.get("subscriber", ""), more={"hours": said, "problem": problem})
         self._store.preferences.set_quiet(whose, hours)
+        self._store.lanes.rouse(whose)
         return moved(f"{AT}{query({'done': 'quiet', 'subscriber': given.get('subscriber')})}")
 
     async def test(self, id: str, request: Request, visitor: Subscriber) -> Response:
