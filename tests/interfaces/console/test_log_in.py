@@ -68,6 +68,22 @@ def test_attempts_are_counted(place: Place) -> None:
     place.nobody.client.cookies.clear()
 
 
+def test_an_attempt_comes_back_every_six_seconds(place: Place) -> None:
+    """As docs/console.md says: ten at once, then one every six seconds, and twenty in a minute at most. By a clock that
+    is moved two seconds for each attempt, from a bucket that is full.
+    """
+    place.clock.now += 60
+    answers = []
+    for _ in range(60):
+        answers.append(place.nobody.client.post("/console/login", data={"token": "tdg_none"}).status_code)
+        place.clock.now += 2
+    first = answers.index(429)
+    assert answers[:first] == [403] * 14, "ten, and the four that came back in the 26 seconds that they took"
+    assert answers[first:] == ([429, 403, 429] * 20)[: 60 - first]
+    assert max(answers[at : at + 30].count(403) for at in range(30)) <= 2 * FAILURES
+    place.clock.now += 60
+
+
 def test_a_token_that_asks_too_often_is_told_when_to_come_back(place: Place) -> None:
     with console(place.tidings, rates=Rates(1, 3, 10, Clock())) as address:
         visitor = Visitor(address, place.secrets["ana"])

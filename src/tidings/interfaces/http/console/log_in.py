@@ -22,8 +22,8 @@ WEEK = 7 * 24 * 3600
 """Seconds that a browser stays logged in, if the token is good for as long."""
 LARGEST = 10_000
 FAILURES = 10
-"""A minute, from one address; then the next one waits. A token cannot be guessed, and nobody should keep the store busy
-trying.
+"""At once from one address, and as many a minute from then on: one every six seconds. A token cannot be guessed, and
+nobody should keep the store busy trying. Ten in any minute would shut whoever has mistyped out for up to a minute.
 """
 
 Next = Annotated[str, Query(max_length=2_000)]
