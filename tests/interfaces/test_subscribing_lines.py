@@ -213,7 +213,7 @@ def test_whose_they_are(service: Service) -> None:
         None,
         "for whom?",
         None,
-        "the id 'di-1' is already used for another subscription",
+        "the id 'di-1' is taken",
     ]
     assert [one.id for one in service.tidings.subscriptions("fy")] == ["fy-1"]
     assert send(service.shop, {"text": "a = 1"}).status_code == 403

@@ -132,8 +132,10 @@ def test_a_rule_has_an_id_of_its_own_and_counts(store: Store) -> None:
     rules.pause("asleep")
     for id in ("lives", "rests", "asleep"):
         with pytest.raises(IdTaken) as taken:
-            rules.add("bo", ALL, id, None)
+            rules.add("ana", ALL, id, None)
         assert taken.value.pointer == "/id" and ("is paused" in taken.value.what) == (id != "lives")
+        with pytest.raises(IdTaken, match=f"^the id '{id}' is taken; choose another one, or leave it out$"):
+            rules.add("bo", ALL, id, None)
     with pytest.raises(OverLimit):
         rules.add_many({"r-1": ALL, "r-2": ALL}, "ana", None, most=4)
     rules.add_many({"r-1": ALL}, "ana", None, most=4)

@@ -105,7 +105,7 @@ class Subscribing:
         if known is not None and known.subscription == wanted:  # sent again, because an answer was lost
             return _subscribed(wanted, self.check(RULES, wanted.text))
         if known is not None and known.subscription.language != RULES:
-            raise id_taken(wanted.id)
+            raise id_taken(wanted.id, known.subscription.subscriber, wanted.subscriber)
         most = self.limited.each
         if most is not None and self.store.standings.count(wanted.subscriber) >= most:
             raise over_limit(most)

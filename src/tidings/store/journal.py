@@ -197,11 +197,12 @@ def _kind(media_type: str) -> str:
 
 
 def _again(one: Publication, known: _Known) -> Appended | IdTaken:
+    """The same, or a refusal: where the other stands is nobody's business if it is not for everybody."""
     same_kind = _kind(one.media_type) == _kind(known.media_type)
     if same_kind and (one.body, one.audience) == (known.body, known.audience):
         return Appended(one.id, known.position, new=False)
     return IdTaken(
         f"the id '{one.id}' was already used for another publication",
-        where=f"position {known.position}",
+        where=f"position {known.position}" if known.audience is None else None,
         hint="give it an id of its own, or leave the id out",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from tidings.errors import InputError
+from tidings.errors import IdTaken, InputError
 
 LONGEST = 500
 
@@ -45,6 +45,13 @@ def _is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def taken(id: str) -> IdTaken:
+    """What is said to somebody who wants an id that somebody else has: neither whose it is, nor what it stands for."""
+    found = IdTaken(f"the id '{id}' is taken", hint="choose another one, or leave it out")
+    found.pointer = "/id"
+    return found
 
 
 def fresh(prefix: str, digits: int = 8) -> str:

@@ -165,7 +165,12 @@ def new_triggering(
 
 def _refuse_taken(connection: Connection, rules: Sequence[NamedRule]) -> None:
     wanted = Counter(names.check("a rule's name", rule.name, "/id") for rule in rules)
-    known = bulk.select_among(connection, select(metadata_rules.c.name), metadata_rules.c.name, wanted)
+    owners = {rule.name: rule.owner for rule in rules}
+    found = select(metadata_rules.c.name, metadata_rules.c.owner)
+    known = [*bulk.select_among(connection, found, metadata_rules.c.name, wanted)]
+    for name, owner in known:
+        if owner != owners[name]:
+            raise names.taken(name)
     taken = [*(row.name for row in known), *(name for name, count in wanted.items() if count > 1)]
     if taken:
         hint = "forget that one first, or choose another name"

@@ -39,8 +39,10 @@ def over_limit(most: int) -> OverLimit:
     return OverLimit("too many subscriptions", accepted=accepted, hint=hint)
 
 
-def id_taken(id: str) -> IdTaken:
-    """What is said to somebody who wants an id that stands for something else."""
+def id_taken(id: str, owner: str, whoever: str) -> IdTaken:
+    """What is said to whoever wants an id that stands for something else of its owner's."""
+    if owner != whoever:
+        return names.taken(id)
     hint = "give it an id of its own, leave the id out, or unsubscribe first"
     return _about_id(IdTaken(f"the id '{id}' is already used for another subscription", hint=hint))
 
@@ -91,6 +93,13 @@ class Remembered:
             self._known = known._replace(live=live if len(live) <= REMEMBERED else known.live)
 
 
+class Otherwise(NamedTuple):
+    """What an id stands for otherwise: whose it is, and what its owner is told."""
+
+    owner: str
+    problem: IdTaken
+
+
 @dataclass
 class Offering:
     """What is offered together, in one transaction: what ids stand for by now, and the rows that are added."""
@@ -98,16 +107,17 @@ class Offering:
     version: int
     room: Room | None
     known: dict[str, Subscription]
-    otherwise: Mapping[str, IdTaken]
+    otherwise: Mapping[str, Otherwise]
     rows: list[tuple[object, ...]] = field(default_factory=list)
 
     def take(self, one: Subscription) -> Added:
         """One that has an id, or a refusal."""
         if one.id in self.otherwise:
-            raise self.otherwise[one.id]
+            owner, problem = self.otherwise[one.id]
+            raise problem if owner == one.subscriber else names.taken(one.id)
         if one.id in self.known:
             if self.known[one.id] != one:
-                raise id_taken(one.id)
+                raise id_taken(one.id, self.known[one.id].subscriber, one.subscriber)
             return Added(one.id, new=False)
         made = row(one, self.version)
         if self.room is not None:
@@ -177,10 +187,10 @@ def admit_rules(connection: Connection, ids: Collection[str], owner: str, most: 
     for something else as well, or if their owner has more than may be. Nobody else adds anything until it ends.
     """
     counters.lock(connection, "subscriptions")
-    problems = [id_taken(one.id) for one in living(connection, ids)]
-    problems += [_is_paused(id) for id in _among(connection, paused.c.id, ids)]
-    if problems:
-        raise problems[0]
+    for one in living(connection, ids):
+        raise id_taken(one.id, one.subscriber, owner)
+    for id, whose in _owners(connection, paused.c.id, paused.c.subscriber, ids).items():
+        raise _is_paused(id) if whose == owner else names.taken(id)
     if most is not None and standings.count(connection, owner) > most:
         raise over_limit(most)
 
@@ -192,7 +202,7 @@ def accepted(outcome: Added | InputError) -> Added:
     return outcome
 
 
-Standing = tuple[dict[str, Subscription], Mapping[str, IdTaken]]
+Standing = tuple[dict[str, Subscription], Mapping[str, Otherwise]]
 """What some ids stand for: subscriptions such as are offered, and what they stand for otherwise."""
 
 
@@ -226,8 +236,10 @@ def _named(one: Subscription, digits: int) -> Subscription:
 
 def _at_work(connection: Connection, ids: Collection[str]) -> Standing:
     """Of what is to live, ids stand otherwise for a rule, or for what is paused, which keeps its id."""
-    rules = {id: id_taken(id) for id in _among(connection, metadata_rules.c.name, ids)}
-    otherwise = rules | {id: _is_paused(id) for id in _among(connection, paused.c.id, ids)}
+    rules = _owners(connection, *_RULES, ids)
+    asleep = _owners(connection, paused.c.id, paused.c.subscriber, ids)
+    otherwise = {id: Otherwise(owner, id_taken(id, owner, owner)) for id, owner in rules.items()}
+    otherwise |= {id: Otherwise(owner, _is_paused(id)) for id, owner in asleep.items()}
     return {one.id: one for one in living(connection, ids)}, otherwise
 
 
@@ -235,18 +247,24 @@ def _at_rest(connection: Connection, ids: Collection[str]) -> Standing:
     """Of what is to be paused, ids stand otherwise for what lives."""
     found = bulk.select_among(connection, _PAUSED, paused.c.id, ids)
     known = {one.id: one for one in (Subscription(*each) for each in found)}
-    lives = [*_among(connection, metadata_rules.c.name, ids), *(one.id for one in living(connection, ids))]
-    return known, {id: _is_active(id) for id in lives}
+    lives = _owners(connection, *_RULES, ids) | {one.id: one.subscriber for one in living(connection, ids)}
+    return known, {id: Otherwise(owner, _is_active(id)) for id, owner in lives.items()}
 
 
 _PAUSED = select(paused.c.id, paused.c.subscriber, paused.c.language, paused.c.text, paused.c.within)
 
 
-def _among(connection: Connection, column: Column[str], ids: Collection[str]) -> list[str]:
-    """Most stores have no rules and nothing paused, and many ids are not looked for then."""
+_RULES = metadata_rules.c.name, metadata_rules.c.owner
+
+
+def _owners(
+    connection: Connection, column: Column[str], owner: Column[str], ids: Collection[str]
+) -> dict[str, str]:
+    """Whose some of the ids are. Most stores have no rules and nothing paused, and many ids are not looked for then."""
     if not ids or connection.execute(select(column).limit(1)).first() is None:
-        return []
-    return [row[0] for row in bulk.select_among(connection, select(column), column, ids)]
+        return {}
+    found = bulk.select_among(connection, select(column, owner), column, ids)
+    return dict(tuple(row) for row in found)
 
 
 def _room(

@@ -11,8 +11,10 @@ from typing import Any
 
 import httpx
 
+from server_documents import SCHEMA
 from tests.interfaces.routes.place import SECRET, Place
 from tests.interfaces.routes.walking import REFUSED, Route, ask
+from tidings.provider import Provider
 
 QUERIES: tuple[dict[str, str], ...] = (
     {"subscriber": "bo"},
@@ -95,6 +97,36 @@ def test_lines_are_taken_for_whoever_sends_them(place: Place) -> None:
     assert [one.get("problem", {}).get("status") for one in told.json()["outcomes"]] == [None, 403, 409]
     assert SECRET not in told.text
     assert place.ana.delete("/v1/subscriptions/a-1").status_code == 204
+
+
+RULE = "search CycleProvider c register c where c.serverPort > 80"
+
+
+def test_an_id_that_is_taken_says_neither_whose_nor_what_it_is(place: Place) -> None:
+    """Ids share one name space, so that one is taken cannot be hidden; all else can: a subscription that lives, one
+    that is paused and a rule are answered in the same words.
+    """
+    Provider(place.served.context.tidings.store).load_schema(SCHEMA.body, SCHEMA.media_type)
+    ids = ("s-1-of-b", "s-2-of-b", "s-3-of-b")
+    for id, wanted in zip(ids, WANTED, strict=True):
+        assert place.bo.post("/v1/subscriptions", json=wanted | {"id": id}).status_code == 201
+    for id, wanted in product(ids, WANTED):
+        answer = place.ana.post("/v1/subscriptions", json=wanted | {"id": id})
+        told = answer.json()
+        assert (answer.status_code, told["what"]) == (409, f"the id '{id}' is taken"), (id, wanted)
+        assert (told["hint"], told["pointer"]) == ("choose another one, or leave it out", "/id")
+        assert '"bo"' not in answer.text
+    for id in ids:
+        assert place.bo.delete(f"/v1/subscriptions/{id}").status_code == 204
+
+
+WANTED = ({"text": "a = 1"}, {"text": "a = 1", "state": "paused"}, {"text": RULE, "language": "rules"})
+
+
+def test_an_id_of_a_labelled_publication_says_no_position(place: Place) -> None:
+    """Only those who were granted the label see it, the position, too."""
+    answer = place.shop.post("/v1/publications", params={"id": "p-of-bo"}, json={"a": 1})
+    assert (answer.status_code, answer.json().get("where")) == (409, None)
 
 
 def test_what_is_bos_is_there_for_bo(place: Place) -> None:
