@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import event
 
@@ -167,6 +168,25 @@ def test_what_is_counted(service: Served) -> None:
     assert after["tidings_requests_total method=GET route=/feeds/{name} status=404"] == 1
     assert after["tidings_requests_total method=GET route=(none) status=404"] == 1
     assert not [name for name in after if "nobody" in name or "nowhere" in name]
+
+
+ASKED_BY_PROMETHEUS = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+    "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+)
+
+
+def test_open_metrics_for_those_who_accept_them(service: Served) -> None:
+    """The same counts, as Prometheus asks for them by itself."""
+    answer = service.get("/metrics", headers={"accept": ASKED_BY_PROMETHEUS})
+    assert answer.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    opened, plain = list(open_metrics(answer.text)), service.get("/metrics").text
+    assert {one.name: one.documentation for one in opened} == {
+        one.name: one.documentation for one in text_string_to_metric_families(plain)
+    }
+    for other in ("*/*", "text/plain;version=0.0.4", "application/openmetrics;q=1"):
+        kind = service.get("/metrics", headers={"accept": other}).headers["content-type"]
+        assert kind == "text/plain; version=0.0.4; charset=utf-8"
 
 
 def test_every_metric_has_its_docs(service: Served) -> None:

@@ -18,9 +18,11 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 LARGEST_SEGMENTS = 32
 """How many segments have a number of their own."""
@@ -119,6 +121,10 @@ class Metrics:
         """An attempt has ended; `outcome` is `delivered`, `failed` (it is tried again), `dead` or `gone`."""
         self.deliveries.labels(channel, outcome).inc()
 
-    def text(self) -> bytes:
-        """As Prometheus reads it."""
-        return generate_latest(self.registry)
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """As Prometheus reads it, with its media type: as OpenMetrics for whoever accepts that. What Prometheus's own
+        library chooses would promise any version that is asked for.
+        """
+        if OPEN_METRICS.partition(";")[0] in accept:
+            return openmetrics.generate_latest(self.registry), OPEN_METRICS  # type: ignore[no-untyped-call]
+        return generate_latest(self.registry), CONTENT_TYPE

@@ -4,14 +4,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 
 from tidings.errors import TidingsError
 from tidings.interfaces.http.access import needs
 from tidings.interfaces.http.answers import Answering
 from tidings.interfaces.http.context import Context
-from tidings.operating.metrics import CONTENT_TYPE
 from tidings.service.access import Scope
 
 NO_STORE = {"Cache-Control": "no-store"}
@@ -44,8 +43,9 @@ def router_for(context: Context) -> APIRouter:
         return JSONResponse(answer, 200 if ready else 503, NO_STORE)
 
     @router.get("/metrics", dependencies=metered)
-    def metrics() -> Response:
-        return Response(context.metrics.text(), media_type=CONTENT_TYPE, headers=NO_STORE)
+    def metrics(request: Request) -> Response:
+        text, kind = context.metrics.text(request.headers.get("accept", ""))
+        return Response(text, media_type=kind, headers=NO_STORE | {"Vary": "Accept"})
 
     return router
 
