@@ -31,7 +31,8 @@ class Publication:
 
     `audience` is a label: only those see it who were granted that label. Without one it is for everybody.
     `traceparent` is the trace in which it was made, if there is one: what is published together, for the sake of one
-    commit, may come from several.
+    commit, may come from several. `source` is that of a CloudEvent which goes by its own id: others may count from one,
+    too.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Publication:
     position: int | None = None
     audience: str | None = None
     traceparent: str | None = field(default_factory=traces.current, compare=False, repr=False)
+    source: str | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,8 @@ def test_publishing_a_cloud_event(client: Client, media_type: str) -> None:
     assert client.publish(event, media_type, id=f"own {media_type}").new
     [again] = client.publish_many([event])
     assert again == Taken(event["id"], done[0].position, new=False)
+    other = client.publish(event | {"source": "/other"}, media_type)
+    assert other.new and other.id.startswith(f"{event['id']}~"), "another source may have the same id"
     with pytest.raises(DecodeProblem, match="needs the attribute id"):
         client.publish(event | {"id": ""}, media_type)
     graph = event | {"@id": "http://e.org/a", "http://e.org/b": 1}

@@ -36,8 +36,9 @@ def publish(
     body: Body, media_type: str, id: str | None, base: str | None, audience: str | None
 ) -> Call[Taken]:
     """Without an id, its own or one given, one is made here: so it can be sent again, and is published once."""
-    named = id if id is not None else own_id(body, media_type) or made_id("p")
-    params = asked(id=named, base=base, audience=audience)
+    own = own_id(body, media_type) if id is None else None
+    named = id if id is not None else own or made_id("p")
+    params = asked(id=None if own else named, base=base, audience=audience)
     headers = {"Content-Type": media_type}
     return Call("POST", PATH, lambda answer: taken_from(answer, named), params, None, bytes_of(body), headers)
 

@@ -82,6 +82,12 @@ def cloud_event_id(event: Event, body: bytes) -> str | None:
     return publication_id(content) if "specversion" in content else None
 
 
+def source_of(event: Event) -> str | None:
+    """Where a CloudEvent comes from."""
+    values = event.get(f"{ENVELOPE}.source", ())
+    return values[0] if values and isinstance(values[0], str) else None
+
+
 def audience_of(event: Event) -> str | None:
     """The label that a CloudEvent carries, if it does."""
     values = event.get(f"{ENVELOPE}.{AUDIENCE}", ())
@@ -206,4 +212,5 @@ __all__ = [
     "flatten",
     "parse",
     "publication_id",
+    "source_of",
 ]

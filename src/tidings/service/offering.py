@@ -30,7 +30,7 @@ from tidings.publications.rdf_parts import N_TRIPLES, holds_several, parts_of, r
 from tidings.publications.strict_json import parse, parse_value, seem_lines
 from tidings.schema.event_schema import EventSchema
 from tidings.service.choosing import given
-from tidings.service.publishing import label_of, own_id
+from tidings.service.publishing import label_of, named
 
 CLOUD_EVENT = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -135,8 +135,8 @@ def refuse_too_many(count: int, most: int) -> None:
 
 def _one(sent: Sent, kind: str) -> Publication:
     id = given(sent.id)
-    if kind == CLOUD_EVENT:
-        id = id or publication_id(_whole(parse(sent.body))) or ""
+    if kind == CLOUD_EVENT and not id:
+        return _by_its_id(_whole(parse(sent.body)), sent.body)
     if sent.base is None:
         return Publication(id, kind, sent.body)
     if kind not in SYNTAXES:
@@ -160,12 +160,14 @@ def _binary(sent: Sent, kind: str) -> Publication:
     else it is kept in the structured mode, with the data as it came.
     """
     context = dict(sent.context or {})
-    id = given(sent.id) or context.get("id", "")
+    id, source = given(sent.id), None
+    if not id:
+        id, source = context.get("id", ""), context.get("source")
     if kind in DOCUMENTS or kind in SYNTAXES:
         label = label_of(_read_context(context), None)
         return replace(_one(replace(sent, id=id or None), kind), audience=label)
     envelope = dict(sorted(context.items())) | ({"datacontenttype": sent.media_type} if kind else {})
-    return Publication(id, CLOUD_EVENT, _structured(envelope, kind, sent.body))
+    return Publication(id, CLOUD_EVENT, _structured(envelope, kind, sent.body), source=source)
 
 
 def _structured(envelope: Mapping[str, str], kind: str, body: bytes) -> bytes:
@@ -210,7 +212,16 @@ def _elements(body: bytes) -> list[Any]:
 
 
 def _element(element: Any) -> Publication:
-    return Publication(publication_id(_whole(element)) or "", CLOUD_EVENT, _write(element).encode())
+    return _by_its_id(_whole(element), _write(element).encode())
+
+
+def _by_its_id(event: Mapping[str, Any], body: bytes) -> Publication:
+    """A CloudEvent under its own id, of which its source may have used another one. What is wrong with them is said
+    when it is checked.
+    """
+    source = event.get("source")
+    said = source if isinstance(source, str) else None
+    return Publication(publication_id(event) or "", CLOUD_EVENT, body, source=said)
 
 
 def _whole(element: Any) -> dict[str, Any]:
@@ -239,8 +250,7 @@ def _each(
 def _checked(one: Publication, schema: EventSchema | None, audience: str | None) -> Publication:
     """It with its label and its id: those given, or those that it says itself."""
     said = MEDIA_TYPES[one.media_type](one.body, schema)
-    if not one.id and (id := own_id(said, one.body)):
-        one = replace(one, id=id)
+    one = named(one, said)
     label = label_of(said, audience)
     if one.audience is not None and label is not None and one.audience != label:
         received = f"{one.audience!r} and {label!r}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tidings.errors import DecodeProblem, InputError, PublicationError, TidingsError
 from tidings.model import Publication, Reject
-from tidings.publications.event import audience_of, cloud_event_id, publication_id
+from tidings.publications.event import audience_of, cloud_event_id, publication_id, source_of
 from tidings.publications.media_types import MEDIA_TYPES, Decode
 from tidings.publications.rdf_media_types import SYNTAXES
 from tidings.publications.rdf_parts import N_TRIPLES, resolved
@@ -32,8 +33,8 @@ def publish(
         data, media_type = _resolved(data, media_type, base), N_TRIPLES
     said = choose("a media type", media_type, MEDIA_TYPES)(data, schema)
     label = label_of(said, audience)
-    name = given(id) or own_id(said, data)
-    [outcome] = store.journal.offer([Publication(name, media_type, data, audience=label)])
+    one = named(Publication(given(id), media_type, data, audience=label), said)
+    [outcome] = store.journal.offer([one])
     if isinstance(outcome, InputError):
         raise outcome
     return outcome
@@ -109,12 +110,15 @@ def _checked(
         id = publication_id(body, id_field) if id_field else None
     except PublicationError as error:
         return _reject(number, error)
-    return Publication(id or own_id(said, body), media_type, body, audience=label)
+    return named(Publication(id or "", media_type, body, audience=label), said)
 
 
-def own_id(said: object, body: bytes) -> str:
-    """The id that a publication says itself, as a CloudEvent; empty if it says none, and the store makes one."""
-    return (cloud_event_id(said, body) if isinstance(said, Mapping) else None) or ""
+def named(one: Publication, said: object) -> Publication:
+    """It by the id that it says itself, as a CloudEvent, unless it was given one; without any the store makes one."""
+    if one.id or not isinstance(said, Mapping):
+        return one
+    id = cloud_event_id(said, one.body)
+    return replace(one, id=id, source=source_of(said)) if id else one
 
 
 def label_of(said: object, given: str | None) -> str | None:

@@ -7,9 +7,12 @@ changes nothing. One that is not for everybody carries a label (`audiences`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, select
@@ -158,13 +161,18 @@ def append(connection: Connection, offered: Sequence[Publication]) -> list[Appen
     given = {one.id for one in offered}
     ids = [one.id or names.fresh("p") for one in offered]
     known = {id: _Known(*rest) for id, *rest in _known(connection, ids)}
+    if apart := _apart(offered, known):
+        known |= {id: _Known(*rest) for id, *rest in _known(connection, apart)}
+    source = cache(lambda id: _source(known[id]))
     outcomes: list[Appended | InputError] = []
     new, carried, traced, time = [], [], [], now()
     for one, id in zip(offered, ids, strict=True):
         if not one.id and (id in known or id in given):
             id = names.fresh("p", 16)
+        if one.source is not None and id in known and source(id) not in (None, one.source):
+            id = _of_source(one)
         if id in known:
-            outcomes.append(_again(one, known[id]))
+            outcomes.append(_again(id, one, known[id]))
         elif problem := _problem(id, one.audience):
             outcomes.append(problem)
         else:
@@ -186,6 +194,30 @@ def _known(connection: Connection, ids: Iterable[str]) -> Iterator[Row[*tuple[An
     return bulk.select_among(connection, PUBLICATIONS, journal.c.id, {id for id in ids if id.isprintable()})
 
 
+def _apart(offered: Iterable[Publication], known: Mapping[str, _Known]) -> set[str]:
+    """The ids that CloudEvents may get because theirs are taken, or will be by one that comes with them."""
+    met, found = set(known), set[str]()
+    for one in offered:
+        if one.source is not None and one.id in met:
+            found.add(_of_source(one))
+        met.add(one.id)
+    return found
+
+
+def _of_source(one: Publication) -> str:
+    """The id of a CloudEvent whose own one is that of another source: the same each time it comes."""
+    return f"{one.id}~{sha256(str(one.source).encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def _source(known: _Known) -> str | None:
+    """Where a CloudEvent in the journal comes from; nothing else does from anywhere."""
+    if _kind(known.media_type) != "application/json" or b"specversion" not in known.body:
+        return None
+    event = json.loads(known.body)
+    source = event.get("source") if "specversion" in event else None
+    return source if isinstance(source, str) else None
+
+
 def _problem(id: str, audience: str | None) -> InputError | None:
     label = None if audience is None else names.problem("an audience label", audience)
     return names.problem("a publication's id", id) or label
@@ -196,13 +228,13 @@ def _kind(media_type: str) -> str:
     return "application/json" if media_type == cloud_events.MEDIA_TYPE else media_type
 
 
-def _again(one: Publication, known: _Known) -> Appended | IdTaken:
+def _again(id: str, one: Publication, known: _Known) -> Appended | IdTaken:
     """The same, or a refusal: where the other stands is nobody's business if it is not for everybody."""
     same_kind = _kind(one.media_type) == _kind(known.media_type)
     if same_kind and (one.body, one.audience) == (known.body, known.audience):
-        return Appended(one.id, known.position, new=False)
+        return Appended(id, known.position, new=False)
     return IdTaken(
-        f"the id '{one.id}' was already used for another publication",
+        f"the id '{id}' was already used for another publication",
         where=f"position {known.position}" if known.audience is None else None,
         hint="give it an id of its own, or leave the id out",
     )

@@ -162,3 +162,27 @@ def test_text_is_the_same_in_both_modes(
         "type": "note",
         "datacontenttype": kind,
     }
+
+
+def test_sources_may_all_count_from_one(service: Service) -> None:
+    """An id is unique within its source: no event is refused because another source has used it."""
+    one, other, third = (EVENT | {"id": "c-1", "source": source} for source in ("/one", "/other", "/third"))
+    batch, kind = "application/cloudevents-batch+json", "application/cloudevents+json"
+    told = post(service, json.dumps([one, other]), batch).json()
+    ids = [outcome["id"] for outcome in told["outcomes"]]
+    assert (told["published"], told["refused"], ids[0]) == (2, 0, "c-1")
+    assert ids[1].startswith("c-1~") and ids[1] != "c-1~"
+    again = [post(service, json.dumps(event, separators=(",", ":")), kind) for event in (one, other)]
+    assert [(answer.status_code, answer.json()["id"]) for answer in again] == [(200, id) for id in ids]
+    binary = {"ce_specversion": "1.0", "ce_id": "c-1", "ce_source": "/third", "ce_type": "sale"}
+    first = post(service, '{"price": 5}', "application/json", **binary)
+    assert (
+        first.status_code == 201 and first.json()["id"].startswith("c-1~") and first.json()["id"] not in ids
+    )
+    changed = [post(service, json.dumps(event | {"type": "gift"}), kind) for event in (one, other, third)]
+    assert [answer.status_code for answer in changed] == [409] * 3, "one source has one event of an id"
+    assert post(service, json.dumps(other), kind, id="c-1").status_code == 409, (
+        "an id that is given is that one"
+    )
+    kept = service.tidings.store.journal.find(ids[1])
+    assert kept and json.loads(kept.body)["source"] == "/other"
