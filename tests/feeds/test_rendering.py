@@ -215,6 +215,14 @@ HOSTILE_PAGE = {
 
 
 @pytest.mark.parametrize("format", [*XML, "json"])
+def test_a_title_that_is_turned_turns_nothing_beside_it(told: Told, format: str) -> None:
+    told.publish({"title": "\u202ereverse \u2067" + "x" * 300, "summary": "a"}, ids=["p-1"])
+    told.tell(Found("p-1", "s-1", "cy", ()))
+    [(title, _, _)] = leaving(rendered(told, format), format)
+    assert title.startswith("\u202ereverse") and title.endswith("…\u2069\u202c")
+
+
+@pytest.mark.parametrize("format", [*XML, "json"])
 def test_hostile_content_comes_out_harmless(told: Told, format: str) -> None:
     whole = ODD.replace("\ud800", "")  # half a pair is refused in what is published, but not in what is told
     told.publish(

@@ -9,6 +9,7 @@ import html
 import re
 from urllib.parse import urlsplit
 
+from tidings.bidi import closed
 from tidings.publications.feeds_entry import iri_of
 from tidings.publications.feeds_html import plain_text, sanitised
 
@@ -35,10 +36,10 @@ def line(text: str, most: int = TITLE) -> str:
     """A title, a summary or a name: one line without markup.
 
     What still looks like a tag, because it was escaped twice, gets other brackets: some readers take the titles of RSS
-    for HTML, others for text, and neither may see a tag.
+    for HTML, others for text, and neither may see a tag. It stands beside other words there, and turns none of them.
     """
     without = characters(plain_text(markup(text, 20 * most)))
-    return short(_BEGINS_TAG.sub("‹", _LIKE_A_TAG.sub(r"‹\1›", without)), most)
+    return closed(short(_BEGINS_TAG.sub("‹", _LIKE_A_TAG.sub(r"‹\1›", without)), most))
 
 
 def markup(text: str, most: int = CONTENT) -> str:

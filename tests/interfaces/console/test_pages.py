@@ -9,6 +9,8 @@ from tests.feeds.site import Response, a_site
 from tests.interfaces.console.place import Place
 from tests.interfaces.visiting import Visitor
 from tidings.delivery import Rules
+from tidings.model import Reason
+from tidings.service.access import Access, Scope
 from tidings.service.delivering import destinations_of
 from tidings.store import Found
 
@@ -92,6 +94,28 @@ def test_what_waits_for_the_end_of_quiet_hours_is_looked_at_when_they_change(pla
     assert place.root.post("/console/destinations/quiet-hours", **said).status_code == 303
     assert made in [one.destination for one in store.lanes.take(10, timedelta(minutes=1))]
     store.destinations.remove(made)
+
+
+def test_what_turns_the_text_around_it_is_shown_and_turns_nothing(place: Place) -> None:
+    """An override (U+202E) in a publication, a reason, the text of a subscription or an error is an escape on every
+    page. In a field it stays as it is: what is sent back is what was typed.
+    """
+    zoe = Visitor(place.address, Access(place.tidings.store).make("zoe", [Scope.SUBSCRIBE], "zoe").secret)
+    text = "period = '\u202ereverse'"
+    id = place.tidings.subscribe("zoe", "price > 3", id="s-turning").id
+    published = place.tidings.publish("<lot><title>\u202ereverse</title></lot>", media_type="application/xml")
+    because = (Reason("//title = '\u202ereverse'", "\u202ereverse", "/lot/title"),)
+    store = place.tidings.store
+    store.notifications.commit_batch("turning", 0, [Found(published.id, id, "zoe", because)])
+    last = store.notifications.last_sequence("zoe")
+    for page in ("", f"/{last}", f"/{last}/inside", f"/new?after={last - 1}"):
+        shown = zoe.get(f"/console/notifications{page}").text
+        assert "\\u202ereverse" in shown and "\u202e" not in shown, page
+    refused = zoe.post("/console/subscriptions", language="predicates", text=f"{text} and")
+    assert "\\u202ereverse" in refused.text
+    [field] = re.findall(r"<textarea[^>]*>([^<]*)<", refused.text)
+    assert "\u202ereverse" in field and "\u202e" not in refused.text.replace(field, "")
+    place.tidings.unsubscribe([id])
 
 
 def test_tokens_are_made_shown_once_and_listed(place: Place) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
+from tidings.bidi import visible
 from tidings.interfaces.drawing.layers import Placed, placed
 from tidings.interfaces.drawing.picture import CHARACTER, LINE, PAD, Box, Edge, Picture, columns
 
@@ -187,7 +188,7 @@ def _said(kind: str, x: float, y: float, words: str, anchor: str = "") -> str:
 
 
 def _text(words: str) -> str:
-    return escape(_NO_XML.sub("\ufffd", words))
+    return escape(visible(_NO_XML.sub("\ufffd", words)))
 
 
 def _natural(group: str) -> list[tuple[int, str]]:

@@ -1,8 +1,12 @@
-"""HTML that is built from parts: what is no HTML already is escaped, so that nothing in metadata can be a tag."""
+"""HTML that is built from parts: what is no HTML already is escaped, so that nothing in metadata can be a tag,
+or turn the text around it.
+"""
 
 from __future__ import annotations
 
 from html import escape
+
+from tidings.bidi import visible
 
 
 class Html(str):
@@ -28,7 +32,9 @@ def tag(name: str, /, *parts: str | None, **attributes: str | None) -> Html:
 def joined(*parts: str | None) -> Html:
     """Pieces one after the other."""
     return Html(
-        "".join(part if isinstance(part, Html) else escape(part) for part in parts if part is not None)
+        "".join(
+            part if isinstance(part, Html) else escape(visible(part)) for part in parts if part is not None
+        )
     )
 
 

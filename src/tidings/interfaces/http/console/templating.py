@@ -1,4 +1,4 @@
-"""Templates to pages. Everything that is put into one is escaped."""
+"""Templates to pages. Everything that is put into one is escaped, and nothing in it turns the text around it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,38 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from tidings import durations
+from tidings.bidi import visible
 from tidings.counts import plural
 from tidings.interfaces.http.console.pretty import underlined
 from tidings.reasons import bound_rows, change_of, in_words, show_change, show_limits, show_reason
 from tidings.values import show
 
 
+class Typed(Markup):
+    """What stands in a field of a form: it is sent back as it is, and turns nothing outside of its field."""
+
+
+def _harmless(value: object) -> object:
+    """Whatever a template shows goes through here."""
+    if not isinstance(value, str) or isinstance(value, Typed):
+        return value
+    return Markup(visible(value)) if isinstance(value, Markup) else visible(value)
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader("tidings.interfaces.http.console"),
         autoescape=True,
+        finalize=_harmless,
         undefined=StrictUndefined,  # a name that is mistyped in a template is an error, not nothing
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.filters |= {"duration": durations.show, "moment": moment, "capital": capital, "query": query}
+    made.filters["typed"] = Typed.escape
     made.globals |= {
         "bound_rows": bound_rows,
         "change_of": change_of,

@@ -22,9 +22,14 @@ function language() {
   return form.elements.language.value;
 }
 
+/** What turns the text around it is shown as an escape, as the server does it. */
+function visible(words) {
+  return words.replace(/[\u202a-\u202e\u2066-\u2069]/g, (found) => `\\u${found.charCodeAt(0).toString(16)}`);
+}
+
 function element(name, words, kind = "") {
   const made = document.createElement(name);
-  made.textContent = words;
+  made.textContent = visible(words);
   if (kind) made.className = kind;
   return made;
 }
@@ -48,7 +53,8 @@ function underline(place) {
   mirror.replaceChildren();
   if (place) {
     const [start, end] = span(place);
-    const wrong = element("mark", text.value.slice(start, end) || "\u00a0");
+    const wrong = element("mark", "");
+    wrong.textContent = text.value.slice(start, end) || "\u00a0"; // as it stands in the field, which it lies upon
     mirror.append(text.value.slice(0, start), wrong, text.value.slice(end));
   }
   mirror.scrollTop = text.scrollTop;
