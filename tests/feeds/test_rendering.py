@@ -119,6 +119,18 @@ def test_json_feed_has_what_it_must(told: Told) -> None:
     assert [one.title for one in items] == ["Clocks & watches"]
 
 
+def test_items_of_rss_1_without_a_link_are_told_apart(told: Told) -> None:
+    """An item has to have one. Readers that do not look at its name, gofeed and rss-parser say, know an item by its
+    link, and would show the first of those that have the same.
+    """
+    for name in ("p-1", "p-2"):
+        told.put(Publication(name, "application/json", b'{"price": 5}'))
+        told.tell(Found(name, "s-1", "cy", (Reason("price < 200", 5, "/price"),)))
+    first, second = parsed(told, "rdf").entries
+    assert first.link == f"{PUBLIC}/feeds/{told.token}.rdf#{first.id}"
+    assert second.link == f"{PUBLIC}/feeds/{told.token}.rdf#{second.id}" and first.id != second.id
+
+
 def test_rss_1_is_rdf(told: Told) -> None:
     """What the paper's clients read is a graph: it can be published again."""
     tell_page(told)

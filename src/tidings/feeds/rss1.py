@@ -53,11 +53,12 @@ def rss1(feed: Feed) -> bytes:
 
 def _item(root: etree._Element, feed: Feed, entry: Entry) -> None:
     """Two notifications may be about one page, so the page's address cannot be the item's name. An item has to have a
-    link: one that has none leads to the feed.
+    link: one that has none leads to its place in the feed, in an archive, too, for there are readers that know an item
+    by its link alone.
     """
     item = add(root, _tag("item"), **{_ABOUT: entry.id})
     add(item, _tag("title"), entry.title)
-    add(item, _tag("link"), entry.link or feed.links.self)
+    add(item, _tag("link"), entry.link or f"{feed.links.current}#{entry.id}")
     add(item, _tag("description"), escaped(entry.summary))
     add(item, named(CONTENT, "encoded"), entry.content)
     add(item, named(DC, "date"), rfc3339(entry.published))
