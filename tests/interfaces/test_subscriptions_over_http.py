@@ -208,7 +208,7 @@ def test_what_is_no_request(service: Service, body: bytes, status: int) -> None:
     answer = service.caller("ana").post("/v1/subscriptions", content=body, headers=headers)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     text = service.caller("ana").post("/v1/subscriptions", content=b'{"text": "price < 5"}')
-    assert text.status_code == 422, "a form of somebody else's page could send that"
+    assert text.status_code == 415, "a form of somebody else's page could send that"
 
 
 def test_somebody_elses_is_not_there(service: Service) -> None:

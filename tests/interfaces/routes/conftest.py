@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.interfaces.routes.place import SECRET, Place, bearing, fill
-from tests.interfaces.routes.walking import Route, methods_of, names_of, walk
+from tests.interfaces.routes.walking import Route, is_json, methods_of, names_of, walk
 from tests.operating.served import served
 from tidings.interfaces.http.app import app_for
 from tidings.service.access import Access
@@ -31,7 +31,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         }
         found = list(walk(app_for(at.context).routes))
         routes = [
-            Route(method, path, names_of(route), getattr(route, "takes", None))
+            Route(method, path, names_of(route), getattr(route, "takes", None), is_json(route))
             for path, route in found
             for method in methods_of(route)
         ]

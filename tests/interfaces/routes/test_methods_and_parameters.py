@@ -52,6 +52,27 @@ def test_a_mistyped_parameter_is_named_with_those_that_there_are(
     assert (told.get("accepted"), told.get("hint")) == (accepted, hint)
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", ""])
+def test_json_that_is_not_sent_as_json_is_told_how_to_be(place: Place, kind: str) -> None:
+    """What curl says of a body unless it is told otherwise, on each route below /v1 that makes something of JSON."""
+    routes = [route for route in place.guarded if route.is_json]
+    assert len(routes) > 8
+    for route in routes:
+        answer = ask(place.root, route, route.at("1"), content=b'{"a": 1}', headers={"Content-Type": kind})
+        told = answer.json()
+        assert (answer.status_code, told["where"], told["received"]) == (
+            415,
+            "Content-Type",
+            kind or "nothing",
+        ), route
+        assert (told["accepted"], told["hint"]) == ("application/json", "Content-Type: application/json"), (
+            route
+        )
+    many = b'{"text": "a = 1"}\n{"text": "a = 2"}\n'
+    lines = place.ana.post("/v1/subscriptions", content=many, headers={"Content-Type": kind})
+    assert lines.status_code == 415 and "application/x-ndjson" in lines.json()["hint"]
+
+
 def test_where_no_route_is_the_answer_is_a_problem_too(place: Place) -> None:
     assert place.nobody.get("/v1").json()["error"] == "Absent"
     nothing, method = place.nobody.get("/v1/nothing"), place.nobody.delete("/v1/publications")

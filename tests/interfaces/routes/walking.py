@@ -67,6 +67,8 @@ class Route:
     path: str
     names: frozenset[str] | None = None
     takes: str | None = None
+    is_json: bool = False
+    """Whether a model is made of its body."""
 
     def at(self, *values: str) -> str:
         """The path with these parameters, the last one for all that remain."""
@@ -101,6 +103,10 @@ def methods_of(route: Any) -> list[str]:
 
 def names_of(route: Any) -> frozenset[str] | None:
     return frozenset(route.parameters) if getattr(route, "is_strict", False) else None
+
+
+def is_json(route: Any) -> bool:
+    return getattr(route, "is_strict", False) and getattr(route, "body_field", None) is not None
 
 
 def ask(client: httpx.Client, route: Route, path: str, **more: Any) -> httpx.Response:

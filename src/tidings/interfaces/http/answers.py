@@ -29,7 +29,7 @@ from tidings.errors import (
 )
 from tidings.interfaces.http import problems
 from tidings.interfaces.http.bodies import EncodedBody, Limited
-from tidings.interfaces.http.parameters import parameter_problem, refuse_other_parameters
+from tidings.interfaces.http.parameters import not_sent_as_json, parameter_problem, refuse_other_parameters
 from tidings.interfaces.http.refused import Refused
 from tidings.objects.triggers.sites import Away
 
@@ -94,7 +94,7 @@ class Answering(APIRoute):
                 self.check(request)
                 response = await answer(asked)
             except (Refused, RequestValidationError, TidingsError, HTTPException) as error:
-                problem, status = self._problem(error)
+                problem, status = self._problem(error, asked)
                 response = self.wrong(problem, status)
                 response.headers.update(come_back(problem))
             response.headers.update(getattr(asked.state, "headers", {}))
@@ -102,7 +102,7 @@ class Answering(APIRoute):
 
         return answered
 
-    def _problem(self, error: Exception) -> tuple[TidingsError, int]:
+    def _problem(self, error: Exception, asked: Request) -> tuple[TidingsError, int]:
         """What is wrong, and the status that says so. FastAPI has its own for what goes wrong with a body."""
         if isinstance(error, HTTPException):
             if not isinstance(error.__cause__, Refused):
@@ -111,6 +111,8 @@ class Answering(APIRoute):
         if isinstance(error, Refused):
             return error.problem, error.status
         if isinstance(error, RequestValidationError):
+            if isinstance(error.body, bytes):  # FastAPI reads others
+                return not_sent_as_json(error.body, asked.headers.get("content-type", "")), 415
             is_body = error.errors()[0]["loc"][0] == "body"
             return parameter_problem(error, self._members()), 422 if is_body else 400
         if isinstance(error, TidingsError):

@@ -9,7 +9,11 @@ from fastapi.exceptions import RequestValidationError
 from tidings.errors import InputError
 from tidings.expected import expected, no_such
 from tidings.interfaces.http.refused import Refused
+from tidings.publications.media_types import JSON
+from tidings.publications.rdf_media_types import plain
 from tidings.service.offering import ONE_A_LINE, unsaid_lines
+
+AS_JSON = f"Content-Type: {JSON}"
 
 
 def refuse_other_parameters(given: Iterable[str], known: Sequence[str]) -> None:
@@ -46,12 +50,20 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
     return problem
 
 
+def not_sent_as_json(body: bytes, media_type: str) -> InputError:
+    """What to say of a body of which nobody said that it is JSON: curl says that each is a form."""
+    return InputError(
+        "this is taken as JSON only",
+        where="Content-Type",
+        received=plain(media_type)[:200] or "nothing",
+        accepted=JSON,
+        hint=unsaid_lines(body) or AS_JSON,
+    )
+
+
 def _no_object(given: object) -> InputError:
-    """What to say of a body that is no object: it is an array, or nobody said that it is JSON."""
-    problem = InputError("the body cannot be used", accepted="a JSON object")
-    problem.hint = "Content-Type: application/json"
+    """What to say of a body that is no object: it is empty, an array, or another value."""
+    problem = InputError("the body cannot be used", accepted="a JSON object", hint=AS_JSON)
     if isinstance(given, list):
         problem.received, problem.hint = "an array", ONE_A_LINE
-    elif isinstance(given, bytes):
-        problem.hint = unsaid_lines(given) or problem.hint
     return problem
