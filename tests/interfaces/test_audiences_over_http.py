@@ -62,9 +62,14 @@ def test_everything_that_is_read_looks_again(place: Served) -> None:
         }
         assert shop.post("/v1/publications", json=body, headers=binary).status_code == 201
         own = {"specversion": "1.0", "id": "e-2", "source": "/s", "type": "t", "audience": "y", "data": body}
+        jsonl = {"content-type": "application/x-ndjson"}
         lines = f"{json.dumps(own)}\n{json.dumps(body)}\n"
-        shop.post("/v1/publications", content=lines, headers={"content-type": "application/x-ndjson"})
+        shop.post("/v1/publications", content=lines, headers=jsonl)
         assert shop.post("/v1/publications?audience=x", json=own).status_code == 422
+        wrong = shop.post("/v1/publications?audience=%07", content=lines, headers=jsonl)
+        assert (wrong.status_code, wrong.json()["error"]) == (422, "InputError"), (
+            "once, and not for each line"
+        )
         assert [one.audience for one in store.journal.read(0)] == ["board", "x", "y", None]
         store.notifications.commit_batch("test", 0, [Found("merger", "s-1", "ana")])
         assert read(ana)["data"]["publication"]["body"] == body

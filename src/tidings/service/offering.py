@@ -31,6 +31,7 @@ from tidings.publications.strict_json import parse, parse_value, seem_lines
 from tidings.schema.event_schema import EventSchema
 from tidings.service.choosing import given
 from tidings.service.publishing import label_of, named
+from tidings.store.audiences import check_label
 
 CLOUD_EVENT = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -97,8 +98,10 @@ def is_binary(sent: Sent) -> bool:
 
 def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
     """The publications in what was sent, each checked. Where they do not stand for themselves, the first refusal is
-    raised.
+    raised, and so is what is wrong for all of them.
     """
+    if sent.audience is not None:
+        check_label(sent.audience)
     kind = plain(sent.media_type)
     if is_binary(sent):
         return [_checked(_binary(sent, kind), schema, sent.audience)]
