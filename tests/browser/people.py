@@ -47,6 +47,28 @@ class Person:
         found = Axe().run(self.page, options=only)
         return found.generate_report() if found.violations_count else ""
 
+    def squeezed(self) -> list[str]:
+        """What stands in cells of tables that are too narrow for it: in several lines of a few characters."""
+        found: list[str] = self.page.evaluate("""() => [...document.querySelectorAll("main :is(th, td)")]
+            .filter((cell) => cell.getClientRects().length > 0)
+            .filter((cell) => {
+                const range = document.createRange();
+                range.selectNodeContents(cell);
+                const line = parseFloat(getComputedStyle(cell).lineHeight);
+                const lines = Math.round(range.getBoundingClientRect().height / line);
+                return lines > 2 && cell.textContent.trim().length / lines < 12;
+            })
+            .map((cell) => cell.textContent.trim())""")
+        return found
+
+    def unshaded(self) -> list[str]:
+        """What goes on sideways, and nothing shows that it does."""
+        found: list[str] = self.page.evaluate("""() => [...document.querySelectorAll("main *")]
+            .filter((one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).overflowX === "auto")
+            .filter((one) => !getComputedStyle(one).backgroundImage.includes("gradient"))
+            .map((one) => one.getAttribute("aria-label") ?? one.tagName)""")
+        return found
+
     def overflows(self) -> bool:
         """Whether the page is wider than the window: it should not move sideways."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > window.innerWidth"))

@@ -28,7 +28,7 @@ OF_ANA = (
     "browse/rules",
     "nowhere",
 )
-OF_ROOT = ("notifications", "dead-letters", "dead-letters/1/mend", "pipeline", "tokens")
+OF_ROOT = ("notifications", "browse/references", "dead-letters", "dead-letters/1/mend", "pipeline", "tokens")
 PAGES = {"ana": OF_ANA, "root": OF_ROOT}
 
 WAYS = {
@@ -76,6 +76,7 @@ def test_pages_fit_a_phone_and_the_dark(place: Place, who: str) -> None:
         for path in PAGES[who]:
             person.go(path.format(table=place.table))
             assert not person.overflows(), path
+            assert person.squeezed() == person.unshaded() == [], path
             assert path not in SOME or person.violations(contrast_only=True) == "", path
 
 
