@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from tests.interfaces.routes.place import Place
 from tests.interfaces.routes.walking import ask
@@ -84,6 +88,22 @@ def test_where_no_route_is_the_answer_is_a_problem_too(place: Place) -> None:
     assert (elsewhere.status_code, elsewhere.json()["instance"]) == (404, "/nothing")
     wrong = (nothing, method, elsewhere, place.nobody.delete("/healthz"))
     assert {each.headers["content-type"] for each in wrong} == {"application/problem+json"}
+
+
+def test_whoever_takes_the_other_way_is_told(place: Place) -> None:
+    """An address of a WebSocket that is asked for as a page, and a WebSocket that is opened where there is none."""
+    for path in place.sockets:
+        answer = place.nobody.get(path, params={"after": 1})
+        assert (answer.status_code, answer.headers["upgrade"]) == (426, "websocket"), path
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["what"] == "this address is for WebSockets"
+    for path in ("/v1/notifications", "/v1/nothing"):
+        address = place.served.url.replace("http:", "ws:") + path
+        with pytest.raises(InvalidStatus) as refused, connect(address, proxy=None):
+            pass
+        assert refused.value.response.status_code == 404
+        told = json.loads(refused.value.response.body or b"")
+        assert (told["error"], told["instance"]) == ("Absent", path)
 
 
 def test_all_methods_of_an_address_are_told(place: Place) -> None:
