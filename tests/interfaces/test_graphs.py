@@ -64,6 +64,13 @@ def test_subscribe_says_what_a_pattern_is_reached_through(tidings: Tidings) -> N
     assert wrong.exit_code == 2 and "nope" in wrong.output
 
 
+@pytest.mark.parametrize("name", ["page.ttl", "days.trig"])
+def test_a_file_without_a_byte_is_no_graph(tidings: Tidings, name: str) -> None:
+    done = tidings("publish", write(name, "\n"))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "refused: the body is empty; accepted: a graph, such as <urn:a> <urn:b> 5 .\n"
+
+
 def test_publish_takes_graphs_and_takes_several_apart(tidings: Tidings) -> None:
     assert "position 1" in tidings("publish", write("page.ttl", "<urn:a> <urn:b> 5 .")).stdout
     several = write("days.trig", "<urn:monday> { <urn:a> <urn:b> 1 } <urn:tuesday> { <urn:a> <urn:b> 2 }")

@@ -30,7 +30,7 @@ from tidings.publications.rdf_parts import N_TRIPLES, holds_several, parts_of, r
 from tidings.publications.strict_json import parse, parse_value, seem_lines
 from tidings.schema.event_schema import EventSchema
 from tidings.service.choosing import given
-from tidings.service.publishing import label_of, named
+from tidings.service.publishing import label_of, named, refuse_empty
 from tidings.store.audiences import check_label
 
 CLOUD_EVENT = "application/cloudevents+json"
@@ -138,6 +138,7 @@ def refuse_too_many(count: int, most: int) -> None:
 
 def _one(sent: Sent, kind: str) -> Publication:
     id = given(sent.id)
+    _refuse_empty(sent, kind)
     if kind == CLOUD_EVENT and not id:
         return _by_its_id(_whole(parse(sent.body)), sent.body)
     if sent.base is None:
@@ -150,12 +151,22 @@ def _one(sent: Sent, kind: str) -> Publication:
 def _parts(sent: Sent) -> list[Publication]:
     """The graphs of a file, or the items of a feed. With an id, theirs are numbered."""
     id = given(sent.id)
+    _refuse_empty(sent, plain(sent.media_type))
     found = parts_of(sent.body, sent.media_type, sent.base)
     ids = (f"{id}-{n}" if id else "" for n in count(1))
     return [
         Publication(name, N_TRIPLES, part, audience=sent.audience)
         for name, part in zip(ids, found, strict=False)
     ]
+
+
+def _refuse_empty(sent: Sent, kind: str) -> None:
+    """Turtle often begins with an @, and curl's `-d '@prefix ...'` sends a file of that name, or nothing."""
+    try:
+        refuse_empty(sent.body, kind)
+    except DecodeProblem as problem:
+        hint = "curl -d '@...' sends what is in a file; --data-binary @page.ttl sends one as it is"
+        raise problem.hinted(hint) from None
 
 
 def _binary(sent: Sent, kind: str) -> Publication:

@@ -29,6 +29,7 @@ def publish(
     audience: str | None = None,
 ) -> Appended:
     data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    refuse_empty(data, media_type)
     if base is not None:
         data, media_type = _resolved(data, media_type, base), N_TRIPLES
     said = choose("a media type", media_type, MEDIA_TYPES)(data, schema)
@@ -86,6 +87,14 @@ def _append(store: Store, chunk: Sequence[Publication | Reject], last: int) -> I
     for number, one in enumerate(chunk, start=last - len(chunk) + 1):
         outcome = one if isinstance(one, Reject) else next(outcomes)
         yield _reject(number, outcome) if isinstance(outcome, InputError) else outcome
+
+
+def refuse_empty(body: bytes, media_type: str) -> None:
+    """Refuse a graph of which nothing was sent: what should have been is somewhere else. An empty graph that somebody
+    wrote, `# nothing today` say, is a graph.
+    """
+    if media_type in SYNTAXES and not body.strip():
+        raise DecodeProblem("the body is empty", accepted="a graph, such as <urn:a> <urn:b> 5 .")
 
 
 def _resolved(body: bytes, media_type: str, base: str) -> bytes:

@@ -125,6 +125,7 @@ class Tidings(Closing):
         audience: str | None = None,
     ) -> Iterator[Appended]:
         """Publish each of the graphs of a TriG file, or of the items of a feed, by itself; their ids are numbered."""
+        publishing.refuse_empty(body, media_type)
         for number, part in enumerate(parts_of(body, media_type, base), start=1):
             yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES, audience=audience)
 

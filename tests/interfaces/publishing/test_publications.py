@@ -146,6 +146,17 @@ def test_of_many_each_stands_for_itself(service: Service) -> None:
         ("application/xml", '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>', 422, ""),
         ("application/rdf+xml", '<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>', 422, ""),
         ("text/turtle", "<a> <p", 422, ""),
+        (
+            "text/turtle",
+            "",
+            422,
+            "the body is empty; accepted: a graph, such as <urn:a> <urn:b> 5 .; curl -d '@...'",
+        ),
+        ("application/n-triples", " \n", 422, "--data-binary @page.ttl"),
+        ("application/trig", "\r\n\t", 422, "the body is empty"),
+        ("application/n-quads; charset=utf-8", "", 422, "the body is empty"),
+        ("application/rdf+xml", "", 422, "the body is empty"),
+        ("application/ld+json", "", 422, "the body is empty"),
         ("application/json", "x" * 200_001, 413, "200,000 bytes"),
         ("application/jsonl", "{}\n" * 51, 413, "accepted: 50"),
         ("application/cloudevents-batch+json", f"[{'1,' * 50}1]", 413, "accepted: 50"),
@@ -164,6 +175,10 @@ def test_what_is_wrong_is_said(
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert what in answer.json()["message"]
+
+
+def test_a_graph_without_edges_that_somebody_wrote_is_one(service: Service) -> None:
+    assert post(service, "@prefix e: <http://e.example/> . # nothing", "text/turtle").status_code == 201
 
 
 def test_concurrent_publishers_of_one_id(service: Service) -> None:
