@@ -73,6 +73,11 @@ def _said(told: Notification, publication: Publication | None) -> Said:
     return said_by(publication if told.kind == MATCHED else None, _nodes(told))
 
 
+def called(told: Notification, publication: Publication | None) -> str:
+    """What a publication that matched calls itself, in one line; nothing if it does not, or another thing is told."""
+    return harmless.line(said_by(publication, _nodes(told)).title or "") if told.kind == MATCHED else ""
+
+
 def _changed(told: Notification) -> str:
     """An object, or a resource, is in no journal: a publication that is called as it is would be another thing."""
     return harmless.escaped(show_change(told))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 
+from tests.browser.filled import TABLE
 from tests.feeds.site import Response, a_site
 from tests.interfaces.console.place import Place
 from tests.interfaces.visiting import Visitor
@@ -35,6 +37,43 @@ def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None
     assert place.tidings.store.acknowledgements.standing("ana").acknowledged == 2
     assert visitor.post("/console/notifications/acknowledge", upto="99", subscriber="ana").status_code == 422
     assert "<strong" in place.ana.get("/console/notifications", before="3").text
+
+
+def test_what_a_publication_is_called_are_the_first_words(place: Place) -> None:
+    """As in a feed: its title or name, of events, documents and graphs; what has none has its reasons only."""
+    store = place.tidings.store
+    kim = Visitor(place.address, Access(store).make("kim", [Scope.SUBSCRIBE], "kim").secret)
+    bodies = {
+        "application/xml": "<lot><name>cuckoo clock</name></lot>",
+        "text/turtle": "<http://e.org/a> <http://purl.org/dc/elements/1.1/title> 'A grandfather clock' .",
+        "application/json": json.dumps(TABLE),
+    }
+    ids = [place.tidings.publish(body, media_type=kind).id for kind, body in bodies.items()]
+    because = (Reason("exists x", 1, ""),)
+    found = [Found(id, "s-clocks", "kim", because) for id in (*ids, "p-gone")]
+    store.notifications.commit_batch("titles", 0, found)
+    for page in ("", "/new?after=0"):
+        listed = kim.get(f"/console/notifications{page}").text
+        words = [re.findall(r'class="(called|reason)">([^<]*)<', each) for each in listed.split("<li ")[1:]]
+        assert [one[0] for one in words] == [
+            ("reason", "exists x (1)"),
+            ("reason", "exists x (1)"),
+            ("called", "A grandfather clock"),
+            ("called", "cuckoo clock"),
+        ]
+
+
+def test_notifications_are_read_up_to_one(place: Place) -> None:
+    store = place.tidings.store
+    lee = Visitor(place.address, Access(store).make("lee", [Scope.SUBSCRIBE], "lee").secret)
+    store.notifications.commit_batch("lee", 0, [Found(f"p-{n}", "s-lee", "lee") for n in range(3)])
+    for path in ("/console/notifications/2", "/console/notifications/2/inside"):
+        [upto] = re.findall(r'name="upto" value="(\d+)"', lee.get(path).text)
+        assert upto == "2" and "Mark as read up to here" in lee.get(path).text
+    assert lee.post("/console/notifications/acknowledge", upto=upto).status_code == 303
+    assert store.acknowledgements.standing("lee").acknowledged == 2
+    assert "Mark as read" not in lee.get("/console/notifications/2/inside").text, "it is"
+    assert "Mark as read up to here" in lee.get("/console/notifications/3/inside").text
 
 
 def test_an_administrator_is_shown_who_was_told_also_without_a_token(place: Place) -> None:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from tidings.errors import Absent, InputError
+from tidings.feeds.entries import called
 from tidings.interfaces.http.console.answering import HOME, moved, pages_at
 from tidings.interfaces.http.console.pretty import shown
 from tidings.interfaces.http.console.templating import query
@@ -29,6 +30,8 @@ from tidings.service import Tidings
 
 HERE = "notifications"
 PAGE = 25
+LARGEST = 50_000
+"""Bytes of a publication that is read for what it calls itself: a list has up to two hundred of them."""
 MOST_NEW = 200
 MOST_KNOWN = 100
 """How many that have just come are put on a page at once; whoever was away longer loads it anew."""
@@ -119,7 +122,14 @@ class Pages:
     def _values(self, visitor: Visitor, shelf: Shelf) -> dict[str, Any]:
         asked = {each.subscription for each in shelf.found}
         texts = {id: text for id in asked if (text := self._text(shelf.subscriber, id))}
-        return {"texts": texts, "whose": shelf.subscriber if visitor.is_administrator else ""}
+        whose = shelf.subscriber if visitor.is_administrator else ""
+        return {"texts": texts, "called": self._called(shelf), "whose": whose}
+
+    def _called(self, shelf: Shelf) -> dict[int, str]:
+        """What publications call themselves, as in a feed, by the numbers of their notifications."""
+        asked = {each.publication for each in shelf.found if each.kind == MATCHED}
+        found = self._store.personal_feeds.publications(asked, LARGEST)
+        return {each.sequence: called(each, found.get(each.publication)) for each in shelf.found}
 
     def _one(self, visitor: Visitor, sequence: int, subscriber: str) -> dict[str, Any]:
         whose = subscriber_of(visitor.caller, subscriber or None)
@@ -127,9 +137,11 @@ class Pages:
         if not found or found[0].sequence != sequence:
             raise Absent("there is no such notification", received=str(sequence))
         told = found[0]
+        read = self._store.acknowledgements.standing(whose).acknowledged
         publication = self._store.journal.find(told.publication) if told.kind == MATCHED else None
         return {
             "told": told,
+            "is_unread": sequence > read,
             "publication": publication,
             "body": shown(publication, [each.at for each in told.because]) if publication else None,
             "asked": self._text(whose, told.subscription),

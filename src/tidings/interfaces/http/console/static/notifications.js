@@ -31,7 +31,7 @@ function counted(number) {
   document.getElementById("upto").value = String(last);
   document.getElementById("all-read").disabled = unread === 0;
   document.getElementById("nothing").hidden = list.children.length > 0;
-  const first = list.querySelector(".reason")?.textContent ?? "";
+  const first = list.querySelector(".called, .reason")?.textContent ?? "";
   document.getElementById("arrived").textContent = number === 1 ? `New: ${first}` : `${number} new notifications`;
 }
 
