@@ -73,6 +73,7 @@ def test_a_backup_while_everything_runs(tidings: Tidings, terminal: Terminal, tm
     while len(taken) < 10:
         stop.wait(0.01)
     acknowledged = {f"p-{number}" for number in range(3)} | set(taken)
+    (tmp_path / "backups").mkdir()
     made = tidings("store", "backup", "backups/one.tar", "--json")
     stop.set()
     publisher.join()
@@ -111,6 +112,16 @@ def test_what_is_no_backup(tidings: Tidings, tmp_path: Path) -> None:
     assert not (tmp_path / "restored" / "store.db").exists()
     done = tidings("store", "backup", "b.tar", "--store", "postgresql://tidings@127.0.0.1:1/tidings")
     assert done.exit_code == 2 and "pg_dump" in done.stderr
+
+
+def test_a_backup_makes_no_folder(tidings: Tidings, tmp_path: Path) -> None:
+    """Where a disk should be that is not mounted, the backups would fill the one that is."""
+    assert tidings("subscribe", "--as", "ana", "price < 200").exit_code == 0
+    done = tidings("store", "backup", "not mounted/b.tar")
+    assert done.exit_code == 2 and not (tmp_path / "not mounted").exists()
+    assert "there is no such folder" in done.stderr and f"mkdir -p '{tmp_path}/not mounted'" in done.stderr
+    (tmp_path / "a file").touch()
+    assert tidings("store", "backup", "a file/b.tar").exit_code == 2
 
 
 def test_postgresql_with_its_own_tools(postgres_server: Server, tmp_path: Path) -> None:

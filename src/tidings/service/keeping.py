@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import shutil
 import tarfile
 import tempfile
@@ -54,19 +55,23 @@ def version_of(home: Path, store_url: str | None) -> Version:
 
 
 def backup(home: Path, store_url: str | None, file: Path) -> Backup:
-    """Write a backup of a home folder to a file, whole or not at all."""
-    path = _sqlite_file(home, store_url)
+    """Write a backup of a home folder to a file, whole or not at all. Its folder has to be there: where a disk should
+    be that is not mounted, backups would fill the one that is.
+    """
+    path, folder = _sqlite_file(home, store_url), file.absolute().parent
+    if not folder.is_dir():
+        hint = f"is its disk mounted? if it is to be made: mkdir -p {shlex.quote(str(folder))}"
+        raise InputError("there is no such folder", where=str(folder), hint=hint)
     if file.exists():
         raise InputError("there is such a file already", where=str(file), hint="choose another name")
-    make_folder(file.absolute().parent)
-    with tempfile.TemporaryDirectory(dir=file.absolute().parent, prefix=".backup-") as aside:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".backup-") as aside:
         copy, draft = Path(aside) / STORE, Path(aside) / "draft.tar"
         counts = copy_sqlite(path, copy)
         made = Backup(instant(utc()), store_version(sqlite_url(copy)).store, **counts)
         _write(draft, copy, home, made)
         sync(draft)
         os.link(draft, file)
-    sync(file.absolute().parent)
+    sync(folder)
     return made
 
 
