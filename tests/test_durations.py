@@ -70,3 +70,17 @@ def test_shown_in_the_largest_unit_that_leaves_no_rest(seconds: int, text: str) 
 @given(st.integers(1, durations.LONGEST))
 def test_what_is_shown_is_read_again(seconds: int) -> None:
     assert durations.parse(durations.show(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "less than a second"),
+        (1, "1 second"),
+        (59.9, "59 seconds"),
+        (307, "5 minutes"),
+        (100_000, "1 day"),
+    ],
+)
+def test_about(seconds: float, words: str) -> None:
+    assert durations.about(seconds) == words

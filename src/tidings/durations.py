@@ -40,6 +40,12 @@ def check(seconds: int) -> int:
     return seconds
 
 
+def about(seconds: float) -> str:
+    """The same in the largest unit that there is one of, without the rest: `5 minutes` of 307 seconds."""
+    unit = next((unit for unit in reversed(SECONDS) if seconds >= SECONDS[unit]), "second")
+    return show(int(seconds) // SECONDS[unit] * SECONDS[unit]) if seconds >= 1 else "less than a second"
+
+
 def show(seconds: int) -> str:
     """The text of some seconds, in the largest unit that leaves no rest."""
     unit = next(unit for unit in reversed(SECONDS) if seconds % SECONDS[unit] == 0)

@@ -20,6 +20,8 @@ class Health:
     last_success: str | None = None
     consecutive_failures: int = 0
     last_error: str | None = None
+    last_failure: str | None = None
+    """When that was; it may be long past."""
 
 
 def health_of(store: Store, asked: Iterable[Subscription]) -> dict[str, Health]:
@@ -38,4 +40,4 @@ def _of(store: Store, subscriber: str, ids: list[str]) -> dict[str, Health]:
 
 def _health(matched: tuple[int, str | None], told: Delivered) -> Health:
     failed = told.consecutive_failures
-    return Health(*matched, told.delivered, told.last_success, failed, told.last_error)
+    return Health(*matched, told.delivered, told.last_success, failed, told.last_error, told.last_failure)

@@ -15,6 +15,7 @@ from tidings.model import Reason
 from tidings.service.access import Access, Scope
 from tidings.service.delivering import destinations_of
 from tidings.store import Found
+from tidings.store.finishing import Progress
 
 
 def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None:
@@ -118,6 +119,34 @@ def test_quiet_hours_are_kept(place: Place) -> None:
         assert all(f'value="{each}"' in form[2] for each in (said | {name: wrong}).values()), "it is mended"
     assert place.bo.post("/console/destinations/quiet-hours", start="", end="", zone="").status_code == 303
     assert 'value="Europe/Berlin"' not in place.bo.get("/console/destinations").text
+
+
+def test_an_error_that_is_past_is_shown_as_past(place: Place) -> None:
+    """On the page of the subscription and on that of the destination, with its time."""
+    store = place.tidings.store
+    id = place.tidings.subscribe("uma", "price > 4", id="s-uma").id
+    made = destinations_of(store, Rules(inside=True)).add("uma", "webhook", "http://127.0.0.1:9/hook").id
+    pages = (f"/console/subscriptions/{id}", f"/console/destinations/{made}")
+    store.notifications.commit_batch("uma", 0, [Found(f"p-{n}", id, "uma") for n in range(3)])
+
+    def deliver(progress: Progress) -> list[str]:
+        store.lanes.wake(10)
+        taken = store.lanes.take(10, timedelta(minutes=1))
+        [lane] = [one for one in taken if one.destination == made]
+        store.lanes.release([one for one in taken if one is not lane])
+        store.lanes.finish([(lane, progress)])
+        health = store.destinations.health("uma")[id]
+        shown = [place.root.get(page).text.partition("<dt>Last error</dt>")[2] for page in pages]
+        assert all(f'<time datetime="{health.last_failure}">' in each for each in shown)
+        return [each.partition("</dd>")[0] for each in shown]
+
+    assert all(
+        "status 410" in each and "before" not in each for each in deliver(Progress(0, 0, "status 410", 0.0))
+    )
+    for each in deliver(Progress(3, 3)):
+        assert "status 410" in each and each.endswith("before the last success") and "quiet" in each
+    store.destinations.remove(made)
+    place.tidings.unsubscribe([id])
 
 
 def test_what_waits_for_the_end_of_quiet_hours_is_looked_at_when_they_change(place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -40,6 +41,7 @@ def _environment() -> Environment:
     made.filters |= {"duration": durations.show, "moment": moment, "capital": capital, "query": query}
     made.filters["typed"] = Typed.escape
     made.globals |= {
+        "between": between,
         "bound_rows": bound_rows,
         "change_of": change_of,
         "in_words": in_words,
@@ -61,6 +63,12 @@ def rendered(name: str, values: Mapping[str, Any]) -> str:
 def moment(instant: str) -> str:
     """`2026-11-17 02:50:42` of an instant; the whole of it is in the element's `datetime`."""
     return instant[:19].replace("T", " ")
+
+
+def between(one: str, other: str) -> str:
+    """`5 minutes`: how long it was from an instant to another."""
+    passed = datetime.fromisoformat(other) - datetime.fromisoformat(one)
+    return durations.about(passed.total_seconds())
 
 
 def capital(text: str) -> str:

@@ -12,7 +12,6 @@ Somebody else's are answered as if they were not there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -127,7 +126,7 @@ class Subscriptions:
 
     def _shown(self, kept: Sequence[Kept]) -> list[forms.Subscription]:
         healths = health_of(self._store, [one.subscription for one in kept])
-        return [_form(one, asdict(healths[one.subscription.id])) for one in kept]
+        return [_form(one, healths[one.subscription.id]) for one in kept]
 
 
 def _own(caller: Caller) -> str | None:
@@ -135,7 +134,7 @@ def _own(caller: Caller) -> str | None:
     return None if caller.is_administrator else caller.acting_as(None)
 
 
-def _form(kept: Kept, health: dict[str, Any]) -> forms.Subscription:
+def _form(kept: Kept, health: Health) -> forms.Subscription:
     one = kept.subscription
     return forms.Subscription(
         id=one.id,
@@ -145,7 +144,7 @@ def _form(kept: Kept, health: dict[str, Any]) -> forms.Subscription:
         within=None if one.within is None else durations.show(one.within),
         state="paused" if kept.paused else "active",
         paused=kept.paused,
-        health=forms.Health(**health),
+        health=forms.Health(**{name: getattr(health, name) for name in forms.Health.model_fields}),
     )
 
 
@@ -153,7 +152,7 @@ def _new(taken: Subscribed) -> forms.Subscription:
     """One under an id that nobody had before: nothing can have come of it, and the store does not have to be asked."""
     one = Subscription(taken.id, taken.subscriber, taken.language, taken.text, taken.within)
     read = {"predicates": taken.predicates, "reached_through": taken.reached_through}
-    return _form(Kept(one), asdict(Health())).model_copy(update=read)
+    return _form(Kept(one), Health()).model_copy(update=read)
 
 
 def _refuse_unprintable(**given: str | None) -> None:
