@@ -245,7 +245,17 @@ def test_data_may_say_its_event_types_itself() -> None:
         ({"data_base64": coded(b'{"price": 180}')}, {"price": (180,)}),
         ({"data_base64": coded(b"[1]"), "datacontenttype": "application/vnd.x+json"}, {"data": (1,)}),
         ({"data_base64": coded(b'{"a":1}'), "datacontenttype": "text/JSON; charset=utf-8"}, {"a": (1,)}),
-        ({"data_base64": coded(b"<a/>"), "datacontenttype": "text/xml"}, {"data_base64": (coded(b"<a/>"),)}),
+        ({"data_base64": coded(b"<a/>"), "datacontenttype": "text/xml"}, {"data": ("<a/>",)}),
+        ({"data_base64": coded("schön".encode()), "datacontenttype": "text/plain"}, {"data": ("schön",)}),
+        (
+            {"data_base64": coded(b"sch\xf6n"), "datacontenttype": "text/plain; charset=latin-1"},
+            {"data_base64": (coded(b"sch\xf6n"),)},
+        ),
+        (
+            {"data_base64": coded(b"\xff"), "datacontenttype": "text/plain"},
+            {"data_base64": (coded(b"\xff"),)},
+        ),
+        ({"data_base64": coded(b"ab"), "datacontenttype": "image/png"}, {"data_base64": (coded(b"ab"),)}),
     ],
 )
 def test_what_data_may_be(more: dict[str, Any], paths: dict[str, tuple[Any, ...]]) -> None:

@@ -55,6 +55,22 @@ _OPTIONAL: Mapping[str, tuple[Callable[[object], bool], str]] = {
 _EXTENSION = _is_simple, "a string, a whole number or a boolean"
 """What the attributes may be that a CloudEvent need not have, and all that others have thought of."""
 
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
+_UTF_8 = ("utf-8", "us-ascii")
+
+
+def text_of(media_type: str, data: bytes) -> str | None:
+    """Data that is text by its media type, in the encoding of JSON. Some send it as a string, others in Base64 or as
+    the body of a request: it is the same wherever it comes from.
+    """
+    encoding = _CHARSET.search(media_type)
+    if not media_type.lower().startswith("text/") or (encoding and encoding[1].lower() not in _UTF_8):
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
 
 def check_envelope(content: Mapping[str, Any]) -> None:
     """Refuse what is no CloudEvent, with the attribute that is wrong."""

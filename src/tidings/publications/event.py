@@ -16,7 +16,7 @@ from typing import Any
 
 from tidings.atoms import Event
 from tidings.errors import DecodeProblem
-from tidings.publications.envelope import DATA, check_envelope
+from tidings.publications.envelope import DATA, check_envelope, text_of
 from tidings.publications.strict_json import MAX_DEPTH, JsonObject, parse, parse_value
 from tidings.schema.consistency import check
 from tidings.schema.event_schema import EventSchema
@@ -173,12 +173,13 @@ def _check_audience(content: Mapping[str, Any]) -> None:
 
 
 def _data(content: Mapping[str, Any]) -> Values:
-    """An object gives the event its own paths; other JSON is at `data`, other bytes at `data_base64`."""
+    """An object gives the event its own paths; other JSON and text are at `data`, other bytes at `data_base64`."""
     data = content.get("data")
     if content.get("data_base64") is not None:
         content_bytes = _bytes(content["data_base64"])
         if not _is_json(content):
-            return {"data_base64": (content["data_base64"],)}
+            text = text_of(content["datacontenttype"], content_bytes)
+            return {"data": (text,)} if text is not None else {"data_base64": (content["data_base64"],)}
         data = parse_value(content_bytes)
     event = flatten(data if isinstance(data, Mapping) else {"data": data})
     spoofed = next((path for path in event if path.split(".")[0] == ENVELOPE), None)

@@ -13,7 +13,6 @@ is given.
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from typing import Any
 from tidings import guessing
 from tidings.errors import DecodeProblem, InputError, OverLimit, PublicationError
 from tidings.model import Publication
+from tidings.publications.envelope import text_of
 from tidings.publications.event import publication_id
 from tidings.publications.media_types import DOCUMENTS, JSON, MEDIA_TYPES
 from tidings.publications.rdf_media_types import FEEDS, SYNTAXES, plain
@@ -41,8 +41,6 @@ LINES = frozenset({"application/x-ndjson", "application/jsonl", "application/x-j
 ACCEPTED = tuple(dict.fromkeys((*MEDIA_TYPES, *sorted(FEEDS), *sorted(LINES), BATCH)))
 """The media types of what may be published."""
 
-_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
-_UTF_8 = ("utf-8", "us-ascii")
 _write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -191,21 +189,10 @@ def _structured(envelope: Mapping[str, str], kind: str, body: bytes) -> bytes:
     if not kind or kind.endswith(("/json", "+json")):
         parse_value(body)  # so that nothing but a value stands between the braces
         return head + b',"data":' + body.strip() + b"}"
-    text = _text(str(envelope["datacontenttype"]), body)
+    text = text_of(envelope["datacontenttype"], body)
     if text is not None:
         return head + b',"data":' + _write(text).encode() + b"}"
     return head + b',"data_base64":"' + b64encode(body) + b'"}'
-
-
-def _text(media_type: str, body: bytes) -> str | None:
-    """What is text by its media type, in the encoding of JSON: a string, as it is in the structured mode."""
-    encoding = _CHARSET.search(media_type)
-    if not plain(media_type).startswith("text/") or (encoding and encoding[1].lower() not in _UTF_8):
-        return None
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _read_context(context: Mapping[str, str]) -> object:

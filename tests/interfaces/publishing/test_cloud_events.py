@@ -148,8 +148,8 @@ def test_a_batch_of_cloud_events(service: Service) -> None:
 def test_text_is_the_same_in_both_modes(
     service: Service, kind: str, body: str | bytes, paths: dict[str, str]
 ) -> None:
-    """The SDKs for Go and JavaScript send text in the structured mode as a string: what asks for `data` finds it there,
-    and in the binary mode, too.
+    """SDKs for Go, JavaScript and Python send text in the structured mode as a string, that for Java in Base64: what
+    asks for `data` finds it there, and in the binary mode, too.
     """
     id = f"text as {kind} {body!r}"
     context = {"ce_specversion": "1.0", "ce_id": quote(id), "ce_source": "/shop", "ce_type": "note"}
