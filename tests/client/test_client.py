@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 import pytest
@@ -92,6 +95,48 @@ def test_publishing_many(client: Client, service: Service) -> None:
     assert [isinstance(one, TidingsError) for one in outcomes] == [False, True, False]
     first, _, third = outcomes
     assert isinstance(first, Taken) and isinstance(third, Taken) and first.id != third.id
+
+
+NO_JSON: list[tuple[Any, str]] = [
+    ({"x": math.nan}, "not JSON compliant"),
+    ({"when": datetime(2026, 1, 31, tzinfo=UTC)}, "Object of type datetime is not JSON serializable"),
+    ({"a": {1, 2}}, "Object of type set is not JSON serializable"),
+    ({("a", "b"): 1}, "keys must be str"),
+    ('{"a": "\ud800"}', "surrogate"),
+]
+
+
+@pytest.mark.parametrize(("value", "why"), NO_JSON)
+def test_a_value_that_is_no_json_is_refused_like_bytes_that_are_none(
+    client: Client, value: Any, why: str
+) -> None:
+    with pytest.raises(DecodeProblem, match=why):
+        client.publish(value)
+
+
+@pytest.mark.parametrize("id_field", ["id", None])
+def test_what_is_no_json_is_an_outcome_and_the_rest_goes_on(
+    client: Client, service: Service, name: str, id_field: str | None
+) -> None:
+    good = [{"id": f"{name} {number}"} for number in range(3)]
+    broken = [value for value, _ in NO_JSON]
+    bodies = [broken[0], good[0], *broken, good[1], "", b" \n ", '{"a": 1,\n "a": 2}', '{"a": "\n"}', good[2]]
+    outcomes = list(client.publish_many(bodies, id_field=id_field))
+    assert [type(one) for one in outcomes] == [Taken if body in good else DecodeProblem for body in bodies]
+    if id_field:
+        assert [one.id for one in outcomes if isinstance(one, Taken)] == [each["id"] for each in good]
+
+    async def the_same_to_be_awaited() -> list[Taken | TidingsError]:
+        async with AsyncClient(service.address, service.token(name, "publish")) as other:
+            return [one async for one in other.publish_many(bodies, id_field=id_field)]
+
+    assert [type(one) for one in asyncio.run(the_same_to_be_awaited())] == [type(one) for one in outcomes]
+
+
+def test_a_subscription_that_is_no_json_is_an_outcome(client: Client) -> None:
+    first, second, third = client.subscribe_many(["a = 1", {"text": math.nan}, "a = 2"])
+    assert isinstance(first, Subscribed) and isinstance(third, Subscribed)
+    assert isinstance(second, DecodeProblem)
 
 
 def test_subscribing_to_many(client: Client, service: Service, name: str) -> None:

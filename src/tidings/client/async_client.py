@@ -20,7 +20,7 @@ from tidings.client.retrying import Patience
 from tidings.client.subscribed import UNCHANGED, Asked, Checked, Preview, Subscribed, Subscription, Unchanged
 from tidings.client.taken import JSON, Body, Taken
 from tidings.client.told import Page, Standing, Told
-from tidings.errors import InputError, TidingsError
+from tidings.errors import DecodeProblem, InputError, TidingsError
 
 T = TypeVar("T")
 
@@ -74,6 +74,9 @@ class AsyncClient:
         """
         if id_field is not None:
             for lines in taken.together(bodies):
+                if isinstance(lines, DecodeProblem):
+                    yield lines
+                    continue
                 for one in await self._ask(taken.publish_lines(lines, id_field, audience)):
                     yield one
             return
@@ -103,6 +106,9 @@ class AsyncClient:
         A thousand travel together. One without an id gets one here: what is sent twice is one subscription.
         """
         for lines in subscribed.lines_of(wanted, subscriber):
+            if isinstance(lines, DecodeProblem):
+                yield lines
+                continue
             for one in await self._ask(subscribed.subscribe_lines(lines)):
                 yield one
 

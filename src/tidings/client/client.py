@@ -21,7 +21,7 @@ from tidings.client.subscribed import UNCHANGED, Asked, Checked, Preview, Subscr
 from tidings.client.taken import JSON, Body, Taken
 from tidings.client.told import Page, Standing, Told
 from tidings.closing import Closing
-from tidings.errors import InputError, TidingsError
+from tidings.errors import DecodeProblem, InputError, TidingsError
 
 T = TypeVar("T")
 
@@ -70,7 +70,10 @@ class Client(Closing):
         """
         if id_field is not None:
             for lines in taken.together(bodies):
-                yield from self._ask(taken.publish_lines(lines, id_field, audience))
+                if isinstance(lines, DecodeProblem):
+                    yield lines
+                else:
+                    yield from self._ask(taken.publish_lines(lines, id_field, audience))
             return
         for body in bodies:
             try:
@@ -98,7 +101,10 @@ class Client(Closing):
         A thousand travel together. One without an id gets one here: what is sent twice is one subscription.
         """
         for lines in subscribed.lines_of(wanted, subscriber):
-            yield from self._ask(subscribed.subscribe_lines(lines))
+            if isinstance(lines, DecodeProblem):
+                yield lines
+            else:
+                yield from self._ask(subscribed.subscribe_lines(lines))
 
     def subscriptions(
         self,

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from tidings.client.calls import Call, asked, reading
 from tidings.client.taken import LINES, made_id, together
 from tidings.client.told import Content, content_from
-from tidings.errors import TidingsError, error_from
+from tidings.errors import DecodeProblem, TidingsError, error_from
 from tidings.model import Reason
 
 PATH = "/v1/subscriptions"
@@ -115,7 +115,7 @@ def subscribe(
     return Call("POST", PATH, subscription_from, json=given, text=text)
 
 
-def lines_of(wanted: Iterable[Asked], subscriber: str | None) -> Iterator[list[bytes]]:
+def lines_of(wanted: Iterable[Asked], subscriber: str | None) -> Iterator[list[bytes] | DecodeProblem]:
     """Subscriptions as lines, as many as travel together. Each has an id, as above."""
     whose = {} if subscriber is None else {"subscriber": subscriber}
     members = ({"text": one} if isinstance(one, str) else dict(one) for one in wanted)

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.client.calls import Call, asked
-from tidings.errors import InputError, TidingsError, error_from
+from tidings.errors import DecodeProblem, InputError, TidingsError, error_from
 
 PATH = "/v1/publications"
 JSON, LINES = "application/json", "application/x-ndjson"
 EVENTS = frozenset({JSON, "application/cloudevents+json"})
 TOGETHER, LARGEST = 1_000, 1_000_000
 """Events that travel together, and bytes: fewer than services take by default."""
+
+VALUES = "finite numbers, strings, booleans, None, lists, and dicts whose keys are strings"
+AS_TEXT = "other values are written as text before, a time with isoformat()"
 
 Body = bytes | str | Mapping[str, Any] | Sequence[Any]
 
@@ -78,21 +81,39 @@ def made_id(prefix: str) -> str:
 
 
 def bytes_of(body: Body) -> bytes:
-    """A body as it is sent; values are written as JSON."""
+    """A body as it is sent; values are written as JSON, or refused as the service refuses what is none."""
     if isinstance(body, bytes):
         return body
-    text = body if isinstance(body, str) else json.dumps(body, separators=(",", ":"), allow_nan=False)
-    return text.encode()
+    try:
+        text = body if isinstance(body, str) else json.dumps(body, separators=(",", ":"), allow_nan=False)
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise DecodeProblem("the text has half a surrogate pair, which no UTF-8 can hold") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DecodeProblem(f"this is no JSON: {error}", accepted=VALUES, hint=AS_TEXT) from error
 
 
-def together(bodies: Iterable[Body]) -> Iterator[list[bytes]]:
-    """Events as lines, as many as travel together."""
+def line_of(body: Body) -> bytes:
+    """A body as a line. In JSON a carriage return stands wherever a line break may, and nowhere else."""
+    line = bytes_of(body).strip().replace(b"\n", b"\r")
+    if not line:  # the service would pass over it
+        raise DecodeProblem("the body is empty", accepted='a JSON object, such as {"price": 180}')
+    return line
+
+
+def together(bodies: Iterable[Body]) -> Iterator[list[bytes] | DecodeProblem]:
+    """Events as lines, as many as travel together; what is none stands for itself, in its place among them."""
     some: list[bytes] = []
     size = 0
     for body in bodies:
-        line = bytes_of(body)
-        if b"\n" in line.strip():
-            line = json.dumps(json.loads(line), separators=(",", ":")).encode()
+        try:
+            line = line_of(body)
+        except DecodeProblem as problem:
+            if some:
+                yield some
+            yield problem
+            some, size = [], 0
+            continue
         if some and (len(some) == TOGETHER or size + len(line) > LARGEST):
             yield some
             some, size = [], 0
