@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import html
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.interfaces.console.place import Place
-from tests.interfaces.visiting import Visitor
+from tests.interfaces.visiting import Visitor, console
 from tidings.feeds.addressed import addressed
 from tidings.feeds.personal import Gone, Opened
 from tidings.interfaces.http.console.examples import LANGUAGES
 from tidings.interfaces.http.console.subscriptions import PAGE
-from tidings.languages.rules import parse
+from tidings.provider import Provider
+from tidings.service import Tidings
 from tidings.service.access import Access, Scope
 
 HREF = re.compile(r'href="([^"]+)"')
@@ -101,14 +104,50 @@ def test_subscriptions_are_shown_in_pages(place: Place) -> None:
     assert "s-050" in everybodys and ">many<" in everybodys
 
 
-def test_examples_are_taken_as_they_are(place: Place) -> None:
-    """Those of rules are of the papers' schema, and parse."""
-    for language in LANGUAGES:
-        for example in language.examples:
-            if language.name == "rules":
-                parse(example.text)
-            else:
-                place.tidings.subscribing().check(language.name, example.text)
+EXAMPLE = re.compile(r'data-text="([^"]+)"')
+RDFS = b"""
+@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix e: <http://example.org/> .
+e:Station a rdfs:Class . e:height a rdf:Property ; rdfs:domain e:Station ; rdfs:range xsd:integer .
+"""
+SCHEMA = """
+domains:
+  colour: {values: [red, blue]}
+  degree: {kind: numeric, minimum: -20, maximum: 40}
+  place: {concepts: {town: [house]}}
+attributes: {temperature: degree, paint: colour, site: place, note: string, wet: boolean, seen: instant}
+event_types:
+  weather: {attributes: {temperature: mandatory, paint: optional, site: optional, note: optional, wet: optional}}
+"""
+
+
+def examples_on(visitor: Visitor) -> dict[str, list[str]]:
+    """The examples beside a new subscription, by language."""
+    sections = visitor.get("/console/subscriptions/new").text.split('<section data-language="')[1:]
+    return {one.partition('"')[0]: [html.unescape(text) for text in EXAMPLE.findall(one)] for one in sections}
+
+
+def test_examples_are_taken_as_they_are(place: Place, tmp_path: Path) -> None:
+    """In a home without any schema, in one with the schema that they were written for, and in one with another."""
+    with Tidings(tmp_path / "bare") as bare, Tidings(tmp_path / "other") as other:
+        other.extend_schema(SCHEMA)
+        Provider(other.store).load_schema(RDFS, "text/turtle")
+        counted = []
+        for tidings in (place.tidings, bare, other):
+            token = Access(tidings.store).make("new", [Scope.SUBSCRIBE], "new").secret
+            with console(tidings) as address:
+                shown = examples_on(Visitor(address, token))
+            assert list(shown) == [language.name for language in LANGUAGES]
+            for language, texts in shown.items():
+                for text in texts:
+                    tidings.subscribing().check(language, text)
+            counted.append({language: len(texts) for language, texts in shown.items()})
+        assert counted == [
+            {"predicates": 5, "xpath": 4, "gql": 3, "rules": 2},
+            {"predicates": 4, "xpath": 4, "gql": 3, "rules": 0},
+            {"predicates": 5, "xpath": 4, "gql": 3, "rules": 2},
+        ]
+        assert "furniture" not in str(shown) and "temperature <= 40" in shown["predicates"]
 
 
 def test_an_id_may_have_any_characters(place: Place) -> None:

@@ -1,8 +1,21 @@
-"""Examples of each subscription language, one click away: each is taken as it is where the schema knows its names."""
+"""Examples of each subscription language, one click away: those that would be taken as they are in this home. Where a
+schema knows none of their names, others are made of its own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+
+from tidings.errors import InputError, SetupError
+from tidings.metadata.schema import Schema
+from tidings.schema.domains import Domain, DomainKind
+from tidings.schema.event_schema import EventSchema
+from tidings.values import Kind, show
+
+MOST = 5
+"""So many of a language are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +111,82 @@ LANGUAGES = (
 """In the order in which they are offered."""
 
 NAMES = tuple(language.name for language in LANGUAGES)
+
+Check = Callable[[str, str], object]
+"""What a text would be in a language, or the error that refuses it."""
+
+
+def offered(check: Check, events: EventSchema, metadata: Schema | None) -> tuple[Language, ...]:
+    """The languages with the examples that would be taken now."""
+    made = {"predicates": of_events(events), "rules": of_metadata(metadata) if metadata else iter(())}
+    return tuple(_taken(check, one, made.get(one.name, iter(()))) for one in LANGUAGES)
+
+
+def _taken(check: Check, language: Language, made: Iterator[Example]) -> Language:
+    """What is made of a schema is for where fewer than two of those that were written are taken: one for each thing
+    that is asked.
+    """
+    found = {one.asks: one for one in language.examples if _is_taken(check, language.name, one)}
+    for one in made if len(found) < 2 else ():
+        if one.asks not in found and _is_taken(check, language.name, one):
+            found[one.asks] = one
+    return replace(language, examples=tuple(islice(found.values(), MOST)))
+
+
+def _is_taken(check: Check, language: str, one: Example) -> bool:
+    try:
+        check(language, one.text)
+    except (InputError, SetupError):
+        return False
+    return True
+
+
+def of_events(schema: EventSchema) -> Iterator[Example]:
+    """One for each kind of domain that an attribute has; then two of them together."""
+    found: dict[DomainKind, Example] = {}
+    for attribute in schema.attributes.values():
+        domain = schema.domain(attribute.domain)
+        if domain is not None and domain.kind not in found and (text := _about(attribute.name, domain)):
+            found[domain.kind] = Example(text, _ASKS[domain.kind])
+    yield from found.values()
+    if len(found) > 1:
+        yield Example(" and ".join(one.text for one in islice(found.values(), 2)), "both")
+
+
+_ASKS = {
+    DomainKind.NUMERIC: "a value that is compared",
+    DomainKind.STRING: "a part of a text",
+    DomainKind.BOOLEAN: "what is so",
+    DomainKind.INSTANT: "what is not before a time",
+    DomainKind.ENUMERATED: "one of several values",
+    DomainKind.HIERARCHICAL: "a place in a hierarchy, and all below it",
+}
+
+
+def _about(name: str, domain: Domain) -> str | None:
+    """A predicate about an attribute; none if its domain has no values."""
+    if domain.kind is DomainKind.NUMERIC:
+        bounds = [bound for bound in (domain.maximum, domain.minimum) if bound is not None]
+        return f"{name} <= {show(bounds[0]) if bounds else 100}"
+    if domain.kind is DomainKind.ENUMERATED and domain.values:
+        return f"{name} in ({', '.join(map(show, domain.values[:2]))})"
+    if domain.kind is DomainKind.HIERARCHICAL:
+        tops = [one for above in domain.below.values() for one in above]
+        return f"{name} is a {show(tops[0])}" if tops else None
+    asked = {
+        DomainKind.STRING: "contains 'a'",
+        DomainKind.BOOLEAN: "= true",
+        DomainKind.INSTANT: ">= 2026-01-01T00:00:00Z",
+    }
+    return f"{name} {asked[domain.kind]}" if domain.kind in asked else None
+
+
+def of_metadata(schema: Schema) -> Iterator[Example]:
+    """All resources of some classes; then those by a property of theirs."""
+    for name in schema.classes:
+        yield Example(f"search {name} c register c", "all resources of a class")
+    asked = {Kind.NUMBER: "> 64", Kind.STRING: "contains 'a'"}
+    for each in chain.from_iterable(schema.properties.values()):
+        if each.kind in asked:
+            text = f"search {each.of} c register c where c.{each.name}{'?' if each.several else ''} {asked[each.kind]}"
+            yield Example(text, "by a property")

@@ -14,12 +14,13 @@ from tidings.errors import InputError
 from tidings.feeds.addressed import addressed, renewed
 from tidings.feeds.personal import PersonalFeeds
 from tidings.interfaces.http.console.answering import HOME, moved, pages_at
-from tidings.interfaces.http.console.examples import LANGUAGES
+from tidings.interfaces.http.console.examples import LANGUAGES, Language, offered
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import Subscriber, Visitor, Whose, Word, form_of, page
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.model import Subscription
+from tidings.provider import Provider
 from tidings.service import Tidings
 from tidings.service.health import health_of
 from tidings.service.previewing import Bounds, Preview, preview
@@ -78,6 +79,7 @@ class Pages:
     def __init__(self, tidings: Tidings, feeds: PersonalFeeds, limits: Limits) -> None:
         self._tidings, self._store, self._feeds, self._limits = tidings, tidings.store, feeds, limits
         self._subscribing = tidings.subscribing(limits.of_subscriptions)
+        self._provider = Provider(tidings.store)
 
     def all(
         self,
@@ -218,9 +220,16 @@ class Pages:
         taken: Checked | None = None,
         previewed: Preview | None = None,
     ) -> Response:
-        values: dict[str, Any] = {"draft": draft, "problem": problem, "languages": LANGUAGES}
+        languages = self._languages()
+        values: dict[str, Any] = {"draft": draft, "problem": problem, "languages": languages}
         values |= {"taken": taken, "preview": previewed}
         return page("subscription_form.html", visitor, HERE, values, 422 if problem else 200)
+
+    def _languages(self) -> tuple[Language, ...]:
+        """With the examples that would be taken now."""
+        has_metadata = bool(self._store.metadata.schema())
+        metadata = self._provider.schema if has_metadata else None
+        return offered(self._subscribing.check, self._tidings.schema(), metadata)
 
 
 def _seconds(draft: Draft) -> int | None:
