@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 import pytest
 
 from tests.interfaces.console.place import Place
@@ -30,6 +33,20 @@ def test_several_lines_have_an_outcome_each(place: Place) -> None:
     answer = place.bo.post("/console/publish", text=f'{good}\n{{"event_type": "antiques"}}\n{good}')
     assert "<strong>2 publications</strong>, 1 refused" in answer.text
     assert "mandatory for antiques" in answer.text
+    [left] = re.findall(r"<textarea[^>]*>([^<]*)<", answer.text)
+    assert html.unescape(left).strip() == '{"event_type": "antiques"}', (
+        "what was taken would be taken once more"
+    )
+    assert "has the refused lines only" in answer.text
+    before = place.tidings.store.journal.head()
+    again = place.bo.post("/console/publish", text=html.unescape(left), kind="application/jsonl")
+    assert "0 publications</strong>, 1 refused" in again.text
+    assert place.tidings.store.journal.head() == before
+
+
+def test_the_page_says_what_it_takes(place: Place) -> None:
+    shown = place.bo.get("/console/publish").text
+    assert all(each in shown.partition('id="publish"')[0] for each in ("JSON Lines", "XML", "RDF", "feed"))
 
 
 def test_what_cannot_be_published_is_underlined(place: Place) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -58,6 +59,8 @@ class Outcome:
     published: int
     again: int
     refused: int
+    left: str = ""
+    """The lines that were refused, if it was taken line by line: the others would be published once more."""
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
@@ -92,8 +95,10 @@ def _published(tidings: Tidings, visitor: Visitor, offered: Offered, limits: Lim
         outcome = publish(tidings, offered, limits)
     except InputError as problem:
         return form_page(visitor, offered, None, problem)
-    is_done = not outcome.refused
-    return form_page(visitor, Offered("", offered.kind) if is_done else offered, outcome)
+    if not outcome.refused:
+        return form_page(visitor, Offered("", offered.kind), outcome)
+    kept = replace(offered, text=outcome.left, kind=outcome.media_type) if outcome.left else offered
+    return form_page(visitor, kept, outcome)
 
 
 def publish(tidings: Tidings, offered: Offered, limits: Limits) -> Outcome:
@@ -105,5 +110,11 @@ def publish(tidings: Tidings, offered: Offered, limits: Limits) -> Outcome:
     numbers = lines_of(sent) or range(1, len(done) + 1)
     new = sum(isinstance(one, Appended) and one.new for one in done)
     refused = sum(isinstance(one, InputError) for one in done)
-    listed = [*zip(numbers, done, strict=True)][:SHOWN]
-    return Outcome(sent.media_type, listed, new, len(done) - new - refused, refused)
+    outcomes = [*zip(numbers, done, strict=True)]
+    left = _refused_lines(offered.text, outcomes) if lines_of(sent) else ""
+    return Outcome(sent.media_type, outcomes[:SHOWN], new, len(done) - new - refused, refused, left)
+
+
+def _refused_lines(text: str, outcomes: Sequence[tuple[int, Appended | InputError]]) -> str:
+    lines = text.split("\n")
+    return "\n".join(lines[number - 1] for number, one in outcomes if isinstance(one, InputError))
