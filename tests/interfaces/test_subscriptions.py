@@ -162,7 +162,8 @@ def test_a_name_without_subscriptions_is_said_to_have_none(tidings: Tidings) -> 
     told = tidings("notifications", "--as", "nobody").stderr
     assert told == "nothing for nobody yet; there are no subscriptions for that name\n"
     tidings("subscribe", "--as", "ana", "a = 1")
-    assert "is `tidings run` running?" in tidings("notifications", "--as", "ana").stderr
+    told = tidings("notifications", "--as", "ana").stderr
+    assert told == "nothing for ana yet; is `tidings run` or `tidings serve` running?\n"
 
 
 def test_change_pause_and_resume_keep_the_id(tidings: Tidings) -> None:

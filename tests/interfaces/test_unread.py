@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.calling import Tidings as Call
 from tidings.service import Tidings
 from tidings.store import Found
@@ -37,6 +39,23 @@ def test_what_was_acknowledged_is_not_shown_again(tidings: Call, tmp_path: Path)
     assert shown(tidings) == ["#1", "#2", "#3", "#4"]
     with Tidings(home) as service:
         assert service.store.acknowledgements.standing("ana").acknowledged == 4
+
+
+@pytest.mark.parametrize("words", [(), ("--follow", "--limit", "1")], ids=["at once", "following"])
+def test_a_number_that_is_ahead_of_everything_is_refused(
+    tidings: Call, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """What comes under the numbers in between would be missed, without a word."""
+    tidings("subscribe", "--as", "ana", "a = 1")
+    tell(tmp_path / ".tidings", 1, 2, 3)
+    done = tidings("notifications", "--as", "ana", "--after", "100000", *words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: there is no such number (--after); received 100000; accepted: 0 to 3; "
+        "what comes up to it would be passed over\n"
+    )
+    last = tidings("notifications", "--as", "ana", "--after", "3")
+    assert (last.exit_code, last.stderr) == (0, "nothing new for ana; the last number is 3\n")
 
 
 def test_two_places_to_begin(tidings: Call) -> None:

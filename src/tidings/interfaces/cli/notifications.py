@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tidings.service import Tidings
 
 PAGE = 1_000
+RUNNING = "is `tidings run` or `tidings serve` running?"
 
 
 def notifications(
@@ -62,6 +63,7 @@ def notifications(
         ruled = tidings.store.metadata.has_rules(subscriber)
         known = ruled or bool(tidings.subscriptions(subscriber))
         last = tidings.store.notifications.last_sequence(subscriber)
+        _refuse_ahead(after, last)
         if follow and not (known or last) and not as_json:
             output.note(f"no subscriptions for {subscriber} yet; waiting")
         found = tidings.follow(subscriber, after) if follow else _all(tidings, subscriber, after)
@@ -79,10 +81,19 @@ def notifications(
         return
     if waits.count:
         output.note(f"held for later: {plural(waits.count, 'notification')}, the first until {waits.due}")
-    elif not told and last and (unread or not known):
+    elif not told and last:
         output.note(f"nothing new for {subscriber}; the last number is {last}")
     elif not told:
         output.note(f"nothing for {subscriber} yet; {_why_nothing(known, ruled, objects)}")
+
+
+def _refuse_ahead(after: int, last: int) -> None:
+    """As over HTTP: such a number is a slip, or of another home, or from before a backup was restored."""
+    if after > last:
+        accepted, hint = f"0 to {last}" if last else "0", "what comes up to it would be passed over"
+        raise InputError(
+            "there is no such number", where="--after", received=str(after), accepted=accepted, hint=hint
+        )
 
 
 def _why_nothing(known: bool, ruled: bool, objects: bool) -> str:
@@ -90,7 +101,7 @@ def _why_nothing(known: bool, ruled: bool, objects: bool) -> str:
         return "no change that was told has concerned that name: tidings model tell"
     if not known:
         return "there are no subscriptions for that name"
-    return "nothing has entered the results of rules" if ruled else "is `tidings run` running?"
+    return "nothing has entered the results of rules" if ruled else RUNNING
 
 
 def _all(tidings: Tidings, subscriber: str, after: int) -> Iterator[Notification]:
