@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
@@ -101,9 +99,7 @@ def test_whoever_takes_the_other_way_is_told(place: Place) -> None:
         address = place.served.url.replace("http:", "ws:") + path
         with pytest.raises(InvalidStatus) as refused, connect(address, proxy=None):
             pass
-        assert refused.value.response.status_code == 404
-        told = json.loads(refused.value.response.body or b"")
-        assert (told["error"], told["instance"]) == ("Absent", path)
+        assert refused.value.response.status_code == 403  # with 404, uvicorn 0.54 logs an error at each
 
 
 def test_all_methods_of_an_address_are_told(place: Place) -> None:

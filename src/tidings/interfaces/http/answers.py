@@ -7,16 +7,14 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import Any
 
-from fastapi import Request, Response, WebSocket, params
+from fastapi import Request, Response, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.requests import HTTPConnection
 from starlette.routing import Match
-from starlette.types import Receive, Scope, Send
 
 from tidings.backbone.peer import Unreachable
 from tidings.errors import (
@@ -53,7 +51,7 @@ HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
-_asked: ContextVar[HTTPConnection | None] = ContextVar("asked", default=None)
+_asked: ContextVar[Request | None] = ContextVar("asked", default=None)
 """What is asked for now."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -164,28 +162,14 @@ async def nothing_there(request: Request, error: Exception) -> Response:
         return await http_exception_handler(request, error)
     _asked.set(request)
     if error.status_code == 404:
-        return _for_sockets() if _is_for_sockets(request) else wrong(_nothing())
+        hint = "/v1/openapi.json has all that there is for programs, /console is for people"
+        absent = Absent("there is nothing at this address", hint=hint)
+        return _for_sockets() if _is_for_sockets(request) else wrong(absent)
     allowed = _allowed(request)
     problem = InputError("not a method of this address", received=request.method[:20], accepted=allowed)
     response = wrong(problem, 405)
     response.headers["Allow"] = allowed
     return response
-
-
-async def no_socket(scope: Scope, receive: Receive, send: Send) -> None:
-    """What no route takes. A WebSocket at an address that has none would be refused with 403, as if a token were
-    missing.
-    """
-    if scope["type"] != "websocket":
-        raise HTTPException(404)
-    socket = WebSocket(scope, receive, send)
-    _asked.set(socket)
-    await socket.send_denial_response(wrong(_nothing()))
-
-
-def _nothing() -> Absent:
-    hint = "/v1/openapi.json has all that there is for programs, /console is for people"
-    return Absent("there is nothing at this address", hint=hint)
 
 
 def _is_for_sockets(request: Request) -> bool:

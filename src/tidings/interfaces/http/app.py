@@ -22,7 +22,7 @@ from tidings.interfaces.http import (
     problems,
 )
 from tidings.interfaces.http.access import Asking
-from tidings.interfaces.http.answers import no_socket, nothing_there, went_wrong
+from tidings.interfaces.http.answers import nothing_there, went_wrong
 from tidings.interfaces.http.console.router import router_for as console_for
 from tidings.interfaces.http.context import Context
 from tidings.interfaces.http.cutting import Cutting
@@ -64,7 +64,6 @@ def app_for(context: Context) -> FastAPI:
     app = FastAPI(title="Tidings", lifespan=running, openapi_url=None)
     app.state.asking = Asking(context.access)
     app.state.at_end = []
-    app.router.default = no_socket
     app.add_middleware(Cutting)
     app.add_middleware(Observing, metrics=context.metrics)
     app.add_middleware(Heads)
