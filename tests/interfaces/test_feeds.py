@@ -26,7 +26,9 @@ def subscribed(tidings: Tidings) -> Tidings:
 
 def test_feeds_are_listed_the_same_each_time(subscribed: Tidings) -> None:
     done = subscribed("feeds", "--as", "cy")
-    rows = [row.split("  ") for row in done.stdout.splitlines()]
+    rows = [re.split(" {2,}", row) for row in done.stdout.splitlines()]
+    assert len({row.index("http") for row in done.stdout.splitlines()}) == 1, "one below the other"
+    assert len({row.index("(") for row in done.stdout.splitlines()}) == 1
     assert [(name, formats) for name, _, formats in rows] == [
         ("s-1", "(Atom, RSS, JSON)"),
         ("s-2", "(Atom, RSS, JSON)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import stat
@@ -163,7 +164,15 @@ def test_settings_are_shown_with_where_they_come_from(
     assert rows["rpc_token"] == ("***", "TIDINGS_RPC_TOKEN")
     assert rows["store"] == ("postgresql://ana:***@db/x", "--store")
     assert rows["host"] == ("127.0.0.1", "default") and "geheim" not in done.output
-    assert "geheim" not in tidings("config", "show").output
+    table = tidings("config", "show")
+    assert "geheim" not in table.output
+    rows_shown = table.stdout.splitlines()
+    assert [re.split(" {2,}", row)[1:] for row in rows_shown if row.startswith("port ")] == [
+        [".tidings/tidings.toml, line 1", "8000"]
+    ]
+    assert not any(row.endswith(" ") or " " * 60 in row for row in rows_shown), (
+        "nothing is padded to a long list"
+    )
     good = tidings("config", "check")
     assert good.exit_code == 0 and "3 settings" in good.stdout
 

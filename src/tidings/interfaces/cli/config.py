@@ -63,9 +63,10 @@ def show(
         for name, value, origin in rows:
             output.json_line({"setting": name, "value": value, "from": origin})
     else:
+        lines = [(name, origin, value or "-") for name, value, origin in rows]
         output.table(
-            ("setting", "value", "from"), [(name, value or "-", origin) for name, value, origin in rows]
-        )
+            ("setting", "from", "value"), lines
+        )  # lists of values are long: nothing stands behind them
 
 
 def check(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,16 +65,21 @@ def feeds(
         listed += [addressed(found, subscriber)] if listed else []
     if not listed and not as_json:
         output.note(f"no subscriptions for {subscriber}")
-    for one in listed:
-        _show(one, as_json)
-
-
-def _show(one: Addressed, as_json: bool) -> None:
-    kind, formats = ("feed", "Atom, RSS, JSON") if one.subscription is not None else ("opml", "OPML")
-    name = one.subscription if one.subscription is not None else "all"
     if as_json:
-        output.json_line({"kind": kind, "subscription": one.subscription, "address": one.address})
-    elif one.address is None:
-        output.line((name, "bold cyan"), (MADE_ELSEWHERE, "yellow"))
+        for one in listed:
+            kind = "opml" if one.subscription is None else "feed"
+            output.json_line({"kind": kind, "subscription": one.subscription, "address": one.address})
     else:
-        output.line((name, "bold cyan"), one.address, (f"({formats})", "dim"))
+        _show(listed)
+
+
+def _show(listed: Sequence[Addressed]) -> None:
+    names = ["all" if one.subscription is None else one.subscription for one in listed]
+    wide = max(map(len, names), default=0), max((len(one.address or "") for one in listed), default=0)
+    for name, one in zip(names, listed, strict=True):
+        called = (name.ljust(wide[0]), "bold cyan")
+        if one.address is None:
+            output.line(called, (MADE_ELSEWHERE, "yellow"))
+        else:
+            formats = "OPML" if one.subscription is None else "Atom, RSS, JSON"
+            output.line(called, one.address.ljust(wide[1]), (f"({formats})", "dim"))

@@ -74,7 +74,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         drawn.add_row(*(Text(cell, overflow="fold") for cell in row))
     width = to.width if to.is_terminal else 100_000
     for segments in to.render_lines(drawn, to.options.update(width=width), pad=False):
-        to.print(Text.assemble(*((s.text, s.style or "") for s in segments)))
+        drawn_line = Text.assemble(*((s.text, s.style or "") for s in segments))
+        drawn_line.rstrip()
+        to.print(drawn_line)
 
 
 def error(problem: TidingsError, as_json: bool = False, *, stderr: bool = True) -> None:

@@ -9,7 +9,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from tidings.counts import plural
 from tidings.errors import InputError, TooOften
-from tidings.interfaces.http.access import COOKIE
+from tidings.interfaces.http.access import COOKIE, NOT_GOOD
 from tidings.interfaces.http.answers import come_back
 from tidings.interfaces.http.console.answering import HOME, LOG_IN, moved, pages_at
 from tidings.interfaces.http.console.visiting import Visiting, fields_of, form_of, page
@@ -49,7 +49,7 @@ def router_for(access: Access, is_secure: bool, attempts: Rates | None = None) -
         secret = given.get("token", "").strip()
         if await run_in_threadpool(access.who, secret) is None:
             failures.take(address)
-            problem = InputError("this token is not good", hint="it may have ended, or been revoked")
+            problem = InputError("this token is not good", hint=NOT_GOOD)
             return page("log_in.html", None, "", {"next": given.get("next", ""), "problem": problem}, 403)
         return _entered(secret, given.get("next", ""), is_secure or request.url.scheme == "https")
 
