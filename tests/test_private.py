@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tidings.durable import write_whole
 from tidings.feeds.tokens import feed_key
 from tidings.private import private_file
 from tidings.repository.repository import Repository
@@ -40,8 +41,18 @@ def test_a_new_home_and_what_is_in_it(tmp_path: Path) -> None:
         feed_key(home)
         with checkpoint.running(home):
             checkpoint.stream_id(home / "checkpoint" / "journal")
+            checkpoint.await_earlier(home)
+            write_whole(home / "stream.json", "{}", private=True)
         assert (mode(tmp_path / "above"), mode(home)) == (0o775, 0o700)
-        names = ("store.db", "store.db-wal", "store.db-shm", "feeds.key")
+        names = [
+            "store.db",
+            "store.db-wal",
+            "store.db-shm",
+            "feeds.key",
+            "stream.json",
+            "checkpoint/journal/stream-id",
+        ]
+        names += [checkpoint.RUN_LOCK, checkpoint.STREAM_LOCK, checkpoint.METADATA_LOCK]
         assert [mode(home / name) for name in names] == [0o600] * len(names)
         assert mode(home / "checkpoint") == mode(home / "checkpoint" / "journal") == 0o700
 
@@ -63,6 +74,17 @@ def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:
     with Tidings(home) as tidings:
         tidings.publish("{}")
         assert (mode(home), mode(home / "store.db"), mode(home / "store.db-wal")) == (0o750, 0o640, 0o640)
+
+
+def test_what_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "stream.json"
+    path.touch()
+    path.chmod(0o640)
+    write_whole(path, "new", private=True)
+    assert (mode(path), path.read_text()) == (0o640, "new")
+    (tmp_path / ".other.unfinished").touch(0o644)
+    write_whole(tmp_path / "other", "new", private=True)
+    assert mode(tmp_path / "other") == 0o600, "whatever a crash has left"
 
 
 LOCKED = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"

@@ -8,10 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
+from tidings.private import FILE, private_file
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file in one step, durably: after a crash there is the old text or the new one."""
+MODES = 0o777
+
+
+def write_whole(path: Path, text: str, *, private: bool = False) -> None:
+    """Replace a file in one step, durably: after a crash there is the old text or the new one. If it is private, a new
+    one is its owner's alone, and one that was there keeps its mode.
+    """
+    if private:
+        private_file(unfinished_of(path))
     unfinished = write_aside(path, text)
+    if private:
+        unfinished.chmod(path.stat().st_mode & MODES if path.exists() else FILE)
     sync(unfinished)
     unfinished.replace(path)
     sync(path.parent)
@@ -19,9 +29,13 @@ def write_whole(path: Path, text: str) -> None:
 
 def write_aside(path: Path, text: str) -> Path:
     """Write what is to replace a file, beside it; when that is synced, it may take the file's place."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished = unfinished_of(path)
     unfinished.write_text(text)
     return unfinished
+
+
+def unfinished_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.unfinished")
 
 
 def sync(path: Path) -> None:

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from tidings.durable import write_whole
 from tidings.errors import SetupError
-from tidings.private import private_folder
+from tidings.private import FILE, private_folder
 
 RUN_LOCK = "run.lock"
 STREAM_LOCK = "stream.lock"
@@ -98,7 +98,7 @@ def has_begun(home: Path) -> bool:
 def acquire(path: Path, seconds: float = 0.0) -> int | None:
     """A file descriptor that holds the lock, or None if somebody else has it still after so many seconds."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        file = os.open(path, os.O_RDWR | os.O_CREAT, FILE)
     except OSError as error:
         hint = "may you write in this folder, and is its disk one that can be written to?"
         raise SetupError(
@@ -129,7 +129,7 @@ def rename_stream(checkpoint: Path) -> None:
     """Give the stream a new name, so that its next batches count as new, whatever their numbers."""
     private_folder(checkpoint.parent)
     private_folder(checkpoint)
-    write_whole(checkpoint / STREAM_ID, f"stream-{uuid4().hex[:12]}\n")
+    write_whole(checkpoint / STREAM_ID, f"stream-{uuid4().hex[:12]}\n", private=True)
 
 
 def repair(checkpoint: Path) -> list[str]:

@@ -29,7 +29,7 @@ def noted(session: SparkSession, home: Path) -> Iterator[None]:
     if not is_remote():
         yield
         return
-    write_whole(home / NOTE, session.session_id)
+    write_whole(home / NOTE, session.session_id, private=True)
     yield
     (home / NOTE).unlink()
 

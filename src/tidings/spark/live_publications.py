@@ -155,7 +155,7 @@ class LivePublications:
 
     def _tell(self, now: Progress) -> None:
         self._progress = now
-        write_whole(self._stream.status, json.dumps(asdict(now)))
+        write_whole(self._stream.status, json.dumps(asdict(now)), private=True)
         self.store.measures.add(_measures(now))
 
     def _results(self, batch: int) -> Path:

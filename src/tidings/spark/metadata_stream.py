@@ -92,7 +92,7 @@ class LiveMetadata:
         shutil.rmtree(results)
         self._triggers.tidy()
         self._progress = self._added(batch, sum(each.entries for each in reports), done, began)
-        write_whole(self._stream.status, json.dumps(asdict(self._progress)))
+        write_whole(self._stream.status, json.dumps(asdict(self._progress)), private=True)
 
     def _read(self, rows: DataFrame, file: SchemaFile | None, results: Path) -> list[Report]:
         """Without a schema the tasks can read nothing: the first one may stand in the batch itself."""
