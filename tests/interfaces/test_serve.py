@@ -178,11 +178,19 @@ def test_a_stream_that_does_not_start_is_given_up(
     assert alone.exit_code == 4 and "the stream failed again and again" in alone.stderr
 
 
-def test_delivery_alone_and_what_is_no_part(tidings: Tidings, tmp_path: Path) -> None:
+def test_delivery_alone_and_what_is_no_part(
+    tidings: Tidings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDINGS_PROT", "1")
+    monkeypatch.setenv("TIDINGS_DRAIN", "5")
     with serving(tmp_path, "--only", "delivery") as (process, address):
         assert ready(address) == dict.fromkeys(("store", "hub", "delivery", "objects"), "ok")
         assert httpx.get(f"{address}/metadata/log").status_code == 404, "no API in this process"
-        assert ended(process)[0] == 0
+        code, _, complained = ended(process)
+    assert (code, complained) == (
+        0,
+        "warning  no setting has this variable (TIDINGS_PROT); did you mean TIDINGS_PORT?\n",
+    )
     done = tidings("serve", "--only", "everything")
     assert done.exit_code == 2 and "accepted: api, stream, delivery" in done.stderr
 

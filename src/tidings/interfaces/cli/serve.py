@@ -101,12 +101,22 @@ def serve(
     """
     named = {"master": "spark.master", "private_callbacks": "delivery.private_callbacks"}
     loaded = given_settings(context, config, named)
-    loaded.export()
     parts = _parts(only or [])
+    _warn_of_variables()
+    loaded.export()
     with observed(loaded.settings):
         by = Service(loaded.settings, parts).run()
     if by == signal.SIGINT:
         raise typer.Exit(INTERRUPTED)
+
+
+def _warn_of_variables() -> None:
+    """One that is mistyped is ignored. That is no reason not to start: other programs may have such names, too."""
+    from tidings.interfaces.cli.config import OTHERS
+    from tidings.operating.refusals import unknown_variables
+
+    for problem in unknown_variables(os.environ, OTHERS):
+        output.line(("warning", "bold yellow"), problem.message(), stderr=True)
 
 
 @contextmanager
