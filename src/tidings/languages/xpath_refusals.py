@@ -11,7 +11,7 @@ from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
 from tidings.guessing import near
 from tidings.languages.xpath_tree import Path
 
-SUPPORTED = "names, *, @attributes, text(), comparisons, and / or / not()"
+SUPPORTED = "names, *, @attributes, text(), comparisons, contains(), starts-with(), and / or / not()"
 
 
 def not_supported(what: str, place: Place, hint: str | None = None) -> NotSupported:
