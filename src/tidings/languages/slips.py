@@ -183,6 +183,22 @@ def double_quoted_value(stop: Stop) -> SyntaxProblem | None:
     return stop.problem(what, len(found[0]), hint=f"write {meant}")
 
 
+_NULL = re.compile(r"(?P<is>is\s+(?P<not>not\s+)?)?null\b(?!-)", re.IGNORECASE)
+
+
+def null_value(stop: Stop) -> SyntaxProblem | None:
+    """`= null`, `is not null`: other languages have a value that says that there is none."""
+    found = _NULL.match(stop.rest)
+    if not found or not ("COMPARED" in stop.accepts if found["is"] else stop.takes_value):
+        return None
+    hint = "not exists asks for an attribute without a value"
+    if found["is"]:
+        hint = f"write {'' if found['not'] else 'not '}exists {stop.before}"
+    elif stop.before in ("=", "!="):
+        hint = f"write {'' if stop.before == '!=' else 'not '}exists {stop.tokens[-2]}"
+    return stop.problem("null is no value: what is null is not there", len(found[0]), hint=hint)
+
+
 def bare_string(stop: Stop) -> SyntaxProblem | None:
     found = re.match(r"[^\W\d][\w-]*", stop.rest)
     if not (stop.takes_value and found) or found[0].lower() in KEYWORDS:
@@ -274,9 +290,19 @@ def unknown_character(stop: Stop) -> SyntaxProblem | None:
     if not stop.rest.strip() or re.match(r"[\w'\"(),=<>!.-]", stop.rest, re.ASCII):
         return None
     first = stop.rest[0]
-    hint = 'names with other letters are written in double quotes: "höhe"' if first.isalpha() else None
+    hint = (
+        f'names with other letters are written in double quotes: "{_name(stop)}"' if first.isalpha() else None
+    )
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
     return stop.problem(f"the character {shown} means nothing here", 1, accepted=_wanted(stop), hint=hint)
+
+
+def _name(stop: Stop) -> str:
+    """The whole name in which the parser stopped, perhaps behind letters that it took."""
+    last = stop.tokens[-1] if stop.tokens else None
+    is_part = last is not None and last.type == "PATH" and last.end_pos == stop.start
+    found = re.match(r"[\w.-]+", stop.text[stop.start :])
+    return f"{stop.before if is_part else ''}{found[0] if found else ''}"
 
 
 def unexpected(stop: Stop) -> SyntaxProblem:
@@ -316,6 +342,7 @@ def _wanted(stop: Stop) -> str:
 
 SLIPS: tuple[Callable[[Stop], SyntaxProblem | None], ...] = (
     empty,
+    null_value,
     misspelt_operator,
     unclosed_quote,
     double_quoted_value,
