@@ -196,7 +196,7 @@ class PublicationError(InputError):
 
 
 class DecodeProblem(PublicationError):
-    """The bytes are not what their kind of publication looks like."""
+    """The bytes are not what they are said to be."""
 
 
 class ConsistencyProblem(PublicationError):

@@ -211,6 +211,16 @@ def test_what_is_no_request(service: Service, body: bytes, status: int) -> None:
     assert text.status_code == 415, "a form of somebody else's page could send that"
 
 
+@pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
+def test_what_is_no_json_is_no_publication_either(service: Service, kind: str) -> None:
+    """What is said of it is about what was sent: only an object is taken, and nothing was published."""
+    answer = service.caller("ana").post("/v1/subscriptions", content=b"hello", headers={"Content-Type": kind})
+    told = answer.json()
+    problem = told["outcomes"][0]["problem"] if "outcomes" in told else told
+    assert (problem["what"], problem["accepted"]) == ("expected a value", "a JSON object")
+    assert problem["title"] == "The bytes are not what they are said to be"
+
+
 def test_somebody_elses_is_not_there(service: Service) -> None:
     ana, bo = service.caller("ana"), service.caller("bo")
     create(ana, "price < 9", id="anas")

@@ -104,6 +104,13 @@ REFUSED: dict[bytes, str] = {
         '  {"a": "\\ud83d!"}\n'
         "        ^^^^^^^^^"
     ),
+    b"hello": 'expected a value (column 1); accepted: a JSON object, such as {"price": 180}\n  hello\n  ^',
+    b" <a/>": 'expected a value (column 2); accepted: a JSON object, such as {"price": 180}\n   <a/>\n   ^',
+    b'{"a": }': (
+        "expected a value (column 7); accepted: an object, an array, a string, a number, true, false or null\n"
+        '  {"a": }\n'
+        "        ^"
+    ),
     b'{"a": 1': 'expected a comma or the end (column 8); accepted: , or a closing bracket\n  {"a": 1\n         ^',
     b'{"a": 1,}': 'expected a key (column 9); accepted: a string in double quotes\n  {"a": 1,}\n          ^',
     b"{'a': 1}": "expected a key (column 2); accepted: a string in double quotes\n  {'a': 1}\n   ^",

@@ -23,21 +23,24 @@ LONGEST_DRAWN = 160
 
 JsonObject = dict[str, Any]
 
+OBJECT = 'a JSON object, such as {"price": 180}'
+VALUE = "an object, an array, a string, a number, true, false or null"
+
 
 def parse(body: bytes) -> JsonObject:
     """The JSON object in the bytes."""
-    value = parse_value(body)
+    value = parse_value(body, OBJECT)
     if not isinstance(value, dict):
         raise DecodeProblem("the body is not a JSON object", received=_named(value), accepted=OBJECT)
     return value
 
 
-def parse_value(body: bytes) -> Any:
-    """The JSON value in the bytes."""
+def parse_value(body: bytes, wanted: str = VALUE) -> Any:
+    """The JSON value in the bytes. `wanted` is what is said of bytes that do not even begin as one."""
     text = read_text(body)
     if _may_hide_problems(text):
         _refuse_first_problem(text)
-    return _parse_text(text)
+    return _parse_text(text, wanted)
 
 
 def seem_lines(body: bytes) -> bool:
@@ -48,9 +51,6 @@ def seem_lines(body: bytes) -> bool:
     except DecodeProblem:
         return False
     return rest.lstrip().startswith(b"{")
-
-
-OBJECT = 'a JSON object, such as {"price": 180}'
 
 
 def read_text(body: bytes) -> str:
@@ -95,11 +95,13 @@ _reader = json.JSONDecoder(
 )
 
 
-def _parse_text(text: str) -> Any:
+def _parse_text(text: str, wanted: str) -> Any:
     try:
         return _reader.decode(text)
     except json.JSONDecodeError as error:
         what, accepted = _SYNTAX.get(error.msg, (error.msg[:1].lower() + error.msg[1:], None))
+        if accepted == VALUE and not text[: error.pos].strip():
+            accepted = wanted
         raise problem(what, text, error.pos, accepted=accepted) from None
     except _Refused as error:
         _refuse_first_problem(text)
@@ -107,7 +109,7 @@ def _parse_text(text: str) -> Any:
 
 
 _SYNTAX: dict[str, tuple[str, str | None]] = {
-    "Expecting value": ("expected a value", "an object, an array, a string, a number, true, false or null"),
+    "Expecting value": ("expected a value", VALUE),
     "Expecting property name enclosed in double quotes": ("expected a key", "a string in double quotes"),
     "Expecting ':' delimiter": ("expected a colon after the key", ":"),
     "Expecting ',' delimiter": ("expected a comma or the end", ", or a closing bracket"),

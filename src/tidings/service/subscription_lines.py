@@ -42,7 +42,7 @@ def asked_in(line: bytes, language: str = "predicates", within: str | None = Non
     """What a line asks for, or why it cannot be read; language and delay are for lines that do not say theirs."""
     if line.lstrip().startswith(b"["):  # perhaps the first of many lines: the array of a whole file
         raise _no_object("an array", "an object a line, without an array around them")
-    found = parse_value(line)
+    found = parse_value(line, "a JSON object")
     if not isinstance(found, dict):
         raise _no_object()
     for name in found:

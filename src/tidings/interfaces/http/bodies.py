@@ -37,7 +37,7 @@ class Limited(Request):
 
     async def json(self) -> Any:
         try:
-            return parse_value(await self.body())
+            return parse_value(await self.body(), "a JSON object")
         except DecodeProblem as problem:
             hint = problem.hint or unsaid_lines(await self.body())
             raise Refused(400, problem.hinted(hint) if hint else problem) from problem
