@@ -225,7 +225,7 @@ def test_a_second_signal_does_not_wait(tmp_path: Path) -> None:
             assert slow.recv(100).startswith(b"HTTP/1.1 100"), "it is under way"
             process.send_signal(signal.SIGINT)
             assert process.stderr
-            assert process.stderr.readline() == "waiting for 1 request, for 20 seconds at most\n"
+            assert process.stderr.readline() == "waiting for 1 request (5 seconds), for 20 seconds at most\n"
             assert process.stderr.readline().startswith("Ctrl-C once more does not wait")
             process.send_signal(signal.SIGTERM)
             process.wait(PATIENCE)
