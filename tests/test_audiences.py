@@ -61,7 +61,7 @@ def test_a_cloud_event_says_its_label_itself(tidings: Tidings) -> None:
             tidings.publish(cloud(audience=wrong))
     with pytest.raises(DecodeProblem, match="two audiences"):
         tidings.publish(cloud(audience="board"), audience="press")
-    lines = [cloud(audience="board").encode(), cloud(audience=[]).encode(), cloud().encode()]
+    lines = [cloud(audience="board").encode(), cloud(audience=[]).encode(), cloud(id="another").encode()]
     outcomes = list(tidings.publish_many(lines))
     assert [isinstance(one, Reject) for one in outcomes] == [False, True, False]
     assert labels(tidings)[-2:] == ["board", None]
