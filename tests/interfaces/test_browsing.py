@@ -82,7 +82,8 @@ def test_a_picked_rule_is_written_and_added(provider) -> None:
     assert provider("rules").stdout == (
         f"data  ana  search DataProvider d register d\ndoc.ttl-host  ana  {text}\n"
     )
-    assert "of this name already" in provider("pick", HOST, "--as", "bob").stderr
+    assert "of this name already" in provider("pick", HOST, "--as", "ana").stderr
+    assert "the id 'doc.ttl-host' is taken" in provider("pick", HOST, "--as", "bob").stderr
 
 
 @pytest.mark.parametrize("command", ["browse", "pick"])
