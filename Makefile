@@ -56,7 +56,7 @@ bench-full: setup ## the benchmark tables at full size, in hours
 	@$(PY) -m benchmarks --full $(ARGS)
 
 pictures: setup ## the console's pictures in the docs, taken of the service at work, in twenty minutes
-	@$(PY) -m benchmarks.console_pictures $(ARGS)
+	@PYTHONPATH=tests $(PY) -m benchmarks.console_pictures $(ARGS)
 
 format: setup ## let ruff write the format and the mends it is sure of
 	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .

@@ -1,4 +1,4 @@
-"""The pictures of the console in the docs, taken of the service at work: python -m benchmarks.console_pictures
+"""The pictures of the console in the docs, taken of the service at work: make pictures
 
 `tidings serve` runs with its stream on Spark, the demo's auctions are published for a quarter of an hour, and the
 system's Chromium looks at the pages. Nothing in them is put in by hand.

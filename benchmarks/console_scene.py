@@ -20,7 +20,7 @@ from threading import Event
 
 import httpx
 
-from tests.interfaces.calling import EXAMPLES, listens_at, start
+from tests.interfaces.calling import EXAMPLES, listens_at, start_anew
 from tidings.client import Client
 from tidings.interfaces.cli import auctions
 from tidings.provider import Provider
@@ -74,7 +74,7 @@ def set_up(home: Path) -> tuple[str, str]:
 def serving(folder: Path, master: str = "local[2]", *more: str) -> Iterator[Scene]:
     """The service, from when it is ready until it has ended."""
     ana, root = set_up(folder / ".tidings")
-    process = start("serve", "--port", "0", "--master", master, *more, cwd=folder)
+    process = start_anew("serve", "--port", "0", "--master", master, *more, cwd=folder)
     try:
         scene = Scene(listens_at(process), ana, root)
         _await_ready(scene.address, process)
