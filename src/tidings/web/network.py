@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 from tidings.errors import InputError, TidingsError
@@ -25,7 +25,50 @@ ACCEPTED = "http:// or https:// with a host"
 PUBLIC = "public addresses"
 ALLOWED = "whoever runs the service may allow others: delivery.private_callbacks = true in tidings.toml"
 
-NAT64 = bytes.fromhex("0064ff9b0000000000000000")
+# The tables of `ipaddress` differ between Python versions: 3.11 to 3.13 disagree about 3fff::/20,
+# 64:ff9b:1::/48 and 192.0.0.0/24. Sources: the IANA special-purpose address registries and RFC 6890.
+SPECIAL_IPV4 = tuple(
+    map(
+        IPv4Network,
+        (
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",  # private
+            "100.64.0.0/10",  # carrier-grade NAT
+            "127.0.0.0/8",  # loopback
+            "169.254.0.0/16",  # link-local, with the metadata services of clouds
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # IETF protocol assignments
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # relays of 6to4, withdrawn
+            "192.168.0.0/16",  # private
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, and broadcast
+        ),
+    )
+)
+GLOBAL_UNICAST = IPv6Network("2000::/3")
+"""All that IANA hands out of IPv6. Outside are loopback, private (fc00::/7), link-local (fe80::/10) and site-local
+(fec0::/10) addresses, multicast, and the forms with an IPv4 address in them: mapped (::ffff:10.0.0.1), translated
+(::ffff:0:10.0.0.1), compatible (::10.0.0.1) and a network's own NAT64 (64:ff9b:1::/48)."""
+SPECIAL_IPV6 = tuple(
+    map(
+        IPv6Network,
+        (
+            "2001::/23",  # IETF protocol assignments, Teredo among them
+            "2001:db8::/32",  # documentation
+            "3ffe::/16",  # 6bone, given back
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+NAT64 = IPv6Network("64:ff9b::/96")
+"""How hosts without IPv4 reach the IPv4 address in the last 32 bits (RFC 6052): public if that is."""
+SIX_TO_FOUR = IPv6Network("2002::/16")
+ISATAP = (bytes.fromhex("00005efe"), bytes.fromhex("02005efe"))
+"""How the interface identifier of an ISATAP address begins; an IPv4 address follows."""
 
 
 class FetchProblem(TidingsError):
@@ -48,18 +91,32 @@ def resolve(host: str, port: int) -> list[str]:
 
 
 def is_inside(address: str) -> bool:
-    """Whether an address is anything but public: loopback, private, link-local, shared, reserved, multicast."""
-    found = ip_address(address.partition("%")[0])
-    return not all(each.is_global and not each.is_multicast for each in (found, *_carried(found)))
+    """Return whether an IP address is anything but public; one with a zone (`fe80::1%eth0`) never is public."""
+    host, zone, _ = address.partition("%")
+    found = ip_address(host)
+    return bool(zone) or not (
+        _is_public_ipv4(found) if isinstance(found, IPv4Address) else _is_public_ipv6(found)
+    )
 
 
-def _carried(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
-    """The IPv4 addresses that an IPv6 address stands for: `::ffff:10.0.0.1`, 6to4, Teredo, NAT64."""
-    if isinstance(address, IPv4Address):
-        return []
-    carried = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-    carried += [IPv4Address(address.packed[12:])] if address.packed[:12] == NAT64 else []
-    return [each for each in carried if each is not None]
+def _is_public_ipv4(address: IPv4Address) -> bool:
+    return not any(address in network for network in SPECIAL_IPV4)
+
+
+def _is_public_ipv6(address: IPv6Address) -> bool:
+    if address in NAT64:
+        return _is_public_ipv4(IPv4Address(address.packed[12:]))
+    if address not in GLOBAL_UNICAST or any(address in network for network in SPECIAL_IPV6):
+        return False
+    return all(map(_is_public_ipv4, _tunnel_ends(address)))
+
+
+def _tunnel_ends(address: IPv6Address) -> Iterator[IPv4Address]:
+    """Yield the IPv4 addresses to which an IPv6 address is tunnelled: those of 6to4 and ISATAP (RFC 5214, 6.1)."""
+    if address in SIX_TO_FOUR:
+        yield IPv4Address(address.packed[2:6])
+    if address.packed[8:12] in ISATAP:
+        yield IPv4Address(address.packed[12:])
 
 
 @dataclass(frozen=True, slots=True)
