@@ -297,6 +297,20 @@ def test_relative_links() -> None:
     assert only(rss("<link>http://[</link>")).link == "http://["
 
 
+def test_links_with_a_relative_xml_base_apply_it_once() -> None:
+    entry = '<link xml:base="y/" href="z"/>'
+    assert only(atom(entry, attributes='xml:base="x/"'), url="http://example.org/feed").link == (
+        "http://example.org/x/y/z"
+    )
+    item = rss("<link>a</link>", head='xml:base="x/"')
+    assert only(item, url="http://example.org/feed").link == "http://example.org/x/a"
+
+
+def test_links_keep_an_empty_query_and_fragment() -> None:
+    assert only(rss("<link>a?#</link>")).link == "http://example.org/a?#"
+    assert only(rss("<link>ht\ntp://example.org/a\t b</link>")).link == "http://example.org/a b"
+
+
 def test_addresses_that_are_no_iris_become_some() -> None:
     node = only(rss("<link>http://example.org/a b{c}</link>")).graph.edges[0].subject
     assert node == iri("http://example.org/a%20b%7Bc%7D")

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import html
 import re
-from urllib.parse import urljoin
 
+from tidings.iris import resolve_iri
 from tidings.publications.rdf_media_types import ATOM, JSON_FEED, RDF_XML, RSS
+from tidings.web.network import is_web_address
 
 FEEDS = (ATOM, RSS, JSON_FEED, RDF_XML)
 LOOKED_AT, MOST = 200_000, 3
@@ -30,7 +31,5 @@ def _address(tag: str, url: str) -> str | None:
     is_feed = "alternate" in said.get("rel", "").lower().split() and said.get("type", "").lower() in FEEDS
     if not is_feed or not said.get("href", "").strip():
         return None
-    try:
-        return urljoin(url, said["href"].strip())
-    except ValueError:  # such as http://[
-        return None
+    address = resolve_iri(url, said["href"].strip())
+    return address if is_web_address(address) else None

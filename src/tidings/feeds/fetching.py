@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from threading import Event, Lock, Timer
 from typing import Any
-from urllib.parse import urldefrag, urljoin
 from weakref import WeakValueDictionary
 
 import httpx
 
 from tidings.closing import Closing
 from tidings.feeds.logins import authorization
+from tidings.iris import resolve_iri
 from tidings.web.network import FetchProblem, Network, host_of
 from tidings.web.no_answer import explained
 
@@ -117,7 +117,7 @@ class Fetcher(Closing):
             there = answer.headers.get("location")
             if answer.status not in REDIRECTS or not there:
                 return replace(answer, moved=moved)
-            here = _next(here, there)
+            here = resolve_iri(here, there).partition("#")[0]
             for_good = for_good and answer.status in PERMANENT
             moved = here if for_good else moved
         raise FetchProblem("too many redirects", where=url, accepted=f"{self.manners.redirects} of them")
@@ -166,7 +166,7 @@ class Fetcher(Closing):
         self, method: str, url: str, reached: str, headers: Mapping[str, str], body: bytes
     ) -> httpx.Request:
         """A request to an address that was looked at, which names the host that is meant."""
-        meant = httpx.URL(urldefrag(url).url)
+        meant = httpx.URL(url.partition("#")[0])
         said = {"host": meant.netloc.decode(), "user-agent": self.manners.user_agent, "accept": ACCEPT}
         return self._client.build_request(
             method,
@@ -203,13 +203,6 @@ class Fetcher(Closing):
 
     def close(self) -> None:
         self._client.close()
-
-
-def _next(here: str, there: str) -> str:
-    try:
-        return urldefrag(urljoin(here, there)).url
-    except ValueError:
-        raise FetchProblem("a redirect to what is no address", where=here) from None
 
 
 class _Ending:

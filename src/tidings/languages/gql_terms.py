@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urljoin
 
 from tidings.errors import NotSupported, Place
 from tidings.graphs import XSD, Term, iri, literal
+from tidings.iris import is_absolute, resolve_iri
 from tidings.languages import gql_refusals as refusals
 from tidings.languages.gql_tokens import body, tokens_of, unescaped
 from tidings.languages.gql_tree import BLANK, Variable
@@ -16,7 +16,9 @@ from tidings.values import parse_instant
 
 Operand = Term | Variable
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_BAD_HOST = re.compile(r"[^:/?#]+://(?![^/?#]*\[[0-9A-Fa-fv:.]+\])[^/?#]*[\[\]]")
+"""A bracket that is not around an IP address: such a base is no IRI, and nothing can be relative to it."""
+
 _LOCAL_ESCAPE = re.compile(r"\\(.)")
 
 
@@ -81,12 +83,11 @@ class TermReader:
 
     def resolved(self, at: int) -> str:
         written = self.unescaped(self.words[at][1:-1], at)
-        if _SCHEME.match(written):
+        if is_absolute(written):
             return written
-        whole = _joined(self.base, written)
-        if not _SCHEME.match(whole):
+        if not self.base or _BAD_HOST.match(self.base):
             raise refusals.relative(self.tokens.place(at))
-        return whole
+        return resolve_iri(self.base, written)
 
     def unescaped(self, written: str, at: int) -> str:
         """Where a token stands is worked out only if it may be told: it takes longer than reading it."""
@@ -166,14 +167,6 @@ class TermReader:
         """From a token to the last one that was read."""
         last = self.at - 1 if self.at > start else start
         return Span(self._ends[2 * start], self._ends[2 * last + 1])
-
-
-def _joined(base: str, written: str) -> str:
-    """A relative IRI with its base, or as it was if the base is none that anything can be relative to."""
-    try:
-        return urljoin(base, written)
-    except ValueError:  # a base such as <http://[>
-        return written
 
 
 def number(word: str) -> Term:

@@ -12,7 +12,8 @@ from tidings.publications.feeds_html import XHTML, inner_html, plain_text
 from tidings.publications.feeds_value import FeedFacts
 
 ATOM = "http://www.w3.org/2005/Atom"
-_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+_XML = "{http://www.w3.org/XML/1998/namespace}"
+_LANGUAGE, _BASE = f"{_XML}lang", f"{_XML}base"
 
 
 class Atom:
@@ -22,7 +23,7 @@ class Atom:
         self._root, self._url = root, url
 
     def facts(self) -> FeedFacts:
-        here, base = self._root, self._base(self._root)
+        here, base = self._root, base_of(self._root, self._url)
         return FeedFacts(
             title=_title(here),
             link=linked(here, "alternate", base),
@@ -39,7 +40,7 @@ class Atom:
             yield self._entry(entry)
 
     def _entry(self, entry: etree._Element) -> Entry:
-        base = self._base(entry)
+        base = base_of(entry, self._url)
         return Entry(
             id=_text(entry, "id"),
             link=linked(entry, "alternate", base),
@@ -54,8 +55,15 @@ class Atom:
             enclosures=tuple(links(entry, "enclosure", base)),
         )
 
-    def _base(self, element: etree._Element) -> str | None:
-        return resolved(self._url, element.base) or self._url
+
+def base_of(element: etree._Element, url: str | None) -> str | None:
+    """The base of an element's addresses: `xml:base` from the outside in, starting at the feed's own address.
+
+    lxml's `element.base` leaves the address out, so that a relative `xml:base` would be applied twice.
+    """
+    for holder in reversed([element, *element.iterancestors()]):
+        url = resolved(url, holder.get(_BASE)) or url
+    return url
 
 
 def linked(element: etree._Element, relation: str, base: str | None) -> str | None:
@@ -67,7 +75,7 @@ def links(element: etree._Element, relation: str, base: str | None) -> Iterator[
     """Where links of this kind lead; one to a page goes before those to other things."""
     found = [link for link in element.iterfind(_tag("link")) if link.get("rel", "alternate") == relation]
     for link in sorted(found, key=lambda link: link.get("type", "text/html") != "text/html"):
-        address = resolved(resolved(base, link.base) or base, link.get("href"))
+        address = resolved(resolved(base, link.get(_BASE)) or base, link.get("href"))
         if address:
             yield address
 

@@ -14,9 +14,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from urllib.parse import quote, urljoin
+from urllib.parse import quote
 
 from tidings.graphs import TYPE, Edge, Graph, Term, TermKind, blank, iri, literal
+from tidings.iris import resolve_iri
 from tidings.publications.feeds_dates import date_term
 
 RSS1 = "http://purl.org/rss/1.0/"
@@ -33,6 +34,7 @@ FLEETING = frozenset({DATE, MODIFIED, PART_OF, DC + "identifier", SLASH + "comme
 name."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
+_FOLDED = re.compile(r"[\t\r\n]")
 _NOT_IN_IRIS = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
 
 
@@ -113,10 +115,9 @@ def iri_of(text: str | None) -> Term | None:
 
 
 def resolved(base: str | None, text: str | None) -> str | None:
-    """An address, taken from where the feed is. What cannot be resolved stays as it was written."""
-    if text is None or not text.strip():
-        return None
-    try:
-        return urljoin(base or "", text.strip())
-    except ValueError:  # such as http://[
-        return text.strip()
+    """Resolve an address of a feed against a base; without a base it stays as it was written.
+
+    Line ends and tabs within an address are left out, as browsers do.
+    """
+    address = _FOLDED.sub("", (text or "").strip())
+    return resolve_iri(base, address) if base and address else address or None

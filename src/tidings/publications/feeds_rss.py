@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from tidings.publications.feeds_atom import ATOM, linked, links
+from tidings.publications.feeds_atom import ATOM, base_of, linked, links
 from tidings.publications.feeds_entry import CONTENT, DC, Entry, resolved
 from tidings.publications.feeds_html import inner_html
 from tidings.publications.feeds_value import FeedFacts, days, hours, minutes
@@ -25,15 +25,15 @@ class Rss:
         self._root = root
 
     def facts(self) -> FeedFacts:
-        here = self._channel
+        here, base = self._channel, base_of(self._channel, self._url)
         return FeedFacts(
             title=self._text(here, "title"),
-            link=resolved(self._url, self._text(here, "link")) or linked(here, "alternate", self._url),
+            link=resolved(base, self._text(here, "link")) or linked(here, "alternate", base),
             description=self._text(here, "description"),
             language=self._text(here, "language") or text_of(here, DC, "language"),
             ttl=self._ttl(),
-            hubs=tuple(links(here, "hub", self._url)),
-            self_link=linked(here, "self", self._url),
+            hubs=tuple(links(here, "hub", base)),
+            self_link=linked(here, "self", base),
             updated=self._text(here, "lastBuildDate")
             or self._text(here, "pubDate")
             or text_of(here, DC, "date"),
@@ -54,7 +54,7 @@ class Rss:
         guid = item.find(self._tag("guid"))
         id = None if guid is None else (guid.text or "").strip() or None
         permanent = id if guid is not None and guid.get("isPermaLink", "true").strip() != "false" else None
-        base = self._base(item)
+        base = base_of(item, self._url)
         link = resolved(base, self._text(item, "link")) or linked(item, "alternate", base)
         return Entry(
             id=id,
@@ -82,9 +82,6 @@ class Rss:
             text_of(self._channel, SY, "updateFrequency"),
         )
         return minutes(period, often)
-
-    def _base(self, element: etree._Element) -> str | None:
-        return resolved(self._url, element.base) or self._url
 
     def _tag(self, name: str) -> str:
         return f"{{{self._core}}}{name}" if self._core else name

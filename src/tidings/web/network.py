@@ -174,6 +174,15 @@ def host_of(url: str) -> tuple[str, int]:
     return host.lower(), port or {"http": 80, "https": 443}[parts.scheme]
 
 
+def is_web_address(url: str) -> bool:
+    """Tell whether `host_of` accepts an address."""
+    try:
+        host_of(url)
+    except InputError:
+        return False
+    return True
+
+
 def _no_address(url: str) -> InputError:
     received = repr(without_password(url)[:200])
     return InputError("no address on the web", received=received, accepted=ACCEPTED)
