@@ -1,4 +1,4 @@
-"""Everything Tidings refuses, and how it says so.
+"""Everything Tidings refuses or warns about: errors with their places, and warnings.
 
     TidingsError
     ├── InputError                 something a person or a publisher wrote
@@ -21,7 +21,8 @@
     ├── NotTold                    a change is committed, and whom it concerns could not be told
     └── SetupError                 Java, Spark or a folder is missing
 
-Each carries the same facts as fields, so that an API can hand them over and the command line can draw them.
+Each carries the same facts as fields, so that an API can hand them over and the command line can draw them. A
+`TextWarning` is no error: the text is accepted, and its author should know something about it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ class Place:
     def describe(self) -> str:
         several = "\n" in self.text
         return f"line {self.line}, column {self.column}" if several else f"column {self.column}"
+
+    def facts(self) -> dict[str, int]:
+        """The fields of the place, for machines."""
+        return {"line": self.line, "column": self.column, "length": self.length}
 
     def drawn(self, note: str = "") -> str:
         """The line of the text, with the place underlined and `note` beside the underline.
@@ -131,14 +136,32 @@ class TidingsError(Exception):
 
     def facts(self) -> dict[str, object]:
         """The same as fields, for machines."""
-        place = self.place and {
-            "line": self.place.line,
-            "column": self.place.column,
-            "length": self.place.length,
-        }
+        place = self.place and self.place.facts()
         named = {"place": place, "where": self.where, "received": self.received}
         named |= {"accepted": self.accepted, "hint": self.hint, "pointer": self.pointer}
         return {"error": type(self).__name__, "what": self.what} | {k: v for k, v in named.items() if v}
+
+
+@dataclass(frozen=True, slots=True)
+class TextWarning:
+    """A warning about an accepted text: it can never match, or it means something else than it seems to."""
+
+    what: str
+    place: Place | None = None
+    hint: str | None = None
+
+    def headline(self) -> str:
+        return f"{self.what} ({self.place.describe()})" if self.place else self.what
+
+    def message(self) -> str:
+        if self.place is None:
+            return self.headline() + (f"; {self.hint}" if self.hint else "")
+        return f"{self.headline()}\n{self.place.drawn(self.hint or '')}"
+
+    def facts(self) -> dict[str, object]:
+        """The fields of the warning, for machines."""
+        named = {"place": self.place and self.place.facts(), "hint": self.hint}
+        return {"what": self.what} | {name: value for name, value in named.items() if value}
 
 
 _E = TypeVar("_E", bound=TidingsError)
@@ -272,11 +295,23 @@ def error_from(facts: Mapping[str, object], text: str | None = None) -> TidingsE
     fields: dict[str, object] = {"what": str(facts.get("what", "unknown")), "place": None}
     fields |= {name: facts.get(name) for name in ("where", "received", "accepted", "hint")}
     fields |= {name: facts[name] for name in ("pointer", "rule") if name in facts}
-    place = facts.get("place")
-    if isinstance(place, dict):
-        at = Place(text or "", *(int(place.get(name, 1)) for name in ("line", "column", "length")))
+    if (at := _place_from(facts, text)) is not None:
         fields |= {"place": at} if text else {"where": f"line {at.line}, column {at.column}"}
     return _restored(kind, fields)
+
+
+def warning_from(facts: Mapping[str, object], text: str) -> TextWarning:
+    """The warning about a text that `TextWarning.facts` wrote these facts of."""
+    hint = facts.get("hint")
+    what, place = str(facts.get("what", "unknown")), _place_from(facts, text)
+    return TextWarning(what, place, None if hint is None else str(hint))
+
+
+def _place_from(facts: Mapping[str, object], text: str | None) -> Place | None:
+    place = facts.get("place")
+    if not isinstance(place, dict):
+        return None
+    return Place(text or "", *(int(place.get(name, 1)) for name in ("line", "column", "length")))
 
 
 def _kinds() -> dict[str, type[TidingsError]]:

@@ -223,6 +223,16 @@ def test_what_is_wrong_with_a_text_and_where(client: Client) -> None:
     assert client.check("price < 200 and sold = true").predicates == 2
 
 
+def test_warnings_have_their_place_in_the_text(client: Client) -> None:
+    text = "price > 6 and price < 4"
+    for found in (client.check(text), client.subscribe(text), client.preview(text)):
+        [warning] = found.warnings or ()
+        assert warning.message().splitlines()[1:] == [
+            f"  {text}",
+            "  ^^^^^^^^^^^^^^^^^^^^^^^   join them by 'or' if either is enough",
+        ]
+
+
 def test_a_preview(client: Client) -> None:
     cheap = client.publish({"preview": "mine", "price": 5})
     client.publish({"preview": "mine", "price": 500})

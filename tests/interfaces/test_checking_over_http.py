@@ -157,3 +157,14 @@ def test_a_preview_joins_reference_tables(service: Service, tmp_path: Path) -> N
     assert ids(told) == ["x-yhoo"] and "without the reference table documents," in told["notes"][0]  # type: ignore[index]
     assert asked(service, "gql", "SELECT ?x WHERE (?x, <http://e.org/about>, ?t)")["notes"] == []
     assert tidings.remove_reference("documents") and asked(service, "xpath", "//a")["notes"] == []
+
+
+def test_warnings_are_answered_with_their_place(service: Service) -> None:
+    text = "price > 6 and price < 4"
+    place = {"line": 1, "column": 1, "length": len(text)}
+    for path in ("/v1/check", "/v1/preview"):
+        told = service.caller("ana").post(path, json={"text": text}).json()
+        assert [(one["place"], one["hint"]) for one in told["warnings"]] == [
+            (place, "join them by 'or' if either is enough")
+        ]
+        assert service.caller("ana").post(path, json={"text": "price < 4"}).json()["warnings"] == []

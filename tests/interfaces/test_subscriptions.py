@@ -316,3 +316,20 @@ def test_either_a_text_or_a_file(tidings: Tidings, words: tuple[str, ...], said:
 def test_a_text_is_for_somebody(tidings: Tidings) -> None:
     done = tidings("subscribe", "a = 1")
     assert (done.exit_code, done.stderr) == (2, "error: for whom?; accepted: --as NAME\n")
+
+
+def test_subscribe_with_an_empty_range_warns_and_is_accepted(tidings: Tidings) -> None:
+    done = tidings("subscribe", "--as", "ana", "price > 6 and price < 4", "--id", "none")
+    assert (done.exit_code, done.stdout.split()[0]) == (0, "none")
+    assert done.stderr.splitlines() == [
+        "warning: no one value of price satisfies both predicates: only an event with several values of price can "
+        "match (column 1)",
+        "  price > 6 and price < 4",
+        "  ^^^^^^^^^^^^^^^^^^^^^^^   join them by 'or' if either is enough",
+    ]
+    changed = tidings("change", "none", "price < 3 and price > 5", "--json")
+    assert [each["place"] for each in json.loads(changed.stdout)["warnings"]] == [
+        {"line": 1, "column": 1, "length": 23}
+    ]
+    fine = tidings("subscribe", "--as", "ana", "price < 3", "--json")
+    assert json.loads(fine.stdout)["warnings"] == [] and fine.stderr == ""

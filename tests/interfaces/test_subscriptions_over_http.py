@@ -52,7 +52,7 @@ def test_all_languages_alike(service: Service) -> None:
         assert (told["within"], told["state"]) == ("10 minutes", "active")
         assert told["predicates"] >= 1 and through in told["reached_through"]
         read = ana.get(made.headers["location"]).json()
-        assert {**told, "predicates": None, "reached_through": None} == read
+        assert {**told, "predicates": None, "reached_through": None, "warnings": None} == read
         paused = ana.post(f"{made.headers['location']}/pause").json()
         assert paused["state"] == "paused" and paused["paused"]
         assert ana.post(f"{made.headers['location']}/pause").json() == paused
@@ -337,4 +337,16 @@ def test_what_is_answered_is_what_there_is(service: Service, language: str, text
     found = service.root.get(made.headers["location"]).json()
     told = made.json()
     assert told["predicates"] is not None and found["predicates"] is None
-    assert {**told, "predicates": None, "reached_through": None} == found
+    assert {**told, "predicates": None, "reached_through": None, "warnings": None} == found
+
+
+def test_warnings_are_answered_when_a_text_was_read(service: Service) -> None:
+    empty = "price > 6 and price < 4"
+    ana = service.caller("ana")
+    for id in (None, "s-warned"):
+        made = ana.post("/v1/subscriptions", json={"text": empty, "id": id}).json()
+        assert ["no one value of price" in one["what"] for one in made["warnings"]] == [True]
+    at = f"/v1/subscriptions/{made['id']}"
+    assert ana.get(at).json()["warnings"] is None, "its text was not read"
+    assert ana.patch(at, json={"text": "price < 4"}).json()["warnings"] == []
+    assert len(ana.put(at, json={"text": empty}).json()["warnings"]) == 1

@@ -20,6 +20,7 @@ from tidings.client.retrying import Patience
 from tidings.client.subscribed import Checked, Health, Preview, Previewed, Subscribed, Subscription
 from tidings.client.taken import Taken
 from tidings.client.told import Content, Page, Standing, Told
+from tidings.errors import TextWarning
 
 __all__ = [
     "AsyncClient",
@@ -40,5 +41,6 @@ __all__ = [
     "Subscription",
     "Taken",
     "Tested",
+    "TextWarning",
     "Told",
 ]

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from tidings.client.calls import Call, asked, reading
 from tidings.client.taken import LINES, made_id, together
 from tidings.client.told import Content, content_from
-from tidings.errors import DecodeProblem, TidingsError, error_from
+from tidings.errors import DecodeProblem, TextWarning, TidingsError, error_from, warning_from
 from tidings.model import Reason
 
 PATH = "/v1/subscriptions"
@@ -41,7 +41,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription with its state and its health; the last two are told when its text was read."""
+    """A subscription with its state and its health; the last three are given when its text was read."""
 
     id: str
     subscriber: str
@@ -53,6 +53,7 @@ class Subscription:
     health: Health
     predicates: int | None = None
     reached_through: str | None = None
+    warnings: tuple[TextWarning, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Checked:
     language: str
     predicates: int
     reached_through: str
+    warnings: tuple[TextWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class Preview:
     complete: bool
     matches: tuple[Previewed, ...]
     notes: tuple[str, ...]
+    warnings: tuple[TextWarning, ...] = ()
 
 
 def subscribe(
@@ -173,12 +176,12 @@ def page(
 
 def check(text: str, language: str) -> Call[Checked]:
     given = {"text": text, "language": language}
-    return Call("POST", "/v1/check", reading(Checked), json=given, text=text)
+    return Call("POST", "/v1/check", lambda answer: _checked(answer, text), json=given, text=text)
 
 
 def preview(text: str, language: str, last: int) -> Call[Preview]:
     given = {"text": text, "language": language, "last": last}
-    return Call("POST", "/v1/preview", _preview, json=given, text=text)
+    return Call("POST", "/v1/preview", lambda answer: _preview(answer, text), json=given, text=text)
 
 
 def _place(id: str) -> str:
@@ -190,14 +193,26 @@ _subscription = reading(Subscription)
 
 
 def subscription_from(answer: Mapping[str, Any]) -> Subscription:
-    return _subscription({**answer, "health": _health(answer["health"])})
+    warnings = _warnings(answer, answer["text"]) if answer.get("warnings") is not None else None
+    return _subscription({**answer, "health": _health(answer["health"]), "warnings": warnings})
+
+
+def _warnings(answer: Mapping[str, Any], text: str) -> tuple[TextWarning, ...]:
+    return tuple(warning_from(facts, text) for facts in answer.get("warnings") or ())
+
+
+_read_checked = reading(Checked)
+
+
+def _checked(answer: Mapping[str, Any], text: str) -> Checked:
+    return _read_checked({**answer, "warnings": _warnings(answer, text)})
 
 
 def _page(answer: Mapping[str, Any]) -> SubscriptionPage:
     return SubscriptionPage(tuple(map(subscription_from, answer["subscriptions"])), answer["next"])
 
 
-def _preview(answer: Mapping[str, Any]) -> Preview:
+def _preview(answer: Mapping[str, Any], text: str) -> Preview:
     matches = tuple(
         Previewed(
             content_from(one["publication"]),
@@ -207,4 +222,5 @@ def _preview(answer: Mapping[str, Any]) -> Preview:
         )
         for one in answer["matches"]
     )
-    return Preview(answer["looked_at"], answer["complete"], matches, tuple(answer["notes"]))
+    notes, warnings = tuple(answer["notes"]), _warnings(answer, text)
+    return Preview(answer["looked_at"], answer["complete"], matches, notes, warnings)

@@ -8,7 +8,7 @@ The result is the same as that of compiling one by one; `suspects` says what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -25,7 +25,7 @@ from tidings.compiler.rewrites import clauses_of, comparison_of
 from tidings.compiler.skeletons import Skeleton, group_texts, literal_ends
 from tidings.compiler.suspects import suspects
 from tidings.compiler.twig_words import TwigWriter
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, TextWarning
 from tidings.languages.tree import Comparison, Slots, Tree, comparisons, rewrite
 from tidings.schema.domains import Domain
 from tidings.schema.event_schema import EventSchema
@@ -41,10 +41,14 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """How a language compiles: a text to a checked tree, a checked tree to one in clauses."""
+    """How a language compiles: a text to a checked tree, a checked tree to one in clauses.
+
+    `checks` find what a text that compiles deserves a warning for; they read the tree in clauses.
+    """
 
     understand: Callable[[Context], Tree]
     to_clauses: Callable[[Tree, Context], Tree]
+    checks: tuple[Callable[[Tree, Context], Iterable[TextWarning]], ...] = ()
 
     def compile(self, context: Context) -> Plan:
         return lower(self.to_clauses(self.understand(context), context))
@@ -53,6 +57,10 @@ class Front:
         self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
     ) -> Rows:
         return compile_rows(texts, self, schema, limit)
+
+    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
+        tree = self.to_clauses(self.understand(context), context)
+        return tuple(dict.fromkeys(found for check in self.checks for found in check(tree, context)))
 
 
 class Language(Protocol):
@@ -65,6 +73,9 @@ class Language(Protocol):
         self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
     ) -> Rows:
         """What becomes of many; twigs and patterns go to `twigs`, which the languages share."""
+
+    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
+        """Warnings about a text that compiles; what does not compile raises, as `compile` does."""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidings.errors import CheckProblem, Place
+from tidings.errors import CheckProblem, Place, TextWarning
 from tidings.languages.tree import Span
 from tidings.schema.event_schema import EventSchema
 
@@ -32,3 +32,7 @@ class Context:
         """An error with the span underlined."""
         place = Place.at(self.text, span.start, span.end)
         return CheckProblem(what, place=place, received=received, accepted=accepted, hint=hint)
+
+    def warning(self, what: str, span: Span, hint: str | None = None) -> TextWarning:
+        """A warning with the span underlined."""
+        return TextWarning(what, Place.at(self.text, span.start, span.end), hint)

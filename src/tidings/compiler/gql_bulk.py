@@ -19,7 +19,7 @@ from tidings.compiler.gql_composed import Composer
 from tidings.compiler.graph_numbers import PatternNumbers
 from tidings.compiler.plan import Clause, ClauseBlock, Plan, TestShape
 from tidings.compiler.twig_words import TwigWriter
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, TextWarning
 from tidings.languages import gql
 from tidings.languages.gql_tree import Pattern
 from tidings.schema.event_schema import EventSchema
@@ -57,6 +57,9 @@ class GqlFront:
         rows.blocks = blocks_of(parsed, twigs)
         rows.loose = numbers.finish(twigs.all_strings())
         return rows
+
+    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
+        return ()
 
 
 def blocks_of(patterns: Mapping[int, Pattern], twigs: TwigWriter) -> list[ClauseBlock]:

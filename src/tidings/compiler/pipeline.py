@@ -12,6 +12,7 @@ from tidings.compiler.contradictions import drop_contradictions, refuse_impossib
 from tidings.compiler.gql_bulk import GqlFront
 from tidings.compiler.plan import Compiled, Plan
 from tidings.compiler.rewrites import distribute, drop_repeated, drop_subsumed, push_not_down
+from tidings.compiler.warnings import CHECKS
 from tidings.compiler.xpath_bulk import XPathFront
 from tidings.languages.predicates import parse
 from tidings.languages.tree import Tree
@@ -46,7 +47,7 @@ def to_clauses(tree: Tree, context: Context) -> Tree:
 
 
 LANGUAGES: Mapping[str, Language] = {
-    "predicates": Front(_understand, to_clauses),
+    "predicates": Front(_understand, to_clauses, CHECKS),
     "xpath": XPathFront(),
     "gql": GqlFront(),
 }

@@ -24,7 +24,7 @@ from tidings.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan
 from tidings.compiler.twig_words import STRING_SHIFT, TwigWriter, halves
 from tidings.compiler.twigs import Twig
 from tidings.compiler.xpath import compile_xpath
-from tidings.errors import SubscriptionError
+from tidings.errors import SubscriptionError, TextWarning
 from tidings.languages.xpath import DEFAULT
 from tidings.schema.event_schema import EventSchema
 from tidings.values import Kind
@@ -64,6 +64,9 @@ class XPathFront:
         self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
     ) -> Rows:
         return _Many(texts, limit, twigs).rows()
+
+    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
+        return ()
 
 
 class _Many:

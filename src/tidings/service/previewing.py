@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.compiler.pipeline import understand
-from tidings.errors import InputError, PublicationError, pointing
+from tidings.errors import InputError, PublicationError, TextWarning, pointing
 from tidings.languages import gql, xpath
 from tidings.matching import graphs
 from tidings.matching.bindings import results_of
@@ -59,12 +59,16 @@ class Previewed:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What was found, newest first; `complete` says whether all that was asked for was looked at."""
+    """What was found, newest first; `complete` says whether all that was asked for was looked at.
+
+    `warnings` are those of the text, as `check` gives them.
+    """
 
     looked_at: int
     complete: bool
     matches: list[Previewed]
     notes: list[str]
+    warnings: tuple[TextWarning, ...] = ()
 
 
 def preview(
@@ -89,7 +93,7 @@ def preview(
             raise InputError(
                 "rules are about metadata, and publications are none", received=language, hint=hint
             )
-    subscribing.check(language, text)
+    checked = subscribing.check(language, text)
     until, joined = clock() + bounds.seconds, _joined(tables, language)
     ask = _asking(store, schema, language, text, joined)
     looked_at, read, is_over, found = 0, 0, False, []
@@ -102,7 +106,8 @@ def preview(
             continue
         if (why := _why(ask, entry)) is not None:
             found.append(Previewed(entry, *why))
-    return Preview(looked_at, not is_over, found, [WITHOUT.format(name) for name in joined.without])
+    notes = [WITHOUT.format(name) for name in joined.without]
+    return Preview(looked_at, not is_over, found, notes, checked.warnings)
 
 
 def _joined(tables: PreviewTables, language: str) -> Joined:

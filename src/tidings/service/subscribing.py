@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tidings import durations
 from tidings.compiler.context import DEFAULT_LIMIT, Context
 from tidings.compiler.pipeline import LANGUAGES
-from tidings.errors import Absent, IdTaken, pointing
+from tidings.errors import Absent, IdTaken, TextWarning, pointing
 from tidings.languages.other_languages import hint_to_name
 from tidings.matching.access import reached_through
 from tidings.model import Subscription
@@ -34,8 +34,10 @@ __all__ = ["RULES", "Checked", "Limited", "Subscribed", "Subscribing"]
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """A subscription that was taken, how many predicates it has, what they are reached through, and the delay in
-    seconds that its subscriber accepts.
+    """A subscription that was accepted.
+
+    `predicates` counts its predicates, `reached_through` names the access keys of its clauses, `within` is the accepted
+    delay in seconds, and `warnings` are about its text.
     """
 
     id: str
@@ -45,14 +47,16 @@ class Subscribed:
     predicates: int
     reached_through: str
     within: int | None = None
+    warnings: tuple[TextWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a text would be as a subscription."""
+    """What a text would be as a subscription, and what to warn its author about."""
 
     predicates: int
     reached_through: str
+    warnings: tuple[TextWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +83,11 @@ class Subscribing:
             return Checked(taken.predicates, taken.about)
         check_language(language)
         with pointing("/text"):
-            plan = LANGUAGES[language].compile(Context(text, self.schema(), self.limited.clauses))
+            context = Context(text, self.schema(), self.limited.clauses)
+            plan = LANGUAGES[language].compile(context)
+            warnings = LANGUAGES[language].warnings(context)
         tests = {test for clause in plan.clauses for test in clause}
-        return Checked(len(tests), reached_through(plan))
+        return Checked(len(tests), reached_through(plan), warnings)
 
     def subscribe(self, wanted: Subscription, paused: bool = False) -> Subscribed:
         """Take a subscription, or refuse it with the reason; one without an id gets one. It may be paused from the
@@ -208,8 +214,16 @@ def delay_of(within: str | None) -> int | None:
 
 
 def _subscribed(one: Subscription, checked: Checked) -> Subscribed:
-    through = checked.reached_through
-    return Subscribed(one.id, one.subscriber, one.language, one.text, checked.predicates, through, one.within)
+    return Subscribed(
+        one.id,
+        one.subscriber,
+        one.language,
+        one.text,
+        checked.predicates,
+        checked.reached_through,
+        one.within,
+        checked.warnings,
+    )
 
 
 def _rule(one: Subscription) -> StoredRule:

@@ -162,3 +162,14 @@ def test_an_id_may_have_any_characters(place: Place) -> None:
     assert ">paused<" in place.bo.get(paused).text
     assert place.bo.post(f"{at}/delete").status_code == 303
     assert place.bo.get(at).status_code == 404
+
+
+def test_warnings_stand_below_the_text_and_on_the_page_of_the_subscription(tmp_path: Path) -> None:
+    empty = "price > 6 and price < 4"
+    with Tidings(tmp_path / "bare") as tidings, console(tidings) as address:
+        ana = Visitor(address, Access(tidings.store).make("ana", [Scope.SUBSCRIBE], "ana").secret)
+        checked = ana.post("/console/subscriptions", language="predicates", text=empty, act="check")
+        made = ana.post("/console/subscriptions", language="predicates", text=empty)
+        for shown in (checked.text, ana.get(made.headers["location"]).text):
+            assert "no one value of price satisfies both predicates" in shown
+            assert "Join them by &#39;or&#39; if either is enough" in shown

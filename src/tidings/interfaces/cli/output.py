@@ -22,7 +22,7 @@ from rich.text import Text
 
 from tidings import durations
 from tidings.counts import plural
-from tidings.errors import PublicationError, TidingsError
+from tidings.errors import PublicationError, TextWarning, TidingsError
 from tidings.model import Notification, Subscription
 from tidings.reasons import because, bound, change_of, one_line, show_change, show_limits
 
@@ -110,11 +110,27 @@ def subscribed(made: Subscribed, colour: str = "") -> None:
     how = f"{plural(made.predicates, 'predicate')}, reached through {made.reached_through}"
     how += f", told within {durations.show(made.within)}" if made.within else ""
     line((made.id, "bold cyan"), (made.subscriber, colour), (made.language, "dim"), how)
+    for warning in made.warnings:
+        text_warning(warning)
+
+
+def text_warning(warning: TextWarning) -> None:
+    """Print a warning about an accepted text, with its place underlined."""
+    headline, *drawing = warning.message().split("\n")
+    to = console(stderr=True)
+    to.print(Text.assemble(("warning: ", "bold yellow"), headline))
+    for drawn in drawing:
+        to.print(_coloured(drawn))
 
 
 def record(one: Subscribed | Subscription) -> dict[str, object]:
     """The fields of a subscription, with the delay as people and subscription files write it."""
     return asdict(one) | {"within": delay(one) or None}
+
+
+def subscribed_record(made: Subscribed) -> dict[str, object]:
+    """The fields of a subscription that was made, with the warnings about its text."""
+    return record(made) | {"warnings": [warning.facts() for warning in made.warnings]}
 
 
 def delay(one: Subscribed | Subscription) -> str:

@@ -58,7 +58,7 @@ def change(
             delay = None if within.strip() == AT_ONCE else delay_of(within)
         made = subscribing.change(id, text, delay)
     if as_json:
-        output.json_line(output.record(made))
+        output.json_line(output.subscribed_record(made))
     else:
         output.subscribed(made)
 

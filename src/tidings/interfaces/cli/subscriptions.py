@@ -90,7 +90,7 @@ def subscribe(
     with open_tidings(home, store) as tidings, _hint_to_quote(text):
         made = tidings.subscribe(subscriber, text[0], language, id, within)
     if as_json:
-        output.json_line(output.record(made))
+        output.json_line(output.subscribed_record(made))
     else:
         output.subscribed(made)
 

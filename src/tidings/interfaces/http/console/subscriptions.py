@@ -115,8 +115,16 @@ class Pages:
         one = kept.subscription
         values = {"kept": kept, "one": one, "health": health_of(self._store, [one])[one.id]}
         has_feed = one.language != RULES
+        values |= self._text_facts(one)
         values["feed"] = addressed(self._feeds, one.subscriber, one.id) if has_feed else None
         return page("subscription.html", visitor, HERE, values | {"done": DONE.get(done)})
+
+    def _text_facts(self, one: Subscription) -> dict[str, Any]:
+        """The warnings about a text, or why the schema of now refuses it."""
+        try:
+            return {"checked": self._subscribing.check(one.language, one.text), "problem": None}
+        except InputError as problem:
+            return {"checked": None, "problem": problem}
 
     def edit(self, visitor: Subscriber, id: str) -> Response:
         return self._form(visitor, self._draft(visitor, id))

@@ -43,7 +43,10 @@ class Checking:
         """What a text would be as a subscription, or what is wrong with it and where. Nothing is kept."""
         found = await run_in_threadpool(self._subscribing.check, asked.language, asked.text)
         return forms.Checked(
-            language=asked.language, predicates=found.predicates, reached_through=found.reached_through
+            language=asked.language,
+            predicates=found.predicates,
+            reached_through=found.reached_through,
+            warnings=forms.warnings_of(found.warnings),
         )
 
     async def preview(self, caller: Subscribing, asked: forms.PreviewAsked) -> forms.Preview:
@@ -67,6 +70,7 @@ class Checking:
             complete=found.complete,
             matches=[_match(one) for one in found.matches],
             notes=found.notes,
+            warnings=forms.warnings_of(found.warnings),
         )
 
 

@@ -3,10 +3,12 @@ them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from tidings import errors
 from tidings.interfaces.http.v1.shapes import Reason, Shape
 from tidings.service.subscription_lines import LONGEST
 
@@ -17,6 +19,14 @@ class Place(Shape):
     line: int
     column: int
     length: int
+
+
+class TextWarning(Shape):
+    """A warning about a text that is accepted: it can never match, or it means something else than it seems to."""
+
+    what: str
+    place: Place | None = None
+    hint: str | None = None
 
 
 class Problem(BaseModel):
@@ -155,7 +165,10 @@ class Health(Shape):
 
 
 class Subscription(Shape):
-    """A subscription, its state and its health. `predicates` and `reached_through` are told when its text was read."""
+    """A subscription, its state and its health.
+
+    `predicates`, `reached_through` and `warnings` are given when its text was read: when it is made or changed.
+    """
 
     id: str
     subscriber: str
@@ -166,6 +179,7 @@ class Subscription(Shape):
     paused: str | None = Field(default=None, description="Since when it is paused")
     predicates: int | None = None
     reached_through: str | None = None
+    warnings: list[TextWarning] | None = None
     health: Health
 
 
@@ -200,6 +214,7 @@ class Checked(Shape):
     language: str
     predicates: int
     reached_through: str
+    warnings: list[TextWarning]
 
 
 class PreviewAsked(Asked):
@@ -223,6 +238,12 @@ class Preview(Shape):
     complete: bool
     matches: list[PreviewMatch]
     notes: list[str]
+    warnings: list[TextWarning]
+
+
+def warnings_of(found: Iterable[errors.TextWarning]) -> list[TextWarning]:
+    """Warnings as the API answers them."""
+    return [TextWarning.model_validate(warning.facts()) for warning in found]
 
 
 class PreviewMatch(Shape):

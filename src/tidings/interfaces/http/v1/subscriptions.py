@@ -120,9 +120,7 @@ class Subscriptions:
 
     def _told(self, caller: Caller, taken: Subscribed) -> forms.Subscription:
         shown = self._shown([self._subscribing.find(taken.id, _own(caller))])[0]
-        return shown.model_copy(
-            update={"predicates": taken.predicates, "reached_through": taken.reached_through}
-        )
+        return shown.model_copy(update=_text_facts(taken))
 
     def _shown(self, kept: Sequence[Kept]) -> list[forms.Subscription]:
         healths = health_of(self._store, [one.subscription for one in kept])
@@ -151,8 +149,13 @@ def _form(kept: Kept, health: Health) -> forms.Subscription:
 def _new(taken: Subscribed) -> forms.Subscription:
     """One under an id that nobody had before: nothing can have come of it, and the store does not have to be asked."""
     one = Subscription(taken.id, taken.subscriber, taken.language, taken.text, taken.within)
-    read = {"predicates": taken.predicates, "reached_through": taken.reached_through}
-    return _form(Kept(one), Health()).model_copy(update=read)
+    return _form(Kept(one), Health()).model_copy(update=_text_facts(taken))
+
+
+def _text_facts(taken: Subscribed) -> dict[str, Any]:
+    """What is known of a text because it has just been compiled."""
+    warnings = forms.warnings_of(taken.warnings)
+    return {"predicates": taken.predicates, "reached_through": taken.reached_through, "warnings": warnings}
 
 
 def _refuse_unprintable(**given: str | None) -> None:

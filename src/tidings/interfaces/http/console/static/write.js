@@ -81,9 +81,21 @@ function refused(problem) {
 
 function taken(found) {
   const predicates = found.predicates === 1 ? "1 predicate" : `${found.predicates} predicates`;
-  say("good", element("p", `${predicates}, reached through ${found.reached_through}`));
+  const warnings = found.warnings.map(warned);
+  say("good", element("p", `${predicates}, reached through ${found.reached_through}`), ...warnings);
   text.removeAttribute("aria-invalid");
   underline(null);
+}
+
+function warned(warning) {
+  const line = element("p", "");
+  line.append(element("strong", "Warning"), visible(`: ${warning.what}`));
+  const where = warning.place ? ` (line ${warning.place.line}, column ${warning.place.column})` : "";
+  line.append(element("span", where, "quiet"));
+  const box = element("div", "", "warning");
+  box.append(line);
+  if (warning.hint) box.append(element("p", capital(warning.hint)));
+  return box;
 }
 
 function nothing() {
