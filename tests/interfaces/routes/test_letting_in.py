@@ -67,6 +67,34 @@ def test_a_token_for_something_else_opens_nothing(place: Place) -> None:
     assert wrong == []
 
 
+def test_guarded_route_without_token_answers_401_and_names_the_scheme(place: Place) -> None:
+    wrong = []
+    for route in place.guarded:
+        answer = ask(place.nobody, route, route.at("s-of-bo"))
+        if answer.status_code == 401 and not answer.headers.get("www-authenticate"):
+            wrong.append((route.method, route.path))
+    assert wrong == []
+
+
+def test_guarded_route_with_a_valid_token_never_answers_401(place: Place) -> None:
+    """A caller who is known and may not is answered 403: logging in again would change nothing."""
+    wrong, refused = [], 0
+    for route, client in product(place.guarded, (place.ana, place.shop)):
+        answer = ask(client, route, route.at("s-of-bo"))
+        refused += answer.status_code == 403
+        if answer.status_code == 401:
+            wrong.append((route.method, route.path))
+    assert wrong == [] and refused > 40
+
+
+def test_watch_with_a_subscribers_token_answers_403_and_says_what_is_needed(place: Place) -> None:
+    answer = place.ana.post("/objects/any/watches", json={"as": "Student:1", "watches": "Course:1"})
+    assert answer.status_code == 403
+    told = answer.json()
+    assert (told["error"], told["received"], told["accepted"]) == ("NotAllowed", "subscribe", "administer")
+    assert "tidings token make NAME --scope administer" in told["hint"]
+
+
 def test_what_is_sent_along_is_no_matter_before_it_is_clear_who_sends_it(place: Place) -> None:
     """Who may not ask learns nothing of a body, however broken: with none at all they are told the same."""
     wrong = []

@@ -21,7 +21,7 @@ from tidings.errors import InputError
 from tidings.interfaces.http.answers import Answering
 from tidings.interfaces.http.bodies import body_of
 from tidings.interfaces.http.refused import Refused
-from tidings.interfaces.http.trust import Trust
+from tidings.interfaces.http.trust import Trust, only_for
 from tidings.interfaces.query_answers import as_csv, whole
 from tidings.metadata.sparql import GRAPHS, RESULTS
 from tidings.metadata.sparql_text import LONGEST
@@ -36,13 +36,8 @@ _GRAPHS_ASKED = ("default-graph-uri", "named-graph-uri")
 
 def router_for(queries: Queries, trust: Trust) -> APIRouter:
     """The endpoints of queries."""
-
-    def trusted(request: Request) -> None:
-        if not trust.holds(request):
-            hint = "Authorization: Bearer TOKEN, where TOKEN is what TIDINGS_RPC_TOKEN says at the server"
-            raise Refused(401, InputError("queries need the token of the service", hint=hint))
-
-    router = APIRouter(tags=["queries"], route_class=Answering, dependencies=[Depends(trusted)])
+    dependencies = [Depends(only_for(trust, "a query"))]
+    router = APIRouter(tags=["queries"], route_class=Answering, dependencies=dependencies)
 
     @router.api_route("/query", methods=["GET", "POST"])
     async def query(request: Request) -> Response:

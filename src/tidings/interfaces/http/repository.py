@@ -12,14 +12,12 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI
 
-from tidings.errors import InputError
 from tidings.interfaces.http import queries
 from tidings.interfaces.http.answers import Answering
 from tidings.interfaces.http.joining import join
-from tidings.interfaces.http.refused import Refused
-from tidings.interfaces.http.trust import TOKEN, Trust
+from tidings.interfaces.http.trust import TOKEN, Trust, only_for
 from tidings.queries import Queries
 from tidings.repository.news import Connected, CutOff, Followed, News, Refreshed
 from tidings.repository.repository import Repository
@@ -42,13 +40,8 @@ class Following:
 def app_for(repository: Repository, following: Following) -> FastAPI:
     """The application of a repository."""
     trust = Trust(os.environ.get(TOKEN))
-
-    def trusted(request: Request) -> None:
-        if not trust.holds(request):
-            hint = f"Authorization: Bearer TOKEN, where TOKEN is what {TOKEN} says at the repository"
-            raise Refused(401, InputError("a repository needs the token of the service", hint=hint))
-
-    router = APIRouter(route_class=Answering, dependencies=[Depends(trusted)])
+    dependencies = [Depends(only_for(trust, "a repository"))]
+    router = APIRouter(route_class=Answering, dependencies=dependencies)
 
     @router.get("/status")
     def status() -> dict[str, Any]:

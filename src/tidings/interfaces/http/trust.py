@@ -12,14 +12,17 @@ from ipaddress import ip_address
 
 from fastapi import Request
 
-from tidings.errors import InputError
+from tidings.errors import NotAllowed
 from tidings.interfaces.http.access import count_request
 from tidings.interfaces.http.refused import Refused
-from tidings.service.access import Access, Caller
+from tidings.service.access import Access, Caller, Scope
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 TOKEN = "TIDINGS_RPC_TOKEN"
 """The variable of the environment that has the token."""
+
+SEND = f"Authorization: Bearer TOKEN, an administrator's, or what {TOKEN} says at the server"
+MAKE = "ask an administrator, who makes such a token with: tidings token make NAME --scope administer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +74,24 @@ class Known:
 
 
 def only_for(trust: Trust, what: str) -> Callable[[Request], None]:
-    """A dependency of routes that refuses whoever may not, or asks too often with a token."""
+    """Return a dependency that admits trusted callers only: 401 without a valid token, 403 with another one."""
 
     def trusted(request: Request) -> None:
         known = trust.known(request)
-        if not known.may:
-            hint = f"Authorization: Bearer TOKEN, an administrator's, or what {TOKEN} says at the server"
-            raise Refused(401, InputError(f"{what} needs the token of the service", hint=hint))
         known.count(request)
+        if not known.may:
+            raise refusal(known, what)
 
     return trusted
+
+
+def refusal(known: Known, what: str) -> Refused:
+    """Return the refusal of a caller who may not do everything; 403 if a valid token says who it is."""
+    if known.caller is None:
+        return Refused(401, NotAllowed(f"{what} needs the token of the service", hint=SEND))
+    received = ", ".join(sorted(known.caller.token.scopes))
+    problem = f"{what} needs an administrator's token"
+    return Refused(403, NotAllowed(problem, received=received, accepted=Scope.ADMINISTER, hint=MAKE))
 
 
 def _password(authorization: str) -> str:
