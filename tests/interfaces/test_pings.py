@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 from tests.feeds.site import Response, Site, a_site, rss
 from tests.interfaces.leaving import left_halfway
 from tests.interfaces.serving import served
+from tests.operating.served import served as running
+from tidings.feeds.places import places_at
 from tidings.interfaces.http import xml_rpc
 from tidings.interfaces.http.pings import router_for
 from tidings.model import Reason
@@ -24,7 +27,10 @@ from tidings.service import Tidings
 from tidings.service.access import Access
 from tidings.store import Found
 
+DC = "http://purl.org/dc/elements/1.1/"
 GQL = "SELECT ?x WHERE (?x, rss:title, ?t) AND ?t contains 'cats'"
+
+PLACES = places_at("http://127.0.0.1:1")
 
 
 @pytest.fixture
@@ -42,7 +48,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def url(tidings: Tidings) -> Iterator[str]:
-    with served(router_for(tidings)) as address:
+    with served(router_for(tidings, PLACES)) as address:
         yield address
 
 
@@ -80,7 +86,7 @@ def test_a_ping_is_followed_by_a_poll(
 
 @pytest.mark.parametrize("path", ["/RPC2", "/websub/word"])
 def test_a_client_that_goes_in_the_middle(tidings: Tidings, path: str) -> None:
-    assert left_halfway(router_for(tidings), path, "text/xml") == 400
+    assert left_halfway(router_for(tidings, PLACES), path, "text/xml") == 400
 
 
 def test_a_ping_never_adds_a_feed(tidings: Tidings, rpc: ServerProxy, site: Site) -> None:
@@ -104,7 +110,7 @@ def test_pings_that_are_none(rpc: ServerProxy, parameters: tuple[object, ...]) -
 
 def test_too_many_pings_from_one_address(tidings: Tidings) -> None:
     moment = datetime.now(UTC)
-    with served(router_for(tidings, clock=lambda: moment)) as address:
+    with served(router_for(tidings, PLACES, clock=lambda: moment)) as address:
         update = ServerProxy(f"{address}/RPC2").weblogUpdates
         answers = [str(update.ping("Blog", "http://example.org/")["message"]) for _ in range(31)]
     assert [message.startswith("Too many pings") for message in answers] == [False] * 30 + [True]
@@ -153,6 +159,60 @@ def test_a_subscription_may_arrive_as_an_item(rpc: ServerProxy) -> None:
     assert len(rpc.tidings.list("ann")) == 1
 
 
+def subscription_item(query: str, guid: str = "<guid>1</guid>", author: str = "ann", feed: str = "t") -> str:
+    return (
+        f'<rss version="2.0" xmlns:dc="{DC}"><channel><title>{feed}</title><item><title>GQL</title>{guid}'
+        f"<description>{query}</description><dc:creator>{author}</dc:creator></item></channel></rss>"
+    )
+
+
+@pytest.mark.parametrize("guid", ["<guid>1</guid>", "<link>http://example.org/1</link>"])
+def test_publish_edited_subscription_item_replaces_the_subscription(rpc: ServerProxy, guid: str) -> None:
+    first = rpc.tidings.publish(subscription_item(GQL, guid))
+    edited = rpc.tidings.publish(subscription_item(GQL.replace("cats", "dogs"), guid))
+    assert edited == first and first["refused"] == []
+    [kept] = rpc.tidings.list("ann")
+    assert (kept["id"], kept["text"]) == (first["subscribed"][0], GQL.replace("cats", "dogs"))
+
+
+def test_publish_edited_subscription_item_that_is_wrong_keeps_the_subscription(rpc: ServerProxy) -> None:
+    rpc.tidings.publish(subscription_item(GQL))
+    [refused] = rpc.tidings.publish(subscription_item("SELECT ?x WHERE"))["refused"]
+    assert "column" in refused["reason"]
+    assert [one["text"] for one in rpc.tidings.list("ann")] == [GQL]
+
+
+def test_publish_edited_subscription_item_that_is_paused_stays_paused(
+    tidings: Tidings, rpc: ServerProxy
+) -> None:
+    [id] = rpc.tidings.publish(subscription_item(GQL))["subscribed"]
+    tidings.subscribing().pause(id)
+    rpc.tidings.publish(subscription_item(GQL.replace("cats", "dogs")))
+    kept = tidings.subscribing().find(id)
+    assert kept.paused and "dogs" in kept.subscription.text
+
+
+def test_publish_subscription_items_of_several_feeds_are_apart(rpc: ServerProxy) -> None:
+    rpc.tidings.publish(subscription_item(GQL, feed="one"))
+    rpc.tidings.publish(subscription_item(GQL.replace("cats", "dogs"), feed="two"))
+    assert len(rpc.tidings.list("ann")) == 2
+
+
+def test_publish_subscription_item_with_another_author_is_refused(rpc: ServerProxy) -> None:
+    rpc.tidings.publish(subscription_item(GQL))
+    [refused] = rpc.tidings.publish(subscription_item(GQL, author="bo"))["refused"]
+    assert "already a subscription of ann" in refused["reason"]
+    assert rpc.tidings.list("bo") == [] and len(rpc.tidings.list("ann")) == 1
+
+
+def test_publish_two_subscription_items_with_one_guid_takes_the_first(rpc: ServerProxy) -> None:
+    first, second = subscription_item(GQL), subscription_item(GQL.replace("cats", "dogs"))
+    inner = second[second.index("<item>") : second.index("</channel>")]
+    done = rpc.tidings.publish(first.replace("</channel>", f"{inner}</channel>"))
+    assert "same guid or link" in done["refused"][0]["reason"]
+    assert [one["text"] for one in rpc.tidings.list("ann")] == [GQL]
+
+
 def test_publications_and_subscriptions_are_rss_1_feeds(rpc: ServerProxy) -> None:
     """As in figures 12 and 13 of the paper, with the members of the list named the old way."""
     text = f"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -185,6 +245,21 @@ def test_notifications_come_as_structs_and_as_a_feed(tidings: Tidings, rpc: Serv
         rpc.tidings.notifications("ann", "0")
 
 
+@pytest.mark.parametrize("public_url", [None, "https://tidings.example.org/below"])
+def test_notifications_feed_links_where_the_service_is_reached(
+    tmp_path: Path, public_url: str | None
+) -> None:
+    with running(tmp_path, public_url=public_url) as at:
+        service = ServerProxy(f"{at.url.replace('//', f'//x:{at.token}@')}/RPC2").tidings
+        text = service.notifications("ann", 0)["feed"]
+        reached = public_url or at.url
+        assert feedparser.parse(text).feed.link == f"{reached}/"
+        own = {
+            found for found in re.findall(r'https?://[^"<\s]+', text) if "8080" in found or reached in found
+        }
+        assert own >= {f"{reached}/", f"{reached}/RPC2"} and all(one.startswith(reached) for one in own)
+
+
 def tell(tidings: Tidings, subscription: str, publication: str) -> None:
     """What the stream does when the two match."""
     reason = Reason("?t contains 'cats'", "cats", "")
@@ -194,7 +269,7 @@ def tell(tidings: Tidings, subscription: str, publication: str) -> None:
 
 def test_a_token_opens_the_service_and_without_it_is_closed(tidings: Tidings, site: Site) -> None:
     read_before(tidings, site.url())
-    with served(router_for(tidings, token="secret")) as url:
+    with served(router_for(tidings, PLACES, token="secret")) as url:
         anybody, friend = ServerProxy(f"{url}/RPC2"), ServerProxy(f"{url.replace('//', '//x:secret@')}/RPC2")
         assert friend.tidings.list("ann") == []
         with pytest.raises(Fault, match="needs the token"):
@@ -207,7 +282,7 @@ def test_a_token_opens_the_service_and_without_it_is_closed(tidings: Tidings, si
 
 def test_a_public_service_needs_a_token(tidings: Tidings) -> None:
     """Behind a proxy everybody seems to be this machine."""
-    with served(router_for(tidings, "https://tidings.example.org")) as url, pytest.raises(Fault):
+    with served(router_for(tidings, PLACES, "https://tidings.example.org")) as url, pytest.raises(Fault):
         ServerProxy(f"{url}/RPC2").tidings.list("ann")
 
 
@@ -338,7 +413,9 @@ def test_tokens_of_the_store_open_what_they_are_for(tidings: Tidings) -> None:
     access = Access(tidings.store)
     shop, ana = access.make("shop", ["publish"]), access.make("phone", ["subscribe"], "ana")
     root = access.make("root", ["administer"])
-    with served(router_for(tidings, "http://127.0.0.1:1")) as url:  # public: this machine alone is nobody
+    with served(
+        router_for(tidings, PLACES, "http://127.0.0.1:1")
+    ) as url:  # public: this machine alone is nobody
         with pytest.raises(Fault, match="needs the token"):
             ServerProxy(f"{url}/RPC2").tidings.list("ana")
         assert proxy(url, root.secret).tidings.subscribe("bo", GQL)["subscriber"] == "bo"
@@ -346,14 +423,14 @@ def test_tokens_of_the_store_open_what_they_are_for(tidings: Tidings) -> None:
         assert mine.tidings.subscribe("ana", GQL)["subscriber"] == "ana"
         assert len(mine.tidings.list("ana")) == 1
         for call in (mine.tidings.list, mine.tidings.notifications, proxy(url, shop.secret).tidings.list):
-            with pytest.raises(Fault, match="needs the token"):
+            with pytest.raises(Fault, match="scope subscribe, for the subscriber named first; yours has"):
                 call("bo")
         feed = rss("GQL for bo").decode()
         done = proxy(url, shop.secret).tidings.publish(rss("b").decode())
         assert len(done["published"]) == 1
         done = proxy(url, shop.secret).tidings.publish(feed)
         assert "only to publish" in done["refused"][0]["reason"]
-        with pytest.raises(Fault, match="needs the token"):
+        with pytest.raises(Fault, match="scope publish; yours has subscribe, for ana"):
             mine.tidings.publish(feed)
 
 

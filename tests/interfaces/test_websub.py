@@ -21,6 +21,7 @@ from tests.interfaces.serving import served
 from tidings.feeds import websub
 from tidings.feeds.fetching import Answer
 from tidings.feeds.hub_rules import Rules
+from tidings.feeds.places import places_at
 from tidings.feeds.polling import Poller
 from tidings.interfaces.http.pings import router_for
 from tidings.publications.feeds import items_of
@@ -51,7 +52,7 @@ def clock() -> Clock:
 def url(tidings: Tidings, clock: Clock) -> Iterator[str]:
     """Where the endpoints are. For them it stays as late as it is: the test polls, and nobody else."""
     begun = clock.now
-    with served(router_for(tidings, clock=lambda: begun)) as address:
+    with served(router_for(tidings, places_at("http://127.0.0.1:1"), clock=lambda: begun)) as address:
         yield address
 
 

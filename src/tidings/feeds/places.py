@@ -11,7 +11,6 @@ from tidings.web.network import without_password
 
 TOKEN = r"[A-Za-z0-9_-]{32}"
 _FEED = re.compile(rf"/feeds/(?P<token>{TOKEN})\.(?P<format>[a-z]+)")
-DEFAULT_URL = "http://127.0.0.1:8080"
 
 
 @dataclass(frozen=True, slots=True)

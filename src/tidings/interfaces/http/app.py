@@ -89,7 +89,8 @@ def _add_api(app: FastAPI, context: Context) -> None:
     join(app, feeds.router_for(context.hub.feeds))
     join(app, hub.router_for(context.hub))
     contact = context.settings.contact
-    join(app, pings.router_for(tidings, public_url, token=token, always_token=True, contact=contact))
+    places = context.hub.feeds.places
+    join(app, pings.router_for(tidings, places, public_url, token=token, always_token=True, contact=contact))
     provider = metadata.api_for(tidings.store, trust, context.following)
     join(app, provider.router)
     join(app, metadata_browsing.router_for(tidings.store, trust))

@@ -17,6 +17,7 @@ from fastapi.responses import PlainTextResponse
 
 from tidings.feeds import websub
 from tidings.feeds.fetching import Manners
+from tidings.feeds.places import Places
 from tidings.feeds.poll_loop import PollLoop
 from tidings.feeds.polling import Poller
 from tidings.interfaces.http import xml_rpc
@@ -24,7 +25,7 @@ from tidings.interfaces.http.answers import Plain
 from tidings.interfaces.http.bodies import body_of
 from tidings.interfaces.http.ping_methods import A_MINUTE, PINGS, answered, ping
 from tidings.interfaces.http.rates import Rates
-from tidings.interfaces.http.service_methods import Service, may
+from tidings.interfaces.http.service_methods import PUBLISH, Service, may
 from tidings.interfaces.http.trust import TOKEN, Trust
 from tidings.service import Tidings
 from tidings.service.access import Access, Caller
@@ -37,6 +38,7 @@ LARGEST_PING, LARGEST_FEED = 64_000, 17_000_000
 
 def router_for(
     tidings: Tidings,
+    places: Places,
     public_url: str | None = None,
     *,
     token: str | None = None,
@@ -47,8 +49,9 @@ def router_for(
 ) -> APIRouter:
     """The endpoints through which others tell us that something is new.
 
-    `public_url` is where hubs reach them; without it no hub is asked. `token` opens the methods of the service to those
-    who know it; the environment may name it. Without one this machine may call them, unless `always_token`.
+    `places` has the addresses under which this service is reached. `public_url` is where hubs reach it; without it no
+    hub is asked. `token` opens the methods of the service to those who know it; the environment may name it. Without
+    one this machine may call them, unless `always_token`.
     """
     poller = Poller(
         tidings.store, Manners(contact=contact), public_url=public_url, clock=clock, network=network
@@ -56,7 +59,7 @@ def router_for(
     guarded = always_token or public_url is not None
     trust = Trust(token or os.environ.get(TOKEN), guarded, Access(tidings.store))
     pings = Rates(A_MINUTE, A_MINUTE, clock=lambda: clock().timestamp())
-    rpc = Rpc(tidings, poller, public_url, trust, pings)
+    rpc = Rpc(tidings, poller, places, trust, pings)
 
     @asynccontextmanager
     async def polling(_: object) -> AsyncIterator[None]:
@@ -78,11 +81,9 @@ def router_for(
 class Rpc:
     """XML-RPC: pings from anybody, the service for those who may use it."""
 
-    def __init__(
-        self, tidings: Tidings, poller: Poller, public_url: str | None, trust: Trust, pings: Rates
-    ) -> None:
+    def __init__(self, tidings: Tidings, poller: Poller, places: Places, trust: Trust, pings: Rates) -> None:
         self._tidings, self._poller, self._pings = tidings, poller, pings
-        self._service = Service(tidings, public_url)
+        self._service = Service(tidings, places)
         self._trust = trust
 
     async def answer(self, request: Request) -> Response:
@@ -117,8 +118,18 @@ class Rpc:
         if method not in self._service.methods:
             raise Fault(xml_rpc.NO_METHOD, f"there is no method {method[:100]!r}")
         if not (who if isinstance(who, bool) else may(who, method, parameters)):
-            raise Fault(xml_rpc.NOT_ALLOWED, "this method needs the token of the service")
+            raise Fault(xml_rpc.NOT_ALLOWED, _needed(method, who))
         return self._service.call(method, parameters, subscribes=who is True)
+
+
+def _needed(method: str, who: Caller | bool) -> str:
+    """Say which token a method needs; a caller with a valid one is told what that one is for."""
+    if isinstance(who, bool):
+        return "this method needs the token of the service"
+    scopes = ", ".join(sorted(who.token.scopes))
+    wanted = "publish" if method == PUBLISH else "subscribe, for the subscriber named first"
+    yours = f"{scopes}, for {who.subscriber}" if who.subscriber else scopes
+    return f"this method needs a token with the scope {wanted}; yours has {yours}"
 
 
 class Callbacks:

@@ -7,8 +7,8 @@
     tidings.notifications(subscriber, after) those behind a number, as structs and as an RSS 1.0 feed
 
 An item is a subscription if its title begins with the word GQL. Its description is the query, its author the
-subscriber. Whoever has a token that is only to publish, or to subscribe as one subscriber, may call what fits it, and
-the items published with it are no subscriptions: anybody could be their author.
+subscriber; an edited item, known by its guid or link and its feed, replaces the subscription. Items published with a
+token that is only for publishing are not subscriptions: anybody could be their author.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from tidings.errors import IdTaken, InputError
 from tidings.feeds.entries import entry_of, urn
 from tidings.feeds.feed import Feed as Shown
 from tidings.feeds.feed import Links
-from tidings.feeds.places import DEFAULT_URL, places_at
+from tidings.feeds.places import Places
 from tidings.feeds.rss1 import rss1
 from tidings.feeds.taking import publication_id
 from tidings.interfaces.http.v1.limits import limits
 from tidings.interfaces.http.xml_rpc import REFUSED, WRONG_PARAMETERS
 from tidings.model import Notification, Subscription
+from tidings.publications.feeds import Feed as FeedFacts
 from tidings.publications.feeds import Item, items_of
 from tidings.publications.feeds_entry import DC, RSS1
 from tidings.publications.rdf_parts import N_TRIPLES, n_triples
 from tidings.service import Tidings
 from tidings.service.access import Caller, Scope
-from tidings.service.subscribing import wanted_of
+from tidings.service.subscribing import Subscribing, wanted_of
 from tidings.store import FeedEntry
 
 GQL = "gql"
@@ -47,8 +48,8 @@ _SAYS_GQL = re.compile(r"\s*GQL\b")
 class Service:
     """The methods, by name."""
 
-    def __init__(self, tidings: Tidings, public_url: str | None = None) -> None:
-        self._tidings, self._public_url = tidings, public_url or DEFAULT_URL
+    def __init__(self, tidings: Tidings, places: Places) -> None:
+        self._tidings, self._places = tidings, places
         self.methods: Mapping[str, Callable[..., Any]] = {
             PUBLISH: self.publish,
             "tidings.subscribe": self.subscribe,
@@ -70,46 +71,54 @@ class Service:
         """Publish the items of a feed; what was published before is not published again."""
         [feed] = _parameters("tidings.publish(feed)", given, 1, 1)
         facts, items = items_of(feed.encode("utf-8", "surrogatepass"), "")
-        source = facts.self_link or facts.link or ""
         done: dict[str, list[Any]] = {"published": [], "subscribed": [], "refused": []}
         for item in items:
             try:
-                what, id = self._take(source, item, subscribes)
-                done[what].append(id)
+                if not _is_subscription(item):
+                    done["published"].append(self._published(facts, item))
+                    continue
+                if not subscribes:
+                    what = "a subscription, and this token is only to publish"
+                    raise InputError(what, hint="tidings.subscribe")
+                id = subscription_id(facts, item)
+                if id in done["subscribed"]:
+                    raise InputError("another subscription of this feed has the same guid or link")
+                done["subscribed"].append(self._subscribed(item, id))
             except InputError as problem:
                 done["refused"].append({"item": item.id, "reason": str(problem)})
         return done
 
-    def _take(self, source: str, item: Item, subscribes: bool) -> tuple[str, str]:
-        if item.title and _SAYS_GQL.match(item.title):
-            if not subscribes:
-                raise InputError(
-                    "a subscription, and this token is only to publish", hint="tidings.subscribe"
-                )
-            return "subscribed", self._subscribed(item)
-        id = publication_id(source, item)
+    def _published(self, facts: FeedFacts, item: Item) -> str:
+        id = publication_id(facts.self_link or facts.link or "", item)
         try:
-            return "published", self._tidings.publish(n_triples(item.graph), id, N_TRIPLES).id
+            return self._tidings.publish(n_triples(item.graph), id, N_TRIPLES).id
         except IdTaken:  # the id is made of the content: only the date differs, or what else is fleeting
-            return "published", id
+            return id
 
-    def _subscribed(self, item: Item) -> str:
-        """The same item again is the same subscription."""
+    def _subscribed(self, item: Item, id: str) -> str:
+        """Take the subscription of an item, or give the one that the item made earlier its new text."""
         said = {edge.property.text: edge.object.text for edge in reversed(item.graph.edges)}
         subscriber, query = said.get(DC + "creator"), said.get(RSS1 + "description")
         if not subscriber or not query:
             accepted = "a title that begins with GQL, the query in the description, an author"
             raise InputError("a subscription that says not who or not what", accepted=accepted)
-        named = f"{len(item.id)}:{item.id}{len(subscriber)}:{subscriber}{query}".encode(
-            "utf-8", "surrogatepass"
-        )
-        id = "s-" + hashlib.blake2b(named, digest_size=10).hexdigest()
-        return self._taken(subscriber, query, id)
+        kept = self._tidings.store.standings.find(id)
+        if kept is None:
+            return self._taken(subscriber, query, id)
+        if kept.subscription.subscriber != subscriber:
+            what = f"this item is already a subscription of {kept.subscription.subscriber}"
+            raise IdTaken(what, received=subscriber, hint="give the item another guid, or unsubscribe first")
+        if kept.subscription.text != query:
+            self._subscribing.change(id, query, kept.subscription.within, subscriber)
+        return id
 
     def _taken(self, subscriber: str, text: str, id: str | None = None) -> str:
         """The id of a subscription that was taken, if the subscriber has not too many."""
-        subscribing = self._tidings.subscribing(limits().of_subscriptions)
-        return subscribing.subscribe(wanted_of(subscriber, text, GQL, id, None)).id
+        return self._subscribing.subscribe(wanted_of(subscriber, text, GQL, id, None)).id
+
+    @property
+    def _subscribing(self) -> Subscribing:
+        return self._tidings.subscribing(limits().of_subscriptions)
 
     def subscribe(self, *given: Any) -> dict[str, Any]:
         """Take a subscription in GQL."""
@@ -142,7 +151,7 @@ class Service:
         return {"notifications": told, "last": last, "feed": self._feed(subscriber, found).decode()}
 
     def _feed(self, subscriber: str, found: Sequence[Notification]) -> bytes:
-        places = places_at(self._public_url)
+        places = self._places
         here = f"{places.home}RPC2"
         journal = self._tidings.store.journal
         entries = [
@@ -159,6 +168,17 @@ class Service:
                 entries=tuple(reversed(entries)),
             )
         )
+
+
+def subscription_id(facts: FeedFacts, item: Item) -> str:
+    """Return the id of an item's subscription: made of its feed and its guid or link, so that edits keep it."""
+    source = facts.self_link or facts.link or facts.title or ""
+    named = f"{len(source)}:{source}{item.id}".encode("utf-8", "surrogatepass")
+    return "s-" + hashlib.blake2b(named, digest_size=10).hexdigest()
+
+
+def _is_subscription(item: Item) -> bool:
+    return item.title is not None and _SAYS_GQL.match(item.title) is not None
 
 
 def may(caller: Caller, method: str, parameters: Sequence[Any]) -> bool:
