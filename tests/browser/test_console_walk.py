@@ -87,6 +87,66 @@ def test_what_is_mistyped_is_said_below_the_text_while_it_is_typed(place: Place)
         expect(ana.page.locator("#preview")).to_be_hidden()
 
 
+def test_subscription_form_with_a_bad_delay_keeps_the_servers_message(place: Place) -> None:
+    with place.visited("ana") as ana:
+        page = ana.page
+        ana.go("subscriptions/new")
+        page.get_by_label("Text", exact=True).fill("price < 200")
+        page.get_by_label("Batch notifications").fill("soon")
+        with page.expect_response(
+            lambda answer: answer.request.method == "POST" and "/console/" in answer.url
+        ):
+            page.get_by_role("button", name="Subscribe", exact=True).click()
+        expect(page.locator("#verdict")).to_contain_text("1 predicate, reached through price")
+        expect(page.locator("#previewed")).to_contain_text("would have matched")
+        expect(page.get_by_role("alert")).to_contain_text("soon")
+        expect(page.get_by_label("Batch notifications")).to_have_attribute("aria-invalid", "true")
+        assert page.get_by_label("Text", exact=True).get_attribute("aria-invalid") is None
+        assert ana.violations() == ""
+        page.get_by_label("Text", exact=True).fill("price < 100")
+        expect(page.locator("#verdict")).to_contain_text("1 predicate, reached through price")
+        expect(page.get_by_role("alert")).to_contain_text("soon")
+
+
+def test_subscription_form_with_a_bad_delay_on_change_keeps_the_servers_message(place: Place) -> None:
+    with place.visited("ana") as ana:
+        ana.go(f"subscriptions/{place.table}/edit")
+        ana.page.get_by_label("Batch notifications").fill("soon")
+        ana.page.get_by_role("button", name="Save", exact=True).click()
+        expect(ana.page.get_by_role("alert")).to_contain_text("soon")
+        expect(ana.page.locator("#verdict")).to_contain_text("reached through")
+        expect(ana.page.get_by_role("alert")).to_contain_text("soon")
+
+
+def test_subscription_form_with_a_bad_text_keeps_the_servers_message_until_it_is_edited(place: Place) -> None:
+    with place.visited("ana") as ana:
+        page, asked = ana.page, list[str]()
+        ana.go("subscriptions/new")
+        page.get_by_label("Text", exact=True).fill("prise < 200")
+        expect(page.locator("#verdict")).to_contain_text("'prise'")
+        page.on("request", lambda request: asked.append(request.url))
+        page.get_by_role("button", name="Subscribe", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("'prise'")
+        page.wait_for_load_state("networkidle")
+        assert not [url for url in asked if url.endswith("/v1/check")]
+        page.get_by_label("Text", exact=True).fill("price < 200")
+        expect(page.locator("#verdict")).to_contain_text("1 predicate, reached through price")
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_subscription_form_with_a_bad_subscriber_keeps_the_servers_message(place: Place) -> None:
+    """It is about neither field: nothing that is typed can make it untrue."""
+    with place.visited("root") as root:
+        page = root.page
+        root.go("subscriptions/new")
+        page.get_by_label("Subscriber").fill("x" * 501)
+        page.get_by_label("Text", exact=True).fill("price < 200")
+        page.get_by_role("button", name="Subscribe", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("1 to 500 characters")
+        expect(page.locator("#verdict")).to_contain_text("1 predicate, reached through price")
+        expect(page.get_by_role("alert")).to_contain_text("1 to 500 characters")
+
+
 def test_an_administrator_writes_for_somebody(place: Place) -> None:
     with place.visited("root") as root:
         root.go("subscriptions/new")

@@ -24,7 +24,7 @@ from tidings.provider import Provider
 from tidings.service import Tidings
 from tidings.service.health import health_of
 from tidings.service.previewing import Bounds, Preview, preview
-from tidings.service.subscribing import RULES, Checked
+from tidings.service.subscribing import RULES, Checked, delay_of
 from tidings.store import Wanted
 
 HERE = "subscriptions"
@@ -241,7 +241,7 @@ class Pages:
 
 
 def _seconds(draft: Draft) -> int | None:
-    return durations.parse(draft.within) if draft.within else None
+    return delay_of(draft.within or None)
 
 
 def _one(id: str, done: str) -> Response:

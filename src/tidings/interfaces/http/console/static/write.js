@@ -187,4 +187,5 @@ document.querySelector("aside").addEventListener("click", (event) => {
 });
 
 choose();
-if (text.value) check();
+// The server's refusal of this very text stays until the text is changed: the check may not be answered.
+if (text.value && !document.getElementById("text-problem")) check();
