@@ -1,41 +1,83 @@
-"""Files that are whole or not there, also after a crash."""
+"""Atomic file replacement: after a crash a file has its old content or its new content, never a part of either."""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from tidings.private import FILE, private_file
+from tidings.private import FILE
 
 MODES = 0o777
+SHARED = 0o666
+"""The mode of a file that is not private, before the umask."""
+SUFFIX = ".unfinished"
 
 
 def write_whole(path: Path, text: str, *, private: bool = False) -> None:
-    """Replace a file in one step, durably: after a crash there is the old text or the new one. If it is private, a new
-    one is its owner's alone, and one that was there keeps its mode.
+    """Replace a file durably in one step.
+
+    A new private file is readable by its owner only; a file that exists keeps its mode.
     """
-    if private:
-        private_file(unfinished_of(path))
-    unfinished = write_aside(path, text)
-    if private:
-        unfinished.chmod(path.stat().st_mode & MODES if path.exists() else FILE)
-    sync(unfinished)
-    unfinished.replace(path)
+    with temporary_beside(path, FILE if private else SHARED) as unfinished:
+        unfinished.write_text(text)
+        if private and path.exists():
+            unfinished.chmod(path.stat().st_mode & MODES)
+        sync(unfinished)
+        unfinished.replace(path)
     sync(path.parent)
 
 
-def write_aside(path: Path, text: str) -> Path:
-    """Write what is to replace a file, beside it; when that is synced, it may take the file's place."""
-    unfinished = unfinished_of(path)
-    unfinished.write_text(text)
-    return unfinished
+@contextmanager
+def temporary_beside(path: Path, mode: int = SHARED) -> Iterator[Path]:
+    """Yield a new, empty file in the folder of `path`, to be renamed to it; deleted at the end if it was not.
+
+    Every call has a file of its own, so concurrent writers of one path cannot mix their contents: the last rename
+    wins. A file that a killed process left behind is deleted by the next writer in the same folder. It recognises one
+    by its lock, which ends with the process; the age of a file would depend on the clock.
+    """
+    _delete_abandoned(path.parent)
+    unfinished, lock = _create_locked(path, mode)
+    try:
+        yield unfinished
+    finally:
+        unfinished.unlink(missing_ok=True)
+        os.close(lock)
 
 
-def unfinished_of(path: Path) -> Path:
-    return path.with_name(f".{path.name}.unfinished")
+def _create_locked(path: Path, mode: int) -> tuple[Path, int]:
+    """Create a uniquely named file and lock it; again, if another writer deleted it before it was locked."""
+    while True:
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}{SUFFIX}")
+        lock = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        if _try_lock(lock) and os.fstat(lock).st_nlink:
+            return unfinished, lock
+        os.close(lock)
+
+
+def _delete_abandoned(folder: Path) -> None:
+    """Delete the temporary files in a folder that no process has locked."""
+    for path in folder.glob(f".*{SUFFIX}"):
+        with suppress(FileNotFoundError, PermissionError):  # just renamed by its writer; of another user
+            lock = os.open(path, os.O_WRONLY)
+            try:
+                if _try_lock(lock) and os.fstat(lock).st_ino == path.stat().st_ino:
+                    path.unlink()
+            finally:
+                os.close(lock)
+
+
+def _try_lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def sync(path: Path) -> None:
@@ -48,7 +90,7 @@ def sync(path: Path) -> None:
 
 
 def sync_all(paths: Iterable[Path]) -> None:
-    """The same for several, at once: a file system that keeps a journal then writes it once instead of once for each.
+    """Sync several files at once, so that a journaling file system commits once instead of once for each.
 
     On a busy disk (ext4), six small files took 1 ms together and 20 ms one after the other.
     """
@@ -57,5 +99,5 @@ def sync_all(paths: Iterable[Path]) -> None:
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """The threads that wait, of one process: one that was forked has none of its parent's."""
+    """The threads of one process that wait for the disk; a forked process has none of its parent's."""
     return ThreadPoolExecutor(8, f"sync-{process}")

@@ -15,11 +15,13 @@ import os
 import re
 import secrets
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidings.durable import sync, temporary_beside
 from tidings.errors import SetupError
-from tidings.private import private_folder
+from tidings.private import FILE, private_folder
 from tidings.store import FeedAddress, Store
 
 KEY_FILE = "feeds.key"
@@ -41,20 +43,13 @@ def feed_key(home: Path) -> bytes:
 
 
 def _make(path: Path) -> None:
-    """A link is made of a whole file, and only if there is none: of two processes, one makes the key for both."""
+    """Make the key. Linking fails if there is one: of two processes, one makes the key for both."""
     private_folder(path.parent)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(secrets.token_hex(KEY_BYTES) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
+    with temporary_beside(path, FILE) as draft:
+        draft.write_text(secrets.token_hex(KEY_BYTES) + "\n")
+        sync(draft)
+        with suppress(FileExistsError):
+            os.link(draft, path)
 
 
 @dataclass(frozen=True, slots=True)

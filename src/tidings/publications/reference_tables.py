@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidings.durable import sync
+from tidings.durable import sync, temporary_beside
 from tidings.errors import DecodeProblem, InputError
 from tidings.languages.xpath_shown import show_number
 from tidings.publications import reference_files
@@ -191,8 +191,8 @@ def _written(path: Path) -> int:
 
 
 def write_rows(rows: Iterable[Row], path: Path) -> None:
-    """Keep rows for `enrichment.opened`; the file is there as a whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    pq.write_table(table_of(rows), unfinished)
-    sync(unfinished)
-    unfinished.replace(path)
+    """Write rows for `enrichment.opened`; the file is there as a whole or not at all."""
+    with temporary_beside(path) as unfinished:
+        pq.write_table(table_of(rows), unfinished)
+        sync(unfinished)
+        unfinished.replace(path)

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tidings.durable import temporary_beside
 from tidings.errors import SetupError
 from tidings.spark.source import Range, cut, read_range
 from tidings.spark.stages import Job, Report, stage
@@ -56,10 +57,10 @@ class JournalTasks:
         return [Report(**each) for each in said]
 
     def _write(self, asked: Asked) -> None:
-        """Nothing of it has to last: a batch that is done again is asked for again."""
-        new = self._note.with_name(f"{self._note.name}.new")
-        new.write_bytes(pickle.dumps(asked))
-        new.replace(self._note)
+        """Write what the tasks are to do. It is not synced: a batch that is repeated writes it again."""
+        with temporary_beside(self._note) as new:
+            new.write_bytes(pickle.dumps(asked))
+            new.replace(self._note)
 
     def _plan(self, session: SparkSession, tasks: int) -> DataFrame:
         if tasks not in self._planned:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tidings.durable import sync, sync_all, write_aside
+from tidings.durable import sync, sync_all, temporary_beside
 from tidings.errors import SetupError
 
 FORMAT = 7
@@ -91,14 +91,16 @@ def write(folder: Path, version: int, parts: Sequence[Part], before: Sequence[Pa
     All new files are waited for at once, then the manifest's name and those of new segments, then the switch.
     """
     content = {"format": FORMAT, "segments": [asdict(part) for part in parts]}
-    manifest = write_aside(folder / _manifest(version), json.dumps(content))
-    current = write_aside(folder / _CURRENT, str(version))
     marks = {each.file for part in parts for each in part.marks}
     marks -= {each.file for part in before for each in part.marks}
-    sync_all((manifest, current, *(folder / name for name in marks)))
-    manifest.replace(folder / _manifest(version))
-    sync(folder)
-    current.replace(folder / _CURRENT)
+    manifest, current = folder / _manifest(version), folder / _CURRENT
+    with temporary_beside(manifest) as new_manifest, temporary_beside(current) as new_current:
+        new_manifest.write_text(json.dumps(content))
+        new_current.write_text(str(version))
+        sync_all((new_manifest, new_current, *(folder / name for name in marks)))
+        new_manifest.replace(manifest)
+        sync(folder)
+        new_current.replace(current)
     sync(folder)
 
 
