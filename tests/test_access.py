@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.errors import InputError, NotAllowed
+from tidings.errors import InputError, NotAllowed, SetupError
 from tidings.service.access import Access, Caller, Scope
 from tidings.store import open_store, sqlite_url
 
@@ -24,26 +24,39 @@ def caller(access: Access, *scopes: str, subscriber: str | None = None) -> Calle
     return found
 
 
-def test_the_administrator_begins_once(access: Access) -> None:
-    made = access.begin()
+def test_begin_of_a_new_store_writes_the_token_for_its_owner_alone(access: Access, tmp_path: Path) -> None:
+    file = tmp_path / "home" / "administrator.token"
+    file.parent.mkdir()
+    file.write_text("of another store")
+    file.chmod(0o644)
+    made = access.begin(file)
     assert made is not None
-    assert access.begin() is None
+    assert (file.read_text(), file.stat().st_mode & 0o777) == (made.secret + "\n", 0o600)
+    file.unlink()
+    assert access.begin(file) is None and not file.exists()
     found = access.who(made.secret)
     assert found is not None
     assert all(found.may(scope) for scope in Scope)
     assert found.stands_for("anybody")
 
 
-def test_the_administrator_begins_also_where_others_had_tokens_before(access: Access) -> None:
+def test_the_administrator_begins_also_where_others_had_tokens_before(access: Access, tmp_path: Path) -> None:
     access.make("ana's phone", ["subscribe"], "ana")
-    assert access.begin() is not None
-    assert access.begin() is None
+    assert access.begin(tmp_path / "token") is not None
+    assert access.begin(tmp_path / "token") is None
 
 
-def test_an_administrator_who_was_revoked_does_not_begin_again(access: Access) -> None:
+def test_an_administrator_who_was_revoked_does_not_begin_again(access: Access, tmp_path: Path) -> None:
     made = access.make("operations", ["administer", "publish"])
     access.revoke(made.token.id)
-    assert access.begin() is None
+    assert access.begin(tmp_path / "token") is None
+
+
+def test_begin_where_the_token_cannot_be_written_keeps_none(access: Access, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SetupError, match="the administrator's token cannot be written"):
+        access.begin(tmp_path / "file" / "token")
+    assert access.begin(tmp_path / "token") is not None
 
 
 def test_a_subscriber_stands_for_nobody_else(access: Access) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,19 +148,48 @@ def _jvm(parent: int) -> int:
     raise AssertionError("no JVM")
 
 
-def test_the_administrators_token_is_shown_once(tmp_path: Path) -> None:
+def test_serve_for_the_first_time_without_a_terminal_prints_where_the_token_is(tmp_path: Path) -> None:
     first = start("serve", "--port", "0", "--only", "api", cwd=tmp_path)
     assert first.stdout
-    words = first.stdout.readline().split()
-    assert words[:1] + words[2:6] == ["console", "administrator", "token", "(shown", "once):"]
-    token = words[6]
-    assert token.startswith("tdg_")
+    said = first.stdout.readline()
+    file = tmp_path / ".tidings" / "administrator.token"
+    token = file.read_text().strip()
+    assert re.fullmatch(r"console  \S+  administrator token in .tidings/administrator.token\n", said)
     assert ended(first) == (0, "", "")
-    with serving(tmp_path, "--only", "api") as (process, _):
+    with serving(tmp_path, "--only", "api") as (process, address):
+        answer = httpx.get(f"{address}/v1/audiences", headers={"Authorization": f"Bearer {token}"})
+        assert answer.status_code == 200
         code, printed, complained = ended(process)
-    assert (code, complained) == (0, "") and token not in printed
-    assert token not in "".join(
-        path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()
+    assert (code, complained) == (0, "") and "token" not in printed
+    others = [path for path in tmp_path.rglob("*") if path.is_file() and path != file]
+    assert token not in said + "".join(path.read_text(errors="replace") for path in others)
+
+
+def test_serve_for_the_first_time_at_a_terminal_prints_the_token(tmp_path: Path) -> None:
+    screen, terminal = pty.openpty()
+    process = start_anew(
+        "serve",
+        "--port",
+        "0",
+        "--only",
+        "api",
+        cwd=tmp_path,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    said = ""
+    while "administrator.token" not in said:
+        said += os.read(screen, 1_000).decode()
+    process.terminate()
+    with suppress(OSError):  # a terminal without a process behind it
+        while os.read(screen, 1_000):
+            pass
+    os.close(screen)
+    assert process.wait() == 0
+    assert (
+        f"administrator token: {(tmp_path / '.tidings' / 'administrator.token').read_text().strip()}" in said
     )
 
 

@@ -8,9 +8,21 @@ from pathlib import Path
 import pytest
 
 from tidings.errors import InputError
-from tidings.operating.loading import load, shown, sources
+from tidings.operating.loading import load, shown, sources, value_of
 from tidings.operating.places import place_of
 from tidings.operating.refusals import names
+
+
+def test_value_of_spark_settings_hides_secrets(tmp_path: Path) -> None:
+    given = {
+        "spark.hadoop.fs.s3a.secret.key": "hunter2",
+        "spark.authenticate.secret": "hunter2",
+        "spark.a": "b",
+    }
+    settings = load({"home": tmp_path, "spark.conf": given}).settings
+    assert value_of(settings, "spark.conf") == (
+        "spark.hadoop.fs.s3a.secret.key=***, spark.authenticate.secret=***, spark.a=b"
+    )
 
 
 def test_each_source_outweighs_those_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

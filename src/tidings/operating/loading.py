@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -167,8 +168,16 @@ def value_of(settings: Settings, name: str) -> str:
     for part in name.split("."):
         value = getattr(value, part)
     if isinstance(value, dict):
-        return ", ".join(f"{key}={shown(each)}" for key, each in value.items())
+        return ", ".join(f"{key}={_shown_under(key, each)}" for key, each in value.items())
     return "" if value is None else shown(value)
+
+
+_SECRET_KEY = re.compile(r"(?i)secret|password|token|credential|access[.]?key")
+"""Keys of Spark's settings whose values Spark hides as well (`spark.redaction.regex`)."""
+
+
+def _shown_under(key: str, value: object) -> str:
+    return HIDDEN if _SECRET_KEY.search(key) else shown(value)
 
 
 def shown(value: object) -> str:

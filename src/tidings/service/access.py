@@ -4,7 +4,8 @@
     subscribe     one subscriber's subscriptions, notifications and deliveries, and nobody else's
     administer    everything, for everybody
 
-A token is shown once, when it is made. It can have an end, and it can be revoked.
+A token is shown once, when it is made. It can have an end, and it can be revoked. The first administrator's is written
+to a file in the home folder: what a service prints ends in the logs of its machine.
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from pathlib import Path
 
 from tidings import durations
-from tidings.errors import InputError, NotAllowed
+from tidings.durable import write_whole
+from tidings.errors import InputError, NotAllowed, SetupError
+from tidings.private import private_folder
 from tidings.store import Store, Token, instant, utc
 
 PREFIX = "tdg_"
 """So that whoever finds one in a log or a commit knows what it is."""
+
+ADMINISTRATOR_FILE = "administrator.token"
+"""In the home folder: the token of the first administrator."""
 
 
 class Scope(StrEnum):
@@ -87,11 +94,14 @@ class Access:
         """A token for these scopes; `lasting` is how long it is good for, `30 days` say."""
         return self._made(name, _checked(scopes, subscriber), subscriber, lasting)
 
-    def begin(self) -> Made | None:
-        """The administrator's token, if no administrator ever had one: one that was revoked does not come back."""
+    def begin(self, file: Path) -> Made | None:
+        """Make the administrator's token and write it to a file that only its owner can read.
+
+        Nothing is made if there ever was an administrator's token, a revoked one included.
+        """
         secret = _drawn()
         first = Token("", "administrator", None, frozenset({Scope.ADMINISTER}), "")
-        kept = self._tokens.keep_first(secret, first)
+        kept = self._tokens.keep_first(secret, first, lambda: _write_secret(file, secret))
         return Made(secret, kept) if kept else None
 
     def who(self, secret: str) -> Caller | None:
@@ -122,6 +132,17 @@ class Access:
         secret = _drawn()
         token = Token("", name, subscriber, scopes, "", instant(end) if end else None)
         return Made(secret, self._tokens.keep(secret, token))
+
+
+def _write_secret(file: Path, secret: str) -> None:
+    """Write a secret for the owner of the file alone, whatever the mode of a file that was there."""
+    try:
+        private_folder(file.parent)
+        file.unlink(missing_ok=True)
+        write_whole(file, secret + "\n", private=True)
+    except OSError as problem:
+        what = "the administrator's token cannot be written"
+        raise SetupError(what, where=str(file), received=problem.strerror) from problem
 
 
 def _drawn() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
@@ -63,9 +63,11 @@ class Tokens:
         """Keep a token by its hash, under an id of its own."""
         return self._database.transact(lambda c: _keep(c, secret, token, instant(self._clock())))
 
-    def keep_first(self, secret: str, token: Token) -> Token | None:
-        """The same if no token with its scopes was ever made, revoked ones counted; of several processes that begin at
+    def keep_first(self, secret: str, token: Token, hand_out: Callable[[], object]) -> Token | None:
+        """Keep a token if none with its scopes was ever made, revoked ones included; of several processes that start at
         once, one makes it.
+
+        `hand_out` is called in the transaction: a token that could not be handed out is not kept.
         """
         others = (
             select(tokens.c.id).where(*(tokens.c.scopes.contains(scope) for scope in token.scopes)).limit(1)
@@ -75,7 +77,9 @@ class Tokens:
             counters.lock(connection, "tokens")
             if connection.execute(others).first():
                 return None
-            return _keep(connection, secret, token, instant(self._clock()))
+            kept = _keep(connection, secret, token, instant(self._clock()))
+            hand_out()
+            return kept
 
         with self._database.read() as connection:
             if connection.execute(others).first():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -82,11 +83,11 @@ def serve(
     """Start the service: the console and the API over HTTP, the stream, delivery. Until Ctrl-C, or a second one, which
     does not wait for what is under way.
 
-    The first start of a home prints a token for the administrator, once. Requests are answered while Spark still
-    starts. For a larger installation the parts run as processes of their own, over one PostgreSQL:
-    [cyan]--only api[/], [cyan]--only delivery[/], [cyan]--only stream --master spark://...[/]. Whatever runs answers
-    [cyan]/healthz[/] and [cyan]/readyz[/]. All options, and more, can stand in [cyan]tidings.toml[/] in the home
-    folder, or in the environment: [cyan]tidings config show[/].
+    The first start of a home writes a token for the administrator to [cyan]administrator.token[/] in it. Requests are
+    answered while Spark still starts. For a larger installation the parts run as processes of their own, over one
+    PostgreSQL: [cyan]--only api[/], [cyan]--only delivery[/], [cyan]--only stream --master spark://...[/].
+    Whatever runs answers [cyan]/healthz[/] and [cyan]/readyz[/]. All options, and more, can stand in
+    [cyan]tidings.toml[/] in the home folder, or in the environment: [cyan]tidings config show[/].
 
     Feeds of subscriptions are there for feed readers ([cyan]tidings feeds[/]), behind a proxy below
     [cyan]--public-url[/]; feeds that [cyan]tidings feed add[/] has added are read; whoever watches objects of the
@@ -217,17 +218,22 @@ class Service:
         return Context(tidings, hub, settings, loop, self._parts, metrics=metrics)
 
     def _announce(self, context: Context) -> None:
-        """Where it is, and who may use it: the administrator's token is shown with the first start, and never again."""
-        from tidings.service.access import Access
+        """Print the address and, with the first start, where the administrator's token is.
+
+        The token itself goes to a terminal only: standard output of a service ends in journald and in pod logs.
+        """
+        from tidings.service.access import ADMINISTRATOR_FILE, Access
 
         public = context.hub.feeds.places.public_url
         if "api" not in self._parts:
             output.line(("probes", "bold"), f"{self._address}/readyz", "Ctrl-C ends it")
             return
-        made = Access(context.tidings.store).begin()
+        file = self._settings.home / ADMINISTRATOR_FILE
+        made = Access(context.tidings.store).begin(file)
         at = [] if public == self._address else [f"at {self._address}"]
-        token = f"administrator token (shown once): {made.secret}" if made else "Ctrl-C ends it"
-        output.line(("console", "bold"), public, *at, token)
+        shown = [f"administrator token: {made.secret}"] if made and _is_interactive() else []
+        token = [*shown, f"administrator token in {file}"] if made else ["Ctrl-C ends it"]
+        output.line(("console", "bold"), public, *at, *token)
 
     def _keeper(self, context: Context, server: Server) -> StreamKeeper | None:
         from tidings.interfaces.cli.stream_keeper import StreamKeeper
@@ -244,6 +250,11 @@ class Service:
         context.health.watch("stream", lambda: keeper.problem)
         context.under_way.watch(lambda: keeper.under_way)
         return keeper
+
+
+def _is_interactive() -> bool:
+    """Whether a person sits at a terminal. A container may have a terminal for its output alone."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _address(host: str, listening: socket) -> str:
