@@ -23,7 +23,7 @@ class Guesses:
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> Guesses:
     """The counts from now on; what is counted is done as ever."""
-    found, find_stop = Guesses(), slips._find_stop
+    found, find_stop = Guesses(), slips.find_stop
 
     def compare(word: str, known: Sequence[str], n: int, cutoff: float) -> list[str]:
         found.compared += len(known)
@@ -34,5 +34,5 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Guesses:
         return find_stop(*given)
 
     monkeypatch.setattr(guessing, "get_close_matches", compare)
-    monkeypatch.setattr(slips, "_find_stop", explain)
+    monkeypatch.setattr(slips, "find_stop", explain)
     return found

@@ -57,6 +57,9 @@ OF_TWO = {
 """What a second language takes, or could have: `price < 200` is an XPath, too."""
 
 
+TAGS = "write tags without a position: some value in the list has to satisfy the predicate"
+
+
 @pytest.mark.parametrize("named", PARSERS)
 @pytest.mark.parametrize(
     ("meant", "text"), [(language, text) for language, texts in TEXTS.items() for text in texts]
@@ -95,7 +98,8 @@ def test_nothing_is_guessed_of_other_texts(named: str, text: str) -> None:
     ("language", "text", "hint"),
     [
         ("predicates", "price == 5", None),
-        ("predicates", 'material = "oak"', "write 'oak'"),
+        ("predicates", 'material = "oak"', "write 'oak'; comparing two attributes is not supported"),
+        ("predicates", "tags[0] = 1", TAGS),
         ("predicates", "price between 5", None),
         ("xpath", "price == 5", None),
         ("xpath", "//a[b == 1]", None),

@@ -1,4 +1,5 @@
-"""Refuse what can never hold: `a = 1 and not a = 1`, and, for attributes with one value, `price > 10 and price < 5`.
+"""Refuse what can never hold: `a = 1 and not a = 1`, `a = 1 and not exists a`, and, for attributes with one value,
+`price > 10 and price < 5`.
 
 A subscription is refused when none of its clauses can hold. Clauses that cannot hold beside others that can are what
 distributing honest texts gives, as in `(price < 5 or price > 10) and (price < 3 or price > 20)`.
@@ -12,7 +13,18 @@ from typing import Any
 from tidings.compiler.check import bounds
 from tidings.compiler.context import Context
 from tidings.compiler.rewrites import clauses_of, comparison_of
-from tidings.languages.tree import Comparison, Not, Slots, Span, Tree, both, either, show_test, show_tree
+from tidings.languages.tree import (
+    Comparison,
+    Not,
+    Slots,
+    Span,
+    Tree,
+    both,
+    either,
+    show_path,
+    show_test,
+    show_tree,
+)
 from tidings.operators import BETWEEN, EQ, EXISTS, GE, GT, IN, LE, LT
 from tidings.schema.domains import LISTED, Domain, DomainKind
 from tidings.schema.event_schema import EventSchema
@@ -21,19 +33,27 @@ from tidings.values import Instant, Literal, Scalar, show_instant
 
 
 def drop_contradictions(tree: Tree, context: Context) -> Tree:
-    """Clauses that say a predicate and its opposite are dropped; refused when nothing else is left."""
+    """Drop clauses with a predicate and its opposite, or with one on an absent attribute; refuse if none is left."""
     clauses = clauses_of(tree)
-    kept = [clause for clause in clauses if _opposite(clause) is None]
+    kept = [clause for clause in clauses if _contradicted(clause) is None]
     if not kept:
-        said = _opposite(clauses[0])
-        assert said is not None
-        raise context.problem(f"can never hold: {show_tree(said)} and its opposite", said.spans.whole)
+        found = _contradicted(clauses[0])
+        assert found is not None
+        predicate, beside = found
+        raise context.problem(f"can never hold: {show_tree(predicate)} and {beside}", predicate.spans.whole)
     return either(tuple(both(clause) for clause in kept))
 
 
-def _opposite(clause: Sequence[Tree]) -> Comparison | None:
+def _contradicted(clause: Sequence[Tree]) -> tuple[Comparison, str] | None:
+    """A predicate of a clause that another one contradicts, and words for the other one."""
     denied = {part.part for part in clause if isinstance(part, Not)}
-    return next((part for part in clause if isinstance(part, Comparison) and part in denied), None)
+    absent = {part.path for part in denied if isinstance(part, Comparison) and part.operator is EXISTS}
+    for part in clause:
+        if isinstance(part, Comparison) and part in denied:
+            return part, "its opposite"
+        if isinstance(part, Comparison) and part.path in absent:
+            return part, f"not exists {show_path(part.path)}"
+    return None
 
 
 def refuse_impossible(tree: Tree, context: Context) -> Tree:

@@ -36,7 +36,7 @@ def understand(text: str, schema: EventSchema | None = None) -> Tree:
 
 
 def _understand(context: Context) -> Tree:
-    return check(parse(context.text), context)
+    return check(parse(context.text, context.schema), context)
 
 
 def to_clauses(tree: Tree, context: Context) -> Tree:

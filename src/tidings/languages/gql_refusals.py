@@ -62,7 +62,7 @@ def outside(word: str, place: Place, *, sparql: bool = True) -> NotSupported:
 _AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
 _INSTEAD = {
     "STRENDS": "CONTAINS and STRSTARTS look inside strings",
-    "REGEX": "CONTAINS and STRSTARTS look inside strings",
+    "REGEX": "CONTAINS and STRSTARTS look for plain characters, without wildcards",
     "STR": "write CONTAINS(STR(?x), ...) or compare the variable itself",
     "LANG": "compare with a string that has a language: ?x = 'oak'@en",
     "LANGMATCHES": "compare with a string that has a language: ?x = 'oak'@en",

@@ -29,7 +29,10 @@ _BEGINS = {
         "a rule over metadata",
         r"\s*search\s+[^\W\d][\w:-]*\s+[^\W\d]\w*(?:\s*,|\s+(?:register|where)\b)",
     ),
-    "xpath": ("an XPath", rf"[\s(]*(?:not\s*\([\s(]*)*(?:/|\.|@|declare\s+namespace\b|{_NAME}\s*[/\[=<>!])"),
+    "xpath": (  # `tags[0]` is a list of another language
+        "an XPath",
+        rf"[\s(]*(?:not\s*\([\s(]*)*(?:/|\.|@|declare\s+namespace\b|{_NAME}\s*(?:[/=<>!]|\[(?!\s*(?:-?\d+|\*)?\s*\])))",
+    ),
 }
 LOOKED_AT = 1_000
 """Characters of a text: one that was refused for its length may have any number."""

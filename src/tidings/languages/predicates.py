@@ -19,6 +19,7 @@ from tidings.languages.readable import refuse_unreadable
 from tidings.languages.slips import explain_slip
 from tidings.languages.tree import Comparison, Not, Span, Spans, Tree, both, children, either
 from tidings.operators import BETWEEN, BY_SPELLING, EXISTS, IN
+from tidings.schema.event_schema import EventSchema
 from tidings.values import Instant, Literal, parse_instant, to_number
 
 MAX_LENGTH = 10_000
@@ -28,13 +29,13 @@ _Located = tuple[Literal, Span]
 
 
 @hints_elsewhere("predicates")
-def parse(text: str) -> Tree:
-    """The tree of a subscription's text."""
+def parse(text: str, schema: EventSchema | None = None) -> Tree:
+    """The tree of a subscription's text; `schema` is for what is said about a text that does not parse."""
     refuse_unreadable(text, MAX_LENGTH)
     try:
         tree = cast(Tree, _parser().parse(text))
     except UnexpectedInput as stopped:
-        problem = explain_slip(text, _parser(), stopped)
+        problem = explain_slip(text, _parser(), stopped, schema)
     except _Misread as misread:
         problem = misread.problem(text)
     else:

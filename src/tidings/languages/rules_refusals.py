@@ -12,7 +12,7 @@ SUPPORTED = "paths and constants compared by = != < <= > >= contains, and, or"
 _EXAMPLE = "search CycleProvider c register c where c.memory > 64"
 _WRITTEN = {"==": "=", "<>": "!=", "=<": "<=", "=>": ">=", "&&": "and", "||": "or", "&": "and", "|": "or"}
 _ARITHMETIC = frozenset("+-*/%")
-_STRINGS = "look inside a string with contains"
+_STRINGS = "contains looks for plain characters within a string, without wildcards"
 _OPPOSITE = "write the opposite operator: != instead of not =, <= instead of not >"
 _OPERATORS = {
     "like": _STRINGS,

@@ -6,60 +6,20 @@ A slip is told from the text at the place where the parser stopped, and from wha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
-from lark import Lark, Token
+from lark import Lark
 from lark.exceptions import UnexpectedInput, UnexpectedToken
-from lark.parsers.lalr_analysis import Shift
-from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from tidings.errors import Place, SyntaxProblem
 from tidings.guessing import near, spend
+from tidings.languages.parser_stop import END, Stop, find_stop
 from tidings.languages.tree import KEYWORDS
+from tidings.languages.unsupported_predicates import MISSING_QUOTES, UNSUPPORTED
 from tidings.operators import EXISTS, OPERATORS
+from tidings.schema.event_schema import EventSchema
 
-END = "$END"
-_Table = Mapping[Any, Mapping[str, tuple[Any, Any]]]
-
-_LITERALS = frozenset({"STRING", "NUMBER", "DATE", "INSTANT", "BOOLEAN"})
 _SPELLINGS = ", ".join(operator.spelling for operator in OPERATORS if operator is not EXISTS)
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Where the parser stopped: the tokens before, what it would have taken next, and the text from there."""
-
-    text: str
-    tokens: tuple[Token, ...]
-    accepts: frozenset[str]
-    start: int
-
-    @property
-    def rest(self) -> str:
-        return self.text[self.start :]
-
-    @property
-    def before(self) -> str:
-        return str(self.tokens[-1]) if self.tokens else ""
-
-    @property
-    def takes_value(self) -> bool:
-        return bool(self.accepts & _LITERALS)
-
-    def problem(
-        self,
-        what: str,
-        length: int,
-        start: int | None = None,
-        *,
-        accepted: str | None = None,
-        hint: str | None = None,
-    ) -> SyntaxProblem:
-        start = self.start if start is None else start
-        place = Place.at(self.text, start, start + max(1, length))
-        return SyntaxProblem(what, place=place, accepted=accepted, hint=hint)
 
 
 EXPLAINED, LETTERS = 20, 8
@@ -68,48 +28,19 @@ which is read again.
 """
 
 
-def explain_slip(text: str, parser: Lark, stopped: UnexpectedInput) -> SyntaxProblem:
-    """The error for a text in which the parser stopped; of very many, it says where and no more."""
+def explain_slip(
+    text: str, parser: Lark, stopped: UnexpectedInput, schema: EventSchema | None = None
+) -> SyntaxProblem:
+    """The error for a text in which the parser stopped; of very many, it says where and no more.
+
+    `schema` tells attributes from words that were meant as strings.
+    """
     if not spend(EXPLAINED + len(text) // LETTERS):
         is_end = isinstance(stopped, UnexpectedToken) and stopped.token.type == END
         start = len(text.rstrip()) if is_end else stopped.pos_in_stream or 0
         return SyntaxProblem("something else is expected here", place=Place.at(text, start))
-    stop = _find_stop(text, parser)
+    stop = find_stop(text, parser, schema)
     return next(problem for slip in SLIPS if (problem := slip(stop)) is not None)
-
-
-def _find_stop(text: str, parser: Lark) -> Stop:
-    parsing, tokens = parser.parse_interactive(text), []
-    try:
-        for token in parsing.iter_parse():
-            tokens.append(token)
-    except UnexpectedInput as unexpected:
-        start = unexpected.pos_in_stream or 0
-    else:
-        start = tokens[-1].end_pos or 0 if tokens else 0
-    before = tuple(token for token in tokens if (token.start_pos or 0) < start)
-    return Stop(text, before, accepted_by(parsing), start)
-
-
-def accepted_by(parsing: InteractiveParser) -> frozenset[str]:
-    """The terminals that a parser would take next: as its own `accepts()`, which makes a parser of its own to try each,
-    and takes longer than all the rest here.
-    """
-    state = parsing.parser_state
-    states, end = state.parse_conf.states, state.parse_conf.end_state
-    wanted = [name for name in states[state.position] if name.isupper()]
-    return frozenset(name for name in wanted if _takes(states, [*state.state_stack], name, end))
-
-
-def _takes(states: _Table, stack: list[Any], terminal: str, end: Any) -> bool:
-    """Whether reducing what is on the stack leads to where the terminal is taken."""
-    while stack[-1] != end or terminal != END:
-        action, rule = states[stack[-1]].get(terminal, (None, None))
-        if action is Shift or rule is None:
-            return action is Shift
-        del stack[len(stack) - len(rule.expansion) :]
-        stack.append(states[stack[-1]][rule.origin.name][1])
-    return True
 
 
 def empty(stop: Stop) -> SyntaxProblem | None:
@@ -129,8 +60,6 @@ _MISSPELT = {
     "||": "or",
     "|": "or",
     "!": "not",
-    "~": "contains",
-    "like": "contains",
     "eq": "=",
     "ne": "!=",
     "lt": "<",
@@ -143,8 +72,7 @@ _MISSPELT = {
     "endswith": "ends with",
     "starts": "starts with",
     "ends": "ends with",
-    "matches": "contains",
-    "has": "contains",
+    "has": "=' or 'contains",
 }
 _OPERATOR = re.compile(r"[=<>!&|~]+|[A-Za-z]+")
 
@@ -174,15 +102,6 @@ def unclosed_quote(stop: Stop) -> SyntaxProblem | None:
     return stop.problem(what, len(stop.rest.rstrip()), accepted=f"a closing {quote}", hint=hint)
 
 
-def double_quoted_value(stop: Stop) -> SyntaxProblem | None:
-    found = re.match(r'"([^"]*)"', stop.rest)
-    if not (stop.takes_value and found):
-        return None
-    meant = "'" + found[1].replace("'", "''") + "'"
-    what = "double quotes are for attribute names, strings have single quotes"
-    return stop.problem(what, len(found[0]), hint=f"write {meant}")
-
-
 _NULL = re.compile(r"(?P<is>is\s+(?P<not>not\s+)?)?null\b(?!-)", re.IGNORECASE)
 
 
@@ -199,13 +118,6 @@ def null_value(stop: Stop) -> SyntaxProblem | None:
     return stop.problem("null is no value: what is null is not there", len(found[0]), hint=hint)
 
 
-def bare_string(stop: Stop) -> SyntaxProblem | None:
-    found = re.match(r"[^\W\d][\w-]*", stop.rest)
-    if not (stop.takes_value and found) or found[0].lower() in KEYWORDS:
-        return None
-    return stop.problem(f"strings are written in single quotes: '{found[0]}'", len(found[0]))
-
-
 def quote_inside(stop: Stop) -> SyntaxProblem | None:
     """`'O'Hara'`: a string that ends too early, with more of it right behind."""
     found = re.match(r"\w+", stop.rest)
@@ -217,7 +129,7 @@ def quote_inside(stop: Stop) -> SyntaxProblem | None:
     ):
         return None
     hint = "a quote inside a string is written ''"
-    return stop.problem(f"expected {_wanted(stop)}{_after(stop)}", len(found[0]), hint=hint)
+    return stop.problem(f"expected {stop.wanted}{stop.after}", len(found[0]), hint=hint)
 
 
 def closes_nothing(stop: Stop) -> SyntaxProblem | None:
@@ -244,7 +156,7 @@ def value_first(stop: Stop) -> SyntaxProblem | None:
     if not found or "_NOT" not in stop.accepts:
         return None
     hint = "the attribute stands on the left, the value on the right"
-    return stop.problem(f"expected a predicate{_after(stop)}", len(found[0]), hint=hint)
+    return stop.problem(f"expected a predicate{stop.after}", len(found[0]), hint=hint)
 
 
 def exists_behind(stop: Stop) -> SyntaxProblem | None:
@@ -268,7 +180,7 @@ def keyword_as_name(stop: Stop) -> SyntaxProblem | None:
     found = re.match(r"[A-Za-z]+", stop.rest)
     if not found or found[0].lower() not in KEYWORDS or "PATH" not in stop.accepts:
         return None
-    what = f"expected {_wanted(stop)}{_after(stop)}, not the word '{found[0]}'"
+    what = f"expected {stop.wanted}{stop.after}, not the word '{found[0]}'"
     return stop.problem(what, len(found[0]), hint=f'an attribute of that name is written "{found[0]}"')
 
 
@@ -282,7 +194,7 @@ def misspelt_join(stop: Stop) -> SyntaxProblem | None:
     meant = next((join for join in joins if sorted(join) == sorted(word)), None) or near(word, joins)
     if not meant:
         return None
-    what = f"expected {_wanted(stop)}{_after(stop)}"
+    what = f"expected {stop.wanted}{stop.after}"
     return stop.problem(what, len(found[0]), hint=f"did you mean '{meant}'?")
 
 
@@ -294,7 +206,7 @@ def unknown_character(stop: Stop) -> SyntaxProblem | None:
         f'names with other letters are written in double quotes: "{_name(stop)}"' if first.isalpha() else None
     )
     shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
-    return stop.problem(f"the character {shown} means nothing here", 1, accepted=_wanted(stop), hint=hint)
+    return stop.problem(f"the character {shown} means nothing here", 1, accepted=stop.wanted, hint=hint)
 
 
 def _name(stop: Stop) -> str:
@@ -309,44 +221,19 @@ def unexpected(stop: Stop) -> SyntaxProblem:
     """No usual slip: what was expected, after what."""
     accepted = _SPELLINGS if "COMPARED" in stop.accepts else None
     if not stop.rest.strip():
-        return stop.problem(f"expected {_wanted(stop)}{_after(stop)}", 1, accepted=accepted)
+        return stop.problem(f"expected {stop.wanted}{stop.after}", 1, accepted=accepted)
     word = re.match(r"'(?:[^']|'')*'|[\w.-]+|\W", stop.rest)
     length = len(word[0]) if word else 1
-    return stop.problem(f"expected {_wanted(stop)}{_after(stop)}", length, accepted=accepted)
-
-
-def _after(stop: Stop) -> str:
-    return f" after {_quoted(stop.before)}" if stop.tokens else ""
-
-
-def _quoted(token: str) -> str:
-    return token if token.startswith("'") else f"'{token}'"
-
-
-_WANTED: tuple[tuple[str, str], ...] = (
-    ("_NOT", "a predicate"),
-    ("PATH", "an attribute"),
-    ("COMPARED", "an operator"),
-    ("NUMBER", "a value"),
-    ("LPAR", "'(' and a list of values"),
-    ("COMMA", "',' or ')'"),
-    ("RPAR", "'and', 'or' or ')'"),
-    ("$END", "'and', 'or' or the end"),
-    ("_AND", "'and' and the upper bound"),
-)
-
-
-def _wanted(stop: Stop) -> str:
-    return next(phrase for terminal, phrase in _WANTED if terminal in stop.accepts)
+    return stop.problem(f"expected {stop.wanted}{stop.after}", length, accepted=accepted)
 
 
 SLIPS: tuple[Callable[[Stop], SyntaxProblem | None], ...] = (
     empty,
     null_value,
+    *UNSUPPORTED,
     misspelt_operator,
     unclosed_quote,
-    double_quoted_value,
-    bare_string,
+    *MISSING_QUOTES,
     quote_inside,
     closes_nothing,
     never_closed,

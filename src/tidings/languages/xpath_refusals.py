@@ -38,7 +38,7 @@ _INSTEAD = {
     "local-name": "write the name as a step; p:name is a name of a namespace",
     "namespace-uri": 'write declare namespace p = "..."; before, then p:* or p:name',
     "ends-with": "contains() and starts-with() look inside values",
-    "matches": "contains() and starts-with() look inside values",
+    "matches": "contains() and starts-with() look for plain characters, without wildcards",
     "substring": "contains() and starts-with() look inside values",
     "exists": "a path alone asks whether something is there: [item]",
     "empty": "not(item) asks that nothing is there",

@@ -1,0 +1,217 @@
+"""Advice that refusals give: the text that it leads to compiles, and matches a publication."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tidings.compiler.context import Context
+from tidings.compiler.pipeline import LANGUAGES, understand
+from tidings.errors import SubscriptionError
+from tidings.languages import gql, rules, xpath
+from tidings.matching import graphs
+from tidings.matching.documents import Explainer
+from tidings.matching.naive import matches
+from tidings.publications import event, rdf, xml
+from tidings.schema.event_schema import EventSchema
+from tidings.schema.files import load_text
+from tidings.taxonomies import merged
+
+SCHEMA = """
+attributes: {price: numeric, quantity: numeric, sold: boolean, since: instant, title: string, symbol: string}
+event_types:
+  lot:
+    attributes:
+      {price: optional, quantity: optional, sold: optional, since: optional, title: optional, symbol: optional}
+"""
+
+
+@pytest.fixture(scope="module")
+def schema() -> EventSchema:
+    return load_text(SCHEMA)
+
+
+def refused(language: str, text: str, schema: EventSchema | None = None) -> str:
+    with pytest.raises(SubscriptionError) as problem:
+        LANGUAGES[language].compile(Context(text, schema))
+    return problem.value.message()
+
+
+def _event_matches(text: str, body: str) -> bool:
+    return matches(understand(text), event.decode(body.encode()))
+
+
+def _document_matches(text: str, body: str) -> bool:
+    return bool(Explainer(xml.decode(body.encode())).explain(xpath.parse(text)))
+
+
+def _graph_matches(text: str, body: str) -> bool:
+    return bool(graphs.Explainer(rdf.decode(body.encode(), "text/turtle"), merged()).explain(gql.parse(text)))
+
+
+MATCHES: dict[str, Callable[[str, str], bool]] = {
+    "predicates": _event_matches,
+    "xpath": _document_matches,
+    "gql": _graph_matches,
+}
+CLOCK = json.dumps({"title": "a clock", "tags": [1, 2], "price": 5, "since": "2005-01-01", "color": "red"})
+STOCK = '<stock v="7"><name>oak</name><price>60</price><tags/></stock>'
+PAGE = """
+@prefix dc: <http://purl.org/dc/elements/1.1/> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+<urn:page> dc:title "oak"@en ; dc:date "2005-01-01"^^xsd:date ; dc:type true ; dc:creator "ann" ; dc:source <urn:x> .
+"""
+ADVICE = [
+    ("predicates", "title like '%clock%'", "title contains 'clock'", "title contains 'clock'", CLOCK),
+    ("predicates", "title like 'a cl%'", "title starts with 'a cl'", "title starts with 'a cl'", CLOCK),
+    ("predicates", "title like '%clock'", "title ends with 'clock'", "title ends with 'clock'", CLOCK),
+    ("predicates", "title like 'a clock'", "title = 'a clock'", "title = 'a clock'", CLOCK),
+    (
+        "predicates",
+        "title not like 'oak%'",
+        "not title starts with 'oak'",
+        "not title starts with 'oak'",
+        CLOCK,
+    ),
+    ("predicates", "color = red", "'red'", "color = 'red'", CLOCK),
+    ("predicates", "title = a clock", "'a clock'", "title = 'a clock'", CLOCK),
+    ("predicates", 'color = "red"', "'red'", "color = 'red'", CLOCK),
+    ("predicates", "price == 5", "=", "price = 5", CLOCK),
+    ("predicates", "price <> 6", "!=", "price != 6", CLOCK),
+    ("predicates", "price =< 6", "<=", "price <= 6", CLOCK),
+    ("predicates", "price = 5 && color = 'red'", "and", "price = 5 and color = 'red'", CLOCK),
+    ("predicates", "reserve is null", "not exists reserve", "not exists reserve", CLOCK),
+    ("predicates", "price is not null", "exists price", "exists price", CLOCK),
+    ("predicates", "price != null", "exists price", "exists price", CLOCK),
+    ("predicates", "price exists", "exists price", "exists price", CLOCK),
+    ("predicates", "price between 9 and 1", "between 1 and 9", "price between 1 and 9", CLOCK),
+    ("predicates", "tags[0] = 1", "tags", "tags = 1", CLOCK),
+    ("xpath", "//stock[price + 1 > 5]", "price > 50", "//stock[price > 50]", STOCK),
+    ("xpath", "//stock[count(price) > 0]", "[price]", "//stock[price]", STOCK),
+    ("xpath", "//stock[string(name) = 'oak']", "[name = 'oak']", "//stock[name = 'oak']", STOCK),
+    ("xpath", "//stock[number(price) > 50]", "[price > 50]", "//stock[price > 50]", STOCK),
+    ("xpath", "//price/..", "stock[price]", "//stock[price]", STOCK),
+    ("xpath", "/stock/node()", "*", "/stock/*", STOCK),
+    ("xpath", "/", "/*", "/*", STOCK),
+    ("xpath", "/stock/name | /stock/nothing", "or", "/stock/name or /stock/nothing", STOCK),
+    ("xpath", "1 < /stock/price < 100", "and", "1 < /stock/price and /stock/price < 100", STOCK),
+    (
+        "gql",
+        "SELECT ?x { ?x dc:title ?t FILTER(LANG(?t) = 'en') }",
+        "?t = 'oak'@en",
+        "SELECT ?x { ?x dc:title ?t FILTER(?t = 'oak'@en) }",
+        PAGE,
+    ),
+    (
+        "gql",
+        "SELECT ?x { ?x dc:date ?d FILTER(YEAR(?d) > 2003) }",
+        '?d >= "2004-01-01"^^xsd:date',
+        'SELECT ?x { ?x dc:date ?d FILTER(?d >= "2004-01-01"^^xsd:date) }',
+        PAGE,
+    ),
+    (
+        "gql",
+        "SELECT ?x { ?x dc:type ?t FILTER(?t) }",
+        "?t = true",
+        "SELECT ?x { ?x dc:type ?t FILTER(?t = true) }",
+        PAGE,
+    ),
+    (
+        "gql",
+        "SELECT ?x { ?x dc:date ?d FILTER(?d > 2004-05-31) }",
+        '"2004-05-31"^^xsd:date',
+        'SELECT ?x { ?x dc:date ?d FILTER(?d > "2004-05-31"^^xsd:date) }',
+        PAGE,
+    ),
+    (
+        "gql",
+        "SELECT ?x { ?x dc:creator ?c VALUES ?c { 'ann' } }",
+        "?c IN ('ann')",
+        "SELECT ?x { ?x dc:creator ?c FILTER(?c IN ('ann')) }",
+        PAGE,
+    ),
+    (
+        "gql",
+        "SELECT ?x { ?x dc:creator ?c FILTER(?c NOT IN ('bo')) }",
+        "?c != 'bo'",
+        "SELECT ?x { ?x dc:creator ?c FILTER(?c != 'bo') }",
+        PAGE,
+    ),
+    (
+        "gql",
+        "SELECT ?x { ?x dc:source ?s FILTER(SAMETERM(?s, <urn:x>)) }",
+        "?s = <urn:x>",
+        "SELECT ?x { ?x dc:source ?s FILTER(?s = <urn:x>) }",
+        PAGE,
+    ),
+    (
+        "gql",
+        "SELECT ?x { ?x dc:creator ?c FILTER(STRENDS(?c, 'n')) }",
+        "CONTAINS(?c, 'n')",
+        "SELECT ?x { ?x dc:creator ?c FILTER(CONTAINS(?c, 'n')) }",
+        PAGE,
+    ),
+]
+"""A language, a text, the advice in its refusal, the text of somebody who follows it, and what that matches."""
+
+
+@pytest.mark.parametrize(("language", "text", "advised", "followed", "body"), ADVICE)
+def test_advice_followed_matches(language: str, text: str, advised: str, followed: str, body: str) -> None:
+    refused(language, text)
+    assert advised in followed
+    assert LANGUAGES[language].compile(Context(followed)).clauses
+    assert MATCHES[language](followed, body), f"{followed} matches nothing"
+
+
+@pytest.mark.parametrize(
+    ("text", "advised"),
+    [(text, advised) for language, text, advised, *_ in ADVICE if language == "predicates"],
+)
+def test_advice_of_predicates_is_the_text_to_write(text: str, advised: str) -> None:
+    assert advised in refused("predicates", text)
+
+
+@pytest.mark.parametrize(
+    "text", ["price > quantity", "price = quantity", 'price > "quantity"', "title = symbol"]
+)
+def test_advice_two_attributes_of_the_schema_are_not_told_to_be_quoted(
+    text: str, schema: EventSchema
+) -> None:
+    message = refused("predicates", text, schema)
+    assert "comparing two attributes is not supported" in message
+    assert "'quantity'" not in message and "'symbol'" not in message
+
+
+@pytest.mark.parametrize("text", ["price > reserve", 'price > "reserve"', "sold = yes", "since > whenever"])
+def test_advice_no_quotes_where_the_domain_has_no_strings(text: str, schema: EventSchema) -> None:
+    word = text.split()[-1].strip('"')
+    message = refused("predicates", text, schema)
+    assert f"'{word}'" not in message and "is no such value" in message
+
+
+def test_advice_a_word_that_is_no_attribute_is_told_to_be_quoted(schema: EventSchema) -> None:
+    assert "strings are written in single quotes: 'YHOO'" in refused("predicates", "symbol = YHOO", schema)
+
+
+@pytest.mark.parametrize(
+    "text", ["date > now()", "date > now", "title matches '.*clock'", "title like 'a%b'", "title ~ '^clock'"]
+)
+def test_advice_what_is_not_supported_is_not_told_to_be_searched_for(text: str) -> None:
+    message = refused("predicates", text)
+    assert "'now'" not in message and "write title" not in message and "is written" not in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "search C c register c where c.a = 80 or c.a = 443",
+        "search C c register c where c.memory >= 64 and c.memory <= 128",
+        "search C c register c where c.host contains 'x'",
+        "search C c register c where c.a != 5",
+        "search C c register c where 1 < c.a and c.a < 5",
+        "search C c register c where c.tags? = 'x'",
+    ],
+)
+def test_advice_of_rules_parses(text: str) -> None:
+    assert rules.parse(text).where is not None
