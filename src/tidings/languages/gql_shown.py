@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from tidings.graphs import STRING, TYPE, XSD, Term, TermKind
 from tidings.languages.gql_prefixes import PREFIXES
 from tidings.languages.gql_tree import BLANK, Asked, Constraint, Pattern, PatternEdge, Variable
+from tidings.languages.xpath_tokens import NAME_REST, NAME_START
 from tidings.values import parse_instant
 
 _SPELLED = {
@@ -28,7 +29,7 @@ _BARE = {
 }
 """The texts of each datatype that need no quotes: what the parser reads as that datatype."""
 
-_LOCAL = re.compile(r"[^\W\d_][\w-]*")
+_LOCAL = re.compile(rf"(?!_)[{NAME_START}][{NAME_START}{NAME_REST}-]*")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _IN_NO_IRI = re.compile(r'[<>"{}|^`\\\x00-\x20]')
 

@@ -113,7 +113,7 @@ class TermReader:
         if word.lower() in ("true", "false"):
             return literal(word.lower(), XSD + "boolean")
         if word[:1].isdecimal() or (word[:1] in (".", "+", "-") and len(word) > 1):
-            return self.date(word) if "-" in word[4:5] and word[0] not in "+-" else number(word)
+            return self.date(word) if word[4:5] == "-" and word[:4].isdecimal() else number(word)
         self.at -= 1
         if word in ("+", "-"):
             raise refusals.arithmetic(self.tokens.place(self.at))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
+from typing import NamedTuple
 
 from tidings.errors import Place, SyntaxProblem
-from tidings.languages.xpath_tokens import Tokens
+from tidings.languages.xpath_tokens import NAME_REST, NAME_START, Tokens
 
 _ESCAPED = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _IRI = rf"""<(?:[^<>"{{}}|^`\\\x00-\x20]|{_ESCAPED})*>"""
@@ -23,29 +24,57 @@ _CLOSED = (
 _STRING = rf"""{_CLOSED}|\"{{3}}.*|'{{3}}.*|["'][^\n]*"""
 """A string, or what begins like one and is never closed: as one token, or each quote would be tried to the end anew."""
 
-_PREFIX = r"[^\W\d_](?:[\w.-]{0,63}[\w-])?"
-"""Prefixes end somewhere, or a text of dots and letters would be tried to the end from each of them."""
-
 _ODD = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
-_LOCAL = rf"(?:[\w:]|{_ODD})(?:(?:[\w.:-]|{_ODD})*(?:[\w:-]|{_ODD}))?"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]*[0-9](?:[Zz]|[+-][0-9]{2}:?[0-9]{2})?)?(?![\w-])"
 _NUMBER = r"[+-]?(?:[0-9]+\.[0-9]*[eE][+-]?[0-9]+|\.?[0-9]+[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)(?!\w)"
 
-_TOKEN = re.compile(
-    rf"({_IRI}|{_STRING}|@[A-Za-z]+(?:-[A-Za-z0-9]+)*|[?$]\w+|{_DATE}|{_NUMBER}"
-    rf"|_:\w(?:[\w.-]*[\w-])?|(?:{_PREFIX})?:(?:{_LOCAL})?|[^\W\d]\w*"
-    r"|&&|\|\||\^\^|[!<>]=|[{}()\[\],;.=<>!*/|^+?&-])",
-    re.DOTALL,
-)
+
+class _Names(NamedTuple):
+    """SPARQL's names, for characters that may begin a name (PN_CHARS_BASE) and that may go on with it."""
+
+    variable: str
+    prefixed: str
+    blank: str
+
+    @classmethod
+    def of(cls, start: str, rest: str) -> _Names:
+        """A prefix ends somewhere, or a text of dots and letters would be tried to the end from each of them."""
+        first, going_on = rf"(?:[{start}_0-9]|{_ESCAPED})", rf"(?:[{start}_{rest}-]|{_ESCAPED})"
+        prefix = rf"(?:[{start}]|{_ESCAPED})(?:(?:{going_on}|\.){{0,63}}{going_on})?"
+        local = rf"(?:{first}|:|{_ODD})(?:(?:{going_on}|[.:]|{_ODD})*(?:{going_on}|:|{_ODD}))?"
+        return cls(
+            variable=rf"{first}(?:[{start}_{rest}]|{_ESCAPED})*",
+            prefixed=rf"(?:{prefix})?:(?:{local})?",
+            blank=rf"_:{first}(?:(?:{going_on}|\.)*{going_on})?",
+        )
+
+
+def _pattern(names: _Names) -> re.Pattern[str]:
+    return re.compile(
+        rf"({_IRI}|{_STRING}|@[A-Za-z]+(?:-[A-Za-z0-9]+)*|[?$]{names.variable}|{_DATE}|{_NUMBER}"
+        rf"|{names.blank}|{names.prefixed}|[^\W\d]\w*"
+        r"|&&|\|\||\^\^|[!<>]=|[{}()\[\],;.=<>!*/|^+?&-])",
+        re.DOTALL,
+    )
+
+
+_START = NAME_START.replace("_", "")
+_NAMES, _ASCII_NAMES = _Names.of(_START, NAME_REST), _Names.of("A-Za-z", "0-9")
+_TOKEN, _ASCII_TOKEN = _pattern(_NAMES), _pattern(_ASCII_NAMES)
+"""Most texts are ASCII, and sets of many ranges are slow."""
+
+_NAME = re.compile(rf"[?$]{_NAMES.variable}|{_NAMES.blank}|{_NAMES.prefixed}")
+_CODE_POINT = re.compile(_ESCAPED)
 _CLOSED_STRING = re.compile(_CLOSED, re.DOTALL)
-_COMMENT = re.compile(rf"({_IRI}|{_STRING})|#[^\n]*", re.DOTALL)
+_COMMENT = re.compile(rf"({_IRI}|{_STRING}|\\.)|#[^\n\r]*", re.DOTALL)  # `ex:a\#b` is a name
 _SPACE = " \t\r\n"
 _CURLY = "“”„‘’‚«»"
 
 
 def tokens_of(text: str) -> Tokens:
     """The tokens of a text, or a problem at the first character that is part of none."""
-    parts = _TOKEN.split(_without_comments(text) if "#" in text else text)
+    pattern = _ASCII_TOKEN if text.isascii() else _TOKEN
+    parts = pattern.split(_without_comments(text) if "#" in text else text)
     if "".join(parts[::2]).strip(_SPACE):
         raise _stray(text, parts)
     words = parts[1::2]
@@ -53,7 +82,10 @@ def tokens_of(text: str) -> Tokens:
     if quoted and any(word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word) for word in words):
         raise _unclosed(text, words, parts)
     words += ("", "", "")
-    return Tokens(text, words, list(accumulate(map(len, parts))))
+    tokens = Tokens(text, words, list(accumulate(map(len, parts))))
+    if "\\" in text:
+        words[:] = [_unescaped_name(word, tokens, at) for at, word in enumerate(words)]
+    return tokens
 
 
 def has_comments(text: str) -> bool:
@@ -87,6 +119,23 @@ def _stray(text: str, parts: list[str]) -> SyntaxProblem:
     return SyntaxProblem(f"the character {shown} means nothing here", place=Place.at(text, start), hint=hint)
 
 
+def _unescaped_name(word: str, tokens: Tokens, at: int) -> str:
+    """A name with the characters that its `\\u00e9` stand for; IRIs and strings are unescaped when they are read."""
+    if word[:1] in ("<", "'", '"') or not _CODE_POINT.search(word):
+        return word
+    name = _CODE_POINT.sub(lambda found: _character(found[0], tokens.place(at)), word)
+    if not _NAME.fullmatch(name):
+        raise SyntaxProblem("no name has this character", place=tokens.place(at), received=word)
+    return name
+
+
+def _character(written: str, place: Place) -> str:
+    code = int(written[2:], 16)
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise SyntaxProblem("this is no character", place=place, received=written)
+    return chr(code)
+
+
 _NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
 _ESCAPE = re.compile(rf"({_ESCAPED})|\\(.)", re.DOTALL)
 
@@ -98,10 +147,7 @@ def unescaped(written: str, place: Place) -> str:
 
     def read(found: re.Match[str]) -> str:
         if found[1]:
-            code = int(found[1][2:], 16)
-            if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-                raise SyntaxProblem("this is no character", place=place, received=found[1])
-            return chr(code)
+            return _character(found[1], place)
         if found[2] not in _NAMED:
             accepted = r"""\t \b \n \r \f \" \' \\ \uXXXX \UXXXXXXXX"""
             received = f"\\{found[2]}"

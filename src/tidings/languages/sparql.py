@@ -97,8 +97,13 @@ def _verbs(reader: Reader, subject: Operand, depth: int) -> None:
         _objects(reader, subject, verb, start, depth)
         while reader.words[reader.at] == ";":
             reader.at += 1
-        if reader.words[reader.at - 1] != ";" or reader.words[reader.at] in (".", "}", "]", ""):
+        if reader.words[reader.at - 1] != ";" or _ends_verbs(reader.words[reader.at]):
             return
+
+
+def _ends_verbs(word: str) -> bool:
+    """A semicolon may be the last thing said of a subject, whatever follows."""
+    return word in (".", "}", "]", "", "{") or word.upper() in {"FILTER", *refusals.OUTSIDE}
 
 
 def _refuse_path(reader: Reader, signs: str) -> None:

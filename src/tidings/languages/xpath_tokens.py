@@ -12,12 +12,17 @@ from typing import NamedTuple
 
 from tidings.errors import Place, SyntaxProblem
 
-_START = (
+NAME_START = (
     "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
     "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
-NAME = rf"[{_START}][{_START}\-.0-9\u00b7\u0300-\u036f\u203f-\u2040]*"
-"""A name without a colon, as XML 1.0 (fifth edition) and its namespaces have it."""
+"""What a name may begin with in XML 1.0 (fifth edition) and, beside the underscore, in SPARQL (PN_CHARS_BASE)."""
+
+NAME_REST = "0-9\u00b7\u0300-\u036f\u203f-\u2040"
+"""What else a name may go on with, in both."""
+
+NAME = rf"[{NAME_START}][{NAME_START}\-.{NAME_REST}]*"
+"""A name without a colon, as XML's namespaces have it."""
 
 _ASCII_NAME = r"[A-Za-z_][A-Za-z_0-9.\-]*"
 """The same where a text is ASCII, as most are: sets of many ranges are slow."""
