@@ -42,7 +42,7 @@ def key_of(
 
 
 def reached_through(plan: Plan, distinct: Mapping[Column, int] | None = None) -> str:
-    """The path, or paths, through which a plan's clauses are reached; for people to read."""
+    """The path, or paths, through which a plan's clauses are reached, for people to read: as the index chooses them."""
     paths: list[str] = []
     for clause in plan.clauses:
         path = _path([test.shape for test in clause], distinct or {})
@@ -55,8 +55,10 @@ def _path(shape: Sequence[TestShape], distinct: Mapping[Column, int]) -> str:
     key = key_of(shape, distinct, {})
     if key is not None:
         return _shown(shape[key].column)
-    ranges = [_shown(test.column) for test in shape if test.relation in _RANGES and not test.negated]
-    return ranges[0] if ranges else "every publication"
+    asking = [test for test in shape if not test.negated]
+    ranges = [test.column for test in asking if test.relation in _RANGES]
+    present = [test.column for test in asking]  # `exists`, `!=` and long lists need some value there
+    return _shown(min(ranges or present)) if present else "every publication"
 
 
 def _shown(column: Column) -> str:
