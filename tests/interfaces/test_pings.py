@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from codecs import BOM_UTF8 as MARK
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
@@ -338,6 +340,20 @@ def test_calls_that_are_none(url: str, body: bytes, said: str) -> None:
     status, answer = call(url, body)
     assert status == 200
     assert b"<fault>" in answer and said in answer.decode(), answer.decode()
+
+
+@pytest.mark.parametrize("marks", [b"", MARK, 2 * MARK, 3 * MARK])
+def test_a_call_that_names_a_file_is_refused_whether_the_file_is_there_or_not(
+    url: str, marks: bytes, tmp_path: Path
+) -> None:
+    """The pipe is never written to: whoever opened it would wait for ever."""
+    os.mkfifo(tmp_path / "there")
+    answers = set()
+    for name in ("there", "nowhere"):
+        head = b'<!DOCTYPE x SYSTEM "%s">' % bytes(tmp_path / name)
+        answers.add(call(url, marks + head + b'<methodCall x="&y;"><methodName>a</methodName></methodCall>'))
+    [(status, answer)] = answers
+    assert status == 200 and b"<fault>" in answer
 
 
 VALUES = st.recursive(

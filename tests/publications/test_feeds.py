@@ -240,6 +240,16 @@ def test_how_long_a_feed_stays_by_the_syndication_module(
     assert items_of(rss("", channel, head), RSS)[0].ttl == expected
 
 
+@pytest.mark.parametrize("digits", [16, 4_301, 100_000])
+def test_numbers_of_many_digits_are_large_numbers(digits: int) -> None:
+    many = "9" * digits
+    head = 'xmlns:s="http://purl.org/rss/1.0/modules/syndication/"'
+    often = f"<s:updatePeriod>hourly</s:updatePeriod><s:updateFrequency>{many}</s:updateFrequency>"
+    assert items_of(rss("", often, head), RSS)[0].ttl == 1
+    assert (items_of(rss("", f"<ttl>{many}</ttl>", ""), RSS)[0].ttl or 0) > 10**14
+    assert items_of(rss("", f"<ttl>-{many}</ttl>", ""), RSS)[0].ttl is None
+
+
 # --- What real feeds are like ----------------------------------------------------------------------------------------
 
 
@@ -352,6 +362,27 @@ def test_markup_that_somebody_forgot_to_escape() -> None:
     assert values(only(rss("<description>a <b>b</b> c</description>")), RSS1 + "description") == [
         "a <b>b</b> c"
     ]
+
+
+MARKED_UP = f"""<rdf:RDF xmlns:rdf="{RDF}" xmlns="{RSS1}" xmlns:c="{CONTENT}" xmlns:dc="{DC}" xmlns:f="urn:f:">
+    <channel rdf:about="{URL}"><title>The <i>news</i></title><items><rdf:Seq/></items></channel>
+    <item rdf:about="http://example.org/1"><title>T</title><description>a <b>b</b> c<br/></description>
+    <c:encoded><p xmlns="http://www.w3.org/1999/xhtml">d</p></c:encoded><dc:subject>x <b>y</b></dc:subject>
+    <dc:creator><f:Person f:name="Ann"/></dc:creator></item></rdf:RDF>"""
+
+
+def test_rss_1_markup_that_should_have_been_escaped_is_text() -> None:
+    feed, (item,) = items_of(MARKED_UP.encode(), RSS)
+    assert feed.title == "The <i>news</i>"
+    assert values(item, RSS1 + "description") == ["a <b>b</b> c<br>"]
+    assert values(item, CONTENT + "encoded") == ["<p>d</p>"]
+    assert values(item, DC + "subject") == ["x <b>y</b>"]
+    assert values(item, "urn:f:name") == ["Ann"]  # a node stays one
+
+
+def test_an_xml_declaration_in_a_text_is_text() -> None:
+    inner = "<description><![CDATA[<?xml version='1.0'?><a/>]]></description>"
+    assert values(only(rss(inner)), RSS1 + "description") == ["<?xml version='1.0'?><a/>"]
 
 
 def test_prefixes_mean_nothing() -> None:

@@ -36,7 +36,7 @@ from tests.publications.graph_bodies import (
     turtle,
     without_members,
 )
-from tidings.errors import SetupError
+from tidings.errors import DecodeProblem, SetupError
 from tidings.graphs import RDF, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
 from tidings.publications import rdf, rdf_json
 from tidings.publications.rdf import decode, decode_graphs
@@ -152,6 +152,57 @@ def test_markup_as_a_literal() -> None:
     (edge,) = decode(rdf_xml(f'<rdf:Description rdf:about="urn:e:a">{inner}</rdf:Description>'), XML).edges
     assert edge.object.datatype == RDF + "XMLLiteral"
     assert 'resource="x"' in edge.object.text and edge.object.text.endswith(">y</b>")
+
+
+NORMALISED = {
+    "line ends": ("<e:p>a\r\nb\rc&#13;d</e:p>", "a\nb\nc\rd"),
+    "an instruction": ("<e:p>a<?pi x?>b</e:p>", "ab"),
+    "comments, sections and instructions": (
+        "<e:p><!-- c -->a<![CDATA[\r\n<]]>b<?pi?><!-- d --></e:p>",
+        "a\n<b",
+    ),
+    "an instruction first": ("<?pi x?><e:p>a</e:p>", "a"),
+}
+
+
+@pytest.mark.parametrize("before", ["", "<!-- unrelated -->", "<?unrelated?>", "<?xml version='1.0'?>\r\n"])
+@pytest.mark.parametrize(("inner", "expected"), NORMALISED.values(), ids=NORMALISED)
+def test_rdf_xml_texts_are_normalised_as_xml_has_it(inner: str, expected: str, before: str) -> None:
+    body = before.encode() + rdf_xml(f'<rdf:Description rdf:about="urn:e:a">{inner}</rdf:Description>')
+    assert decode(body, XML).edges == (Edge(e("a"), e("p"), literal(expected)),)
+
+
+@pytest.mark.parametrize("before", ["", "<!-- unrelated -->"])
+def test_rdf_xml_attributes_are_normalised_as_xml_has_it(before: str) -> None:
+    body = before.encode() + rdf_xml('<rdf:Description rdf:about="urn:e:a" e:p="a\r\n\tb&#10;c"/>')
+    assert decode(body, XML).edges == (Edge(e("a"), e("p"), literal("a  b\nc")),)
+
+
+@pytest.mark.parametrize("write", [written_by_rdflib, written_by_pyoxigraph])
+@given(made=edge_lists, noise=st.sampled_from(["<!-- x -->", "<?p x?>", "<!--\r\n-->"]))
+def test_rdf_xml_with_a_comment_is_the_same_graph(write: Writer, made: list[Edge], noise: str) -> None:
+    body = write(made, XML)
+    start = body.index(b">", body.index(b"<rdf:RDF")) + 1
+    assert decode(body[:start] + noise.encode() + body[start:], XML) == decode(body, XML)
+
+
+def test_rdf_xml_as_serialisers_write_it_declares_as_often_as_it_has_properties() -> None:
+    """Raptor declares the namespace of a property where it is used: a vocabulary of 2,000 statements does so 2,000
+    times.
+    """
+    inner = "".join(f'<n:p{i} xmlns:n="urn:e:">xmlns</n:p{i}>' for i in range(2_000))
+    assert (
+        len(decode(rdf_xml(f'<rdf:Description rdf:about="urn:e:a">{inner}</rdf:Description>'), XML).edges)
+        == 2_000
+    )
+
+
+def test_rdf_xml_problems_name_the_line_of_the_publication() -> None:
+    """Not of what the parser was given, in which a start tag is one line."""
+    body = rdf_xml('\n<e:a\n rdf:about="urn:e:a"\n e:p="x"/>\n<e:b bare="x"/>')
+    with pytest.raises(DecodeProblem, match="a name in no namespace") as problem:
+        decode(body, XML)
+    assert problem.value.where == "line 5"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1", "windows-1252"])

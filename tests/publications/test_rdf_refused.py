@@ -115,7 +115,8 @@ BEYOND = {
     "nodes": (TTL, b"<urn:1> <urn:p> <urn:2> . <urn:3> <urn:p> <urn:4> . <urn:3> <urn:p> <urn:5> .", 4),
     "term": (TTL, b"<urn:a> <http://example.org/p> '123' .", 19),
     "text": (TTL, b"<urn:a> <urn:p> '1234567890', '1234567890' .", 39),
-    "namespaces": (XML, rdf_xml("<a xmlns='urn:u' xmlns:b='urn:u'/>"), 3),
+    "namespaces": (XML, rdf_xml("<a xmlns='urn:u'/><b xmlns='urn:u'/>"), 3),
+    "namespaces_in_scope": (XML, rdf_xml("<a xmlns='urn:u' xmlns:b='urn:u'/>"), 3),
     "attributes": (XML, rdf_xml('<rdf:Description rdf:about="urn:e:a" e:p="" e:q=""/>'), 2),
     "context_terms": (JSON, json_ld(at_context={"a": "urn:a", "b": "urn:b", "c": {"@id": "urn:c"}}, a=1), 2),
     "context_work": (

@@ -15,7 +15,7 @@ from lxml import etree
 from generated_xml import documents
 from tidings.documents import Node, NodeKind
 from tidings.errors import DecodeProblem, InputError
-from tidings.publications import xml
+from tidings.publications import xml_parser
 from tidings.publications.xml import DEFAULT, MOST, OVER, Limits, decode
 
 
@@ -137,7 +137,7 @@ def test_declarations_are_refused_and_no_parser_sees_them(
     def never(*given: object) -> None:
         raise AssertionError("the parser was asked")
 
-    monkeypatch.setattr(xml, "etree", SimpleNamespace(fromstring=never, XMLParser=etree.XMLParser))
+    monkeypatch.setattr(xml_parser, "etree", SimpleNamespace(fromstring=never, XMLParser=etree.XMLParser))
     with pytest.raises(DecodeProblem, match="document type declaration is not accepted") as problem:
         decode(text.encode(encoding))
     assert str(problem.value.received).startswith(("<!DOCTYPE", "<!ENTITY"))

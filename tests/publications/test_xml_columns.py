@@ -19,7 +19,7 @@ from publications.test_xml import BEYOND, HARMFUL, SMALL, WITHIN
 from tidings.atoms import AtomKind, Atoms
 from tidings.documents import steps_of
 from tidings.errors import DecodeProblem
-from tidings.publications import xml
+from tidings.publications import xml_parser
 from tidings.publications.tag_paths import crowded
 from tidings.publications.xml import DEFAULT, OVER, Limits, decode
 from tidings.publications.xml_atoms import atoms_of
@@ -300,7 +300,7 @@ def test_declarations_are_refused_and_no_parser_sees_them(
     def never(*given: object) -> None:
         raise AssertionError("the parser was asked")
 
-    monkeypatch.setattr(xml, "etree", SimpleNamespace(fromstring=never, XMLParser=etree.XMLParser))
+    monkeypatch.setattr(xml_parser, "etree", SimpleNamespace(fromstring=never, XMLParser=etree.XMLParser))
     got = decoded([text.encode(encoding)])
     [(_, problem)] = got.rejects
     assert problem.what == "a document type declaration is not accepted"

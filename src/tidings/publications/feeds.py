@@ -29,11 +29,10 @@ from tidings.publications.feeds_entry import (
 )
 from tidings.publications.feeds_json import JsonFeed
 from tidings.publications.feeds_rss import Rss
-from tidings.publications.feeds_rss1 import Rss1
+from tidings.publications.feeds_rss1 import Rss1, escape_markup
 from tidings.publications.feeds_value import FeedFacts
-from tidings.publications.rdf import decode
+from tidings.publications.rdf import decode_xml
 from tidings.publications.rdf_limits import DEFAULT, Limits, at_most, beyond
-from tidings.publications.rdf_media_types import RDF_XML
 from tidings.publications.rdf_xml import parsed_xml
 from tidings.schema.names import safe
 
@@ -116,7 +115,7 @@ def _read(text: bytes, url: str | None, limits: Limits) -> Read:
     if name.localname == "rss":
         return _entries(Rss(root, url), limits)
     if name.namespace == RDF:
-        return _rss1(clean, url, limits)
+        return _rss1(root, url, limits)
     raise DecodeProblem("not a feed", received=f"<{safe(str(root.tag))}>", accepted=ACCEPTED)
 
 
@@ -125,8 +124,9 @@ def _entries(reader: Rss | Atom | JsonFeed, limits: Limits) -> Read:
     return reader.facts(), [(entry.id or entry.link, entry_edges(entry)) for entry in entries]
 
 
-def _rss1(text: bytes, url: str | None, limits: Limits) -> Read:
-    reader = Rss1(decode(text, RDF_XML, url, limits))
+def _rss1(root: etree._Element, url: str | None, limits: Limits) -> Read:
+    escape_markup(root)
+    reader = Rss1(decode_xml(root, url, limits))
     if not reader.is_feed():
         raise DecodeProblem("not a feed", received="RDF without rss:channel and rss:item", accepted=ACCEPTED)
     items = [(_name(edges), edges) for edges in reader.items()]

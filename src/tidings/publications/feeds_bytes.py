@@ -27,7 +27,9 @@ def feed_text(body: bytes, media_type: str) -> bytes:
     charset = _CHARSET.search(media_type)
     if charset and stripped.startswith(b"<") and not stripped.startswith((b"<?xml", b"<\0")):
         stripped = f'<?xml version="1.0" encoding="{charset[1]}"?>'.encode() + stripped
-    return _DECLARATION.sub(b"", as_utf8(stripped), count=1).lstrip()
+    text = as_utf8(stripped).lstrip()
+    declaration = _DECLARATION.match(text)
+    return text[declaration.end() :].lstrip() if declaration else text
 
 
 def with_characters(text: bytes) -> bytes:

@@ -28,11 +28,17 @@ def plain_text(text: str) -> str:
 
 
 def inner_html(element: etree._Element) -> str:
-    """What stands inside an element, as HTML; elements of XHTML lose their namespace, whatever its prefix was."""
+    """What stands inside an element, as HTML: elements of XHTML lose their namespace, whatever its prefix was.
+
+    So do those without a prefix: `<description>a <b>b</b></description>` means the b of HTML.
+    """
     alone = deepcopy(element)  # without what is declared around it
+    default = f"{{{element.nsmap.get(None)}}}"
     for inner in alone.iter():
         if isinstance(inner.tag, str):
-            inner.tag = inner.tag.removeprefix(XHTML)
+            inner.tag = inner.tag.removeprefix(XHTML).removeprefix(default)
+    alone.tag = "div"  # nor what its own name and attributes need
+    alone.attrib.clear()
     etree.cleanup_namespaces(alone)
     children = (etree.tostring(child, method="html", encoding="unicode") for child in alone)
     return html.escape(element.text or "", quote=False) + "".join(children)

@@ -9,7 +9,7 @@ from lxml import etree
 from tidings.publications.feeds_atom import ATOM, base_of, linked, links
 from tidings.publications.feeds_entry import CONTENT, DC, Entry, resolved
 from tidings.publications.feeds_html import inner_html
-from tidings.publications.feeds_value import FeedFacts, days, hours, minutes
+from tidings.publications.feeds_value import FeedFacts, days, hours, minutes, whole_number
 
 SY = "http://purl.org/rss/1.0/modules/syndication/"
 
@@ -74,9 +74,9 @@ class Rss:
         )
 
     def _ttl(self) -> int | None:
-        written = self._text(self._channel, "ttl")
-        if written and written.isdecimal():
-            return int(written)
+        ttl = whole_number(self._text(self._channel, "ttl") or "")
+        if ttl is not None:
+            return ttl
         period, often = (
             text_of(self._channel, SY, "updatePeriod"),
             text_of(self._channel, SY, "updateFrequency"),

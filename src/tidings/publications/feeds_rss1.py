@@ -4,12 +4,32 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from tidings.graphs import TYPE, Edge, Graph, Term, TermKind, blank
+from lxml import etree
+
+from tidings.graphs import RDF, TYPE, Edge, Graph, Term, TermKind, blank
 from tidings.publications.feeds_dates import date_term
-from tidings.publications.feeds_entry import DATE, DC, RSS1
+from tidings.publications.feeds_entry import CONTENT, DATE, DC, RSS1
+from tidings.publications.feeds_html import inner_html
 from tidings.publications.feeds_rss import SY
 from tidings.publications.feeds_value import FeedFacts, minutes
+
+_TEXTS = frozenset({f"{{{RSS1}}}title", f"{{{RSS1}}}description", f"{{{CONTENT}}}encoded"})
+"""What has a text and nothing else, by the specification of RSS 1.0 and of its content module."""
+
+_HAS_MARKUP = etree.XPath("rss:*/*[*][not(@rdf:parseType)]", namespaces={"rss": RSS1, "rdf": RDF})
+_HAS_TEXT = etree.XPath("boolean(text()[normalize-space()])")
+
+
+def escape_markup(root: etree._Element) -> None:
+    """Make text of markup in the channel and its items that should have been escaped; to RDF/XML it would be nodes."""
+    found: Any = _HAS_MARKUP(root)
+    for element in found:
+        if element.tag in _TEXTS or _HAS_TEXT(element):
+            text = inner_html(element)
+            del element[:]
+            element.text = text
 
 
 class Rss1:

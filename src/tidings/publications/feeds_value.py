@@ -8,6 +8,9 @@ from typing import NamedTuple
 _PERIODS = {"hourly": 60, "daily": 1_440, "weekly": 10_080, "monthly": 43_200, "yearly": 525_600}
 
 
+_DIGITS = 15
+"""Of a longer number nobody asks how large it is, and Python refuses to read one of thousands of digits."""
+
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -43,5 +46,13 @@ def days(written: Iterable[str]) -> frozenset[int]:
 def minutes(period: str | None, often: str | None) -> int | None:
     """How long a feed stays as it is by the syndication module: `updateFrequency` times in each `updatePeriod`."""
     length = _PERIODS.get((period or "").strip())
-    times = int(often) if often and often.strip().isdecimal() else 1
-    return None if length is None else max(1, length // max(1, times))
+    times = whole_number(often or "")
+    return None if length is None else max(1, length // max(1, 1 if times is None else times))
+
+
+def whole_number(text: str) -> int | None:
+    """The whole number that a feed says; None if it is none. One of more digits than make sense is that large."""
+    digits = text.strip()
+    if not digits.isdecimal():
+        return None
+    return int(digits) if len(digits) <= _DIGITS else int("9" * _DIGITS)

@@ -21,7 +21,8 @@ from tidings.publications import rdf_json, rdf_text, rdf_xml
 from tidings.publications.rdf_limits import DEFAULT, Limits, at_most, beyond
 from tidings.publications.rdf_media_types import Syntax, syntax_of
 from tidings.publications.rdf_members import members
-from tidings.publications.rdf_problems import BASELESS, NO_BASE, relative, syntax_problem
+from tidings.publications.rdf_problems import BASELESS, NO_BASE, relative, syntax_problem, xml_problem
+from tidings.publications.xml_parser import Element
 from tidings.schema.names import safe
 
 
@@ -58,9 +59,23 @@ def decode_graphs(
 ) -> tuple[NamedGraph, ...]:
     """Each graph in the bytes with its name, in the order they begin. Blank nodes are local to each."""
     syntax = syntax_of(media_type)
-    text, written = prepared(body, syntax, limits)
+    text, _ = prepared(body, syntax, limits)
+    return _graphs(body, text, syntax, base, limits)
+
+
+def decode_xml(root: Element, base: str | None = None, limits: Limits = DEFAULT) -> Graph:
+    """The graph of RDF/XML that `rdf_xml.parsed_xml` has read."""
+    text = rdf_xml.written(root)
+    graphs = _graphs(text, text, Syntax.RDF_XML, base, limits)
+    return graphs[0].graph if graphs else Graph(())
+
+
+def _graphs(
+    body: bytes, text: bytes, syntax: Syntax, base: str | None, limits: Limits
+) -> tuple[NamedGraph, ...]:
+    """The graphs in the text, which was prepared from the body."""
     reading = _Reading(limits)
-    reading.take(_quads(text, written, syntax, base, limits))
+    reading.take(_quads(body, text, syntax, base, limits))
     if syntax is Syntax.JSON_LD and not reading.edges:
         raise _meaningless()
     return reading.graphs()
@@ -80,13 +95,13 @@ def _meaningless() -> DecodeProblem:
     return DecodeProblem("nothing in this JSON-LD has a meaning", accepted="at least one edge", hint=hint)
 
 
-def _quads(
-    text: bytes, written: ox.RdfFormat, syntax: Syntax, base: str | None, limits: Limits
-) -> Iterator[ox.Quad]:
+def _quads(body: bytes, text: bytes, syntax: Syntax, base: str | None, limits: Limits) -> Iterator[ox.Quad]:
     try:
-        yield from ox.parse(text, format=written, base_iri=_base(syntax, base))
+        yield from ox.parse(text, format=_SYNTAXES[syntax][0], base_iri=_base(syntax, base))
     except SyntaxError as error:
-        raise syntax_problem(error, text, syntax, limits) from None
+        if syntax is Syntax.RDF_XML:
+            raise xml_problem(error, body, limits) from None
+        raise syntax_problem(error, text, syntax) from None
     except ValueError as error:
         raise _no_base(error, base) from None
 

@@ -19,7 +19,8 @@ class Limits:
     nodes: int = 100_000
     term: int = 1_000_000
     text: int = 50_000_000
-    namespaces: int = 1_000
+    namespaces: int = 200_000
+    namespaces_in_scope: int = 1_000
     attributes: int = 256
     context_terms: int = 500
     context_work: int = 1_000_000
@@ -42,6 +43,7 @@ OVER = {
     "term": ("a term is too long", "characters"),
     "text": ("the terms of the graph are too long, counted each time they are written", "characters"),
     "namespaces": ("too many namespaces are declared", "declarations"),
+    "namespaces_in_scope": ("too many namespaces are declared for one element", "declarations"),
     "attributes": ("an element has too many attributes", "attributes"),
     "context_terms": ("the contexts define too many terms", "terms"),
     "context_work": (

@@ -26,11 +26,14 @@ def relative(text: str) -> DecodeProblem:
     return DecodeProblem(RELATIVE, received=f"<{safe(text.removeprefix(NO_BASE))}>", accepted=ACCEPTED)
 
 
-def syntax_problem(error: SyntaxError, text: bytes, syntax: Syntax, limits: Limits) -> DecodeProblem:
+def xml_problem(error: SyntaxError, body: bytes, limits: Limits) -> DecodeProblem:
+    """What the parser of RDF/XML said of a publication. Its places are in what it was given, not in the publication."""
+    return rdf_xml.refused(_WHERE.sub("", error.msg or ""), body, limits)
+
+
+def syntax_problem(error: SyntaxError, text: bytes, syntax: Syntax) -> DecodeProblem:
     """What the parser said; it counts lines and columns from one, and columns in characters."""
     said = _WHERE.sub("", error.msg or "")
-    if syntax is Syntax.RDF_XML:
-        return rdf_xml.refused(said, text, limits)
     if error.lineno is None or error.offset is None:
         return DecodeProblem(f"not {syntax.value}: {said}")
     start = _offset(text, error.lineno, error.offset)

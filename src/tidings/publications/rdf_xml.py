@@ -1,12 +1,12 @@
-"""What is looked at before RDF/XML is parsed, because its parser trusts: declarations, depth, and well-formedness.
+"""RDF/XML before it is parsed: checked and written again by libxml2, because the parser of RDF/XML trusts its input.
 
-An entity bomb makes the parser abort the process, and elements inside each other cost it the square of their depth. So
-lxml reads first. It also knows lines and columns, which the parser of RDF/XML does not.
+An entity bomb makes that parser abort the process, elements inside each other cost it the square of their depth, and
+it does not normalise line ends and attribute values as XML 1.0 (2.11, 3.3.3) asks. So it only sees what lxml has read
+and written. lxml also knows lines and columns, which the parser of RDF/XML does not.
 """
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any
 
@@ -15,10 +15,16 @@ from lxml import etree
 from tidings.errors import DecodeProblem
 from tidings.graphs import RDF
 from tidings.publications.rdf_limits import Limits, at_most, beyond
-from tidings.publications.xml_bytes import as_utf8, malformed, refuse_declarations
+from tidings.publications.xml_bytes import as_utf8
+from tidings.publications.xml_parser import (
+    DeclarationGuard,
+    Element,
+    make_parser,
+    parse,
+    parse_tree,
+    serialised,
+)
 from tidings.schema.names import safe
-
-_DECLARATION = re.compile(rb"<\?xml\s.*?\?>", re.DOTALL)
 
 _UNQUALIFIED = ("about", "ID", "resource", "parseType", "type", "nodeID", "datatype")
 """Attributes that old RDF/XML writes without rdf:, the RSS 1.0 of many sites and of paper 002 (figure 13) included."""
@@ -32,36 +38,51 @@ _BARE = etree.XPath("//*[namespace-uri() = ''] | //*[@*[namespace-uri() = '']]")
 
 
 def prepared(body: bytes, limits: Limits) -> bytes:
-    """The publication in UTF-8 for the parser, which takes no other encoding and no declaration of one."""
-    text = as_utf8(body)
-    root = parsed_xml(text, limits)
-    if _OLD(root) or b"<![CDATA[" in text or b"<!--" in text:
-        return _qualified(root)
-    return _DECLARATION.sub(b"", text, count=1) if text.startswith(b"<?xml") else text
+    """The publication as the parser of RDF/XML may see it."""
+    return written(parsed_xml(as_utf8(body), limits))
 
 
-def parsed_xml(text: bytes, limits: Limits) -> etree._Element:
-    """The elements of XML that is UTF-8 by now, within the limits of depth and namespaces, and without declarations."""
-    refuse_declarations(text)
-    at_most("namespaces", text.count(b"xmlns"), limits)
-    parser = etree.XMLParser(
-        encoding="utf-8",
-        remove_comments=True,
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        collect_ids=False,
-    )
+def parsed_xml(text: bytes, limits: Limits) -> Element:
+    """The elements of XML that is UTF-8 by now, without comments and instructions, if it is within the limits.
+
+    Without them a text is one text, which is what RDF/XML takes, however many CDATA sections it was written with.
+    """
+    _refuse_namespaces(text, limits)
     try:
-        root = etree.fromstring(text, parser)
-    except etree.XMLSyntaxError as error:
-        raise _not_well_formed(error, text, limits) from None
+        root = parse_tree(text, comments=False, instructions=False)
+    except DecodeProblem as problem:
+        raise _too_deep(problem, limits) or problem from None
     _refuse_depth(root, text, limits)
     _refuse_attributes(root, text, limits)
     return root
 
 
-def _refuse_depth(root: etree._Element, text: bytes, limits: Limits) -> None:
+def _refuse_namespaces(text: bytes, limits: Limits) -> None:
+    """There are no more declarations than there are bytes that say so: most publications need no closer look."""
+    if text.count(b"xmlns") > min(limits.namespaces, limits.namespaces_in_scope):
+        parse(text, make_parser(_Namespaces(limits)))
+
+
+class _Namespaces(DeclarationGuard):
+    """Counts declarations: all of them, and those that hold at an element.
+
+    The parser of RDF/XML compares each prefix with each that is declared there.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._all, self._here = limits, 0, [0]
+
+    def start(self, tag: str, attributes: dict[str, str], declared: dict[str, str]) -> None:
+        self._all += len(declared)
+        self._here.append(self._here[-1] + len(declared))
+        at_most("namespaces", self._all, self._limits)
+        at_most("namespaces_in_scope", self._here[-1], self._limits, where=f"<{safe(tag)}>")
+
+    def end(self, tag: str) -> None:
+        self._here.pop()
+
+
+def _refuse_depth(root: Element, text: bytes, limits: Limits) -> None:
     """There are no more elements inside each other than less-than signs: most publications need no closer look."""
     if text.count(b"<") <= limits.depth:
         return
@@ -70,7 +91,7 @@ def _refuse_depth(root: etree._Element, text: bytes, limits: Limits) -> None:
         raise beyond("depth", limits, where=f"line {deep[0].sourceline}")
 
 
-def _refuse_attributes(root: etree._Element, text: bytes, limits: Limits) -> None:
+def _refuse_attributes(root: Element, text: bytes, limits: Limits) -> None:
     """Each attribute has an equals sign."""
     if text.count(b"=") <= limits.attributes:
         return
@@ -90,17 +111,18 @@ def _fuller_than(attributes: int) -> etree.XPath:
     return etree.XPath(f"//*[count(@*) > {attributes}]")
 
 
-def _not_well_formed(error: etree.XMLSyntaxError, text: bytes, limits: Limits) -> DecodeProblem:
-    said, (line, column) = error.msg or "", error.position
-    if "Excessive depth" in said:
-        return beyond("depth", limits, where=f"line {line}, column {column}")
-    return malformed(said, line, column, text)
+def _too_deep(problem: DecodeProblem, limits: Limits) -> DecodeProblem | None:
+    """The refusal of a publication that is nested more deeply than libxml2 goes."""
+    if "Excessive depth" not in problem.what:
+        return None
+    where = problem.place.describe() if problem.place else problem.where
+    return beyond("depth", limits, where=where)
 
 
-def _qualified(root: etree._Element) -> bytes:
-    """The same with rdf: before the attributes of RDF's own elements that lack it: the recommendation allows that.
+def written(root: Element) -> bytes:
+    """The elements for the parser of RDF/XML, with rdf: before the attributes of RDF's own elements that lack it.
 
-    Without comments and CDATA sections: to the parser, a text with one in its middle is two, which it refuses.
+    The recommendation allows that.
     """
     found: Any = _OLD(root)
     for value in found:
@@ -109,19 +131,19 @@ def _qualified(root: etree._Element) -> bytes:
             what, where = "an attribute stands there with and without rdf:", f"line {element.sourceline}"
             raise DecodeProblem(what, where=where, received=value.attrname, accepted="one of them")
         element.set(f"{{{RDF}}}{value.attrname}", element.attrib.pop(value.attrname))
-    return etree.tostring(root)
+    return serialised(root)
 
 
-def refused(said: str, text: bytes, limits: Limits) -> DecodeProblem:
-    """What the parser said of it, and where, if that can be found out."""
+def refused(said: str, body: bytes, limits: Limits) -> DecodeProblem:
+    """What the parser said of a publication, and where in it, if that can be found out."""
     if "namespaces are required" in said:
-        bare: Any = _BARE(parsed_xml(text, limits))
+        bare: Any = _BARE(parsed_xml(as_utf8(body), limits))
         if bare:
             return _without_namespace(bare[0])
     return DecodeProblem(f"not RDF/XML: {said}")
 
 
-def _without_namespace(element: etree._Element) -> DecodeProblem:
+def _without_namespace(element: Element) -> DecodeProblem:
     names = [element.tag, *element.attrib]
     received = next(name for name in map(str, names) if not name.startswith("{"))
     what, accepted = (

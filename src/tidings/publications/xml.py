@@ -17,12 +17,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lxml import etree
-
 from tidings.documents import Node, NodeKind, show_node
 from tidings.errors import DecodeProblem
 from tidings.limits import check_limits, limits_from, over_limit
-from tidings.publications.xml_bytes import as_utf8, malformed, refuse_declarations
+from tidings.publications.xml_bytes import as_utf8, refuse_declarations
+from tidings.publications.xml_parser import (
+    DeclarationGuard,
+    Element,
+    is_plain,
+    make_parser,
+    parse,
+    parse_tree,
+    parse_unambiguous,
+)
 from tidings.schema.names import safe
 
 
@@ -84,57 +91,35 @@ def decode_utf8(text: bytes, limits: Limits = DEFAULT) -> Node:
 def checked_tree(text: bytes, limits: Limits = DEFAULT) -> Any:
     """The document element as lxml has it, after everything that a document must not have was looked for."""
     refuse_declarations(text)
-    _parsed(text, _parser(_Measured(limits)))
-    return _parsed(text, _parser())
-
-
-def _parser(target: _Measured | None = None) -> etree.XMLParser:
-    """No network, no DTD, no entities; the encoding is UTF-8, whatever the XML declaration said before.
-
-    A target is handed `&#38;` for `&amp;` in attributes unless entities are replaced; there are none but the five then.
-    """
-    return etree.XMLParser(
-        encoding="utf-8",
-        resolve_entities=False if target is None else "internal",  # type: ignore[arg-type]
-        no_network=True,
-        load_dtd=False,
-        dtd_validation=False,
-        huge_tree=False,
-        remove_comments=False,
-        remove_pis=False,
-        collect_ids=False,  # that two elements have one xml:id is no matter of well-formedness
-        target=target,  # type: ignore[arg-type]
-    )
-
-
-def _parsed(text: bytes, parser: etree.XMLParser) -> Any:
-    """What the parser makes of it.
-
-    An error about namespaces stops nothing, and is forgotten when a mere warning comes after it: `<p:a><?xml-x?></p:a>`
-    is accepted by lxml. So the parser's log is looked at, too.
-    """
-    try:
-        made = etree.fromstring(text, parser)
-    except etree.XMLSyntaxError as error:
-        raise malformed(error.msg or "", *error.position, text) from None
-    if parser.error_log.last_error is not None:
-        for entry in parser.error_log.filter_from_errors():
-            raise malformed(entry.message, entry.line, entry.column, text)
-    return made
+    parse(text, make_parser(_Measured(limits)))
+    return parse_tree(text)
 
 
 class Judge:
-    """Says which documents are well-formed; one for a batch, because its parser must not serve two threads at once."""
+    """Says which documents of a batch are well-formed; its parsers must not serve two threads at once.
 
-    def __init__(self) -> None:
-        self._parser = _parser()
+    The parser with a guard refuses document types itself, and builds no tree, which makes it the faster one for all but
+    small documents. These need it only if some document of the batch may have a document type.
+    """
+
+    def __init__(self, batch: bytes) -> None:
+        """`batch` are the bytes that all documents are in."""
+        self._guarded, self._plain = make_parser(DeclarationGuard()), make_parser()
+        self._is_plain = is_plain(batch)
 
     def refuse(self, text: bytes) -> None:
-        """Refuse what is not well-formed; the bytes are UTF-8 and without a declaration."""
-        _parsed(text, self._parser)
+        """Refuse what is not well-formed, or has a document type declaration; the bytes are UTF-8."""
+        if self._is_plain:
+            parse_unambiguous(text, self._plain if len(text) < _SMALL else self._guarded)
+        else:
+            parse(text, self._guarded)
 
 
-class _Measured:
+_SMALL = 2_000
+"""Bytes of a document for which building its tree costs less than the calls of a guard."""
+
+
+class _Measured(DeclarationGuard):
     """Sees a document go by, and refuses it at the first thing that is beyond a limit."""
 
     def __init__(self, limits: Limits) -> None:
@@ -176,9 +161,6 @@ class _Measured:
     def pi(self, target: str, text: str | None = None) -> None:
         self._end_text()
 
-    def close(self) -> None:
-        """Nothing is kept."""
-
     def _end_text(self) -> None:
         if self._text is not None:
             self._said += self._text
@@ -203,7 +185,7 @@ class _Measured:
         return safe(self._around[-1][0]) if self._around else None
 
 
-def _node(element: etree._Element, parent: Node | None) -> Node:
+def _node(element: Element, parent: Node | None) -> Node:
     node = Node(NodeKind.ELEMENT, element.tag, "", parent)
     for name, value in element.attrib.items():
         node.children.append(Node(NodeKind.ATTRIBUTE, str(name), str(value), node))

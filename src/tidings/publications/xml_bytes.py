@@ -1,7 +1,7 @@
-"""What is looked at before a document is parsed: the encoding of its bytes, and declarations, which are refused.
+"""XML as bytes, before it is parsed: one decision about the encoding, and a look for declarations.
 
-A declaration of an entity is never expanded, because a document that has a DOCTYPE is not given to the parser. Bytes
-are turned into UTF-8 first, so that this look and the parser see the same characters.
+Whatever comes in is turned into UTF-8 here, so that each check and each parser (`xml_parser`) read the same characters.
+A document that has a DOCTYPE is refused before a parser sees it.
 """
 
 from __future__ import annotations
@@ -23,38 +23,72 @@ LONGEST_KEPT = 65_536
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _UNMARKED = ((b"<\0?\0", "utf-16-le"), (b"\0<\0?", "utf-16-be"))
-_WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_WIDE = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, b"<\0\0\0", b"\0\0\0<")
+_SAME = {
+    "utf-8": ("utf-8", "utf8"),
+    "utf-16-le": ("utf-16", "utf-16le", "iso-10646-ucs-2", "ucs-2"),
+    "utf-16-be": ("utf-16", "utf-16be", "iso-10646-ucs-2", "ucs-2"),
+}
+"""What an XML declaration may call the encoding that the bytes are in."""
 _DECLARED = re.compile(rb"""<\?xml\s[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _KNOWN = re.compile(
     r"us-ascii|ascii|iso[-_]8859-([1-9]|1[0134-6])|latin1|windows-125[0-8]|cp125[0-8]|koi8-[ru]"
     r"|shift_jis|euc-jp|gb2312|gbk|gb18030|big5|euc-kr"
 )
+DOCUMENT_TYPE = "a document type declaration is not accepted"
+WITHOUT_DECLARATIONS = (
+    "a document without DOCTYPE; the entities lt, gt, amp, apos, quot; character references"
+)
 _PROLOG = re.compile(rb"(?:[ \t\r\n]++|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
 
 
 def as_utf8(body: bytes) -> bytes:
-    """The same document in UTF-8 without a byte order mark. A mark says more than the XML declaration does."""
+    """The same document in UTF-8 without its byte order mark.
+
+    The mark decides, or that the bytes are evidently UTF-16, or else the XML declaration. A declaration that names
+    another encoding than the mark is refused, as XML 1.0 (4.3.3) asks.
+    """
+    if body.startswith(_WIDE):
+        raise _unknown("utf-32")
     for mark, encoding in _MARKS:
-        if body.startswith(mark) and not body.startswith(_WIDE):
-            return _recoded(body[len(mark) :], encoding)
+        if body.startswith(mark):
+            return _marked(_recoded(body[len(mark) :], encoding), encoding)
     for beginning, encoding in _UNMARKED:
         if body.startswith(beginning):
-            return _recoded(body, encoding)
+            return _marked(_recoded(body, encoding), encoding)
+    return _recoded(body, _declared_in(body) or "utf-8")
+
+
+def _declared_in(body: bytes) -> str | None:
+    """The encoding that the XML declaration names, in lower case."""
     declared = _DECLARED.match(body)
-    return _recoded(body, declared[1].decode().lower()) if declared else _recoded(body, "utf-8")
+    return declared[1].decode().lower() if declared else None
+
+
+def _marked(text: bytes, encoding: str) -> bytes:
+    declared = _declared_in(text)
+    if declared is not None and declared not in _SAME[encoding]:
+        what = "the XML declaration names another encoding than the one that the bytes are in"
+        accepted = f"{_SAME[encoding][0]}, or no encoding"
+        raise DecodeProblem(what, received=declared[:40], accepted=accepted)
+    return text
 
 
 def _recoded(body: bytes, encoding: str) -> bytes:
     if encoding in ("utf-8", "utf8"):
         return body  # whether it is, the parser says, with the place
     if not encoding.startswith("utf-16-") and not _KNOWN.fullmatch(encoding):
-        what = "the body is not in the encoding that it names, or nobody knows that encoding"
-        raise DecodeProblem(what, received=encoding[:40], accepted=", ".join(ENCODINGS))
+        raise _unknown(encoding)
     try:
         return body.decode(encoding).encode()
     except UnicodeDecodeError as error:
         received = f"byte 0x{body[error.start]:02x} at offset {error.start}"
         raise DecodeProblem(f"the body is not {encoding}", received=received, accepted=encoding) from None
+
+
+def _unknown(encoding: str) -> DecodeProblem:
+    what = "the body is not in the encoding that it names, or that encoding is not supported"
+    return DecodeProblem(what, received=encoding[:40], accepted=", ".join(ENCODINGS))
 
 
 def refuse_declarations(body: bytes) -> None:
@@ -65,11 +99,10 @@ def refuse_declarations(body: bytes) -> None:
     prolog = _PROLOG.match(body)
     start = prolog.end() if prolog else 0
     if body.startswith(b"<!", start) and not body.startswith(b"<!--", start):
-        what = "a document type declaration is not accepted"
-        accepted = "a document without DOCTYPE; the entities lt, gt, amp, apos, quot; character references"
         received = re.compile(rb"<![A-Z]*").match(body, start)
         end = received.end() if received else start
-        raise problem_at(what, body, start, end, received=body[start:end].decode(), accepted=accepted)
+        said = body[start:end].decode()
+        raise problem_at(DOCUMENT_TYPE, body, start, end, received=said, accepted=WITHOUT_DECLARATIONS)
 
 
 def malformed(said: str, line: int, column: int, body: bytes) -> DecodeProblem:

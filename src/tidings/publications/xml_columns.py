@@ -177,7 +177,8 @@ def _doubled(column: Any) -> Any:
 
 def _judge(documents: kernel.Documents, out: kernel.Out, limits: Limits, problems: Problems) -> None:
     """Say what is wrong with each document that is beyond a limit, or that the parser refuses."""
-    judge, text = Judge(), memoryview(documents.text)
+    text = memoryview(documents.text)
+    judge = Judge(bytes(text))
     starts, ends = documents.starts.tolist(), documents.ends.tolist()
     for i, code in enumerate(out.code.tolist()):
         if code == xml_tags.REFUSED:

@@ -1,7 +1,7 @@
-"""XML-RPC, read with care: calls come from anybody on the web.
+"""XML-RPC calls, which anyone on the web may send.
 
-Python's own reader does the work, after a look: no declarations (entities could grow without end), no more bytes and no
-more levels than anybody needs.
+Python's own reader takes a call apart. It gets what libxml2 has read and written again, never the bytes that were sent:
+no declarations (entities could grow without end), no more bytes and no more levels than a call needs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tidings.errors import DecodeProblem
 from tidings.publications.feeds_bytes import feed_text
 from tidings.publications.rdf_limits import Limits
 from tidings.publications.rdf_xml import parsed_xml
+from tidings.publications.xml_parser import serialised
 
 MEDIA_TYPES = ("text/xml", "application/xml")
 """No others: a page in a browser can send a form or a text anywhere, but not these."""
@@ -30,9 +31,8 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def call_in(body: bytes, media_type: str) -> tuple[str, tuple[Any, ...]]:
     """The method and the parameters of a call, or a fault that says what is wrong with it."""
     try:
-        text = feed_text(body, media_type)
-        parsed_xml(text, _LIMITS)
-        parameters, method = loads(text, use_builtin_types=True)
+        root = parsed_xml(feed_text(body, media_type), _LIMITS)
+        parameters, method = loads(serialised(root), use_builtin_types=True)
     except DecodeProblem as problem:
         raise Fault(NOT_XML_RPC, str(problem).split("\n")[0]) from problem
     except (

@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from typing import Any
-from xml.dom.minidom import parseString
-from xml.parsers.expat import ExpatError
 
 from markupsafe import Markup, escape
 
-from tidings.errors import Place
+from tidings.errors import DecodeProblem, Place
 from tidings.model import Publication
+from tidings.publications.xml_bytes import as_utf8
+from tidings.publications.xml_parser import indented
 
 LONGEST = 200_000
 """Characters of a publication that are shown: a browser can show more, and nobody reads it."""
@@ -78,14 +78,13 @@ def _kind(value: Any) -> str:
 
 
 def _xml(text: str) -> str:
-    """Indented, unless it is in lines already. The journal takes no entities and no deep nesting."""
+    """Indented, unless it is in lines already. What is not XML is shown as it is."""
     if _BETWEEN_TAGS.search(text) or "<!" in text:
         return text
     try:
-        root = parseString(text.encode()).documentElement
-    except (ExpatError, ValueError, RecursionError):
+        return indented(as_utf8(text.encode()))
+    except DecodeProblem:
         return text
-    return root.toprettyxml(indent="  ").strip() if root else text
 
 
 def underlined(place: Place) -> Markup:
