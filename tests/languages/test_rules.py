@@ -127,6 +127,12 @@ LIMITED = [
 ]
 
 
+@pytest.mark.parametrize("number", ["0", "2147483648", "9" * 5_000])
+def test_limit_of_a_query_that_is_none_is_refused(number: str) -> None:
+    with pytest.raises(SyntaxProblem):
+        parse_query(f"search C c limit {number}")
+
+
 @pytest.mark.parametrize(("limit", "text", "more", "said"), LIMITED, ids=[each[0] for each in LIMITED])
 def test_limits(limit: str, text: str, more: str, said: str) -> None:
     assert parse(text, Limits(**{limit: 2}))

@@ -158,7 +158,7 @@ class _Parser(ConditionReader):
             return None
         self.at += 1
         word = self.words[self.at]
-        if not word.isdecimal() or not 1 <= int(word) < 2**31:
+        if not word.isdecimal() or len(word) > 10 or not 1 <= int(word) < 2**31:
             raise refusals.no_limit(self.tokens, self.at)
         self.at += 1
         return int(word)
