@@ -75,19 +75,21 @@ LANGUAGES = (
         "graphs: RDF",
         (
             Example(
-                "PREFIX dc: <http://purl.org/dc/elements/1.1/>\n"
-                "SELECT ?page WHERE (?page, dc:date, ?d) AND ?d >= 2004",
-                "an edge, and a condition on its end",
+                "SELECT ?item WHERE (?item, dc:date, ?date) AND ?date >= 2024-01-01",
+                "items of feeds by date: an edge, and a condition on its end",
             ),
             Example(
-                "PREFIX dc: <http://purl.org/dc/elements/1.1/>\nPREFIX ex: <http://example.org/>\n"
+                'SELECT ?item ?title WHERE (?item, dc:subject, "clocks") (?item, rss:title, ?title)',
+                "items of feeds by category, with their titles",
+            ),
+            Example(
+                'SELECT ?item WHERE { ?item rss:title ?title . FILTER(CONTAINS(?title, "Spark")) }',
+                "items of feeds by a part of their title, as a pattern of SPARQL",
+            ),
+            Example(
+                "PREFIX ex: <http://example.org/>\n"
                 "SELECT ?page WHERE (?page, dc:subject, ?s) AND ?s <= ex:Academia",
-                "a class of a taxonomy, and all below it",
-            ),
-            Example(
-                "PREFIX dc: <http://purl.org/dc/elements/1.1/>\n"
-                'SELECT ?page WHERE { ?page dc:title ?t . FILTER(CONTAINS(?t, "Spark")) }',
-                "the same as a pattern of SPARQL",
+                "graphs by a class of a taxonomy, and all below it",
             ),
         ),
     ),
