@@ -24,6 +24,7 @@ from tidings.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan
 from tidings.compiler.twig_words import STRING_SHIFT, TwigWriter, halves
 from tidings.compiler.twigs import Twig
 from tidings.compiler.xpath import compile_xpath
+from tidings.compiler.xpath_warnings import warn_about_xpath
 from tidings.errors import SubscriptionError, TextWarning
 from tidings.languages.xpath import DEFAULT
 from tidings.schema.event_schema import EventSchema
@@ -66,7 +67,7 @@ class XPathFront:
         return _Many(texts, limit, twigs).rows()
 
     def warnings(self, context: Context) -> tuple[TextWarning, ...]:
-        return ()
+        return tuple(dict.fromkeys(warn_about_xpath(context)))
 
 
 class _Many:
