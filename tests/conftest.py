@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import httpx._transports.default
 import pytest
@@ -97,12 +98,18 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def session_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that the JVM of `session` logs to."""
+    return tmp_path_factory.mktemp("spark") / "spark.log"
+
+
+@pytest.fixture(scope="session")
+def session(session_log: Path) -> Iterator[SparkSession]:
     """Two cores, so that tasks really run side by side; the catalogue is not used, so there is nothing to reset.
 
     Tests that need another master start a process of their own.
     """
-    opened = open_session("local[2]", log=tmp_path_factory.mktemp("spark") / "spark.log", **QUICK)
+    opened = open_session("local[2]", log=session_log, **QUICK)
     yield opened
     opened.stop()
 

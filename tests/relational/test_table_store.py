@@ -162,6 +162,31 @@ def test_edits_count_from_the_next_batch_on(session, tmp_path):
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "layout",
+    [
+        LAYOUTS[0],
+        pytest.param(LAYOUTS[1], marks=pytest.mark.long),
+        pytest.param(LAYOUTS[2], marks=pytest.mark.long),
+    ],
+    ids=lambda layout: layout.plan.value,
+)
+def test_matching_after_a_second_add_compiles_its_plans(session, session_log, tmp_path, layout):
+    """Files of two additions may repeat a predicate: then Spark would join with a bloom filter, for which it generates
+    Java that does not compile. Sessions of tests generate none, so this one gets Spark's own settings back.
+    """
+    session = session.newSession()
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    session.conf.set("spark.sql.adaptive.enabled", "true")
+    store = TableStore.create(tmp_path / "tables", layout)
+    store.add(session, table({id: TEXTS[id] for id in ("s1", "s4")}))
+    store.add(session, table({id: TEXTS[id] for id in ("s2", "s3")}))
+    before = len(session_log.read_text())
+    assert found(session, store, BODIES) == PAIRS
+    assert "CompileException" not in session_log.read_text()[before:]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "layout",
     [pytest.param(LAYOUTS[1], marks=pytest.mark.long), LAYOUTS[2]],
     ids=lambda layout: layout.plan.value,
 )

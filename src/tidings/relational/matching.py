@@ -34,12 +34,15 @@ class Outcome:
 
 SETTINGS = {
     "spark.sql.codegen.wholeStage": "true",  # off in our sessions, whose plans have two steps; here joins have many
+    # Spark 4.3 generates Java for it that does not compile ("java.lang.Long" is not an rvalue) where states that may be
+    # there twice are joined, logs hundreds of lines for each batch and interprets the whole stage instead.
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
 
 
 @contextmanager
 def set_for_joins(session: SparkSession) -> Iterator[None]:
-    """Spark's settings as joins like them; afterwards they are as before."""
+    """Apply the settings for joins to a session, which may be the caller's own; restore them afterwards."""
     before = {name: session.conf.get(name) for name in SETTINGS}
     try:
         for name, value in SETTINGS.items():
