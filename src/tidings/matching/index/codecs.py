@@ -261,7 +261,8 @@ def string_codec(
     Columns that have one array of strings in common have one table of them.
     """
     tables = list({id(strings): strings for strings in named}.values())
-    table = np.array([next(i for i, each in enumerate(tables) if each is mine) for mine in named], np.int64)
+    number_of = {id(strings): number for number, strings in enumerate(tables)}
+    table = np.array([number_of[id(strings)] for strings in named], np.int64)
     counts = [len(strings) for strings in tables]
     sizes = [1 << max(1, (2 * count - 1).bit_length()) if count else 0 for count in counts]
     offsets, data = _packed(pa.concat_arrays(tables) if tables else pa.array([], pa.binary()))
