@@ -214,8 +214,8 @@ def test_what_is_changed_is_looked_at_as_what_is_made(place: Place, hook: dict[s
 
 
 def test_a_cursor_that_nobody_was_given(place: Place) -> None:
-    assert place.ana.get("/v1/destinations", params={"after": "\x00"}).status_code == 422
-    assert place.ana.get("/v1/destinations/%00").status_code == 404
+    assert place.ana.get("/v1/destinations", params={"after": "\x00"}).status_code == 400
+    assert place.ana.get("/v1/destinations/%00").status_code == 400
 
 
 def test_preferences(place: Place) -> None:

@@ -37,8 +37,10 @@ class Served:
 
 
 @contextmanager
-def served(home: Path, parts: frozenset[Part] = EVERYTHING, **settings: Any) -> Iterator[Served]:
-    with listen("127.0.0.1", 0) as listening, Tidings(home) as tidings:
+def served(
+    home: Path, parts: frozenset[Part] = EVERYTHING, store: str | None = None, **settings: Any
+) -> Iterator[Served]:
+    with listen("127.0.0.1", 0) as listening, Tidings(home, store) as tidings:
         url, given = f"http://127.0.0.1:{listening.getsockname()[1]}", Settings(**settings)
         hub = Hub(tidings.feeds_at(given.public_url or url), Rules(inside=True))
         metrics = Metrics(lambda: counted(tidings.store))

@@ -294,3 +294,19 @@ def test_who_asks_while_somebody_tries_to_write_is_told_what_was_refused_last(st
     assert len(depths) == 1
     store.check()
     assert store.database.refused is None
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**30, "\ud800", "a\x00b"])
+def test_statement_with_a_value_that_no_column_holds_is_the_callers_mistake(
+    store: Store, value: int | str
+) -> None:
+    """And not one of the store: with `StoreError` whoever asks would be told to come back."""
+    if value == "a\x00b" and store.database.is_sqlite:
+        pytest.skip("SQLite takes it: parameters are checked before")
+    kind = "BIGINT" if isinstance(value, int) else "TEXT"
+    statement = text(f"SELECT CAST(:given AS {kind})")
+    with pytest.raises(InputError, match="a value that the store cannot hold"):
+        store.database.transact(lambda connection: connection.execute(statement, {"given": value}))
+    assert store.database.refused is None
+    with store.database.read() as connection, pytest.raises(InputError):
+        connection.execute(statement, {"given": value})

@@ -16,11 +16,11 @@ from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.engine import URL, ExceptionContext, make_url
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneLeft
 
-from tidings.errors import StoreError
+from tidings.errors import InputError, StoreError
 from tidings.private import private_file
 from tidings.store.turns import Turns, of_file
 
@@ -189,7 +189,22 @@ def _without_password(url: str) -> str:
 
 
 def _engine(url: URL) -> Engine:
-    return _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
+    engine = _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
+    event.listen(engine, "handle_error", _refuse_unstorable)
+    return engine
+
+
+def _refuse_unstorable(context: ExceptionContext) -> None:
+    """Refuse a value that a statement was given and no column holds: the store is fine, and would refuse it again.
+
+    Parameters are checked where they come in (`tidings.storable`); this catches one that was not.
+    """
+    error = context.original_exception
+    if isinstance(error, OverflowError | UnicodeEncodeError) or isinstance(
+        context.sqlalchemy_exception, DataError
+    ):
+        said = " ".join(str(error).split())[:200]
+        raise InputError("a value that the store cannot hold", received=said) from error
 
 
 def _postgresql(url: URL) -> Engine:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import secrets
 
 from tidings.errors import IdTaken, InputError
+from tidings.storable import check_text
+
+__all__ = ["LONGEST", "check", "check_text", "fresh", "problem", "taken"]
 
 LONGEST = 500
 
@@ -27,24 +30,6 @@ def check(what: str, name: str, pointer: str | None = None) -> str:
         found.pointer = pointer
         raise found
     return name
-
-
-def check_text(what: str, text: str, pointer: str | None = None) -> str:
-    """The text itself, if every database can keep it: no NUL, and no half of a surrogate pair."""
-    if "\x00" in text or not (text.isascii() or _is_encodable(text)):
-        wrong = f"{what} has a character that no database keeps as text"
-        found = InputError(wrong, received=ascii(text[:80]))
-        found.pointer = pointer
-        raise found
-    return text
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def taken(id: str) -> IdTaken:

@@ -244,7 +244,8 @@ def test_whose_token_it_is_decides_and_nothing_else_that_is_sent(place: Place, t
     assert place.ana.get("/v1/notifications?subscriber=ana&subscriber=bo").status_code == 400
     for name in ("bo%00", "BO", "bo%20", "%62o", "bo\u200b"):
         answer = place.ana.get(f"/v1/notifications?after=0&subscriber={name}")
-        assert answer.status_code in (403, 404, 422) and SECRET not in answer.text
+        refused = (400,) if "%00" in name else (403, 404, 422)
+        assert answer.status_code in refused and SECRET not in answer.text
 
 
 def test_what_is_somebodys_wants_a_token_on_this_machine_too(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidings.storable import LARGEST_INTEGER
+
 if TYPE_CHECKING:
     from tidings.operating.loading import Loaded
     from tidings.provider import Provider
@@ -19,14 +21,12 @@ if TYPE_CHECKING:
 
 DEFAULT_HOME = Path(".tidings")
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
-MOST = 2**63 - 1
-"""The greatest number a store can count to."""
 
 
 def countable(number: int | None) -> int | None:
     """Refuse a number that no store can count to. As the range of an option it would stand in each help."""
-    if number is not None and number > MOST:
-        raise typer.BadParameter(f"{number} is not in the range x<={MOST}.")
+    if number is not None and number > LARGEST_INTEGER:
+        raise typer.BadParameter(f"{number} is not in the range x<={LARGEST_INTEGER}.")
     return number
 
 

@@ -29,7 +29,12 @@ from tidings.errors import (
 )
 from tidings.interfaces.http import problems
 from tidings.interfaces.http.bodies import EncodedBody, Limited
-from tidings.interfaces.http.parameters import not_sent_as_json, parameter_problem, refuse_other_parameters
+from tidings.interfaces.http.parameters import (
+    check_parameters,
+    not_sent_as_json,
+    parameter_problem,
+    refuse_other_parameters,
+)
 from tidings.interfaces.http.refused import Refused
 from tidings.objects.triggers.sites import Away
 
@@ -79,6 +84,7 @@ class Answering(APIRoute):
 
     def check(self, request: Request) -> None:
         """Refuse an address that cannot be meant, before anybody answers."""
+        check_parameters(request)
 
     def handler(self) -> Handler:
         """What answers, as long as nothing goes wrong."""

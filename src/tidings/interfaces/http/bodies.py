@@ -10,6 +10,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from tidings.errors import DecodeProblem, InputError, OverLimit
+from tidings.interfaces.http.parameters import check_members
 from tidings.interfaces.http.refused import Refused
 from tidings.publications.strict_json import parse_value
 from tidings.service.offering import ONE_A_LINE, unsaid_lines
@@ -37,10 +38,15 @@ class Limited(Request):
 
     async def json(self) -> Any:
         try:
-            return parse_value(await self.body(), "a JSON object")
+            value = parse_value(await self.body(), "a JSON object")
         except DecodeProblem as problem:
             hint = problem.hint or unsaid_lines(await self.body())
             raise Refused(400, problem.hinted(hint) if hint else problem) from problem
+        try:
+            check_members(value)
+        except InputError as problem:
+            raise Refused(422, problem) from problem
+        return value
 
 
 async def body_of(

@@ -40,6 +40,9 @@ class Reading(Answering):
     def wrong(self, problem: TidingsError, status: int) -> Response:
         return _problem(status, problem.what)
 
+    def check(self, request: Request) -> None:
+        """Every address that is not of a feed looks the same; what has no form of one never reaches the store."""
+
 
 def router_for(feeds: PersonalFeeds) -> APIRouter:
     """The endpoints of feeds out. An address is a token: whoever asks too often with one is told when to come back."""

@@ -24,6 +24,7 @@ from tidings.interfaces.http.waiting import News
 from tidings.interfaces.http.writing import Writers
 from tidings.metadata.change_sets import changes_to_json, state_to_json
 from tidings.provider import Provider
+from tidings.storable import LARGEST_INTEGER
 from tidings.store import Store
 from tidings.store.repositories import scope_of
 
@@ -32,7 +33,7 @@ LARGEST = 8_000_000
 MOST = 10_000
 LONGEST_WAIT = 30
 
-After = Annotated[int, Query(ge=0, le=2**63 - 1)]
+After = Annotated[int, Query(ge=0, le=LARGEST_INTEGER)]
 Limit = Annotated[int, Query(ge=1, le=MOST)]
 Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT)]
 

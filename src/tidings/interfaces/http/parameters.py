@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 from fastapi.exceptions import RequestValidationError
+from starlette.requests import HTTPConnection
 
 from tidings.errors import InputError
 from tidings.expected import expected, no_such
@@ -12,6 +15,7 @@ from tidings.interfaces.http.refused import Refused
 from tidings.publications.media_types import JSON
 from tidings.publications.rdf_media_types import plain
 from tidings.service.offering import ONE_A_LINE, unsaid_lines
+from tidings.storable import check_text, is_storable
 
 AS_JSON = f"Content-Type: {JSON}"
 
@@ -21,6 +25,41 @@ def refuse_other_parameters(given: Iterable[str], known: Sequence[str]) -> None:
     for name in given:
         if name not in known:
             raise Refused(400, no_such("parameter", name, known))
+
+
+def check_parameters(connection: HTTPConnection) -> None:
+    """Refuse an address that is not UTF-8, and one of which a parameter no database could hold.
+
+    Servers put the same character in the place of all bytes that are not UTF-8: two ids would become one.
+    """
+    try:
+        unquote_to_bytes(connection.scope["raw_path"]).decode()
+        query = parse_qsl(connection.scope["query_string"].decode(), keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        problem = InputError("the address is not UTF-8", accepted="UTF-8, percent-encoded")
+        raise Refused(400, problem) from None
+    for name, value in (*connection.path_params.items(), *query):
+        if not (is_storable(name) and is_storable(str(value))):
+            what = "a parameter has a character that no database keeps"
+            received, accepted = ascii(value)[:80], "Unicode without NUL"
+            raise Refused(400, InputError(what, where=name[:80], received=received, accepted=accepted))
+
+
+def check_members(value: Any, pointer: str = "") -> None:
+    """Refuse a body of which a text, at any depth, has a character that no database keeps."""
+    if isinstance(value, str):
+        check_text("this text", value, pointer)
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            check_members(each, f"{pointer}/{place}")
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            check_members(each, f"{pointer}/{escaped(check_text('this name', name, pointer))}")
+
+
+def escaped(name: str) -> str:
+    """Return a name as a part of a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()) -> InputError:
@@ -46,7 +85,7 @@ def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()
         problem = InputError(f"'{name}' is missing")
     else:
         problem = InputError(f"'{name}' cannot be this", received=received, accepted=expected(first))
-    problem.pointer = "".join(f"/{str(each).replace('~', '~0').replace('/', '~1')}" for each in names)
+    problem.pointer = "".join(f"/{escaped(str(each))}" for each in names)
     return problem
 
 

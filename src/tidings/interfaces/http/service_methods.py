@@ -37,6 +37,7 @@ from tidings.publications.rdf_parts import N_TRIPLES, n_triples
 from tidings.service import Tidings
 from tidings.service.access import Caller, Scope
 from tidings.service.subscribing import Subscribing, wanted_of
+from tidings.storable import check_number, check_text
 from tidings.store import FeedEntry
 
 GQL = "gql"
@@ -145,7 +146,7 @@ class Service:
             "tidings.notifications(subscriber, after)", given, 1, 2, kinds=(str, int)
         )
         after = rest[0] if rest else 0
-        found = self._tidings.notifications(subscriber, max(0, after), PAGE)
+        found = self._tidings.notifications(subscriber, after, PAGE)
         last = found[-1].sequence if found else after
         told = [_told(one) for one in found]
         return {"notifications": told, "last": last, "feed": self._feed(subscriber, found).decode()}
@@ -210,7 +211,16 @@ def _told(one: Notification) -> dict[str, Any]:
 def _parameters(
     usage: str, given: Sequence[Any], least: int, most: int, kinds: tuple[type, ...] = (str, str)
 ) -> Sequence[Any]:
+    """Return the arguments of a call, or refuse those of another kind and those that no database holds."""
     right = all(type(each) is kind for each, kind in zip(given, kinds, strict=False))
     if not least <= len(given) <= most or not right:
         raise Fault(WRONG_PARAMETERS, f"called as {usage}")
+    try:
+        for each in given:
+            if isinstance(each, str):
+                check_text("an argument", each)
+            else:
+                check_number("an argument", each)
+    except InputError as problem:
+        raise Fault(WRONG_PARAMETERS, f"{problem.message()}; called as {usage}") from problem
     return given

@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from tidings.errors import TidingsError
 from tidings.interfaces.http.answers import HEADERS, come_back, status_of
 from tidings.interfaces.http.console.templating import rendered
-from tidings.interfaces.http.parameters import parameter_problem
+from tidings.interfaces.http.parameters import check_parameters, parameter_problem
 from tidings.interfaces.http.refused import Refused
 
 HOME = "/console"
@@ -46,6 +46,7 @@ class Shown(APIRoute):
 
         async def answered(request: Request) -> Response:
             try:
+                check_parameters(request)
                 response = await answer(request)
             except Refused as refused:
                 response = _refused(request, refused.problem, refused.status)

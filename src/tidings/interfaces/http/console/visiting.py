@@ -7,7 +7,7 @@ It needs no table and no key of the server, so all processes of a deployment agr
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
@@ -22,6 +22,7 @@ from tidings.interfaces.http.console.templating import rendered
 from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.service.access import Caller, Scope
+from tidings.storable import LARGEST_INTEGER, is_storable, parse_number
 from tidings.store.names import LONGEST
 
 WORD = "word"
@@ -30,10 +31,9 @@ LARGEST = 1 << 20
 """Bytes of a form; that of a publication may be larger."""
 FIELDS = 100
 FORM = "application/x-www-form-urlencoded"
-MOST = 2**63 - 1
 
-Number = Annotated[int, Query(ge=0, le=MOST)]
-Numbered = Annotated[int, Path(ge=1, le=MOST)]
+Number = Annotated[int, Query(ge=0, le=LARGEST_INTEGER)]
+Numbered = Annotated[int, Path(ge=1, le=LARGEST_INTEGER)]
 """A number in the query of an address, and one in its path."""
 
 Whose = Annotated[str, Query(alias="subscriber", max_length=LONGEST)]
@@ -85,7 +85,6 @@ def visiting(scope: Scope | None = None) -> Callable[[Request], Awaitable[Visito
         known = await asking(request).who(request)
         if known is None:
             raise Refused(401, NotAllowed("log in first"))
-        _refuse_no_text((*request.query_params.values(), *map(str, request.path_params.values())))
         request.state.visitor = found = Visitor(known, word_of(secret))
         count_request(request, known.token.id)
         if scope is not None and not known.may(scope):
@@ -122,22 +121,16 @@ async def fields_of(request: Request, most: int = LARGEST) -> dict[str, str]:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FIELDS, errors="strict")
     except ValueError as error:
         raise Refused(400, InputError("a form that cannot be read", received=str(error)[:200])) from error
-    _refuse_no_text(value for _, value in pairs)
+    for name, value in pairs:
+        if not is_storable(value):
+            raise Refused(400, InputError("a field has a character that no database keeps", where=name[:80]))
     return {name: value.replace("\r\n", "\n") for name, value in pairs}
-
-
-def _refuse_no_text(values: Iterable[str]) -> None:
-    """A zero is in no name and no text, and PostgreSQL would stumble over it."""
-    if any("\0" in value for value in values):
-        raise Refused(400, InputError("no text has a zero in it"))
 
 
 def number_in(given: Mapping[str, str], name: str) -> int | None:
     """The number of a field, or none if it is empty."""
     said = given.get(name, "")
-    if said and not (said.isascii() and said.isdecimal() and len(said) < len(str(MOST))):
-        raise InputError("no number", where=name, received=said[:80])
-    return int(said) if said else None
+    return parse_number(name, said) if said else None
 
 
 def page(

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any, cast
-from urllib.parse import parse_qsl, unquote_to_bytes
 
 from fastapi import Request, Response
 from starlette.requests import HTTPConnection
@@ -71,22 +70,14 @@ class Versioned(answers.Answering):
         return status_of(problem)
 
     def check(self, request: Request) -> None:
-        check_address(request)
+        super().check(request)
+        refuse_repeated_parameters(request)
         writing.begin(request.app)
 
 
-def check_address(request: HTTPConnection) -> None:
-    """Refuse an address that says two things, or none: a parameter twice, or bytes that are no UTF-8. Servers read the
-    last of two, and put the same character in the place of all such bytes: two ids would be one.
-    """
-    try:
-        unquote_to_bytes(request.scope["raw_path"]).decode()
-        given = parse_qsl(request.scope["query_string"].decode(), keep_blank_values=True, errors="strict")
-    except UnicodeDecodeError:
-        raise Refused(
-            400, InputError("the address is not UTF-8", accepted="UTF-8, percent-encoded")
-        ) from None
-    named = Counter(name for name, _ in given)
+def refuse_repeated_parameters(request: HTTPConnection) -> None:
+    """Refuse an address with a parameter twice: servers read the last one, and proxies may read the first."""
+    named = Counter(name for name, _ in request.query_params.multi_items())
     twice = next((name for name, times in named.items() if times > 1), None)
     if twice is not None:
         raise Refused(400, InputError("a parameter stands twice", where=twice[:80]))

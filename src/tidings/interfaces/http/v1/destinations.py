@@ -36,12 +36,11 @@ from tidings.interfaces.http.v1.destination_forms import (
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.interfaces.http.writing import Writers
 from tidings.service.access import Caller
+from tidings.storable import LARGEST_INTEGER
 from tidings.store import Destination, Health, Letter
 
-MOST = 2**63 - 1
-
 Id = Annotated[str, Path(max_length=500)]
-Number = Annotated[int, Path(ge=1, le=MOST)]
+Number = Annotated[int, Path(ge=1, le=LARGEST_INTEGER)]
 Subscriber = Annotated[
     str | None, Query(max_length=500, description="Whose destinations: an administrator names them.")
 ]
@@ -130,7 +129,7 @@ class Serving:
         self,
         caller: Subscribing,
         id: Id,
-        after: Annotated[int, Query(ge=0, le=MOST)] = 0,
+        after: Annotated[int, Query(ge=0, le=LARGEST_INTEGER)] = 0,
         limit: Limit = 100,
     ) -> LetterPage:
         """The dead letters of a destination, oldest first."""

@@ -24,9 +24,9 @@ from fastapi.concurrency import run_in_threadpool
 from tidings.errors import DecodeProblem, InputError, NotAllowed, TidingsError
 from tidings.interfaces.http.access import COOKIE, HINT, asking, bearer, count_request
 from tidings.interfaces.http.answers import status_of
-from tidings.interfaces.http.parameters import refuse_other_parameters
+from tidings.interfaces.http.parameters import check_parameters, refuse_other_parameters
 from tidings.interfaces.http.refused import Refused
-from tidings.interfaces.http.v1.answering import check_address
+from tidings.interfaces.http.v1.answering import refuse_repeated_parameters
 from tidings.interfaces.http.v1.follower import Follower, Over
 from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.interfaces.http.v1.notifications import subscriber_of
@@ -34,6 +34,7 @@ from tidings.interfaces.http.writing import MANY, Writers
 from tidings.publications.strict_json import parse_value
 from tidings.service.access import Caller, Scope
 from tidings.service.event_pages import cursor_of
+from tidings.storable import check_number, parse_number
 from tidings.store import Store
 
 FIRST_SECONDS = 10.0
@@ -76,7 +77,8 @@ class Socket:
                 await socket.close(code, _short(why))
 
     async def _served(self, socket: WebSocket) -> tuple[int, str]:
-        check_address(socket)
+        check_parameters(socket)
+        refuse_repeated_parameters(socket)
         caller = await self._caller(socket)
         count_request(socket, caller.token.id)
         asked = socket.query_params
@@ -171,11 +173,11 @@ def _message(text: str, name: str) -> Any:
 
 
 def _number(given: object, where: str) -> int:
-    if isinstance(given, str) and given.isascii() and given.isdecimal() and len(given) < 19:
-        return int(given)
-    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**63:
-        return given
-    raise InputError("this is no cursor", where=where, received=str(given)[:40], accepted="a number")
+    if isinstance(given, str):
+        return parse_number(where, given)
+    if isinstance(given, int) and not isinstance(given, bool):
+        return check_number(where, given)
+    raise InputError("not a number", where=where, received=str(given)[:40], accepted="a number")
 
 
 def _short(why: str) -> str:

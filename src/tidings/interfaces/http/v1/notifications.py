@@ -29,9 +29,9 @@ from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.interfaces.http.writing import write
 from tidings.service.access import Caller
 from tidings.service.event_pages import Page, cursor_of, read_page
+from tidings.storable import LARGEST_INTEGER, parse_number
 from tidings.store import Standing, Store
 
-MOST = 2**63 - 1
 LONGEST_WAIT = 60
 
 Subscriber = Annotated[
@@ -40,7 +40,9 @@ Subscriber = Annotated[
 After = Annotated[
     int | None,
     Query(
-        ge=0, le=MOST, description="A cursor: only what comes after it. Without one, what is unacknowledged."
+        ge=0,
+        le=LARGEST_INTEGER,
+        description="A cursor: only what comes after it. Without one, what is unacknowledged.",
     ),
 ]
 Subscription = Annotated[str | None, Query(max_length=500, description="Only those of this subscription.")]
@@ -48,9 +50,6 @@ Limit = Annotated[int, Query(ge=1, le=1_000, description="At most so many; there
 Wait = Annotated[
     float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for the first, if there is none.")
 ]
-
-DIGITS = 20
-"""No cursor has as many."""
 
 Told = dict[int | str, dict[str, Any]]
 """What a route answers, for the OpenAPI document."""
@@ -60,7 +59,7 @@ class Upto(BaseModel):
     """Everything up to this number is dealt with."""
 
     model_config = ConfigDict(extra="forbid")
-    upto: int = Field(ge=0, le=MOST, strict=True)
+    upto: int = Field(ge=0, le=LARGEST_INTEGER, strict=True)
 
 
 class Reading:
@@ -164,11 +163,7 @@ def _resumed(last_event_id: str | None, after: int | None) -> int | None:
     """Where a stream goes on. A browser that comes back has the address it began with, and says what it saw last."""
     if not last_event_id:
         return after
-    if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < DIGITS):
-        raise InputError(
-            "this is no cursor", where="Last-Event-ID", received=last_event_id[:80], accepted="a number"
-        )
-    return int(last_event_id)
+    return parse_number("Last-Event-ID", last_event_id)
 
 
 def _shown(standing: Standing) -> shapes.Standing:

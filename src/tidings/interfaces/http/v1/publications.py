@@ -25,10 +25,13 @@ from tidings.interfaces.http.v1.taking import Taking
 from tidings.service import Tidings
 from tidings.service.access import Caller
 from tidings.service.offering import ACCEPTED
+from tidings.storable import LARGEST_INTEGER
 from tidings.store import Entry, Store
 from tidings.store.audiences import sees
 
-Before = Annotated[int | None, Query(ge=1, le=2**63 - 1, description="Only what came before this position.")]
+Before = Annotated[
+    int | None, Query(ge=1, le=LARGEST_INTEGER, description="Only what came before this position.")
+]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 
 BRIEF = 16_000

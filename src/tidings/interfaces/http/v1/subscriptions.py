@@ -18,9 +18,8 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 
 from tidings import durations
-from tidings.errors import Absent, InputError, pointing
+from tidings.errors import Absent, pointing
 from tidings.interfaces.http.access import Subscribing
-from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import forms
 from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.interfaces.http.v1.body_schemas import TEXT
@@ -81,7 +80,6 @@ class Subscriptions:
     ) -> forms.SubscriptionPage:
         """Subscriptions with their health, in the order of their ids: one's own, or those an administrator chooses."""
         whose = subscriber if caller.is_administrator else caller.acting_as(subscriber)
-        _refuse_unprintable(q=q, language=language, subscriber=whose, after=after)
         found = self._store.standings.page(Wanted(after, whose, language, state, q), limit + 1)
         page = found[:limit]
         following = page[-1].subscription.id if len(found) > limit else None
@@ -156,14 +154,6 @@ def _text_facts(taken: Subscribed) -> dict[str, Any]:
     """What is known of a text because it has just been compiled."""
     warnings = forms.warnings_of(taken.warnings)
     return {"predicates": taken.predicates, "reached_through": taken.reached_through, "warnings": warnings}
-
-
-def _refuse_unprintable(**given: str | None) -> None:
-    """Nothing has such a name or text, and no database has to be asked for it."""
-    for name, each in given.items():
-        if each is not None and not each.isprintable():
-            problem = InputError("nothing is called that", where=name, received=ascii(each)[:80])
-            raise Refused(400, problem)
 
 
 def router_for(tidings: Tidings, limits: Limits) -> APIRouter:

@@ -1,0 +1,57 @@
+"""Values that every supported database can hold, checked before a database sees them.
+
+PostgreSQL refuses a NUL in a text and an integer of more than 64 bits; SQLite takes the first and stops reading at it,
+and its driver fails on the second. Neither takes half of a surrogate pair. Whoever sends such a value made a mistake,
+and the store is fine: parameters of HTTP requests, arguments of XML-RPC calls, cursors and options come through here.
+"""
+
+from __future__ import annotations
+
+from tidings.errors import InputError
+
+LARGEST_INTEGER = 2**63 - 1
+"""The largest number that a column holds."""
+
+_DIGITS = len(str(LARGEST_INTEGER))
+_RANGE = f"0 to {LARGEST_INTEGER}"
+
+TEXT_PATTERN = r"^[^\x00]*$"
+"""Texts that can be stored, for JSON Schema; half of a surrogate pair is in no UTF-8."""
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a database can keep the text: no NUL, and no half of a surrogate pair."""
+    return "\x00" not in text and (text.isascii() or _is_encodable(text))
+
+
+def check_text(what: str, text: str, pointer: str | None = None) -> str:
+    """Return the text, or refuse one that no database keeps; `pointer` is the member it came in."""
+    if not is_storable(text):
+        wrong = f"{what} has a character that no database keeps as text"
+        found = InputError(wrong, received=ascii(text[:80]), accepted="Unicode without NUL and surrogates")
+        found.pointer = pointer
+        raise found
+    return text
+
+
+def check_number(where: str, number: int) -> int:
+    """Return a cursor, an offset or a count, or refuse one that no column holds; `where` names the parameter."""
+    if not 0 <= number <= LARGEST_INTEGER:
+        shown = str(number) if abs(number) < 10**40 else "a number of more than 40 digits"
+        raise InputError("a number out of range", where=where, received=shown, accepted=_RANGE)
+    return number
+
+
+def parse_number(where: str, text: str) -> int:
+    """Return the cursor, offset or count that a text spells, or refuse one that no column holds."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+        raise InputError("not a number", where=where, received=ascii(text)[:80], accepted=_RANGE)
+    return check_number(where, int(text))
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
