@@ -118,7 +118,7 @@ def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
     service: tuple[Subscribing, Subscribing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """How many there were before is known too late to count: two of them had come meanwhile."""
-    one = Subscribing(service[0].store, service[0].schema, Limited(each=5))
+    one = Subscribing(service[0].store, service[0].schema, service[0].taxonomy, Limited(each=5))
     monkeypatch.setattr(one.store.standings, "count", lambda _: 0)
     wanted = [Wish(Subscription(f"r-{n}", "ana", "rules", TEXTS["rules"][0])) for n in range(6)]
     outcomes = list(SubscribingMany(one).take(wanted))
@@ -139,7 +139,9 @@ def test_rules_without_a_schema_are_no_matter_of_the_others(tmp_path: Path, rule
 
 
 def test_there_may_be_as_many_as_may_be_paused_or_not(service: tuple[Subscribing, Subscribing]) -> None:
-    one = Subscribing(service[0].store, service[0].schema, Limited(each=4))  # ana has two
+    one = Subscribing(
+        service[0].store, service[0].schema, service[0].taxonomy, Limited(each=4)
+    )  # ana has two
     paused = [Wish(Subscription("", "ana", "predicates", "a = 1"), is_paused=True) for _ in range(3)]
     outcomes = list(SubscribingMany(one).take(paused))
     assert [type(outcome) for outcome in outcomes] == [Added, Added, OverLimit]

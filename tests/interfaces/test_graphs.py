@@ -34,6 +34,24 @@ def test_a_taxonomy_is_loaded_listed_and_forgotten(tidings: Tidings) -> None:
     assert (done.exit_code, json.loads(done.stdout)) == (3, {"name": "academia", "removed": False})
 
 
+SKOS = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> . @prefix ex: <http://example.org/> .
+ex:oak a skos:Concept ; skos:broader ex:wood . ex:wood a skos:Concept ."""
+
+
+def test_taxonomy_load_of_skos_prints_a_warning(tidings: Tidings) -> None:
+    done = tidings("taxonomy", "load", write("woods.ttl", SKOS))
+    assert (done.exit_code, done.stdout) == (0, "woods  1 class, 2 instances, 0 properties\n")
+    assert done.stderr.startswith("warning: 1 statement of skos:broader or skos:narrower left out; SKOS")
+    told = json.loads(tidings("taxonomy", "load", "woods.ttl", "--json").stdout)
+    assert told["warnings"][0]["what"] == "1 statement of skos:broader or skos:narrower left out"
+
+
+def test_taxonomy_load_without_classes_is_refused(tidings: Tidings) -> None:
+    done = tidings("taxonomy", "load", write("page.ttl", "<urn:a> <urn:b> 5 ."))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "no class and no property is in this file; received 1 edge: <urn:b> (1)" in done.stderr
+
+
 def test_a_circle_is_refused_and_named(tidings: Tidings) -> None:
     """Each file is sound by itself; together they are not."""
     tidings("taxonomy", "load", write("academia.ttl", TAXONOMY))

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tidings.compiler.pipeline import compile_many
-from tidings.errors import InputError, SchemaError
+from tidings.counts import plural
+from tidings.errors import InputError, SchemaError, TextWarning
 from tidings.graphs import Graph
+from tidings.languages.gql_prefixes import PREFIXES
+from tidings.languages.gql_shown import show_term
+from tidings.publications.rdf import decode_graphs
 from tidings.publications.rdf_parts import N_TRIPLES, n_triples
 from tidings.publications.reference_tables import read_file
 from tidings.publications.references import Reference, declare
 from tidings.publications.taxonomy_files import taxonomy_in
 from tidings.schema.event_schema import EventSchema
 from tidings.store import Store, TaxonomyFile
-from tidings.taxonomies import Taxonomy, merged
+from tidings.taxonomies import Taxonomy, merged, taxonomy_of
+
+SKOS_HIERARCHY = frozenset(
+    PREFIXES["skos"] + name for name in ("broader", "narrower", "broaderTransitive", "narrowerTransitive")
+)
+SKOS_IS_NOT_READ = (
+    "SKOS hierarchies are not read yet: a concept has nothing below it; say rdfs:subClassOf for skos:broader"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +54,25 @@ class SchemaRead:
 
 
 @dataclass(frozen=True, slots=True)
+class TaxonomyRead:
+    """All loaded taxonomies as one, and the version at which they were read."""
+
+    version: int
+    taxonomy: Taxonomy
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedTaxonomy:
-    """A taxonomy that is loaded, and how many classes, instances and properties it speaks of."""
+    """A taxonomy that is loaded, and how many classes, instances and properties it has.
+
+    `warnings` are given when it is loaded: what its file says is only kept as far as it is read.
+    """
 
     name: str
     classes: int
     instances: int
     properties: int
+    warnings: tuple[TextWarning, ...] = ()
 
 
 def add_reference(store: Store, name: str, file: str, key: str, on: str, fields: Iterable[str]) -> Declared:
@@ -65,11 +89,39 @@ def load_taxonomy(store: Store, name: str, body: bytes, media_type: str, base: s
     """Load an RDFS file that fits those that are there."""
     if not name:
         raise InputError("a taxonomy needs a name", hint="name it with --name")
-    said = taxonomy_in(body, media_type, base)
+    graphs = [part.graph for part in decode_graphs(body, media_type, base)]
+    said = taxonomy_of(*graphs)
+    if not said.statements:
+        raise _no_taxonomy(graphs)
     lines = n_triples(Graph(tuple(sorted(said.statements))))
     file = TaxonomyFile(name, N_TRIPLES, lines)
     store.taxonomies.add(file, lambda files: merged(*map(_taxonomy, files)))
-    return _loaded(name, said)
+    return replace(_loaded(name, said), warnings=tuple(_about_skos(graphs)))
+
+
+def _no_taxonomy(graphs: Sequence[Graph]) -> InputError:
+    """A file that would change nothing; what it holds instead is named."""
+    edges = [edge for graph in graphs for edge in graph.edges]
+    used = Counter(show_term(edge.property) for edge in edges)
+    named = ", ".join(f"{name} ({count:,})" for name, count in used.most_common(3))
+    received = f"{plural(len(edges), 'edge')}: {named}" if edges else "no edges"
+    accepted = "rdfs:subClassOf, rdfs:subPropertyOf or rdf:type"
+    hint = SKOS_IS_NOT_READ if any(edge.property.text in SKOS_HIERARCHY for edge in edges) else None
+    return InputError(
+        "no class and no property is in this file", received=received, accepted=accepted, hint=hint
+    )
+
+
+def _about_skos(graphs: Sequence[Graph]) -> Iterator[TextWarning]:
+    broader = sum(edge.property.text in SKOS_HIERARCHY for graph in graphs for edge in graph.edges)
+    if broader:
+        what = f"{plural(broader, 'statement')} of skos:broader or skos:narrower left out"
+        yield TextWarning(what, hint=SKOS_IS_NOT_READ)
+
+
+def whole_taxonomy(store: Store) -> Taxonomy:
+    """All loaded taxonomies as one."""
+    return merged(*map(_taxonomy, store.taxonomies.load()))
 
 
 def taxonomies(store: Store) -> list[LoadedTaxonomy]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from tidings import durations
@@ -21,10 +21,12 @@ from tidings.matching.access import reached_through
 from tidings.model import Subscription
 from tidings.schema.event_schema import EventSchema
 from tidings.service.choosing import given, not_known
+from tidings.service.graph_warnings import recent_graphs, warn_about_graphs
 from tidings.store import Kept, Store
 from tidings.store.metadata import StoredRule
 from tidings.store.standings import RULES
 from tidings.store.subscription_offers import accepted, id_taken, over_limit
+from tidings.taxonomies import Taxonomy
 
 if TYPE_CHECKING:
     from tidings.provider.subscribing import RuleSubscriptions
@@ -68,12 +70,16 @@ class Limited:
 
 
 class Subscribing:
-    """The subscriptions of a store; `schema` is that of events, if there is one."""
+    """The subscriptions of a store; `schema` is that of events, if there is one, `taxonomy` all that are loaded."""
 
     def __init__(
-        self, store: Store, schema: Callable[[], EventSchema | None], limited: Limited | None = None
+        self,
+        store: Store,
+        schema: Callable[[], EventSchema | None],
+        taxonomy: Callable[[], Taxonomy],
+        limited: Limited | None = None,
     ) -> None:
-        self.store, self.schema, self.limited = store, schema, limited or Limited()
+        self.store, self.schema, self.taxonomy, self.limited = store, schema, taxonomy, limited or Limited()
 
     def check(self, language: str, text: str) -> Checked:
         """What a text would be, or why it would be refused; nothing is kept."""
@@ -85,9 +91,17 @@ class Subscribing:
         with pointing("/text"):
             context = Context(text, self.schema(), self.limited.clauses)
             plan = LANGUAGES[language].compile(context)
-            warnings = LANGUAGES[language].warnings(context)
+            warnings = self.warnings(language, context)
         tests = {test for clause in plan.clauses for test in clause}
         return Checked(len(tests), reached_through(plan), warnings)
+
+    def warnings(self, language: str, context: Context) -> tuple[TextWarning, ...]:
+        """Warnings about a text that compiles, from the text itself and from what is known here."""
+        found = LANGUAGES[language].warnings(context)
+        if language != "gql":
+            return found
+        recent = partial(recent_graphs, self.store)
+        return (*found, *warn_about_graphs(context, self.taxonomy, recent))
 
     def subscribe(self, wanted: Subscription, paused: bool = False) -> Subscribed:
         """Take a subscription, or refuse it with the reason; one without an id gets one. It may be paused from the

@@ -25,10 +25,11 @@ from tidings.schema.event_schema import EventSchema
 from tidings.schema.extension import Extended, extend
 from tidings.schema.files import parts_of_text
 from tidings.service import knowing, publishing
-from tidings.service.knowing import Declared, LoadedTaxonomy, SchemaRead
+from tidings.service.knowing import Declared, LoadedTaxonomy, SchemaRead, TaxonomyRead
 from tidings.service.preview_tables import PreviewTables
 from tidings.service.subscribing import RULES, Limited, Subscribed, Subscribing, wanted_of
 from tidings.store import Appended, DeadLetter, Held, Store, Telling, open_store, sqlite_url
+from tidings.taxonomies import Taxonomy
 
 
 class Tidings(Closing):
@@ -89,7 +90,7 @@ class Tidings(Closing):
 
     def subscribing(self, limited: Limited | None = None) -> Subscribing:
         """The subscriptions of all languages: to be checked, taken, changed, paused, resumed, withdrawn."""
-        return Subscribing(self.store, self.checked_against, limited)
+        return Subscribing(self.store, self.checked_against, self.taxonomy, limited)
 
     def subscriptions(self, subscriber: str | None = None) -> Sequence[Subscription]:
         """The subscriptions that count now, oldest first; then the rules over metadata, by name."""
@@ -219,6 +220,16 @@ class Tidings(Closing):
     def taxonomies(self) -> list[LoadedTaxonomy]:
         """The taxonomies that are loaded."""
         return knowing.taxonomies(self.store)
+
+    def taxonomy(self) -> Taxonomy:
+        """All loaded taxonomies as one. They are read again when there is another one."""
+        version, known = self.store.taxonomies.version(), self.taxonomy_read
+        if known is None or known.version != version:
+            known = self.taxonomy_read = TaxonomyRead(version, knowing.whole_taxonomy(self.store))
+        return known.taxonomy
+
+    taxonomy_read: TaxonomyRead | None = None
+    """The taxonomies that were read last; there may be others by now."""
 
     def schema(self) -> EventSchema:
         """The event schema; empty when there is none."""

@@ -46,7 +46,8 @@ def load(
     """Load a taxonomy: rdfs:subClassOf, rdfs:subPropertyOf and the instances that rdf:type names.
 
     It counts from the stream's next batch on, together with those loaded before; one of the same name is replaced.
-    Classes that stand above themselves are refused, with the circle.
+    Classes that stand above themselves are refused, with the circle, and so is a file without any class or property.
+    Hierarchies of SKOS (skos:broader) are not read yet.
 
     [dim]Examples[/]
       tidings taxonomy load academia.ttl
@@ -61,7 +62,12 @@ def load(
         raise InputError(f"no file '{file}'")
     with open_tidings(home, store) as tidings:
         loaded = tidings.load_taxonomy(name or file.stem, file.read_bytes(), media_type, base)
+    if as_json:
+        output.json_line(_record(loaded) | {"warnings": [warning.facts() for warning in loaded.warnings]})
+        return
     _show([loaded], as_json)
+    for warning in loaded.warnings:
+        output.text_warning(warning)
 
 
 def list_taxonomies(home: Home = DEFAULT_HOME, store: Store = None, as_json: AsJson = False) -> None:
@@ -95,10 +101,15 @@ def remove(
     output.removed({"name": name}, removed, "forgotten", "there is no such taxonomy", as_json)
 
 
+def _record(one: LoadedTaxonomy) -> dict[str, object]:
+    """The fields of a taxonomy without its warnings, which are given when it is loaded."""
+    return {name: value for name, value in asdict(one).items() if name != "warnings"}
+
+
 def _show(found: list[LoadedTaxonomy], as_json: bool) -> None:
     for one in found:
         if as_json:
-            output.json_line(asdict(one))
+            output.json_line(_record(one))
         else:
             counts = {"class": one.classes, "instance": one.instances, "property": one.properties}
             told = ", ".join(plural(count, what) for what, count in counts.items())

@@ -12,6 +12,7 @@ from tidings.errors import InputError, SetupError
 from tidings.metadata.schema import Schema
 from tidings.schema.domains import Domain, DomainKind
 from tidings.schema.event_schema import EventSchema
+from tidings.service.subscribing import Checked
 from tidings.values import Kind, show
 
 MOST = 5
@@ -114,7 +115,7 @@ LANGUAGES = (
 
 NAMES = tuple(language.name for language in LANGUAGES)
 
-Check = Callable[[str, str], object]
+Check = Callable[[str, str], Checked]
 """What a text would be in a language, or the error that refuses it."""
 
 
@@ -136,11 +137,11 @@ def _taken(check: Check, language: Language, made: Iterator[Example]) -> Languag
 
 
 def _is_taken(check: Check, language: str, one: Example) -> bool:
+    """Whether a text is accepted here without a warning: an example that cannot match is none."""
     try:
-        check(language, one.text)
+        return not check(language, one.text).warnings
     except (InputError, SetupError):
         return False
-    return True
 
 
 def of_events(schema: EventSchema) -> Iterator[Example]:

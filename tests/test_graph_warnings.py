@@ -1,0 +1,132 @@
+"""Warnings about graph subscriptions, from the loaded taxonomies and the last publications."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidings.errors import InputError
+from tidings.service import Tidings
+from tidings.service.previewing import Bounds, preview
+
+PREFIXES = """@prefix ex: <http://example.org/> . @prefix dc: <http://purl.org/dc/elements/1.1/> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+"""
+RDF_XML = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:ex="http://example.org/">
+<rdf:Description rdf:about="http://example.org/page"><ex:year>2005</ex:year></rdf:Description></rdf:RDF>"""
+FEED = b"""<rss version="2.0"><channel><title>News</title><link>http://example.org/</link><description/>
+<item><guid>http://example.org/1</guid><title>One</title><category>clocks</category>
+<pubDate>Mon, 06 May 2024 10:00:00 GMT</pubDate></item></channel></rss>"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Tidings]:
+    with Tidings(tmp_path) as tidings:
+        yield tidings
+
+
+def warned(home: Tidings, where: str) -> list[str]:
+    text = f"PREFIX ex: <http://example.org/> SELECT ?x WHERE {where}"
+    subscribed = home.subscribe("ana", text, "gql")
+    assert subscribed.warnings == home.subscribing().check("gql", text).warnings
+    return [f"{one.what}; {one.hint}" if one.hint else one.what for one in subscribed.warnings]
+
+
+LOAD = "load one: tidings taxonomy load FILE"
+ACADEMIA = "no loaded taxonomy has the class <http://example.org/Academia>: "
+
+
+def test_warnings_class_of_no_taxonomy_says_what_can_match(home: Tidings) -> None:
+    never = f"{ACADEMIA}this can never match until one with it is loaded; {LOAD}"
+    typed = (
+        "until one with it is loaded, this matches only nodes of which a publication itself says that type"
+    )
+    for asked in ("<", ">"):
+        assert warned(home, f"(?x, dc:subject, ?s) AND ?s {asked} ex:Academia") == [never]
+    for asked in ("=", "<=", ">="):
+        assert warned(home, f"(?x, dc:subject, ?s) AND ?s {asked} ex:Academia") == [
+            f"{ACADEMIA}{typed}; {LOAD}"
+        ]
+    assert warned(home, "(?x, dc:subject, ?s) AND ?s != ex:Academia") == []
+    assert warned(home, "(?x, dc:subject, ?s) AND ?s is ex:Academia") == []
+
+
+def test_warnings_class_of_a_loaded_taxonomy_has_none(home: Tidings) -> None:
+    home.load_taxonomy("a", f"{PREFIXES} ex:Lab rdfs:subClassOf ex:Academia .".encode(), "text/turtle")
+    assert warned(home, "(?x, dc:subject, ?s) AND ?s <= ex:Academia") == []
+    home.remove_taxonomy("a")
+    assert len(warned(home, "(?x, dc:subject, ?s) AND ?s <= ex:Academia")) == 1
+
+
+def test_warnings_number_where_publications_have_plain_literals_says_how_to_compare_text(
+    home: Tidings,
+) -> None:
+    home.publish(RDF_XML, media_type="application/rdf+xml")
+    [warning] = warned(home, "(?x, ex:year, ?y) AND ?y > 2003")
+    assert warning == (
+        "<http://example.org/year> has text in recent publications, and numbers do not compare with text; "
+        'compare text with text, character by character: ?y > "2003"'
+    )
+    assert warned(home, '(?x, ex:year, ?y) AND ?y > "2003"') == []
+    assert warned(home, "(?x, ex:other, ?y) AND ?y > 2003") == []
+
+
+def test_warnings_advice_for_plain_literals_matches_them(home: Tidings) -> None:
+    """The hint is a constraint that the same publication satisfies."""
+    home.publish(RDF_XML, media_type="application/rdf+xml")
+    text = "PREFIX ex: <http://example.org/> SELECT ?x WHERE (?x, ex:year, ?y) AND "
+    [warning] = home.subscribing().check("gql", text + "?y > 2003").warnings
+    advised = (warning.hint or "").rpartition(": ")[2]
+    assert len(home.subscribing().check("gql", text + advised).warnings) == 0
+    assert _previewed(home, text + "?y > 2003") == 0 and _previewed(home, text + advised) == 1
+
+
+def _previewed(home: Tidings, text: str) -> int:
+    found = preview(
+        home.store, home.preview_tables, home.subscribing(), None, "gql", text, Bounds(9, 10**6, 60)
+    )
+    assert found.warnings == home.subscribing().check("gql", text).warnings
+    return len(found.matches)
+
+
+def test_warnings_number_or_class_where_feed_items_have_others_says_so(home: Tidings) -> None:
+    assert len([*home.publish_parts(FEED, "application/rss+xml")]) == 1
+    home.load_taxonomy("a", f"{PREFIXES} ex:Lab rdfs:subClassOf ex:Academia .".encode(), "text/turtle")
+    assert warned(home, "(?x, dc:date, ?d) AND ?d >= 2004") == [
+        "dc:date has dates in recent publications, and numbers do not compare with dates; "
+        "write a date: ?d >= 2004-01-01"
+    ]
+    assert warned(home, "(?x, dc:subject, ?s) AND ?s <= ex:Academia") == [
+        "dc:subject has text in recent publications, and only nodes belong to a class"
+    ]
+    assert warned(home, "(?x, dc:date, ?d) AND ?d >= 2004-01-01") == []
+    assert warned(home, '(?x, dc:subject, ?s) AND ?s = "clocks"') == []
+
+
+def test_warnings_do_not_look_at_publications_for_an_audience(home: Tidings) -> None:
+    home.publish(RDF_XML, media_type="application/rdf+xml", audience="board")
+    assert warned(home, "(?x, ex:year, ?y) AND ?y > 2003") == []
+
+
+SKOS = f"{PREFIXES} ex:oak a skos:Concept ; skos:broader ex:wood . ex:wood a skos:Concept ."
+
+
+def test_load_taxonomy_of_skos_warns_that_hierarchies_are_not_read(home: Tidings) -> None:
+    loaded = home.load_taxonomy("woods", SKOS.encode(), "text/turtle")
+    [warning] = loaded.warnings
+    assert warning.what == "1 statement of skos:broader or skos:narrower left out"
+    assert "not read yet" in (warning.hint or "") and "rdfs:subClassOf" in (warning.hint or "")
+
+
+def test_load_taxonomy_without_classes_is_refused_with_what_was_found(home: Tidings) -> None:
+    body = f"{PREFIXES} ex:oak skos:broader ex:wood ; dc:title 'Oak' , 'Eiche' ."
+    with pytest.raises(InputError, match="no class and no property is in this file") as refused:
+        home.load_taxonomy("woods", body.encode(), "text/turtle")
+    assert refused.value.received == "3 edges: dc:title (2), skos:broader (1)"
+    assert "SKOS" in (refused.value.hint or "")
+    assert home.taxonomies() == []
+    with pytest.raises(InputError, match="received no edges"):
+        home.load_taxonomy("empty", PREFIXES.encode(), "text/turtle")
