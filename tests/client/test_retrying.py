@@ -13,6 +13,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from tests.interfaces.serving import served
 from tidings.client import Client, NoAnswer, Patience
+from tidings.client.event_lines import EventLines
 from tidings.cloud_events import cloud_event
 from tidings.errors import Absent, CheckProblem, ConsistencyProblem, TidingsError, TooOften, error_from
 from tidings.interfaces.http.answers import wrong
@@ -104,12 +105,35 @@ def test_what_is_refused_is_not_asked_again(moody: Moody, client: Client) -> Non
 
 
 @pytest.mark.parametrize(
-    "answer", [PlainTextResponse("<html>"), PlainTextResponse("a proxy", 500), Response("[]", 400)]
+    "answer",
+    [
+        PlainTextResponse("<html>"),
+        PlainTextResponse("a proxy", 500),
+        Response("[]", 400),
+        Response("[]"),
+        Response('{"other": 1}'),
+        Response("[" * 100_000),
+    ],
 )
 def test_something_else_answers(moody: Moody, client: Client, answer: Response) -> None:
     moody.answers = [answer]
     with pytest.raises(NoAnswer, match="not an answer of Tidings"):
         client.standing()
+
+
+@pytest.mark.parametrize(
+    "data", ["{", "[]", '{"data": 5}', "[" * 100_000], ids=["no JSON", "a list", "no event", "deep"]
+)
+def test_following_a_stream_of_something_else_is_an_error(moody: Moody, client: Client, data: str) -> None:
+    moody.streams = [[f"id: 1\ndata: {data}\n\n"]]
+    with pytest.raises(NoAnswer, match="not a stream of Tidings"):
+        next(iter(client.follow(after=0)))
+
+
+def test_event_lines_with_an_id_that_is_no_cursor_are_left_out() -> None:
+    lines = EventLines()
+    for id in ("9" * 5_000, "\u0663", "-1", "x"):
+        assert [lines.take(line) for line in (f"id: {id}", "data: {}", "")] == [None, None, None]
 
 
 def event(number: int) -> str:

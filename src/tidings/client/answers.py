@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 
 from tidings.errors import Absent, InputError, NotAllowed, TidingsError, TooOften, error_from
+from tidings.web.retry_after import retry_after
+
+T = TypeVar("T")
 
 LONGEST = 200
 """Characters of an answer that nobody understands, in the message about it."""
@@ -20,13 +25,21 @@ class NoAnswer(TidingsError):
 _BY_STATUS: dict[int, type[TidingsError]] = {401: NotAllowed, 403: NotAllowed, 404: Absent}
 
 
+def read_answer(response: httpx.Response, read: Callable[[Any], T], value: Any) -> T:
+    """Read the value of an answer; one that Tidings did not write is an error."""
+    try:
+        return read(value)
+    except NOT_OURS as error:
+        raise _strange(response) from error
+
+
 def value_of(response: httpx.Response) -> Any:
     """What the answer says; `None` if it says nothing."""
     if response.status_code == 204 or not response.content:
         return None
     try:
         return response.json()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _strange(response) from error
 
 
@@ -34,18 +47,22 @@ def problem_of(response: httpx.Response, text: str | None = None) -> TidingsErro
     """The error that an answer tells. `text` is what was asked about: its place is underlined in it."""
     try:
         told = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return _strange(response)
     if not isinstance(told, dict) or "error" not in told:
         return _strange(response)
     problem = error_from(told, text)
     if isinstance(problem, TooOften):
-        seconds = response.headers.get("retry-after", "")
-        problem.seconds = int(seconds) if seconds.isdecimal() else 0
+        problem.seconds = retry_after(response.headers, datetime.now(UTC)) or 0
     return problem
 
 
+NOT_OURS = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading an answer raises if it is JSON, but not the JSON that Tidings writes."""
+
+
 def _strange(response: httpx.Response) -> TidingsError:
+    """The error of an answer that Tidings did not write."""
     kind = _BY_STATUS.get(response.status_code, NoAnswer)
     where = f"{response.request.method} {response.request.url.path}"
     shown = f"{response.status_code} {response.text[:LONGEST]}".strip()

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import httpx
 
-from tidings.client.answers import problem_of, silent, value_of
+from tidings.client.answers import problem_of, read_answer, silent, value_of
 from tidings.client.calls import Call
 from tidings.client.retrying import AGAIN, NOT_TAKEN, Patience
 from tidings.web.retry_after import retry_after
@@ -50,7 +50,7 @@ class Attempts(Generic[T]):
         is_removed = self._call.method == "DELETE" and response.status_code == 404 and self._failures > 0
         if not response.is_success and not is_removed:
             raise problem_of(response, self._call.text)
-        return self._call.read(None if is_removed else value_of(response))
+        return read_answer(response, self._call.read, None if is_removed else value_of(response))
 
 
 def request_of(client: httpx.Client | httpx.AsyncClient, call: Call[Any]) -> httpx.Request:

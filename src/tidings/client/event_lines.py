@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_CURSOR = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class EventLines:
         return None if id is None else Block(id, "\n".join(data) if data else None)
 
     def _field(self, name: str, value: str) -> None:
-        if name == "id" and value.isdecimal():
+        if name == "id" and _CURSOR.fullmatch(value):
             self._id = int(value)
         elif name == "data":
             self._data.append(value)

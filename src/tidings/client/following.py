@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import httpx
 
-from tidings.client.answers import problem_of
+from tidings.client.answers import LONGEST, NOT_OURS, NoAnswer, problem_of
 from tidings.client.calls import STREAM, asked
 from tidings.client.event_lines import EventLines
 from tidings.client.retrying import AGAIN, Patience
@@ -46,7 +46,7 @@ class Following:
         if block is None or block.id <= self.cursor:
             return None
         self.cursor, self._failures = block.id, 0
-        return None if block.data is None else told_from(json.loads(block.data))
+        return None if block.data is None else _told(block.data)
 
     def begun(self, response: httpx.Response) -> bool:
         """Whether the stream has begun; false if the service says: not now. What it says otherwise is an error."""
@@ -60,3 +60,11 @@ class Following:
         self._failures += 1
         asked_for, self._asked_for = self._asked_for, None
         return self._patience.pause(self._failures, asked_for)
+
+
+def _told(data: str) -> Told:
+    try:
+        return told_from(json.loads(data))
+    except NOT_OURS as error:
+        what = "this is not a stream of Tidings"
+        raise NoAnswer(what, where=STREAM, received=data[:LONGEST]) from error
