@@ -78,6 +78,8 @@ def test_retry_after_counts_after_success_too() -> None:
         ("Fri, 01 May 2099 11:00:00 GMT", 7 * 86_400),
         ("-5", None),
         ("soon", None),
+        ("Fri, 01 May 99999999999999999999 12:02:00 GMT", None),
+        ("Fri, 01 May 2026 12:02:00 +99999999999999999999999", None),
         ("", None),
         ("²", None),
     ],

@@ -109,6 +109,8 @@ def test_a_reader_that_has_it_is_told_so(told: Told, web: httpx.Client) -> None:
     )
     assert web.get(address, headers={"If-Modified-Since": modified}).status_code == 304
     assert web.get(address, headers={"If-Modified-Since": "yesterday"}).status_code == 200
+    no_year = "Wed, 18 Nov 99999999999999999999 01:00:00 GMT"
+    assert web.get(address, headers={"If-Modified-Since": no_year}).status_code == 200
 
 
 def test_what_comes_in_the_same_second_is_not_missed(told: Told, web: httpx.Client) -> None:

@@ -18,7 +18,13 @@ from tidings.interfaces.http.refused import Refused
 from tidings.service.access import Access, Scope
 from tidings.store import open_store, sqlite_url
 
-FOREIGN = ({}, {"Origin": "https://elsewhere.example"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"})
+FOREIGN = (
+    {},
+    {"Origin": "https://elsewhere.example"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Origin": "null"},
+    {"Origin": "http://["},
+)
 
 
 @pytest.fixture(scope="module")

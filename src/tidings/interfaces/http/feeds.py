@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import format_datetime, parsedate_to_datetime
+from datetime import datetime
+from email.utils import format_datetime
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
@@ -21,6 +21,7 @@ from tidings.feeds.rendering import FORMATS, asked_for
 from tidings.feeds.tokens import hash_of
 from tidings.interfaces.http.access import count_request
 from tidings.interfaces.http.answers import Answering
+from tidings.web.retry_after import http_date
 
 GUARDED = {
     "X-Content-Type-Options": "nosniff",
@@ -127,16 +128,8 @@ def _has(request: Request, tag: str, modified: datetime | None) -> bool:
     tags = request.headers.get("if-none-match")
     if tags is not None:
         return any(each.strip().removeprefix("W/") in (tag, "*") for each in tags.split(","))
-    since = _date(request.headers.get("if-modified-since"))
+    since = http_date(request.headers.get("if-modified-since", ""))
     return modified is not None and since is not None and modified <= since
-
-
-def _date(text: str | None) -> datetime | None:
-    try:
-        found = parsedate_to_datetime(text) if text else None
-    except ValueError:  # a date that is none counts for nothing, the standard says
-        return None
-    return found.replace(tzinfo=UTC) if found and found.tzinfo is None else found
 
 
 def _unknown() -> Response:

@@ -29,8 +29,11 @@ def is_same_origin(connection: HTTPConnection) -> bool:
     site = connection.headers.get("sec-fetch-site")
     if site is not None:
         return site in _OWN
-    origin = urlsplit(connection.headers.get("origin", ""))
-    return bool(origin.netloc) and origin.netloc.lower() == connection.headers.get("host", "").lower()
+    try:
+        origin = urlsplit(connection.headers.get("origin", "")).netloc.lower()
+    except ValueError:  # such as http://[
+        return False
+    return bool(origin) and origin == connection.headers.get("host", "").lower()
 
 
 def foreign(connection: HTTPConnection) -> NotAllowed:
