@@ -26,7 +26,17 @@ def test_limits_that_are_named_and_those_that_are_not(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "given", ["depth", "depth=", "depth=-1", "depth=0", "depth=many", "colour=5", "depth=1000"]
+    "given",
+    [
+        "depth",
+        "depth=",
+        "depth=-1",
+        "depth=0",
+        "depth=many",
+        "colour=5",
+        "depth=1000",
+        pytest.param("depth=" + "9" * 5_000, id="many digits"),
+    ],
 )
 def test_what_is_no_limit_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv(NAME, given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -10,6 +11,9 @@ from typing import Any, TypeVar
 from tidings.errors import DecodeProblem, InputError, SetupError
 
 L = TypeVar("L")
+
+
+_WHOLE = re.compile("[0-9]{1,18}")
 
 
 def check_limits(limits: Any, most: Mapping[str, int]) -> None:
@@ -49,7 +53,7 @@ def limits_in(said: str, kind: type[L], variable: str) -> L:
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     for word in said.replace(",", " ").split():
         name, _, number = word.partition("=")
-        if name not in known or not number.replace("_", "").isdecimal():
+        if name not in known or not _WHOLE.fullmatch(number.replace("_", "")):
             accepted = f"NAME=NUMBER, where NAME is one of {', '.join(sorted(known))}"
             raise SetupError("not a limit", where=variable, received=word, accepted=accepted)
         given[name] = int(number.replace("_", ""))

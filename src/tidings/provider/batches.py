@@ -6,6 +6,7 @@ Section 4 of paper 001 measures why: of the cost of a document much is that of t
 from __future__ import annotations
 
 import os
+import re
 
 from tidings.errors import SetupError
 
@@ -16,6 +17,7 @@ SETTING = "TIDINGS_METADATA_BATCH"
 def batch_size() -> int:
     """What the setting says, or else 1,000."""
     given = os.environ.get(SETTING, str(BATCH))
-    if not given.isascii() or not given.isdigit() or int(given) < 1:
-        raise SetupError(f"{SETTING} is no size of a batch", received=given, accepted="1 or more")
+    if not re.fullmatch("[1-9][0-9]{0,8}", given):
+        accepted = "a whole number from 1 to 999,999,999"
+        raise SetupError(f"{SETTING} is not a batch size", received=given[:40], accepted=accepted)
     return int(given)
