@@ -97,11 +97,16 @@ def test_names_of_tables(name: str, expected: str) -> None:
     assert snake_case(name) == expected
 
 
+LONG = "x" + " " * 100_000 + "y"
+
+
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
         ("String", "string"),
         ("varchar(40)", "string"),
+        (" numeric ( 10, 2 ) ", "real"),
+        pytest.param(LONG, LONG, id="many blanks"),
         ("EAJava_int", "integer"),
         ("java.util.Date", "date"),
         ("Colour", "Colour"),

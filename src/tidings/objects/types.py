@@ -15,13 +15,13 @@ _NAMES = {
     "bytes": "bytes binary blob bytea varbinary largebinary",
 }
 _KNOWN = {each: name for name, spelled in _NAMES.items() for each in spelled.split()}
-_LENGTH = re.compile(r"\s*\([^()]*\)\s*$")
-_FOREIGN = re.compile(r"^EA[A-Za-z]*_|.*[#.:/]", re.DOTALL)
+_LENGTH = re.compile(r"\([^()]*\)$")
+_FOREIGN = re.compile(r"\A(?:EA[A-Za-z]*_|.*[#.:/])", re.DOTALL)
 
 
 def type_name(written: str | None) -> str | None:
     """`varchar(40)`, `String` and `EString` are `string`; what nobody knows stays as it was written."""
-    plain = _LENGTH.sub("", written).strip() if written else ""
+    plain = _LENGTH.sub("", written.strip()).strip() if written else ""
     if not plain:
         return None
     return _KNOWN.get(plain.lower()) or _KNOWN.get(_FOREIGN.sub("", plain).lower()) or plain
