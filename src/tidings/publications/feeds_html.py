@@ -14,6 +14,7 @@ XHTML = "{http://www.w3.org/1999/xhtml}"
 SCHEMES = frozenset({"http", "https", "mailto"})
 """What links may lead to; no `javascript:`, and no `data:`, which may be a page with a script."""
 
+_DECIMAL = re.compile(r"&#([0-9]{8,});?")
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 
 
@@ -24,7 +25,14 @@ def sanitised(text: str) -> str:
 
 def plain_text(text: str) -> str:
     """What a reader sees of HTML, for titles: not made harmless, because it is no HTML any more."""
-    return " ".join(html.unescape(_TAG.sub("", text)).split())
+    return " ".join(unescaped(_TAG.sub("", text)).split())
+
+
+def unescaped(text: str) -> str:
+    """Text without references to characters. `html.unescape` raises for decimal ones of more than 4,300 digits; eight
+    digits are beyond Unicode already.
+    """
+    return html.unescape(_DECIMAL.sub(lambda found: f"&#{found[1].lstrip('0')[:8] or '0'};", text))
 
 
 def inner_html(element: etree._Element) -> str:
