@@ -125,6 +125,14 @@ def test_values_that_no_publication_has_are_refused(tmp_path: Path) -> None:
             read_file(of_events(tmp_path / "t.parquet"))
 
 
+def test_read_file_given_a_parquet_column_whose_name_is_not_utf8_refuses_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"k": [1], "sector": ["a"]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"sector", b"sect\xffr"))
+    with pytest.raises(InputError, match="this is no Parquet file"):
+        read_file(of_events(path))
+
+
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     path = written(tmp_path, "t.csv", "k,sector\n")
     assert read_file(of_events(path)) == []

@@ -80,7 +80,11 @@ def _parquet(body: bytes) -> Read:
         if size > MOST_BYTES or file.metadata.num_rows > MOST_ROWS:
             raise too_large(f"{file.metadata.num_rows:,} rows, {size:,} bytes")
         return of_arrow(file.read())
-    except (pa.ArrowException, OSError) as problem:
+    except (
+        pa.ArrowException,
+        OSError,
+        UnicodeDecodeError,
+    ) as problem:  # UnicodeDecodeError: names of columns
         raise InputError("this is no Parquet file", hint=_said(problem)) from problem
 
 
