@@ -1,11 +1,12 @@
-"""python -m benchmarks [--full] [--only stock equalities ...] [--rules N ...] [--add] [--docs]"""
+"""python -m benchmarks [--full] [--only stock equalities ...] [--rules N ...] [--fresh] [--docs]"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from benchmarks import (
     churn,
@@ -55,18 +56,31 @@ PARTS: dict[str, Callable[[Bench, Scale], None]] = {
 
 def main() -> None:
     options = _arguments()
-    scale, before = _scale(options), load() if options.add else []
-    bench = Bench(scale.runs, partial(print, flush=True), scale.budget)
-    rows: list[Row] = []
-    for name in options.only or PARTS:
-        bench.say(f"{name}:")
-        PARTS[name](bench, scale)
-        bench.stamp(taken("make bench-full" if options.full else "make bench"))
-        rows = merged(before, bench.rows)
-        save(rows)  # part by part: hours of work are not lost with the last of them
-    print(f"\n{table(rows)}\n\n{goals(rows)}\n\n{machine()}\nrows: {RESULTS}")
+    bench = Bench((scale := _scale(options)).runs, partial(print, flush=True), scale.budget)
+    command = "make bench-full" if options.full else "make bench"
+    rows = measure(bench, scale, options.only or list(PARTS), command, options.fresh)
+    measured = bench.finished()
+    print(f"\n{table(measured)}\n\n{goals(measured)}\n\n{machine()}\nrows: {RESULTS}")
     if options.docs:
         write_docs(rows)
+
+
+def measure(
+    bench: Bench, scale: Scale, parts: Sequence[str], command: str, fresh: bool, results: Path = RESULTS
+) -> list[Row]:
+    """Run some parts and save their rows beside those of earlier runs, unless these are to be forgotten (`fresh`).
+
+    Without the earlier rows, `--only X --docs` would take the goals and rows of all other parts out of the docs.
+    """
+    before = load(results) if results.exists() and not fresh else []
+    rows = before
+    for name in parts:
+        bench.say(f"{name}:")
+        PARTS[name](bench, scale)
+        bench.stamp(taken(command))
+        rows = merged(before, bench.rows)
+        save(rows, results)  # part by part: hours of work are not lost with the last of them
+    return rows
 
 
 def _scale(options: argparse.Namespace) -> Scale:
@@ -85,7 +99,9 @@ def _arguments() -> argparse.Namespace:
         "--rules", nargs="+", type=int, metavar="N", help="rule bases of metadata of these sizes only"
     )
     parser.add_argument(
-        "--add", action="store_true", help="keep the last run's rows of other workloads and sizes"
+        "--fresh",
+        action="store_true",
+        help="forget the rows of earlier runs, of workloads not measured now, too",
     )
     parser.add_argument("--docs", action="store_true", help="write tables and figures into docs/")
     return parser.parse_args()

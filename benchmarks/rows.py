@@ -63,9 +63,19 @@ def compared(rows: Sequence[Row]) -> list[Row]:
 
 
 def merged(before: Sequence[Row], now: Sequence[Row]) -> list[Row]:
-    """Rows of an earlier run whose workloads were not measured now, or with other sizes, and those measured now."""
-    measured = {(row.workload, row.subscriptions) for row in now}
-    return compared([*(row for row in before if (row.workload, row.subscriptions) not in measured), *now])
+    """The rows measured now, and those of earlier runs that they do not replace.
+
+    A workload is replaced size by size with its peers and limits, so that ratios are of one run. Engines of ours that
+    were not measured now stay, with the ratios that they had: the plans on Spark, which are a part of their own.
+    """
+    sizes = {(row.workload, row.subscriptions) for row in now}
+    engines = {(row.workload, row.subscriptions, row.engine) for row in now}
+
+    def stays(row: Row) -> bool:
+        size = row.workload, row.subscriptions
+        return size not in sizes or (row.role == "ours" and (*size, row.engine) not in engines)
+
+    return [*filter(stays, before), *compared(now)]
 
 
 def _fastest(rows: Iterable[Row], role: Role) -> dict[tuple[str, int], float]:

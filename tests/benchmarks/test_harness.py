@@ -155,12 +155,26 @@ def test_rows_are_compared_with_the_best_peer_and_the_limit_of_their_size() -> N
     assert [each.fraction_of_limit for each in found] == [0.5, 0.1, 0.05, None, 1, None]
 
 
-def test_a_later_run_replaces_the_workloads_and_sizes_it_measured() -> None:
-    """All of them: what stands beside each other was measured in one run."""
-    before = [Row(name, size, "e", 1.0, None, None, 0.0) for name, size in (("a", 1), ("a", 5), ("b", 5))]
-    now = [Row("a", 5, "f", 3.0, None, None, 0.0)]
-    found = [(row.workload, row.subscriptions, row.engine) for row in merged(before, now)]
-    assert found == [("a", 1, "e"), ("b", 5, "e"), ("a", 5, "f")]
+def test_merged_later_run_replaces_the_workloads_and_sizes_it_measured() -> None:
+    """With their peers: ratios are of one run. Only engines of ours that were not measured stay, with their ratios."""
+    before = [
+        *(Row(name, size, "e", 1.0, None, None, 0.0) for name, size in (("a", 1), ("a", 5), ("b", 5))),
+        Row("a", 5, "f", 1.0, None, None, 0.0),
+        Row("a", 5, "peer", 1.0, None, None, 0.0, role="peer"),
+        Row("a", 5, "plan", 4.0, None, None, 0.0, ratio_to_best_peer=4.0),
+    ]
+    now = [
+        Row("a", 5, "e", 3.0, None, None, 0.0),
+        Row("a", 5, "f", 3.0, None, None, 0.0),
+        Row("a", 5, "new peer", 2.0, None, None, 0.0, role="peer"),
+    ]
+    found = {
+        (row.workload, row.subscriptions, row.engine): row.ratio_to_best_peer for row in merged(before, now)
+    }
+    assert found == {
+        **{("a", 1, "e"): None, ("b", 5, "e"): None, ("a", 5, "plan"): 4.0},
+        **{("a", 5, "e"): 1.5, ("a", 5, "f"): 1.5, ("a", 5, "new peer"): 1.0},
+    }
 
 
 def test_rows_survive_being_saved(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import documents, figures, graph_decoding, heart, paper003, paper004, pipeline, report
-from benchmarks.__main__ import PARTS
+from benchmarks.__main__ import PARTS, measure
 from benchmarks.document_engines import Parsing
 from benchmarks.engines import IndexEngine
+from benchmarks.goals import goals
 from benchmarks.harness import Bench, NotHere
 from benchmarks.peers.duckdb_join import DuckDB
 from benchmarks.report import write_docs
-from benchmarks.rows import Row, load
+from benchmarks.rows import RESULTS, Row, load
 from benchmarks.scale import TINY
 from benchmarks.workloads import Subscriptions, anthology
 from benchmarks.workloads import stock as stock_workload
@@ -80,6 +81,28 @@ def _docs_have_a_place_for(rows: list[Row], folder: Path) -> None:
     page = (folder / "performance.md").read_text()
     assert all(f"| {row.workload} | {row.subscriptions:,} | {row.engine} |" in page for row in rows)
     assert all(f"img/{path.name}" in page for path in (folder / "img").iterdir())
+
+
+def test_measure_one_part_keeps_goals_and_rows_of_the_others(tmp_path: Path) -> None:
+    results = tmp_path / "latest.json"
+    shutil.copy(RESULTS, results)
+    rows = measure(
+        Bench(TINY.runs, lambda _: None, TINY.budget), TINY, ["churn"], "make bench", False, results
+    )
+    assert rows == load(results)
+    before, churns = load(), [row.workload.startswith("churn") for row in rows]
+    others = [row for row in before if not row.workload.startswith("churn")]
+    assert others and [row for row, churn in zip(rows, churns, strict=True) if not churn] == others
+    assert any(churns)
+    assert goals(before).splitlines() == goals(rows).splitlines()
+
+
+def test_measure_fresh_forgets_earlier_rows(tmp_path: Path) -> None:
+    results = tmp_path / "latest.json"
+    shutil.copy(RESULTS, results)
+    bench = Bench(TINY.runs, lambda _: None, TINY.budget)
+    rows = measure(bench, TINY, ["churn"], "make bench", True, results)
+    assert rows == load(results) == bench.finished()
 
 
 def test_the_same_rows_give_the_same_figure(tmp_path: Path) -> None:
