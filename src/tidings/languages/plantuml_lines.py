@@ -14,11 +14,16 @@ MAX_LINE = 2_000
 
 _COMMENT = re.compile(r"/'.*?(?:'/|\Z)|^[ \t]*'[^\n]*", re.DOTALL | re.MULTILINE)
 
+_NOTE = r"(?:floating\s+)?note\b"
+_NAMED_NOTE = r"\s*\"[^\"]*\"\s*as\b"
+_NOTE_HEAD = r"(?:\"[^\"]*\"|::|[^:])*+"
+"""What a note is at. The colon before its text is neither in quotes nor a member's: `note right of A::"m(x : int)"`."""
+
 PRESENTATION = re.compile(
     r"@(?:start|end)\w*\b|(?:hide|show|remove|restore|skinparam|skin|scale|caption|title|mainframe|header|footer|legend"
     r"|left\s+to\s+right|top\s+to\s+bottom|allow_?mixing|set\s+\w+|url\s+(?:of|for)|newpage|page|rotate|sprite|autonumber"
     r"|(?:left|right|center)\s+(?:header|footer))(?=\s|$)"
-    r"|!(?:theme|pragma|option|assume)\b|note\b.*?(?::|\"\s*as\b)",
+    rf"|!(?:theme|pragma|option|assume)\b|{_NOTE}(?:{_NAMED_NOTE}|{_NOTE_HEAD}:)",
     re.IGNORECASE,
 )
 
@@ -32,7 +37,8 @@ BLOCKS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
         (r"legend\b(?!.*:)", r"end\s*legend"),
         (r"title\s*$", r"end\s*title"),
         (r"sprite\b.*\{\s*$", r"\}"),
-        (r"(?:floating\s+)?note\b(?!.*(?::|\"\s*as\b))", r"end\s*note"),
+        (rf"{_NOTE}(?!{_NAMED_NOTE})(?=.*\{{\s*$){_NOTE_HEAD}$", r"\}"),
+        (rf"{_NOTE}(?!{_NAMED_NOTE}){_NOTE_HEAD}$", r"end\s*note"),
     )
 )
 """What begins a block of presentation, and what ends it."""
@@ -46,7 +52,7 @@ GROUP = re.compile(
 
 _FIRST = re.compile(r"\w*")
 _CLASS_NAME = re.compile(r"(?:abstract|class|dataclass|entity|exception|record|struct)\s+(?:class\s+)?(\w+)")
-_NOTE_NAME = re.compile(r"(?:floating\s+)?note\b[^:]*\bas\s+(\w+)", re.IGNORECASE)
+_NOTE_NAME = re.compile(rf"{_NOTE}\s*(?:\"[^\"]*\"\s*)?\bas\s+(\w+)", re.IGNORECASE)
 _SKINPARAM_DEPTH = re.compile(r"[{}]")
 
 

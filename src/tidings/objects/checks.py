@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
-from tidings.objects.drafts import Said
+from tidings.objects.drafts import DraftClass, Said
 from tidings.objects.mark_checks import (
     are_known_by_attributes,
     are_limited_to_what_there_is,
@@ -63,25 +63,43 @@ def _known_class(view: View, said: Said) -> Iterator[Finding]:
 def run_in_no_circle(view: View) -> Iterator[Finding]:
     """Each circle once, at the first of its classes."""
     told: set[str] = set()
-    for cls in view.draft.classes:
-        above = [each.name.text for each in view.lineage(cls.name.text)]
-        if cls.name.text not in told and any(
-            cls.name.text == parent.text for name in above for parent in view.classes[name].parents
-        ):
+    for name in _in_or_below_circles(view):
+        above = [each.name.text for each in view.upwards(name)]
+        if name not in told and any(name in view.parents(each) for each in above):
             told.update(above)
-            shown = " → ".join(map(safe, (*above, cls.name.text)))
+            shown = " → ".join(map(safe, (*above, name)))
             yield Finding(
-                cls.name.at, "classes run in a circle", shown, hint="one of the generalizations must go"
+                view.classes[name].name.at,
+                "classes run in a circle",
+                shown,
+                hint="one of the generalizations must go",
             )
 
 
+def _in_or_below_circles(view: View) -> list[str]:
+    """The classes that are left when those are taken away, again and again, above which there is nothing any more."""
+    above = {name: len(view.parents(name)) for name in view.classes}
+    below: dict[str, list[str]] = {}
+    for name in view.classes:
+        for parent in view.parents(name):
+            below.setdefault(parent, []).append(name)
+    free = [name for name, count in above.items() if not count]
+    for name in free:  # grows while it is gone through
+        del above[name]
+        for child in below.get(name, ()):
+            above[child] -= 1
+            if not above[child]:
+                free.append(child)
+    return list(above)
+
+
 def have_attributes_once(view: View) -> Iterator[Finding]:
+    having: dict[str, set[str]] = {}
     for cls in view.classes.values():
-        known = {
-            each.name.text: above
-            for above in reversed(view.lineage(cls.name.text)[1:])
-            for each in above.attributes
-        }
+        for each in cls.attributes:
+            having.setdefault(each.name.text, set()).add(cls.name.text)
+    for cls in view.classes.values():
+        own: set[str] = set()
         for attribute in view.own_attributes(cls):
             name = attribute.name.text
             if not is_name(name):
@@ -90,10 +108,18 @@ def have_attributes_once(view: View) -> Iterator[Finding]:
                     "an attribute needs a name",
                     accepted="a text without control characters",
                 )
-            elif name in known:
-                what = f"{safe(known[name].name.text)} has an attribute of this name already"
+            elif before := _nearest_above(view, cls, having[name]) or (cls if name in own else None):
+                what = f"{safe(before.name.text)} has an attribute of this name already"
                 yield Finding(attribute.name.at, what, safe(name))
-            known.setdefault(name, cls)
+            own.add(name)
+
+
+def _nearest_above(view: View, cls: DraftClass, names: Collection[str]) -> DraftClass | None:
+    """The first of some classes on the way up from a class."""
+    if len(names) == 1:  # the class itself: what most attributes are, and nothing to go up for
+        return None
+    above = (each for each in view.upwards(cls.name.text) if each is not cls)
+    return next((each for each in above if each.name.text in names), None)
 
 
 def lead_to_classes(view: View) -> Iterator[Finding]:
@@ -122,11 +148,7 @@ def are_called_once(view: View) -> Iterator[Finding]:
 
 def _are_related(view: View, one: str, other: str) -> bool:
     """Whether an object may be of both classes."""
-    return _below(view, one, other) or _below(view, other, one)
-
-
-def _below(view: View, name: str, above: str) -> bool:
-    return any(each.name.text == above for each in view.lineage(name))
+    return view.is_below(one, other) or view.is_below(other, one)
 
 
 CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (

@@ -118,8 +118,11 @@ def _kinds(marked: DraftMark) -> Iterator[Finding]:
 
 def are_known_by_attributes(view: View) -> Iterator[Finding]:
     for cls in view.draft.classes:
-        said, known = tag(cls.marks, "label"), view.attributes(cls.name.text)
-        if said is not None and said.text not in known:
+        said = tag(cls.marks, "label")
+        if said is None:
+            continue
+        known = view.attributes(cls.name.text)
+        if said.text not in known:
             hint = did_you_mean(said.text, known)
             what = f"{safe(cls.name.text)} has no such attribute to be known by"
             yield Finding(said.at, what, safe(said.text), _all(known), hint)

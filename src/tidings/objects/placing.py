@@ -107,7 +107,8 @@ class Placed:
 def by_convention(draft: Draft, model: Model) -> Placed:
     """Where a checked draft lies; refused if two things would lie in one place."""
     by_name = {each.name.text: each for each in draft.classes}
-    tables = {name: _class_table(model, by_name, name) for name in model.classes}
+    keys = _keys(model, by_name)
+    tables = {name: _class_table(model, by_name[name], keys) for name in model.classes}
     links = {
         (said.source.cls.text, said.called): _link(said, each, tables)
         for said, each in zip(draft.associations, model.associations, strict=True)
@@ -119,21 +120,32 @@ def by_convention(draft: Draft, model: Model) -> Placed:
     return placed
 
 
-def _class_table(model: Model, drafts: Mapping[str, DraftClass], name: str) -> ClassTable:
-    draft, cls = drafts[name], model.classes[name]
+def _class_table(model: Model, draft: DraftClass, keys: Mapping[str, str]) -> ClassTable:
+    cls = model.classes[draft.name.text]
+    own = {each.name for each in cls.attributes}
     columns = {
         each.name.text: _said(each.marks, "column") or each.name.text
         for each in draft.attributes
-        if each.name.text in {own.name for own in cls.attributes}
+        if each.name.text in own
     }
-    parent_key = None if cls.parent is None else _key(model, drafts, cls.parent)
-    table = _said(draft.marks, "table") or snake_case(name)
-    return ClassTable(table, _key(model, drafts, name), columns, parent_key)
+    parent_key = None if cls.parent is None else keys[cls.parent]
+    table = _said(draft.marks, "table") or snake_case(cls.name)
+    return ClassTable(table, keys[cls.name], columns, parent_key)
 
 
-def _key(model: Model, drafts: Mapping[str, DraftClass], name: str) -> str:
-    said = (_said(drafts[each.name].marks, "key") for each in model.lineage(name))
-    return next((each for each in said if each), KEY)
+def _keys(model: Model, drafts: Mapping[str, DraftClass]) -> dict[str, str]:
+    """The key of each class: its own, or that of the class above it."""
+    found: dict[str, str] = {}
+    for name in model.classes:
+        way: list[str] = []
+        above: str | None = name
+        while above is not None and above not in found:
+            way.append(above)
+            above = model.classes[above].parent
+        key = KEY if above is None else found[above]
+        for each in reversed(way):
+            key = found[each] = _said(drafts[each].marks, "key") or key
+    return found
 
 
 def _link(said: DraftAssociation, association: Association, tables: Mapping[str, ClassTable]) -> Link:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from tidings.objects.drafts import (
     Draft,
@@ -20,8 +21,25 @@ KEY = "id"
 """What the key of a class is called if nobody says otherwise."""
 
 
+class _Place(NamedTuple):
+    """Where a class is in the tree of classes, and what it inherits.
+
+    `first` numbers the classes in the order of a walk from the roots down, `last` is the highest number below the
+    class: another one is below it if its number is between the two.
+    """
+
+    first: int
+    last: int
+    key: str
+    is_subscriber: bool
+
+
 class View:
-    """A draft as checks look at it: by name, and upwards, also where classes run in a circle."""
+    """A draft as checks look at it: by name, and upwards, also where classes run in a circle.
+
+    What a class inherits is found in one walk over the tree of all classes: going up from each of them takes quadratic
+    time in a chain of classes. Classes with several parents or in a circle, which will be refused, are in no tree.
+    """
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
@@ -33,17 +51,58 @@ class View:
             found.setdefault(each.name.text, each)
         return found
 
-    def lineage(self, name: str) -> list[DraftClass]:
-        """A class and all above it, each once; empty if there is no such class."""
-        waiting, found = [name], dict[str, DraftClass]()
+    def upwards(self, name: str) -> Iterator[DraftClass]:
+        """Yield a class and all above it, each once; nothing if there is no such class."""
+        waiting, seen = [name], set[str]()
         for each in waiting:  # grows while it is gone through
-            if each in self.classes and each not in found:
-                found[each] = self.classes[each]
+            if each in self.classes and each not in seen:
+                seen.add(each)
+                yield self.classes[each]
                 waiting += (parent.text for parent in self.classes[each].parents)
-        return list(found.values())
+
+    def lineage(self, name: str) -> list[DraftClass]:
+        """List a class and all above it, each once; empty if there is no such class."""
+        return list(self.upwards(name))
+
+    def parents(self, name: str) -> set[str]:
+        """Return the classes right above a class, without those that there are not."""
+        return {each.text for each in self.classes[name].parents if each.text in self.classes}
+
+    @cached_property
+    def _tree(self) -> Mapping[str, _Place]:
+        below: dict[str, list[str]] = {}
+        for name in self.classes:
+            for parent in self.parents(name):
+                below.setdefault(parent, []).append(name)
+        roots = [name for name in self.classes if not self.parents(name)]
+        found: dict[str, _Place] = {}
+        waiting = [(root, KEY, False) for root in reversed(roots)]
+        order: list[str] = []
+        while waiting:
+            name, key, is_subscriber = waiting.pop()
+            marks = self.classes[name].marks
+            said = tag(marks, "key")
+            key, is_subscriber = said.text if said else key, is_subscriber or bool(mark(marks, "subscriber"))
+            found[name] = _Place(len(order), len(order), key, is_subscriber)
+            order.append(name)
+            alone = [child for child in below.get(name, ()) if len(self.parents(child)) == 1]
+            waiting += ((child, key, is_subscriber) for child in alone)
+        for name in reversed(order):  # children come after their parents
+            for parent in self.parents(name):
+                found[parent] = found[parent]._replace(last=max(found[parent].last, found[name].last))
+        return found
+
+    def is_below(self, name: str, above: str) -> bool:
+        """Return whether a class is another one or below it."""
+        mine, other = self._tree.get(name), self._tree.get(above)
+        if mine is not None and other is not None:
+            return other.first <= mine.first <= other.last
+        return any(each.name.text == above for each in self.upwards(name))
 
     def key(self, cls: DraftClass) -> str:
-        said = (tag(each.marks, "key") for each in self.lineage(cls.name.text))
+        if (place := self._tree.get(cls.name.text)) is not None:
+            return place.key
+        said = (tag(each.marks, "key") for each in self.upwards(cls.name.text))
         return next((each.text for each in said if each is not None), KEY)
 
     def own_attributes(self, cls: DraftClass) -> list[DraftAttribute]:
@@ -53,21 +112,26 @@ class View:
 
     def attributes(self, name: str) -> list[str]:
         """Inherited ones included."""
-        return [each.name.text for cls in self.lineage(name) for each in self.own_attributes(cls)]
+        return [each.name.text for cls in self.upwards(name) for each in self.own_attributes(cls)]
 
     def references(self, name: str) -> list[str]:
         """Associations that count as attributes: those of which the table of the class has a column."""
-        above = {each.name.text for each in self.lineage(name)}
-        return [
-            each.called
-            for each in self.draft.associations
-            if each.holder is not None
-            and each.end(each.holder).cls.text in above
-            and mark(each.marks, "propagates") is None
-        ]
+        held = (each for cls in self.upwards(name) for each in self._held.get(cls.name.text, ()))
+        return [called for _, called in sorted(held)]
+
+    @cached_property
+    def _held(self) -> Mapping[str, list[tuple[int, str]]]:
+        """Of each class the associations that its own table has a column of, with their places in the draft."""
+        found: dict[str, list[tuple[int, str]]] = {}
+        for number, each in enumerate(self.draft.associations):
+            if each.holder is not None and mark(each.marks, "propagates") is None:
+                found.setdefault(each.end(each.holder).cls.text, []).append((number, each.called))
+        return found
 
     def is_subscriber(self, name: str) -> bool:
-        return any(mark(each.marks, "subscriber") for each in self.lineage(name))
+        if (place := self._tree.get(name)) is not None:
+            return place.is_subscriber
+        return any(mark(each.marks, "subscriber") for each in self.upwards(name))
 
 
 def pointed_end(view: View, said: DraftAssociation, marked: DraftMark) -> End | None:
