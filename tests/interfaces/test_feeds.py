@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.interfaces.calling import Tidings, listens_at, start
+from tests.interfaces.providing import SCHEMA
 from tidings.store import Found, open_store, sqlite_url
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:8080/(feeds|opml)/[A-Za-z0-9_-]{32}")
@@ -133,3 +134,16 @@ def test_serve_until_a_signal_comes(subscribed: Tidings, tmp_path: Path, number:
         _, errors = server.communicate(timeout=60)
     assert server.returncode == (130 if number == signal.SIGINT else 0)
     assert errors == ""
+
+
+def test_feeds_of_somebody_with_rules_only_says_that_rules_have_none(tidings: Tidings) -> None:
+    assert tidings("provider", "schema", str(SCHEMA)).exit_code == 0
+    rule = "search CycleProvider c register c where c.serverPort > 5"
+    assert tidings("subscribe", "--as", "ana", "--language", "rules", rule).exit_code == 0
+    none = "the rules of ana have no feeds: tidings notifications shows what they find\n"
+    done = tidings("feeds", "--as", "ana")
+    assert (done.stdout, done.stderr) == ("", none)
+    assert tidings("subscribe", "--as", "ana", "--id", "s-1", "price < 200").exit_code == 0
+    both = tidings("feeds", "--as", "ana")
+    assert both.stdout.startswith("s-1") and both.stderr == none
+    assert tidings("feeds", "--as", "bo").stderr == "no subscriptions for bo\n"

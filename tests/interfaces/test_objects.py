@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from tests.interfaces.calling import Tidings, start
+from tests.objects.histories import create_tables
 from tests.objects.sources import TITLE, happens, university_in
 from tests.objects.university import PUML
 from tidings.objects.notices import Notice
+from tidings.objects.plantuml import read_plantuml
+from tidings.objects.triggers.generated import generated
+from tidings.objects.triggers.opening import open_site
 from tidings.service import Tidings as Service
 from tidings.store import ObjectSource
 
@@ -210,3 +215,51 @@ def test_following_until_ctrl_c(tidings: Tidings, university: ObjectSource, tmp_
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 130
     assert running.communicate()[1] == ""
+
+
+SCHOOL = """
+class Person <<subscriber>> {
+  name
+}
+class Student
+class Course {
+  title
+}
+Person <|-- Student
+"""
+
+
+def test_notifications_of_an_object_are_found_by_whatever_class_and_label_it_was_watched(
+    tidings: Tidings, tmp_path: Path
+) -> None:
+    (tmp_path / "school.puml").write_text(f"@startuml\n{SCHOOL}@enduml\n")
+    placed = read_plantuml(SCHOOL)
+    database = f"sqlite:///{tmp_path}/school.db"
+    sqlite3.connect(tmp_path / "school.db").close()
+    with open_site(database) as site:
+        pieces = [piece.sql for piece in generated(placed, site.dialect)]
+        rows = ["INSERT INTO person VALUES (1, 'S1')", "INSERT INTO student VALUES (1)"]
+        rows.append("INSERT INTO course VALUES (1, 'Trees')")
+        site.run([*create_tables(placed, "INTEGER"), *pieces, *rows])
+    added = tidings("objects", "add", "school", "--model", "school.puml", "--database", database)
+    assert added.exit_code == 0, added.output
+    assert tidings("watch", "--as", "Student:S1", "Course:Trees").stdout.startswith("Person:1  S1  watches")
+    happens(
+        ObjectSource("school", "school.puml", database), "UPDATE course SET title = 'Graphs' WHERE id = 1"
+    )
+    assert tidings("model", "tell").exit_code == 0
+    [line] = tidings("notifications", "--as", "Person:1").stdout.splitlines()
+    for name in ("Student:1", "Student:S1", "Person:S1"):
+        found = tidings("notifications", "--as", name)
+        assert (found.stdout.splitlines(), found.stderr) == ([line], f"{name} is notified as Person:1\n")
+        assert tidings("notifications", "--as", name, "--json").stderr == ""
+    assert tidings("feeds", "--as", "Student:S1").stdout == tidings("feeds", "--as", "Person:1").stdout != ""
+    assert "nothing for Student:9 yet" in tidings("notifications", "--as", "Student:9").stderr
+
+
+def test_notifications_database_that_is_away_is_named(
+    tidings: Tidings, university: ObjectSource, tmp_path: Path
+) -> None:
+    (tmp_path / "university.db").rename(tmp_path / "elsewhere.db")
+    said = tidings("notifications", "--as", "Student:S1").stderr
+    assert "university cannot be asked who Student:S1 is" in said and "nothing for Student:S1 yet" in said

@@ -123,6 +123,16 @@ def test_what_cannot_be_found_is_said_with_what_would_be_accepted(tidings: Tidin
     assert ".jsonl file" in done.stderr
 
 
-def test_ids_are_for_one_and_id_fields_for_several(tidings: Tidings) -> None:
+def test_publish_id_is_for_one_and_id_field_for_events(tidings: Tidings) -> None:
     assert "--id-field" in tidings("publish", "-", "--id", "p1", given="").stderr
-    assert "--id" in tidings("publish", "{}", "--id-field", "lot").stderr
+    assert "two places for one id" in tidings("publish", "{}", "--id-field", "lot", "--id", "p1").stderr
+    assert "only events have a field" in tidings("publish", "<a/>", "--id-field", "lot").stderr
+
+
+def test_publish_field_id_is_the_publication_id_only_if_it_is_named(tidings: Tidings) -> None:
+    body = '{"id": "zz1", "price": 5}'
+    made = [json.loads(tidings("publish", body, "--json").stdout) for _ in range(2)]
+    assert [one["new"] for one in made] == [True, True] and "zz1" not in {one["id"] for one in made}
+    named = [json.loads(tidings("publish", body, "--id-field", "id", "--json").stdout) for _ in range(2)]
+    assert [(one["id"], one["new"]) for one in named] == [("zz1", True), ("zz1", False)]
+    assert tidings("publish", '{"price": 5}', "--id-field", "id").exit_code == 0

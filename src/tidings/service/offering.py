@@ -101,6 +101,11 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
     if sent.audience is not None:
         check_label(sent.audience)
     kind = plain(sent.media_type)
+    if sent.id_field is not None and (is_binary(sent) or kind not in (JSON, CLOUD_EVENT, *LINES)):
+        accepted = ", ".join((JSON, CLOUD_EVENT, *sorted(LINES)))
+        raise InputError(
+            "only events have a field with their id", where="id_field", received=kind, accepted=accepted
+        )
     if is_binary(sent):
         return [_checked(_binary(sent, kind), schema, sent.audience)]
     if kind in LINES:
@@ -137,6 +142,10 @@ def refuse_too_many(count: int, most: int) -> None:
 def _one(sent: Sent, kind: str) -> Publication:
     id = given(sent.id)
     _refuse_empty(sent, kind)
+    if sent.id_field is not None and id:
+        raise InputError("two places for one id", where="id_field", received=f"id={id}"[:200])
+    if sent.id_field is not None:
+        id = publication_id(sent.body, sent.id_field) or ""
     if kind == CLOUD_EVENT and not id:
         return _by_its_id(_whole(parse(sent.body)), sent.body)
     if sent.base is None:

@@ -62,6 +62,10 @@ class Watches:
             return self._shown(self._site.watches())
         return self._shown(self._watches_of(self._known(subscriber)))
 
+    def told_as(self, named: str) -> str:
+        """The name that notifications of a subscriber have: by the topmost class, and by the key."""
+        return str(self._name(self._known(named)))
+
     def _known(self, named: str) -> Object:
         """Who watches something is known by a key, though there may be no such object any more."""
         cls, word = _parted(named)

@@ -408,3 +408,16 @@ def test_what_carries_a_label_is_for_those_who_were_granted_it(service: Service)
     audiences.grant("ana", "board")
     seen = ana.post("/v1/preview", json=asked).json()["matches"]
     assert [one["publication"]["id"] for one in seen] == ["label-4", "label-2", "label-1"]
+
+
+def test_publications_field_id_is_the_publication_id_only_if_it_is_named(service: Service) -> None:
+    body = '{"id": "field-1", "price": 5}'
+    plain = [post(service, body, "application/json").json() for _ in range(2)]
+    assert [one["new"] for one in plain] == [True, True] and "field-1" not in {one["id"] for one in plain}
+    named = [post(service, body, "application/json", id_field="id") for _ in range(2)]
+    assert [(one.json()["id"], one.status_code) for one in named] == [("field-1", 201), ("field-1", 200)]
+    assert post(service, '{"price": 5}', "application/json", id_field="id").status_code == 201
+    for media_type, given in (("application/xml", "<a/>"), ("text/turtle", "<urn:a> <urn:b> <urn:c> .")):
+        refused = post(service, given, media_type, id_field="id")
+        assert (refused.status_code, refused.json()["where"]) == (422, "id_field")
+    assert post(service, body, "application/json", id_field="id", id="other").status_code == 422

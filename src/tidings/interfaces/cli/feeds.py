@@ -18,10 +18,12 @@ from tidings.interfaces.cli.options import (
     Subscriber,
     open_tidings,
 )
+from tidings.interfaces.cli.subscriber_names import notified_as
 
 if TYPE_CHECKING:
     from tidings.feeds.addressed import Addressed
 
+NO_RULE_FEEDS = "have no feeds: tidings notifications shows what they find"
 MADE_ELSEWHERE = "made in another home folder; copy its feeds.key here, or make a new one with --revoke"
 
 
@@ -39,7 +41,7 @@ def feeds(
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a subscriber's feeds are: one for each subscription, and the list of all (OPML).
+    """Show where a subscriber's feeds are: one for each subscription but rules, and the list of all (OPML).
 
     Whoever knows an address can read the feed, so keep it as you keep a password. [cyan]tidings serve[/] has to run for
     readers to find it. Without an ending an address gives the format that the reader asks for; with [cyan].atom[/],
@@ -54,6 +56,7 @@ def feeds(
 
     reached = public_url or load({"home": home}).settings.reached_at()
     with open_tidings(home, store) as tidings:
+        subscriber = notified_as(tidings, subscriber, quiet=as_json)
         found = tidings.feeds_at(reached)
         for id in revoke or ():
             if found.find(subscriber, id) is None:
@@ -63,7 +66,10 @@ def feeds(
             renewed(found, subscriber, each)
         listed = all_addressed(found, subscriber)
         listed += [addressed(found, subscriber)] if listed else []
-    if not listed and not as_json:
+        has_rules = tidings.store.metadata.has_rules(subscriber)
+    if has_rules and not as_json:
+        output.note(f"the rules of {subscriber} {NO_RULE_FEEDS}")
+    elif not listed and not as_json:
         output.note(f"no subscriptions for {subscriber}")
     if as_json:
         for one in listed:

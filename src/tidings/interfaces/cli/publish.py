@@ -33,7 +33,7 @@ def publish(
         str | None, typer.Option("--id", help="The id of the publication; one is made when none is given.")
     ] = None,
     id_field: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Line by line: the field that holds each event's id.")
+        str | None, typer.Option(metavar="NAME", help="The field that holds an event's id.")
     ] = None,
     base: Annotated[
         str | None,
@@ -70,10 +70,7 @@ def publish(
     """
     with open_tidings(home, store) as tidings:
         if not inputs.is_several(what):
-            if id_field is not None:
-                hint = "give this one's id with --id"
-                raise InputError("--id-field is for events given line by line", hint=hint)
-            _one(tidings, what, id, base, audience, as_json)
+            _one(tidings, what, id, id_field, base, audience, as_json)
         elif base is not None:
             raise InputError("--base is for graphs and feeds")
         else:
@@ -81,17 +78,39 @@ def publish(
 
 
 def _one(
-    tidings: Tidings, what: str, id: str | None, base: str | None, audience: str | None, as_json: bool
+    tidings: Tidings,
+    what: str,
+    id: str | None,
+    id_field: str | None,
+    base: str | None,
+    audience: str | None,
+    as_json: bool,
 ) -> None:
     """One publication; or the graphs of a file, or the items of a feed, each a publication of its own."""
     from tidings.publications.rdf_parts import holds_several
 
     body, media_type = inputs.one(what)
+    if id_field is not None:
+        id = _id_in(body, media_type, id, id_field)
     if holds_several(body, media_type, base):
         for placed in tidings.publish_parts(body, media_type, id, base, audience):
             _tell_one(placed, as_json)
     else:
         _tell_one(tidings.publish(body, id, media_type, base, audience), as_json)
+
+
+def _id_in(body: bytes, media_type: str, id: str | None, field: str) -> str | None:
+    """The id in a field of an event; none if it has no such field."""
+    from tidings.publications.event import publication_id
+    from tidings.publications.media_types import JSON
+
+    if media_type != JSON:
+        raise InputError(
+            "only events have a field with their id", where="--id-field", hint="give the id with --id"
+        )
+    if id is not None:
+        raise InputError("two places for one id", where="--id-field", received=f"--id {id}")
+    return publication_id(body, field)
 
 
 def _tell_one(placed: Appended, as_json: bool) -> None:

@@ -42,7 +42,8 @@ Id = Annotated[
     str | None, Query(max_length=500, description="The id of the publication; one is made without.")
 ]
 IdField = Annotated[
-    str | None, Query(max_length=500, description="Line by line: the field that holds each event's id.")
+    str | None,
+    Query(max_length=500, description="The field that holds the id of an event, or of each in a line."),
 ]
 Base = Annotated[
     str | None, Query(max_length=2_000, description="What relative IRIs of a graph are relative to.")
