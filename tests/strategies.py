@@ -7,6 +7,8 @@ cannot tell apart, strings that name instants, quotes, other scripts, prefixes o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from tidings.languages.tree import And, Comparison, Not, Or, Tree, both, either, show_tree
@@ -27,12 +29,18 @@ MOMENTS = (
     "2004-05-31 12:30",
     "2005-01-01",
 )
+BETWEEN_MICROSECONDS = (
+    "2004-05-31T12:30:00.0000001Z",
+    "2004-05-31t14:30:00.0000000+02:00",
+    "2004-12-31T23:59:60z",
+)
+"""What events may have and subscriptions may not: near instants that are, and that a microsecond cannot hold."""
 PATTERNS = ("", "x", "y", "xy", "z", "'", "ü", "本", "2004", "x" * 10)
 
 numbers = st.sampled_from(NUMBERS) | st.integers(-3, 12)
 strings = st.sampled_from(STRINGS + MOMENTS)
 booleans = st.booleans()
-scalars = numbers | strings | booleans
+scalars = numbers | strings | booleans | st.sampled_from(BETWEEN_MICROSECONDS)
 paths = st.sampled_from(PATHS)
 
 
@@ -42,7 +50,7 @@ def instants(draw: st.DrawFn) -> Instant:
     text = draw(st.sampled_from(MOMENTS))
     found = parse_instant(text)
     assert found is not None
-    return Instant(found.micros, text.replace(" ", "T"))
+    return replace(found, text=text.replace(" ", "T"))
 
 
 def events(

@@ -19,8 +19,8 @@ ANY = "*"
 class Key(StrEnum):
     """What an edge is found by.
 
-    `TEXT` is a string with or without a language, `MOMENT` a date or an instant in microseconds. `AT` are the classes
-    that an end stands at, `BELOW` those and all above them, `ABOVE` those and all below them.
+    `TEXT` is a string with or without a language, `MOMENT` an instant in ticks of half a microsecond. `AT` are
+    the classes that an end stands at, `BELOW` those and all above them, `ABOVE` those and all below them.
     """
 
     SUBJECT = "s"

@@ -120,7 +120,7 @@ def _boolean(text: str) -> Meaning | None:
 
 def _instant(text: str) -> Meaning | None:
     found = parse_instant(_ZONED_DATE.sub(r"\1T00:00\2", text) if _ZONED_DATE.fullmatch(text) else text)
-    return Meaning("instant", Instant(found.micros)) if found else None
+    return Meaning("instant", Instant(found.micros, found.between)) if found else None
 
 
 _READERS: dict[str, Callable[[str], Meaning | None]] = {

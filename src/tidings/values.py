@@ -28,26 +28,42 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Instant:
-    """A moment, as microseconds since 1970-01-01T00:00:00Z; `text` is how somebody wrote it."""
+    """A moment, as microseconds since 1970-01-01T00:00:00Z; `text` is how somebody wrote it.
+
+    Subscriptions name whole microseconds, publications any moment. One that lies between two microseconds, because it
+    has more digits or is in a leap second, is the earlier one with `between`: it equals no whole microsecond, and is on
+    the right side of each of them. Cut off, 12:00:00.0000001 would equal 12:00:00.
+    """
 
     micros: int
+    between: bool = False
     text: str = field(compare=False, default="")
 
+    @property
+    def ticks(self) -> int:
+        """The moment as one number, for arrays: twice the microseconds, and one more for what lies between two."""
+        return 2 * self.micros + self.between
+
+
+BETWEEN_MICROSECONDS = "an instant is compared to the microsecond, and this one lies between two"
+WHOLE_MICROSECONDS = "at most six digits of a second that are not zero, and no leap second"
+"""What is wrong with a literal that `Instant` cannot hold exactly, and what is accepted."""
 
 Literal = Scalar | Instant
 
 _INSTANT = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
-    r"(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|z|[+-]\d{2}:?\d{2})?)?",
+    r"(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?([Zz]|[+-]\d{2}:?\d{2})?)?",
     re.ASCII,
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_instant(text: str) -> Instant | None:
-    """An ISO 8601 date or date-time as an instant, or None for any other string.
+    """Read a date or date-time of ISO 8601 or RFC 3339; None for any other string.
 
-    A date is its midnight, a missing zone is UTC, and digits beyond microseconds are cut off.
+    A date is its midnight, and a missing zone is UTC. A second may have any number of digits, and may be the leap
+    second at the end of a month in UTC.
     """
     found = _INSTANT.fullmatch(text)
     if found is None:
@@ -58,11 +74,24 @@ def parse_instant(text: str) -> Instant | None:
     except ValueError:
         return None
     h, m, s, offset = int(hour or 0), int(minute or 0), int(second or 0), _zone_minutes(zone)
-    if h > 23 or m > 59 or s > 59 or offset is None:
+    if h > 23 or m > 59 or s > 60 or offset is None:
         return None
     days = (midnight - _EPOCH.date()).days
     seconds = ((days * 24 + h) * 60 + m - offset) * 60 + s
-    return Instant(seconds * 1_000_000 + int((fraction or "0")[:6].ljust(6, "0")), text)
+    if s == 60:  # after 23:59:59.999999, and before the midnight that `seconds` is
+        return Instant(seconds * 1_000_000 - 1, True, text) if _begins_month(seconds) else None
+    digits = (fraction or "").ljust(6, "0")
+    return Instant(seconds * 1_000_000 + int(digits[:6]), digits[6:].strip("0") != "", text)
+
+
+_CALENDAR_DAYS = 146_097
+"""The calendar repeats every 400 years, which may lead out of the years that `date` has."""
+
+
+def _begins_month(seconds: int) -> bool:
+    days, of_day = divmod(seconds, 86_400)
+    day = date.fromordinal((_EPOCH.toordinal() + days - 1) % _CALENDAR_DAYS + 1).day
+    return of_day == 0 and day == 1
 
 
 def _zone_minutes(zone: str | None) -> int | None:

@@ -233,7 +233,7 @@ def _dated_otherwise(written: Written, kind: Kind, place: int) -> Mask:
     """Strings that name an instant where the example's looked as if it did, and did not: '2004-99-99'."""
     if kind is not Kind.STRING or written.sorts[0] != Sort.DATED_STRING:
         return np.zeros(len(written.sorts), np.bool_)
-    named: Mask = ~written.read(Kind.INSTANT)[1]
+    named = written.names_instants()
     return np.zeros_like(named) if named[place] else named
 
 

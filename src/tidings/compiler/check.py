@@ -17,7 +17,7 @@ from tidings.languages.tree import Comparison, Span, Spans, Tree, either, rewrit
 from tidings.operators import BETWEEN, CONTAINS, EQ, IN, IS_A, OPERATORS, Takes
 from tidings.schema.domains import LISTED, Domain, DomainKind
 from tidings.schema.names import EVENT_TYPE, did_you_mean, some
-from tidings.values import Instant, Kind, Literal, kind_of, show
+from tidings.values import BETWEEN_MICROSECONDS, WHOLE_MICROSECONDS, Instant, Kind, Literal, kind_of, show
 
 _KIND_OF_DOMAIN = {
     DomainKind.NUMERIC: Kind.NUMBER,
@@ -88,12 +88,14 @@ def read_literals(comparison: Comparison, domain: Domain | None, context: Contex
         return comparison
     if domain is not None and _KIND_OF_DOMAIN[domain.kind] is not Kind.INSTANT:
         return comparison
-    read = tuple(_read(literal) for literal in comparison.literals)
+    read = tuple(_read(literal, span, context) for literal, span in _located(comparison))
     return _with_literals(comparison, read)
 
 
-def _read(literal: Literal) -> Literal:
+def _read(literal: Literal, span: Span, context: Context) -> Literal:
     instant = as_instant(literal) if isinstance(literal, str) else None
+    if instant is not None and instant.between:
+        raise context.problem(BETWEEN_MICROSECONDS, span, accepted=WHOLE_MICROSECONDS)
     return literal if instant is None else instant
 
 

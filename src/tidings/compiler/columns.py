@@ -57,6 +57,11 @@ class Written:
             return _read_instants(self.texts)
         return _read_strings(self.texts), np.zeros(len(self.texts), np.bool_)
 
+    def names_instants(self) -> Mask:
+        """Which literals are read as instants where instants are compared, be they refused there."""
+        found = [parse_instant(text.strip("'")) for text in self.texts.to_pylist()]
+        return np.array([instant is not None for instant in found], np.bool_)
+
 
 def _mask(found: pa.Array[Any]) -> Mask:
     return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
@@ -103,7 +108,7 @@ def _read_strings(texts: pa.Array[Any]) -> pa.Array[Any]:
 def _read_instants(texts: pa.Array[Any]) -> tuple[npt.NDArray[np.int64], Mask]:
     found = [parse_instant(text.strip("'")) for text in texts.to_pylist()]
     micros = np.array([0 if instant is None else instant.micros for instant in found], np.int64)
-    return micros, np.array([instant is None for instant in found], np.bool_)
+    return micros, np.array([instant is None or instant.between for instant in found], np.bool_)
 
 
 def equal(left: Literals, right: Literals) -> Mask:

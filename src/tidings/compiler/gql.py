@@ -184,8 +184,8 @@ def _number(relation: Relation, operand: Term) -> Said | None:
     found = meaning(operand)
     assert found is not None
     if means(found) is Means.MOMENT:
-        micros: int = found.value.micros
-        return Said(Key.MOMENT, relation, Kind.NUMBER, micros) if abs(micros) <= INT64_MAX else None
+        ticks: int = found.value.ticks
+        return Said(Key.MOMENT, relation, Kind.NUMBER, ticks) if abs(ticks) <= INT64_MAX else None
     if math.isnan(found.value) or abs(found.value) > _LARGE:
         return None
     return Said(Key.VALUE, relation, Kind.NUMBER, found.value)

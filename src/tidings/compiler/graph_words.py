@@ -91,7 +91,7 @@ def _operand(term: Term, string: Callable[[str], int]) -> list[int]:
     if found is None or kind <= Means.STRING:
         return [kind, string(written(term)), len(term.text.encode()), 0, 0]
     if kind is Means.MOMENT:
-        return [kind, 0, 0, *_halves("<q", found.value.micros)]
+        return [kind, 0, 0, *_halves("<q", found.value.ticks)]
     nearest, rest = split_number(found.value)
     return [kind, *_halves("<d", nearest), *_halves("<q", rest)]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 _STRING = r"'[^']*+(?:''[^']*+)*+'"
 # A generous reading of numbers and dates: whatever is neither in the end is compiled one by one.
-_PLAIN = r"[0-9.eE+\-:TZz]*+"
+_PLAIN = r"[0-9.eE+\-:TtZz]*+"
 # Strings, names in double quotes, and numbers that are not the end of a name. It begins with a set of characters
 # because `re` skips ahead to such a set quickly.
 _CUT = re.compile(

@@ -201,13 +201,14 @@ def string_code(codec: StringCodec, column: int, text: Any, start: int, length: 
 
 
 @inlined
-def instant_code(codec: InstantCodec, column: int, micros: int) -> int:
+def instant_code(codec: InstantCodec, column: int, ticks: int) -> int:
+    """The code of an instant; constants are whole microseconds, of two ticks each."""
     low, high, first = 0, codec.count[column], codec.start[column]
     while low < high:
         middle = (low + high) >> 1
-        if codec.micros[first + middle] < micros:
+        if 2 * codec.micros[first + middle] < ticks:
             low = middle + 1
         else:
             high = middle
-    found = low < codec.count[column] and codec.micros[first + low] == micros
+    found = low < codec.count[column] and 2 * codec.micros[first + low] == ticks
     return INSTANT_CODES + 2 * low + (1 if found else 0)

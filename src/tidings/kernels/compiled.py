@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from numba import njit, types
@@ -16,7 +19,7 @@ def reading(function: Any) -> Any:
     with arrays grouped in a NamedTuple an atomic increment and decrement remain around each helper with a loop, and
     they cost the JSON decoder two thirds of its speed. The caller holds the arrays as long as the kernel runs.
     """
-    return _once_for_all_numbers(njit(**_OPTIONS)(function))
+    return _once_for_all_numbers(_cached(njit(**_OPTIONS)(function)))
 
 
 def inlined(function: Any) -> Any:
@@ -26,7 +29,34 @@ def inlined(function: Any) -> Any:
     calls, and as fast as in one long function. Python cannot call a helper: code that takes each array of a
     NamedTuple out of its Python object is longer than most helpers, and a third of what there would be to compile.
     """
-    return _once_for_all_numbers(njit(**_OPTIONS, forceinline=True, no_cpython_wrapper=True)(function))
+    return _once_for_all_numbers(
+        _cached(njit(**_OPTIONS, forceinline=True, no_cpython_wrapper=True)(function))
+    )
+
+
+def _cached(kernel: Any) -> Any:
+    """Keep compiled code only as long as no source file of this folder changes.
+
+    Numba compares the file of the function alone. Helpers of other files are compiled into it: after an upgrade, a
+    kernel would go on with the old ones.
+    """
+    file = kernel._cache._cache_file
+    file._source_stamp = file._source_stamp, _sources()
+    return kernel
+
+
+@cache
+def _sources() -> str:
+    """A digest of all source files of this folder."""
+    found = sorted(
+        (each for each in files(__package__).iterdir() if each.name.endswith(".py")),
+        key=lambda each: each.name,
+    )
+    digest = hashlib.blake2b(digest_size=16)
+    for each in found:
+        source = each.read_bytes()
+        digest.update(f"{each.name} {len(source)} ".encode() + source)
+    return digest.hexdigest()
 
 
 def _once_for_all_numbers(kernel: Any) -> Any:

@@ -188,8 +188,8 @@ def _value_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int, hashed: 
 def _moment_code(atoms: AtomArrays, codecs: Codecs, column: int, a: int) -> int:
     if atoms.kind[a] != STRING:
         return OTHER_CODE
-    micros = read_instant(atoms.text, atoms.payload[a], atoms.length[a])
-    return OTHER_CODE if micros == NO_INSTANT else instant_code(codecs.instants, column, micros)
+    ticks = read_instant(atoms.text, atoms.payload[a], atoms.length[a])
+    return OTHER_CODE if ticks == NO_INSTANT else instant_code(codecs.instants, column, ticks)
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""Reading ISO 8601 dates and date-times from bytes, exactly as `values.parse_instant` reads strings."""
+"""Dates and date-times of ISO 8601 and RFC 3339 in bytes, read exactly as `values.parse_instant` reads strings."""
 
 from __future__ import annotations
 
@@ -39,21 +39,31 @@ def _month_length(year: int, month: int) -> int:
     return 30 if month in (4, 6, 9, 11) else 31
 
 
+@inlined
+def _day_of_month(days: int) -> int:
+    """The day of the month that is so many days from 1970-01-01: `_days` turned around."""
+    shifted = days + 719468
+    of_era = shifted - shifted // 146097 * 146097
+    year = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    return of_year - (153 * ((5 * of_year + 2) // 153) + 2) // 5 + 1
+
+
 @reading
 def read_instant(text: Any, start: int, length: int) -> int:
-    """Microseconds since 1970-01-01T00:00:00Z, or NO_INSTANT."""
-    if length < 10 or length > 35 or text[start + 4] != 45 or text[start + 7] != 45:
+    """The `ticks` of an instant: half microseconds since 1970-01-01T00:00:00Z; or NO_INSTANT."""
+    if length < 10 or text[start + 4] != 45 or text[start + 7] != 45:
         return NO_INSTANT
     year, month, day = _digits(text, start, 4), _digits(text, start + 5, 2), _digits(text, start + 8, 2)
     if year < 1 or month < 1 or month > 12 or day < 1 or day > _month_length(year, month):
         return NO_INSTANT
     days = _days(year, month, day)
     if length == 10:
-        return days * 86_400_000_000
+        return days * 172_800_000_000
     end, at = start + length, start + 10
-    if length < 16 or (text[at] != 84 and text[at] != 32) or text[at + 3] != 58:
+    if length < 16 or (text[at] != 84 and text[at] != 116 and text[at] != 32) or text[at + 3] != 58:
         return NO_INSTANT
-    hour, minute, second, micros = _digits(text, at + 1, 2), _digits(text, at + 4, 2), 0, 0
+    hour, minute, second, micros, between = _digits(text, at + 1, 2), _digits(text, at + 4, 2), 0, 0, 0
     at += 6
     if at < end and text[at] == 58:
         if end - at < 3:
@@ -66,13 +76,15 @@ def read_instant(text: Any, start: int, length: int) -> int:
             while at < end and 48 <= text[at] <= 57:
                 if digits < 6:
                     micros = micros * 10 + int(text[at]) - 48
+                elif text[at] != 48:
+                    between = 1
                 digits += 1
                 at += 1
-            if digits < 1 or digits > 9:
+            if digits < 1:
                 return NO_INSTANT
             for _ in range(digits, 6):
                 micros *= 10
-    if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
+    if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 60:
         return NO_INSTANT
     offset = 0
     if at < end:
@@ -91,4 +103,8 @@ def read_instant(text: Any, start: int, length: int) -> int:
             at = end
     if at != end:
         return NO_INSTANT
-    return (((days * 24 + hour) * 60 + minute - offset) * 60 + second) * 1_000_000 + micros
+    seconds = ((days * 24 + hour) * 60 + minute - offset) * 60 + second
+    if second == 60:
+        is_leap = seconds % 86_400 == 0 and _day_of_month(seconds // 86_400) == 1
+        return 2 * (seconds * 1_000_000 - 1) + 1 if is_leap else NO_INSTANT
+    return 2 * (seconds * 1_000_000 + micros) + between

@@ -11,6 +11,7 @@ from tidings.languages import gql_refusals as refusals
 from tidings.languages.gql_terms import Operand, TermReader
 from tidings.languages.gql_tree import BLANK, Asked, Constraint, PatternEdge, Variable
 from tidings.limits import check_limits
+from tidings.values import Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,14 @@ class Reader(TermReader):
         self.constrain(variable, Asked.IN, terms, start)
 
     def constrain(self, variable: Variable, asked: Asked, operands: tuple[Term, ...], start: int) -> None:
+        if any(_lies_between(operand) for operand in operands):
+            raise refusals.between_microseconds(self.read(start))
         self.constraints.append(Constraint(variable.name, asked, operands, self.span(start)))
         if len(self.constraints) > self.limits.constraints:
             raise refusals.too_many("constraints", self.limits.constraints, self.read(start))
+
+
+def _lies_between(operand: Term) -> bool:
+    """Whether it is an instant between two microseconds, which no kernel can hold."""
+    found = meaning(operand) if operand.kind is TermKind.LITERAL else None
+    return found is not None and isinstance(found.value, Instant) and found.value.between

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
 from tidings.guessing import near
 from tidings.languages.xpath_tokens import Tokens
+from tidings.values import BETWEEN_MICROSECONDS, WHOLE_MICROSECONDS
 
 SUPPORTED = "edges, and comparisons of a variable: = != < <= > >= contains, starts with, in"
 SUPPORTED_SPARQL = "PREFIX, SELECT, triple patterns, FILTER with = != < <= > >= IN CONTAINS STRSTARTS &&"
@@ -188,8 +189,12 @@ def bad_date(place: Place) -> SyntaxProblem:
     return SyntaxProblem("there is no such date", place=place, accepted="2004-05-31 or 2004-05-31T12:00:00Z")
 
 
+def between_microseconds(place: Place) -> CheckProblem:
+    return CheckProblem(BETWEEN_MICROSECONDS, place=place, accepted=WHOLE_MICROSECONDS)
+
+
 def bare_date(word: str, place: Place) -> SyntaxProblem:
-    kind = "dateTime" if "T" in word else "date"
+    kind = "dateTime" if "T" in word.upper() else "date"
     return SyntaxProblem("SPARQL has no bare dates", place=place, hint=f'write "{word}"^^xsd:{kind}')
 
 

@@ -126,7 +126,7 @@ class TermReader:
             raise refusals.bare_date(word, place)
         if parse_instant(word) is None:
             raise refusals.bad_date(place)
-        return literal(word, XSD + ("dateTime" if "T" in word else "date"))
+        return literal(word, XSD + ("dateTime" if "T" in word.upper() else "date"))
 
     def whole_iri(self) -> str:
         if not self.is_iri(self.at):

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import cast
@@ -20,7 +21,14 @@ from tidings.languages.slips import explain_slip
 from tidings.languages.tree import Comparison, Not, Span, Spans, Tree, both, children, either
 from tidings.operators import BETWEEN, BY_SPELLING, EXISTS, IN
 from tidings.schema.event_schema import EventSchema
-from tidings.values import Instant, Literal, parse_instant, to_number
+from tidings.values import (
+    BETWEEN_MICROSECONDS,
+    WHOLE_MICROSECONDS,
+    Instant,
+    Literal,
+    parse_instant,
+    to_number,
+)
 
 MAX_LENGTH = 10_000
 MAX_DEPTH = 100
@@ -154,10 +162,12 @@ def _instant(token: Token, written: str) -> Instant:
     instant = as_instant(text)
     if instant is None:
         raise _Misread("not a date or date-time", token, "such as 2004-05-31 or 2004-05-31T12:30:00Z")
+    if instant.between:
+        raise _Misread(BETWEEN_MICROSECONDS, token, WHOLE_MICROSECONDS)
     return instant
 
 
 def as_instant(text: str) -> Instant | None:
     """The instant a string names, written so that it reads back without quotes; None for other strings."""
     instant = parse_instant(text)
-    return None if instant is None else Instant(instant.micros, text.replace(" ", "T"))
+    return None if instant is None else replace(instant, text=text.replace(" ", "T"))

@@ -18,7 +18,7 @@ _EXPECTED = {
     Kind.NUMBER: "a number",
     Kind.STRING: "a text",
     Kind.BOOLEAN: "true or false",
-    Kind.INSTANT: "a date or a date-time such as 2004-05-31T12:30:00Z",
+    Kind.INSTANT: "a date or a date-time such as 2004-05-31T12:30:00Z, to the microsecond",
 }
 
 

@@ -66,7 +66,9 @@ _READERS = {Kind.NUMBER: _number, Kind.BOOLEAN: _boolean, Kind.INSTANT: _instant
 
 
 def instant_text(instant: Instant) -> str | None:
-    """The one text of an instant. None for what is in the year 0 or 10000 once it is in UTC."""
+    """The one text of an instant; None if it lies between two microseconds, or in the year 0 or 10000 in UTC."""
+    if instant.between:
+        return None
     try:
         moment = _EPOCH + timedelta(microseconds=instant.micros)
     except OverflowError:

@@ -25,7 +25,6 @@ _NAME = re.compile(r"[a-z0-9]+")
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+ *(;.*)?", re.ASCII)
 _WHOLE_TIME = re.compile(r".{10}[Tt ].{8}(\.\d+)?([Zz]|.{6})", re.ASCII)
 """RFC 3339 wants seconds and a zone, which ISO 8601 leaves to the writer."""
-_MORE_DIGITS = re.compile(r"(\.\d{9})\d+", re.ASCII)
 
 
 def _is_media_type(value: object) -> bool:
@@ -33,9 +32,8 @@ def _is_media_type(value: object) -> bool:
 
 
 def _is_time(value: object) -> bool:
-    if not isinstance(value, str) or not _WHOLE_TIME.fullmatch(value):
-        return False
-    return parse_instant(_MORE_DIGITS.sub(r"\1", value.replace("t", "T", 1))) is not None
+    is_whole = isinstance(value, str) and _WHOLE_TIME.fullmatch(value) is not None
+    return is_whole and parse_instant(str(value)) is not None
 
 
 def _is_text(value: object) -> bool:

@@ -273,7 +273,7 @@ def _write(term: Term, text: bytearray) -> _Written:
     if found is not None and kind in (Means.NUMBER, Means.BOOLEAN):
         number, rest = split_number(found.value)
     elif found is not None and kind is Means.MOMENT:
-        rest = found.value.micros
+        rest = found.value.ticks
     is_text = kind in (Means.STRING, Means.LANGUAGE)
     inside = (start + 1, len(term.text.encode())) if is_text else (start, 0)
     return _Written(start, len(data), *inside, kind, number, rest)

@@ -417,7 +417,7 @@ def test_publications_field_id_is_the_publication_id_only_if_it_is_named(service
     named = [post(service, body, "application/json", id_field="id") for _ in range(2)]
     assert [(one.json()["id"], one.status_code) for one in named] == [("field-1", 201), ("field-1", 200)]
     assert post(service, '{"price": 5}', "application/json", id_field="id").status_code == 201
-    for media_type, given in (("application/xml", "<a/>"), ("text/turtle", "<urn:a> <urn:b> <urn:c> .")):
-        refused = post(service, given, media_type, id_field="id")
+    for media_type, other in (("application/xml", "<a/>"), ("text/turtle", "<urn:a> <urn:b> <urn:c> .")):
+        refused = post(service, other, media_type, id_field="id")
         assert (refused.status_code, refused.json()["where"]) == (422, "id_field")
     assert post(service, body, "application/json", id_field="id", id="other").status_code == 422

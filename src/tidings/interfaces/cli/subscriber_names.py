@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def notified_as(tidings: Tidings, subscriber: str, quiet: bool = False) -> str:
     """The name under which a subscriber has notifications; the one given if that has some, or is no object's.
 
-    Objects of a class below another one share its keys, so that a student and the person that she is are one subscriber.
+    Objects of a class below another one share its keys: a student and the person that she is are one subscriber.
     """
     sources = tidings.store.object_sources.load() if ":" in subscriber else []
     if not sources or tidings.store.notifications.last_sequence(subscriber):

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from tidings.durable import sync, sync_all, temporary_beside
 from tidings.errors import SetupError
 
-FORMAT = 7
+FORMAT = 8
 """Changes with anything an index writes: an index of another format is not read, but made anew from the texts."""
 
 _CURRENT = "CURRENT"

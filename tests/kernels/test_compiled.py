@@ -1,0 +1,43 @@
+"""Compiled kernels on disk: code of another version is not used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tidings.kernels import compiled
+
+KERNEL = """
+from small.compiled import reading
+from small.helper import added
+
+@reading
+def kernel(value):
+    return added(value)
+"""
+HELPER = """
+from small.compiled import inlined
+
+@inlined
+def added(value):
+    return value + {}
+"""
+
+
+def test_compiled_helper_of_another_file_changes_the_kernel_is_compiled_anew(tmp_path: Path) -> None:
+    package = tmp_path / "small"
+    package.mkdir()
+    source = Path(compiled.__file__).read_text()
+    files = {"__init__": "", "compiled": source, "kernel": KERNEL, "helper": HELPER.format(1)}
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(text)
+    called = [sys.executable, "-c", "from small.kernel import kernel; print(kernel(5))"]
+
+    def call() -> str:
+        return subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert call() == call() == "6"
+    assert list((package / "__pycache__").glob("kernel.kernel-*.nbi")), "it is cached"
+    (package / "helper.py").write_text(HELPER.format(2))
+    assert call() == "7"

@@ -1,0 +1,171 @@
+"""Instants: what a text names, exactly, in publications, in subscriptions and in every engine."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidings.atoms import Atoms
+from tidings.compiler.context import Context
+from tidings.compiler.pipeline import LANGUAGES, compile_many, understand
+from tidings.errors import SubscriptionError
+from tidings.graphs import XSD, literal
+from tidings.languages import gql, rules
+from tidings.matching import graphs
+from tidings.matching.index import Index
+from tidings.matching.naive import matches
+from tidings.metadata.literals import value_of
+from tidings.model import Subscription
+from tidings.publications import event, rdf
+from tidings.publications.feeds_dates import date_term, instant
+from tidings.publications.graph_atoms import GraphReader
+from tidings.taxonomies import merged
+from tidings.values import Instant, Kind, parse_instant
+
+NOON = "2004-05-31T12:00:00Z"
+SAME_AS_NOON = ["2004-05-31t12:00:00z", "2004-05-31 12:00:00.000000000000Z", "2004-05-31T14:00:00+02:00"]
+AFTER_NOON = ["2004-05-31T12:00:00.0000001Z", "2004-05-31T12:00:00.000000000000001Z"]
+
+
+@pytest.mark.parametrize(
+    ("text", "micros", "between"),
+    [
+        ("1970-01-01T00:00:00.123456Z", 123_456, False),
+        ("1970-01-01t00:00:00.1234560000z", 123_456, False),
+        ("1970-01-01T00:00:00.1234561Z", 123_456, True),
+        ("1972-06-30T23:59:60Z", 78_796_800_000_000 - 1, True),
+        ("1972-07-01T01:59:60.5+02:00", 78_796_800_000_000 - 1, True),
+    ],
+)
+def test_parse_instant_any_rfc_3339_text_is_exact(text: str, micros: int, between: bool) -> None:
+    assert parse_instant(text) == Instant(micros, between)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2004-05-31T12:00:60Z", "2004-06-29T23:59:60Z", "2004-06-30T23:59:60+02:00", "2004-05-31T12:00:61Z"],
+)
+def test_parse_instant_no_leap_second_within_a_month(text: str) -> None:
+    assert parse_instant(text) is None
+
+
+def test_parse_instant_leap_second_stands_before_midnight() -> None:
+    told = ["2016-12-31T23:59:59.999999Z", "2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"]
+    read = [parse_instant(text) for text in told]
+    assert read == sorted(read) and len(set(read)) == 3  # type: ignore[type-var]
+    assert parse_instant("9999-12-31T23:59:60Z") is not None
+
+
+def engines(text: str, value: str) -> set[bool]:
+    """What the definition and the index say about an event with a value."""
+    found = event.decode(json.dumps({"at": value}).encode())
+    index = Index.create()
+    index.add(compile_many([Subscription("s", "ana", "predicates", text)]))
+    return {matches(understand(text), found), bool(list(index.match(Atoms.of([found])).pairs()))}
+
+
+@pytest.mark.parametrize(
+    ("test", "same", "after"),
+    [
+        ("=", True, False),
+        ("!=", False, True),
+        (">", False, True),
+        (">=", True, True),
+        ("<", False, False),
+        ("<=", True, False),
+    ],
+)
+def test_events_digits_beyond_microseconds_count(test: str, same: bool, after: bool) -> None:
+    for literal_text in (NOON, f"'{NOON}'"):
+        assert [engines(f"at {test} {literal_text}", each) for each in SAME_AS_NOON] == [{same}] * 3
+        assert [engines(f"at {test} {literal_text}", each) for each in AFTER_NOON] == [{after}] * 2
+
+
+@pytest.mark.parametrize(
+    "wanted", ["at > 2016-12-31T23:59:59.999999Z", "at < 2017-01-01", "not at = 2017-01-01"]
+)
+def test_events_leap_second_is_on_its_side_of_midnight(wanted: str) -> None:
+    assert engines(wanted, "2016-12-31T23:59:60Z") == {True}
+    assert engines(wanted, "2017-01-01T00:59:60+01:00") == {True}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "at = 2004-05-31T12:00:00.0000001Z",
+        "at > '2004-05-31T12:00:00.0000001Z'",
+        "at in ('2004-05-31', '2016-12-31T23:59:60Z')",
+        "at between 2004-05-31 and 2016-12-31T23:59:60Z",
+    ],
+)
+def test_subscriptions_between_microseconds_are_refused_alone_and_in_bulk(text: str) -> None:
+    with pytest.raises(SubscriptionError, match="compared to the microsecond") as problem:
+        LANGUAGES["predicates"].compile(Context(text))
+    assert problem.value.place is not None and problem.value.accepted
+    texts = [text.replace("2004-05-31T12", f"2004-05-31T{hour}") for hour in range(10, 24)]
+    subscriptions = [Subscription(f"s{row}", "ana", "predicates", each) for row, each in enumerate(texts)]
+    assert len(compile_many(subscriptions).rejects) == len(texts)
+
+
+def test_subscriptions_in_bulk_a_fine_instant_among_strings_is_refused() -> None:
+    """The first text of its shape has no instant, and the others are not strings for that."""
+    strings = [f"at = '2004-99-{day}'" for day in range(10, 30)]
+    texts = [*strings, "at = '2004-05-31T12:00:00.0000001Z'"]
+    given = [Subscription(f"s{row}", "ana", "predicates", text) for row, text in enumerate(texts)]
+    assert [reject.id for reject in compile_many(given).rejects] == ["s20"]
+
+
+def test_subscriptions_lower_case_letters_are_those_of_rfc_3339() -> None:
+    assert engines("at = 2004-05-31t12:00:00z", NOON) == {True}
+    assert rules.parse("search C c register c where c.at > 2004-05-31t12:00:00z").where is not None
+
+
+@pytest.mark.parametrize("time", [*AFTER_NOON, *SAME_AS_NOON[::2], "2016-12-31T23:59:60Z"])
+def test_cloud_events_time_is_compared_as_it_is_accepted(time: str) -> None:
+    body = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "time": time}
+    found = event.decode(json.dumps(body).encode())
+    [path] = [path for path, values in found.items() if time in values]
+    assert matches(understand(f'"{path}" >= {NOON}'), found)
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [
+        ("SELECT ?x WHERE (?x, <urn:at>, ?d) AND ?d = 2004-05-31T12:00:00Z", (True, False, False)),
+        ("SELECT ?x WHERE (?x, <urn:at>, ?d) AND ?d > 2004-05-31T12:00:00Z", (False, True, True)),
+        ("SELECT ?x WHERE (?x, <urn:at>, ?d) AND ?d <= 2004-05-31t12:00:00z", (True, False, False)),
+    ],
+)
+def test_graphs_digits_beyond_microseconds_count(text: str, held: tuple[bool, ...]) -> None:
+    index = Index.create()
+    index.add(compile_many([Subscription("s", "ana", "gql", text)]))
+    for value, expected in zip((NOON, AFTER_NOON[0], "2016-12-31T23:59:60Z"), held, strict=True):
+        body = f'<urn:a> <urn:at> "{value}"^^<{XSD}dateTime> .'.encode()
+        graph = rdf.decode(body, "text/turtle")
+        assert bool(graphs.Explainer(graph, merged()).explain(gql.parse(text))) is expected
+        found = index.match(GraphReader(index.graph_paths, merged()).atoms([graph]))
+        assert bool(list(found.pairs())) is expected
+
+
+def test_graph_subscriptions_between_microseconds_are_refused() -> None:
+    constants = ("2004-05-31T12:00:00.0000001Z", f'"2016-12-31T23:59:60Z"^^<{XSD}dateTime>')
+    for constant in constants:
+        with pytest.raises(SubscriptionError, match="compared to the microsecond"):
+            gql.parse(f"SELECT ?x WHERE (?x, <urn:at>, ?d) AND ?d = {constant}")
+
+
+def test_metadata_instants_between_microseconds_are_no_values() -> None:
+    assert value_of(literal(AFTER_NOON[0], XSD + "dateTime"), Kind.INSTANT) is None
+    assert value_of(literal("2004-05-31t12:00:00.0000000z", XSD + "dateTime"), Kind.INSTANT) is not None
+
+
+@pytest.mark.parametrize("text", [*AFTER_NOON, "2016-12-31T23:59:60Z"])
+def test_feed_dates_are_exact(text: str) -> None:
+    term = date_term(f" {text} ")
+    assert (term.text, term.datatype) == (text, XSD + "dateTime")
+    assert instant(text) is not None
+
+
+def test_feed_dates_lower_case_letters_are_those_of_rfc_3339() -> None:
+    assert date_term("2004-05-31t14:00:00+02:00").text == "2004-05-31T12:00:00Z"
