@@ -168,3 +168,25 @@ def test_warnings_are_answered_with_their_place(service: Service) -> None:
             (place, "join them by 'or' if either is enough")
         ]
         assert service.caller("ana").post(path, json={"text": "price < 4"}).json()["warnings"] == []
+
+
+SCHEMA_OF_LOTS = """
+attributes: {price: numeric, kind: string}
+event_types: {lot: {attributes: {price: mandatory, kind: optional}}}
+"""
+
+
+def test_preview_publications_that_do_not_fit_the_schema_are_counted_with_reasons(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as tidings, served_api(tidings) as made:
+        for price in (10, 20):
+            tidings.publish(json.dumps({"price": price}))
+        tidings.publish(json.dumps({"event_type": "lot", "price": "cheap"}))
+        tidings.extend_schema(SCHEMA_OF_LOTS)
+        tidings.publish(json.dumps({"event_type": "lot", "price": 30}))
+        told = asked(made, "predicates", "price < 50")
+        assert (told["looked_at"], told["skipped"], len(ids(told))) == (4, 3, 1)
+        notes = told["notes"]
+        assert isinstance(notes, list) and len(notes) == 2
+        assert notes[0].startswith("2 publications skipped: ") and "rule R1" in notes[0]
+        assert notes[1].startswith("1 publication skipped: ") and "rule R2" in notes[1]
+        assert asked(made, "xpath", "//price")["skipped"] == 0

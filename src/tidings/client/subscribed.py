@@ -98,8 +98,10 @@ class Previewed:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Which of the last publications would have matched, newest first. `complete` is false if not all could be looked
-    at that were asked for.
+    """Which of the last publications would have matched, newest first.
+
+    `complete` is false if not all could be looked at that were asked for; `skipped` counts those that do not fit the
+    schema of now, and `notes` say why.
     """
 
     looked_at: int
@@ -107,6 +109,7 @@ class Preview:
     matches: tuple[Previewed, ...]
     notes: tuple[str, ...]
     warnings: tuple[TextWarning, ...] = ()
+    skipped: int = 0
 
 
 def subscribe(
@@ -223,4 +226,6 @@ def _preview(answer: Mapping[str, Any], text: str) -> Preview:
         for one in answer["matches"]
     )
     notes, warnings = tuple(answer["notes"]), _warnings(answer, text)
-    return Preview(answer["looked_at"], answer["complete"], matches, notes, warnings)
+    return Preview(
+        answer["looked_at"], answer["complete"], matches, notes, warnings, answer.get("skipped", 0)
+    )

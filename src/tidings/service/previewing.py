@@ -7,11 +7,13 @@ takes too long, or is too much to read, is left out, and the answer says so.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tidings.compiler.pipeline import understand
+from tidings.counts import plural
 from tidings.errors import InputError, PublicationError, TextWarning, pointing
 from tidings.languages import gql, xpath
 from tidings.matching import graphs
@@ -28,6 +30,9 @@ from tidings.service.subscribing import RULES, Subscribing
 from tidings.store import Entry, Store
 from tidings.store.audiences import sees
 from tidings.taxonomies import merged
+
+REASONS = 3
+"""How many reasons a preview gives for publications that it skipped."""
 
 PAGE = 50
 """How many publications are read at a time."""
@@ -61,13 +66,15 @@ class Previewed:
 class Preview:
     """What was found, newest first; `complete` says whether all that was asked for was looked at.
 
-    `warnings` are those of the text, as `check` gives them.
+    `skipped` counts publications that could not be matched, because they do not fit the schema of now or are too large;
+    the notes give the reasons. `warnings` are those of the text, as `check` gives them.
     """
 
     looked_at: int
     complete: bool
     matches: list[Previewed]
     notes: list[str]
+    skipped: int = 0
     warnings: tuple[TextWarning, ...] = ()
 
 
@@ -97,6 +104,7 @@ def preview(
     until, joined = clock() + bounds.seconds, _joined(tables, language)
     ask = _asking(store, schema, language, text, joined)
     looked_at, read, is_over, found = 0, 0, False, []
+    skipped = Counter[str]()
     for entry in _newest(store, bounds):
         if clock() > until or read > bounds.size:
             is_over = True
@@ -104,10 +112,25 @@ def preview(
         looked_at, read = looked_at + 1, read + entry.size
         if not sees(granted, entry.publication.audience):
             continue
-        if (why := _why(ask, entry)) is not None:
+        try:
+            why = ask(_whole(entry))
+        except PublicationError as problem:  # the stream would have made it a dead letter
+            skipped[problem.nowhere().headline()] += 1
+            continue
+        if why is not None:
             found.append(Previewed(entry, *why))
-    notes = [WITHOUT.format(name) for name in joined.without]
-    return Preview(looked_at, not is_over, found, notes, checked.warnings)
+    notes = [WITHOUT.format(name) for name in joined.without] + _skipped_notes(skipped)
+    return Preview(looked_at, not is_over, found, notes, skipped.total(), checked.warnings)
+
+
+def _skipped_notes(skipped: Counter[str]) -> list[str]:
+    """Why publications were skipped, the most frequent reasons first."""
+    if not skipped:
+        return []
+    reasons = skipped.most_common(REASONS)
+    notes = [f"{plural(count, 'publication')} skipped: {reason}" for reason, count in reasons]
+    rest = skipped.total() - sum(count for _, count in reasons)
+    return notes + ([f"{plural(rest, 'publication')} skipped for other reasons"] if rest else [])
 
 
 def _joined(tables: PreviewTables, language: str) -> Joined:
@@ -126,14 +149,11 @@ def _newest(store: Store, bounds: Bounds) -> Iterator[Entry]:
             return
 
 
-def _why(ask: Ask, entry: Entry) -> Why | None:
-    """What the schema of now refuses would have been a dead letter."""
+def _whole(entry: Entry) -> Publication:
+    """The publication of an entry; one that was too large to be read is refused."""
     if len(entry.publication.body) != entry.size:
-        return None
-    try:
-        return ask(entry.publication)
-    except PublicationError:
-        return None
+        raise PublicationError("too large for a preview")
+    return entry.publication
 
 
 def _asking(store: Store, schema: EventSchema | None, language: str, text: str, joined: Joined) -> Ask:

@@ -173,3 +173,13 @@ def test_warnings_stand_below_the_text_and_on_the_page_of_the_subscription(tmp_p
         for shown in (checked.text, ana.get(made.headers["location"]).text):
             assert "no one value of price satisfies both predicates" in shown
             assert "Join them by &#39;or&#39; if either is enough" in shown
+
+
+def test_preview_says_how_many_publications_do_not_fit_the_schema(tmp_path: Path) -> None:
+    with Tidings(tmp_path / "home") as tidings, console(tidings) as address:
+        tidings.publish('{"temperature": 5}')
+        tidings.extend_schema(SCHEMA)
+        ana = Visitor(address, Access(tidings.store).make("ana", [Scope.SUBSCRIBE], "ana").secret)
+        text = "temperature < 10"
+        shown = ana.post("/console/subscriptions", language="predicates", text=text, act="check").text
+        assert "None of 1 publication would have matched." in shown and "1 publication skipped: " in shown

@@ -69,6 +69,7 @@ class Checking:
             looked_at=found.looked_at,
             complete=found.complete,
             matches=[_match(one) for one in found.matches],
+            skipped=found.skipped,
             notes=found.notes,
             warnings=forms.warnings_of(found.warnings),
         )

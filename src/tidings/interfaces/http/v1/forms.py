@@ -237,6 +237,7 @@ class Preview(Shape):
     looked_at: int
     complete: bool
     matches: list[PreviewMatch]
+    skipped: int = Field(description="Publications that do not fit the schema of now; `notes` say why")
     notes: list[str]
     warnings: list[TextWarning]
 
