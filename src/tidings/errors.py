@@ -17,6 +17,7 @@
     │   └── Gone                   it was there once: whoever reads on from there has to begin anew
     ├── NotAllowed                 whoever asks may not do this
     ├── TooOften                   whoever asks does so more often than the limit allows
+    ├── Overloaded                 the service has too much to do; it can be tried again
     ├── StoreError                 the store cannot be reached, or is of another version
     ├── NotTold                    a change is committed, and whom it concerns could not be told
     └── SetupError                 Java, Spark or a folder is missing
@@ -108,7 +109,7 @@ class TidingsError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """An error may travel between processes: Spark's workers report theirs."""
-        return _restored, (type(self), self.__dict__)
+        return restored, (type(self), self.__dict__)
 
     def headline(self) -> str:
         where = self.place.describe() if self.place else self.where
@@ -124,15 +125,15 @@ class TidingsError(Exception):
 
     def hinted(self, hint: str) -> Self:
         """The same with another hint."""
-        return _restored(type(self), self.__dict__ | {"hint": hint})
+        return restored(type(self), self.__dict__ | {"hint": hint})
 
     def nowhere(self) -> Self:
         """The same without saying where, for those whose business that is not."""
-        return _restored(type(self), self.__dict__ | {"where": None})
+        return restored(type(self), self.__dict__ | {"where": None})
 
     def moved(self, what: str, place: Place | None) -> Self:
         """The same at another place, that of its text in a longer one."""
-        return _restored(type(self), self.__dict__ | {"what": what, "place": place})
+        return restored(type(self), self.__dict__ | {"what": what, "place": place})
 
     def facts(self) -> dict[str, object]:
         """The same as fields, for machines."""
@@ -167,7 +168,8 @@ class TextWarning:
 _E = TypeVar("_E", bound=TidingsError)
 
 
-def _restored(kind: type[_E], facts: dict[str, object]) -> _E:
+def restored(kind: type[_E], facts: dict[str, object]) -> _E:
+    """The error of a kind that has these facts."""
     error = kind.__new__(kind)
     error.__dict__.update(facts)
     Exception.__init__(error, error.message())
@@ -267,6 +269,10 @@ class TooOften(TidingsError):
         super().__init__(what, **more)  # type: ignore[arg-type]
 
 
+class Overloaded(TidingsError):
+    """The service has too much to do at the moment: the same can be tried again."""
+
+
 class StoreError(TidingsError):
     """The store cannot be used."""
 
@@ -297,7 +303,7 @@ def error_from(facts: Mapping[str, object], text: str | None = None) -> TidingsE
     fields |= {name: facts[name] for name in ("pointer", "rule") if name in facts}
     if (at := _place_from(facts, text)) is not None:
         fields |= {"place": at} if text else {"where": f"line {at.line}, column {at.column}"}
-    return _restored(kind, fields)
+    return restored(kind, fields)
 
 
 def warning_from(facts: Mapping[str, object], text: str) -> TextWarning:

@@ -18,6 +18,7 @@ from tidings.interfaces.http.context import EVERYTHING, Context
 from tidings.interfaces.http.serving import listen, server_for
 from tidings.operating.metrics import Metrics
 from tidings.operating.settings import Part, Settings
+from tidings.publications.parser_pool import ParserPool
 from tidings.service import Tidings
 from tidings.service.access import Access
 from tidings.service.pipeline import counted
@@ -38,13 +39,18 @@ class Served:
 
 @contextmanager
 def served(
-    home: Path, parts: frozenset[Part] = EVERYTHING, store: str | None = None, **settings: Any
+    home: Path,
+    parts: frozenset[Part] = EVERYTHING,
+    store: str | None = None,
+    parsers: ParserPool | None = None,
+    **settings: Any,
 ) -> Iterator[Served]:
     with listen("127.0.0.1", 0) as listening, Tidings(home, store) as tidings:
         url, given = f"http://127.0.0.1:{listening.getsockname()[1]}", Settings(**settings)
         hub = Hub(tidings.feeds_at(given.public_url or url), Rules(inside=True))
         metrics = Metrics(lambda: counted(tidings.store))
-        context = Context(tidings, hub, given, None, parts, metrics=metrics)
+        pool = parsers or ParserPool()
+        context = Context(tidings, hub, given, None, parts, metrics=metrics, parsers=pool)
         server = server_for(app_for(context), context.settings)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

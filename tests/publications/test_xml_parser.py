@@ -193,7 +193,7 @@ def test_no_other_module_parses_xml() -> None:
     assert found == {
         "publications/xml_parser.py: etree.XMLParser",
         "publications/xml_parser.py: etree.fromstring",
-        "interfaces/http/xml_rpc.py: xml.parsers.expat",  # for its error: Python's reader of XML-RPC raises it
+        "publications/rpc_calls.py: xml.parsers.expat",  # for its error: Python's reader of XML-RPC raises it
     }
 
 

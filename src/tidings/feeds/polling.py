@@ -19,7 +19,7 @@ from random import Random
 from threading import Event
 
 from tidings.closing import Closing
-from tidings.errors import InputError, TidingsError
+from tidings.errors import InputError, Overloaded, TidingsError
 from tidings.feeds import reading, schedule, websub
 from tidings.feeds.fetching import Answer, Fetcher, Manners
 from tidings.feeds.logins import check_login, login_of
@@ -148,7 +148,7 @@ class Poller(Closing):
     def _poll(self, feed: PolledFeed, moment: datetime) -> Polled:
         try:
             answer, read = self._fetched(feed, moment)
-        except (FetchProblem, InputError) as problem:
+        except (FetchProblem, InputError, Overloaded) as problem:
             if self._stopped:
                 return Polled(feed.url, feed, problem=problem)
             return self._failed(feed, problem, moment)

@@ -10,7 +10,8 @@ from tidings.feeds.discovery import feeds_named_in
 from tidings.feeds.fetching import Answer
 from tidings.feeds.logins import origin
 from tidings.feeds.taking import Found, found
-from tidings.publications.feeds import Feed, Item, RefusedItem, items_of
+from tidings.publications.feeds import Feed, read_feed
+from tidings.publications.parser_pool import Lane, isolated_for
 from tidings.store import PolledFeed, instant
 from tidings.web.network import FetchProblem, host_of
 from tidings.web.retry_after import retry_after
@@ -45,10 +46,9 @@ def refuse_status(answer: Answer, moment: datetime) -> None:
 
 def read(answer: Answer) -> tuple[Feed, Found]:
     """The feed and its items, those beyond a limit among them."""
-    refused: list[Item | RefusedItem] = []
     media_type = answer.headers.get("content-type", "")
     try:
-        facts, items = items_of(answer.body, media_type, answer.url, refused=refused.append)
+        facts, items, refused = isolated_for(Lane.STRANGERS, read_feed, answer.body, media_type, answer.url)
     except DecodeProblem as problem:
         named = feeds_named_in(answer.body, answer.url)
         if not named:

@@ -21,6 +21,7 @@ from tidings.metadata.schema import Schema
 from tidings.metadata.simple_reading import resources
 from tidings.metadata.vocabulary import Vocabulary
 from tidings.publications import rdf
+from tidings.publications.parser_pool import isolated
 from tidings.publications.rdf_simple import statements
 from tidings.schema.names import safe
 
@@ -39,20 +40,27 @@ class Reader:
     def __init__(self, schema: Schema) -> None:
         self._vocabulary = Vocabulary(schema)
 
-    def read(self, body: bytes, media_type: str, uri: str) -> Document:
-        """The document in the bytes. What is relative in it is relative to its URI."""
-        simple = self._simple(body, media_type, uri)
+    def read(self, body: bytes, media_type: str, uri: str, isolate: bool = False) -> Document:
+        """The document in the bytes. What is relative in it is relative to its URI.
+
+        `isolate` is for what was just sent: it is parsed in a parser process, if there are any. What was accepted
+        before is read here, where no deadline can refuse it.
+        """
+        simple = self._simple(body, media_type, uri, isolate)
         if simple is not None:
             return simple
         check_uri(uri)
-        return self.document(rdf.decode(body, media_type, uri), uri)
+        graph = isolated(rdf.decode, body, media_type, uri) if isolate else rdf.decode(body, media_type, uri)
+        return self.document(graph, uri)
 
-    def _simple(self, body: bytes, media_type: str, uri: str) -> Document | None:
+    def _simple(self, body: bytes, media_type: str, uri: str, isolate: bool) -> Document | None:
         """The document if it is simple and nothing is wrong with it."""
         if "#" in uri:
             return None
         try:
-            said = statements(body, media_type, uri)
+            said = (
+                isolated(statements, body, media_type, uri) if isolate else statements(body, media_type, uri)
+            )
         except DecodeProblem:
             return None  # a wrong URI is told first
         found = resources(said, uri, self._vocabulary) if said is not None else None

@@ -147,6 +147,7 @@ class Limits(Group):
     rules: str = Field(default="", description="Of rules over metadata.")
     query: str = Field(default="", description="Of queries over metadata.")
     sparql: str = Field(default="", description="Of queries in SPARQL.")
+    parser: str = Field(default="", description="Of parser processes: `seconds=10 memory=1024`.")
     api: str = Field(default="", description="Of the HTTP API: `body=1000000 rate=600 burst=100`.")
 
 

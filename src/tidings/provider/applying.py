@@ -73,7 +73,9 @@ def check_schemas(work: Work, schemas: Schemas, drafts: Sequence[Draft]) -> None
     reading = Reading(work.schema(), schemas)
     for draft in drafts:
         if draft.what is What.SCHEMA:
-            reading.read(draft)
+            reading.read(
+                draft.at(0)
+            )  # as an entry: it was checked before, and a transaction waits for no process
 
 
 def catch_up(work: Work, schemas: Schemas, most: int) -> None:

@@ -12,7 +12,9 @@ from tidings.metadata.log import Draft, Entry, What
 from tidings.metadata.schema import Schema
 from tidings.metadata.schema_reading import read_schema
 from tidings.publications import rdf
-from tidings.publications.rdf_parts import n_triples
+from tidings.publications.media_types import check_graph
+from tidings.publications.parser_pool import isolated
+from tidings.publications.rdf_parts import write_graph
 from tidings.store.metadata import SchemaFile
 from tidings.store.registering import check_document
 
@@ -63,8 +65,14 @@ class Reading:
         return self._schemas.known(self.file)
 
     def read(self, given: Draft | Entry) -> Document | None:
-        """What a document says; one that is removed says nothing. A schema is no document, and holds from now on."""
+        """What a document says; one that is removed says nothing. A schema is no document, and holds from now on.
+
+        A draft was just sent, and is parsed in a parser process. An entry was accepted before.
+        """
+        is_new = isinstance(given, Draft)
         if given.what is What.SCHEMA:
+            if is_new:
+                isolated(check_graph, given.body, given.media_type)
             file = SchemaFile(given.media_type, given.body)
             refuse_losses(self.file, schema_of(file))
             self.file = file
@@ -72,7 +80,7 @@ class Reading:
         if given.what is What.REMOVE:
             check_uri(given.uri)
             return Document(given.uri, ())
-        document = self.known.reader.read(given.body, given.media_type, given.uri)
+        document = self.known.reader.read(given.body, given.media_type, given.uri, isolate=is_new)
         check_document(document)
         return document
 
@@ -94,7 +102,7 @@ def schema_draft(body: bytes, media_type: str, base: str | None) -> Draft:
     """A schema as it is kept: with a base it would need one whenever it is read, so edges are kept then."""
     if base is None:
         return Draft(What.SCHEMA, media_type=media_type, body=body)
-    kept = n_triples(rdf.decode(body, media_type, base))
+    kept = isolated(write_graph, body, media_type, base)
     return Draft(What.SCHEMA, media_type="application/n-triples", body=kept)
 
 

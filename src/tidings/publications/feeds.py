@@ -79,6 +79,15 @@ class RefusedItem:
     problem: DecodeProblem
 
 
+def read_feed(
+    body: bytes, media_type: str, url: str | None = None
+) -> tuple[Feed, tuple[Item, ...], tuple[RefusedItem, ...]]:
+    """The feed in the bytes, its items, and those that are beyond a limit."""
+    refused: list[RefusedItem] = []
+    feed, items = items_of(body, media_type, url, refused=refused.append)
+    return feed, items, tuple(refused)
+
+
 def items_of(
     body: bytes,
     media_type: str,

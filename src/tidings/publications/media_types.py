@@ -1,13 +1,12 @@
-"""What may be published: media types, and what takes each apart."""
+"""What may be published: media types, and what checks each of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
-from tidings.graphs import Graph
 from tidings.publications import event, rdf, xml
+from tidings.publications.parser_pool import isolated
 from tidings.publications.rdf_media_types import FEEDS, SYNTAXES, graph_media_type_of
 from tidings.schema.event_schema import EventSchema
 
@@ -17,14 +16,24 @@ XML = "application/xml"
 Decode = Callable[[bytes, EventSchema | None], object]
 
 
-def _document(body: bytes, _: EventSchema | None) -> Any:
+def check_document(body: bytes) -> None:
+    """Refuse what is no document."""
+    xml.decode(body)
+
+
+def check_graph(body: bytes, media_type: str) -> None:
+    """Refuse what is no graph."""
+    rdf.decode(body, media_type)
+
+
+def _document(body: bytes, _: EventSchema | None) -> None:
     """An event schema says nothing about documents."""
-    return xml.decode(body)
+    isolated(check_document, body)
 
 
-def _graph(body: bytes, _: EventSchema | None, media_type: str) -> Graph:
+def _graph(body: bytes, _: EventSchema | None, media_type: str) -> None:
     """Nor about graphs."""
-    return rdf.decode(body, media_type)
+    isolated(check_graph, body, media_type)
 
 
 MEDIA_TYPES: Mapping[str, Decode] = {

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from tidings.graphs import STRING, Graph, Term, TermKind
 from tidings.publications.feeds import items_of
+from tidings.publications.parser_pool import isolated
 from tidings.publications.rdf import check_base, decode, decode_graphs
 from tidings.publications.rdf_media_types import FEEDS, JSON_LD, plain
 
@@ -27,25 +28,34 @@ _NOT_IN_IRIS = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 def holds_several(body: bytes, media_type: str, base: str | None = None) -> bool:
     """Whether it is taken apart: always for what is made to hold several, for JSON-LD if it does."""
     if plain(media_type) == JSON_LD:
-        return len(decode_graphs(body, media_type, base)) > 1
+        return isolated(count_graphs, body, media_type, base) > 1
     return plain(media_type) in SEVERAL
 
 
 def resolved(body: bytes, media_type: str, base: str) -> bytes:
     """One graph as N-Triples, its relative IRIs taken from a base: whoever reads it later has none."""
-    return n_triples(decode(body, media_type, base))
+    return isolated(write_graph, body, media_type, base)
 
 
 def parts_of(body: bytes, media_type: str, base: str | None = None) -> Iterator[bytes]:
     """The graphs in the bytes, each as N-Triples."""
     if base is not None:
         check_base(base)
+    yield from isolated(write_parts, body, media_type, base)
+
+
+def count_graphs(body: bytes, media_type: str, base: str | None) -> int:
+    return len(decode_graphs(body, media_type, base))
+
+
+def write_graph(body: bytes, media_type: str, base: str) -> bytes:
+    return n_triples(decode(body, media_type, base))
+
+
+def write_parts(body: bytes, media_type: str, base: str | None) -> list[bytes]:
     if plain(media_type) in FEEDS:
-        for item in items_of(body, media_type, base)[1]:
-            yield n_triples(item.graph)
-        return
-    for part in decode_graphs(body, media_type, base):
-        yield n_triples(part.graph)
+        return [n_triples(item.graph) for item in items_of(body, media_type, base)[1]]
+    return [n_triples(part.graph) for part in decode_graphs(body, media_type, base)]
 
 
 def n_triples(graph: Graph) -> bytes:

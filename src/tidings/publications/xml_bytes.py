@@ -31,10 +31,21 @@ _SAME = {
 }
 """What an XML declaration may call the encoding that the bytes are in."""
 _DECLARED = re.compile(rb"""<\?xml\s[^<>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
-_KNOWN = re.compile(
-    r"us-ascii|ascii|iso[-_]8859-([1-9]|1[0134-6])|latin1|windows-125[0-8]|cp125[0-8]|koi8-[ru]"
-    r"|shift_jis|euc-jp|gb2312|gbk|gb18030|big5|euc-kr"
+_LATIN = tuple(number for number in range(1, 17) if number != 12)
+CODECS = (
+    *("utf-8", "utf-16-le", "utf-16-be", "ascii", *(f"iso-8859-{number}" for number in _LATIN)),
+    *(*(f"cp125{number}" for number in range(9)), "koi8-r", "koi8-u", "shift_jis", "euc-jp"),
+    *("gb2312", "gbk", "gb18030", "big5", "euc-kr"),
 )
+"""How Python calls the encodings that a document may be written in."""
+_KNOWN = frozenset(
+    (
+        *(*CODECS[3:], "us-ascii", "latin1"),
+        *(f"iso_8859-{number}" for number in _LATIN),
+        *(f"windows-125{number}" for number in range(9)),
+    )
+)
+"""How an XML declaration may call those that it has to name."""
 DOCUMENT_TYPE = "a document type declaration is not accepted"
 WITHOUT_DECLARATIONS = (
     "a document without DOCTYPE; the entities lt, gt, amp, apos, quot; character references"
@@ -77,7 +88,7 @@ def _marked(text: bytes, encoding: str) -> bytes:
 def _recoded(body: bytes, encoding: str) -> bytes:
     if encoding in ("utf-8", "utf8"):
         return body  # whether it is, the parser says, with the place
-    if not encoding.startswith("utf-16-") and not _KNOWN.fullmatch(encoding):
+    if not encoding.startswith("utf-16-") and encoding not in _KNOWN:
         raise _unknown(encoding)
     try:
         return body.decode(encoding).encode()

@@ -61,7 +61,7 @@ class Repository(Closing):
     def register_local(self, uri: str, body: bytes, media_type: str) -> Document:
         """Keep a document here alone, or a new version of it. It is checked by the provider's schema."""
         schema = self.cache.schema()
-        document = Reader(schema).read(body, media_type, uri)
+        document = Reader(schema).read(body, media_type, uri, isolate=True)
         self.store.repository.register_local(schema, document, media_type, body)
         return document
 

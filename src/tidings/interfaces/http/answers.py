@@ -22,6 +22,7 @@ from tidings.errors import (
     Gone,
     InputError,
     NotAllowed,
+    Overloaded,
     SetupError,
     StoreError,
     TidingsError,
@@ -47,6 +48,7 @@ STATUSES: tuple[tuple[type[TidingsError], int], ...] = (
     (InputError, 422),
     (SetupError, 409),
     (StoreError, 503),
+    (Overloaded, 503),
     (Unreachable, 503),
 )
 """The status of an error: that of the first class it is of."""

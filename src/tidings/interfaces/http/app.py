@@ -55,11 +55,12 @@ def app_for(context: Context) -> FastAPI:
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         delivering = Delivering(context)
-        delivering.__enter__()
-        try:
-            yield
-        finally:
-            await run_in_threadpool(delivering.__exit__, None, None, None)
+        with context.parsers as parsers, parsers.installed():
+            delivering.__enter__()
+            try:
+                yield
+            finally:
+                await run_in_threadpool(delivering.__exit__, None, None, None)
 
     app = FastAPI(title="Tidings", lifespan=running, openapi_url=None)
     app.state.asking = Asking(context.access)

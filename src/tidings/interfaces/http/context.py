@@ -10,6 +10,7 @@ from tidings.operating.health import Health
 from tidings.operating.metrics import Metrics
 from tidings.operating.settings import Part, Settings
 from tidings.operating.under_way import UnderWay
+from tidings.publications.parser_pool import ParserPool
 from tidings.service import Tidings
 from tidings.service.access import Access
 
@@ -21,6 +22,7 @@ class Context:
     """A home folder, how it is served, and what works beside the requests.
 
     `following` is what the metadata of another provider is followed with. `parts` are those that this process has.
+    `parsers` are the processes that parse what was sent, while the application runs.
     """
 
     tidings: Tidings
@@ -31,6 +33,7 @@ class Context:
     health: Health = field(default_factory=Health)
     metrics: Metrics = field(default_factory=Metrics)
     under_way: UnderWay = field(default_factory=UnderWay)
+    parsers: ParserPool = field(default_factory=ParserPool)
 
     @property
     def access(self) -> Access:

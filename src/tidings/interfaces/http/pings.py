@@ -27,6 +27,7 @@ from tidings.interfaces.http.ping_methods import A_MINUTE, PINGS, answered, ping
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.service_methods import PUBLISH, Service, may
 from tidings.interfaces.http.trust import TOKEN, Trust
+from tidings.publications.parser_pool import Lane
 from tidings.service import Tidings
 from tidings.service.access import Access, Caller
 from tidings.store import Clock, PolledFeed, utc
@@ -105,7 +106,8 @@ class Rpc:
 
     def _called(self, body: bytes, media_type: str, who: Caller | bool, sender: str) -> bytes:
         try:
-            method, parameters = xml_rpc.call_in(body, media_type)
+            lane = Lane.CALLERS if who else Lane.STRANGERS
+            method, parameters = xml_rpc.call_in(body, media_type, lane)
             return xml_rpc.answer(self._call(method, parameters, who, sender))
         except Fault as problem:
             return xml_rpc.fault(problem)

@@ -33,6 +33,7 @@ from tidings.model import Notification, Subscription
 from tidings.publications.feeds import Feed as FeedFacts
 from tidings.publications.feeds import Item, items_of
 from tidings.publications.feeds_entry import DC, RSS1
+from tidings.publications.parser_pool import isolated
 from tidings.publications.rdf_parts import N_TRIPLES, n_triples
 from tidings.service import Tidings
 from tidings.service.access import Caller, Scope
@@ -71,7 +72,7 @@ class Service:
     def publish(self, *given: Any, subscribes: bool = True) -> dict[str, Any]:
         """Publish the items of a feed; what was published before is not published again."""
         [feed] = _parameters("tidings.publish(feed)", given, 1, 1)
-        facts, items = items_of(feed.encode("utf-8", "surrogatepass"), "")
+        facts, items = isolated(items_of, feed.encode("utf-8", "surrogatepass"), "")
         done: dict[str, list[Any]] = {"published": [], "subscribed": [], "refused": []}
         for item in items:
             try:

@@ -1,21 +1,14 @@
-"""XML-RPC calls, which anyone on the web may send.
-
-Python's own reader takes a call apart. It gets what libxml2 has read and written again, never the bytes that were sent:
-no declarations (entities could grow without end), no more bytes and no more levels than a call needs.
-"""
+"""XML-RPC calls, which anyone on the web may send, and their answers."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
-from xml.parsers.expat import ExpatError
-from xmlrpc.client import Binary, Error, Fault, dumps, loads
+from xmlrpc.client import Binary, Fault, dumps
 
 from tidings.errors import DecodeProblem
-from tidings.publications.feeds_bytes import feed_text
-from tidings.publications.rdf_limits import Limits
-from tidings.publications.rdf_xml import parsed_xml
-from tidings.publications.xml_parser import serialised
+from tidings.publications.parser_pool import Lane, isolated_for
+from tidings.publications.rpc_calls import read_call
 
 MEDIA_TYPES = ("text/xml", "application/xml")
 """No others: a page in a browser can send a form or a text anywhere, but not these."""
@@ -23,28 +16,15 @@ MEDIA_TYPES = ("text/xml", "application/xml")
 NOT_XML_RPC, NO_METHOD, WRONG_PARAMETERS, REFUSED, NOT_ALLOWED = -32700, -32601, -32602, 1, 2
 """Numbers of faults; the negative ones are those that XML-RPC servers have agreed on."""
 
-DEPTH = 40
-_LIMITS = Limits(depth=DEPTH, namespaces=20)
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def call_in(body: bytes, media_type: str) -> tuple[str, tuple[Any, ...]]:
+def call_in(body: bytes, media_type: str, lane: Lane = Lane.CALLERS) -> tuple[str, tuple[Any, ...]]:
     """The method and the parameters of a call, or a fault that says what is wrong with it."""
     try:
-        root = parsed_xml(feed_text(body, media_type), _LIMITS)
-        parameters, method = loads(serialised(root), use_builtin_types=True)
+        method, parameters = isolated_for(lane, read_call, body, media_type)
     except DecodeProblem as problem:
         raise Fault(NOT_XML_RPC, str(problem).split("\n")[0]) from problem
-    except (
-        Error,
-        ExpatError,
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        ArithmeticError,
-    ) as problem:
-        raise Fault(NOT_XML_RPC, "not a call of XML-RPC") from problem
     if not method:
         raise Fault(NOT_XML_RPC, "no method is named")
     return method, parameters

@@ -9,8 +9,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from tidings.errors import DecodeProblem, Place
+from tidings.errors import DecodeProblem, Overloaded, Place
 from tidings.model import Publication
+from tidings.publications.parser_pool import isolated
 from tidings.publications.xml_bytes import as_utf8
 from tidings.publications.xml_parser import indented
 
@@ -82,8 +83,8 @@ def _xml(text: str) -> str:
     if _BETWEEN_TAGS.search(text) or "<!" in text:
         return text
     try:
-        return indented(as_utf8(text.encode()))
-    except DecodeProblem:
+        return isolated(indented, as_utf8(text.encode()))
+    except (DecodeProblem, Overloaded):
         return text
 
 
