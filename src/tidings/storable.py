@@ -7,6 +7,8 @@ and the store is fine: parameters of HTTP requests, arguments of XML-RPC calls, 
 
 from __future__ import annotations
 
+from typing import Any
+
 from tidings.errors import InputError
 
 LARGEST_INTEGER = 2**63 - 1
@@ -32,6 +34,23 @@ def check_text(what: str, text: str, pointer: str | None = None) -> str:
         found.pointer = pointer
         raise found
     return text
+
+
+def check_members(value: Any, pointer: str = "") -> None:
+    """Refuse a body of which a text, at any depth, has a character that no database keeps."""
+    if isinstance(value, str):
+        check_text("this text", value, pointer)
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            check_members(each, f"{pointer}/{place}")
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            check_members(each, f"{pointer}/{escaped(check_text('this name', name, pointer))}")
+
+
+def escaped(name: str) -> str:
+    """Return a name as a part of a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def check_number(where: str, number: int) -> int:

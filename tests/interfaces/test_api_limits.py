@@ -52,6 +52,65 @@ def test_looking_takes_nothing() -> None:
     assert not rates.take("a").is_allowed, "whoever was only looked at is not remembered"
 
 
+def test_rates_charge_takes_more_than_there_is_and_is_waited_for() -> None:
+    now = [0.0]
+    rates = Rates(60, 3, 2, clock=lambda: now[0])
+    rates.take("a")
+    rates.charge("a", 4)
+    left = rates.take("a")
+    assert (left.is_allowed, left.requests, left.seconds) == (False, 0, 3)
+    now[0] = 3.0
+    assert rates.take("a").is_allowed
+    rates.charge("a", 1_000)
+    assert rates.look("a").seconds == 4, "nobody waits for longer than a full bucket takes, and one request"
+
+
+def test_body_is_charged_for_its_bytes(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as tidings, served_api(tidings, Limits(rate=1, burst=100)) as service:
+        event = {"Content-Type": "application/json"}
+        body = b'{"a": "' + b"x" * 800_000 + b'"}'
+        assert service.shop.post("/v1/publications", content=body, headers=event).status_code == 201
+        left = service.shop.get("/v1/publications").headers["ratelimit"]
+        assert left.startswith('"token";r=48;')
+
+
+@pytest.mark.parametrize("kind", ["publications", "subscriptions"])
+def test_refused_lines_are_charged_and_the_rest_is_not_read(tmp_path: Path, kind: str) -> None:
+    limits = Limits(rate=1, burst=100, refusals=10)
+    with Tidings(tmp_path) as tidings, served_api(tidings, limits) as service:
+        caller = service.shop if kind == "publications" else service.caller("ana")
+        good = b'{"text": "price < 5"}\n'
+        body = good + b'{"text": \n' * 20_000 + good
+        answer = caller.post(f"/v1/{kind}", content=body, headers={"Content-Type": "application/x-ndjson"})
+        told = answer.json()
+        assert (answer.status_code, len(told["outcomes"]), told["refused"]) == (207, 20_002, 20_001)
+        what = [one["problem"]["what"] for one in told["outcomes"][1:]]
+        assert what[0] == "expected a value" and what[-1] == "not read: too many before it were refused"
+        read = [one for one in what if one == "expected a value"]
+        assert len(read) == (11 if kind == "publications" else 4_999)
+        left = caller.get(f"/v1/{kind}").headers["ratelimit"]
+        assert left.startswith(f'"token";r={100 - 2 - 10 - len(body) // 16_000};')
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/cloudevents-batch+json", "application/ld+json"]
+)
+def test_publication_with_too_many_values_is_refused_before_it_is_read(tmp_path: Path, kind: str) -> None:
+    with Tidings(tmp_path) as tidings, served_api(tidings, Limits(values=100)) as service:
+        for body in (b"[" * 1_000, b"[" + b",".join([b"{}"] * 600) + b"]"):
+            answer = service.shop.post("/v1/publications", content=body, headers={"Content-Type": kind})
+            assert (answer.status_code, answer.json()["what"]) == (413, "too many values in this JSON")
+        line = b'{"a": [' + b"1," * 200 + b"1]}"
+        lines = {"Content-Type": "application/x-ndjson"}
+        told = service.shop.post("/v1/publications", content=b'{"a": 1}\n' + line, headers=lines).json()
+        assert told["published"] == 1
+        assert told["outcomes"][1]["problem"]["accepted"] == "at most 100 values"
+        asked = service.caller("ana").post(
+            "/v1/subscriptions", content=line, headers={"Content-Type": "application/json"}
+        )
+        assert (asked.status_code, asked.json()["what"]) == (400, "too many values in this JSON")
+
+
 def test_who_asks_too_often_with_a_token(tmp_path: Path) -> None:
     with Tidings(tmp_path) as tidings, served_api(tidings, Limits(rate=1, burst=3)) as service:
         ana, bo = service.caller("ana"), service.caller("bo")

@@ -9,7 +9,7 @@ from typing import Any
 from tidings.errors import DecodeProblem
 from tidings.publications.feeds_entry import Entry, resolved
 from tidings.publications.feeds_value import FeedFacts
-from tidings.publications.strict_json import parse
+from tidings.publications.strict_json import BATCHED, MOST_VALUES, has_more_values, parse, values_problem
 
 VERSIONS = ("https://jsonfeed.org/version/1", "https://jsonfeed.org/version/1.1")
 
@@ -18,6 +18,8 @@ class JsonFeed:
     """Reads a JSON Feed."""
 
     def __init__(self, body: bytes, url: str | None) -> None:
+        if has_more_values(body, BATCHED * MOST_VALUES):
+            raise values_problem(BATCHED * MOST_VALUES)
         self._feed, self._url = parse(body), url
         version = self._feed.get("version")
         if version not in VERSIONS:

@@ -27,9 +27,17 @@ from tidings.publications.event import publication_id
 from tidings.publications.media_types import DOCUMENTS, JSON, MEDIA_TYPES
 from tidings.publications.rdf_media_types import FEEDS, SYNTAXES, plain
 from tidings.publications.rdf_parts import N_TRIPLES, holds_several, parts_of, resolved
-from tidings.publications.strict_json import parse, parse_value, seem_lines
+from tidings.publications.strict_json import (
+    BATCHED,
+    MOST_VALUES,
+    has_more_values,
+    parse,
+    parse_value,
+    seem_lines,
+    values_problem,
+)
 from tidings.schema.event_schema import EventSchema
-from tidings.service.choosing import given
+from tidings.service.choosing import given as given_id
 from tidings.service.publishing import label_of, named, refuse_empty
 from tidings.store.audiences import check_label
 
@@ -37,6 +45,7 @@ CLOUD_EVENT = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
 _WHOLE = "application/cloudevents"
 """How the media types of whole CloudEvents begin, of one or of several."""
+JSON_FEED = "application/feed+json"
 LINES = frozenset({"application/x-ndjson", "application/jsonl", "application/x-jsonlines"})
 ACCEPTED = tuple(dict.fromkeys((*MEDIA_TYPES, *sorted(FEEDS), *sorted(LINES), BATCH)))
 """The media types of what may be published."""
@@ -47,7 +56,8 @@ _write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 @dataclass(frozen=True, slots=True)
 class Sent:
     """What somebody sends. `context` are the attributes of a CloudEvent that come beside its data (binary mode), `most`
-    is how many there may be of many.
+    is how many there may be of many, `values` how many values a JSON text may have, and `refusals` how many of many may
+    be refused before the rest is not read.
     """
 
     body: bytes
@@ -58,6 +68,8 @@ class Sent:
     audience: str | None = None
     context: Mapping[str, str] | None = None
     most: int = 100_000
+    values: int = MOST_VALUES
+    refusals: int = 1_000
 
 
 Offered = Publication | InputError
@@ -106,16 +118,17 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
         raise InputError(
             "only events have a field with their id", where="id_field", received=kind, accepted=accepted
         )
+    _refuse_many_values(sent, kind)
     if is_binary(sent):
         return [_checked(_binary(sent, kind), schema, sent.audience)]
     if kind in LINES:
         refuse_too_many(sent.body.count(b"\n"), sent.most)
         lines = [line for line in sent.body.split(b"\n") if line.strip()]
-        return _each(lines, lambda line: _line(line, sent.id_field), schema, sent.audience)
+        return _each(lines, lambda line: _line(line, sent), schema, sent)
     if kind == BATCH:
         elements = _elements(sent.body)
         refuse_too_many(len(elements), sent.most)
-        return _each(elements, _element, schema, sent.audience)
+        return _each(elements, _element, schema, sent)
     if kind not in ACCEPTED:
         raise WrongType(
             "nothing of this media type can be published",
@@ -133,6 +146,15 @@ def offered(sent: Sent, schema: EventSchema | None) -> list[Offered]:
         raise problem.hinted(hint) if hint else problem from None
 
 
+def _refuse_many_values(sent: Sent, kind: str) -> None:
+    """Refuse JSON of more values than allowed; a batch may have some times as many, and of lines each is counted."""
+    if not (kind.endswith(("/json", "+json")) or not kind):
+        return
+    most = sent.values * (BATCHED if kind in (BATCH, JSON_FEED) else 1)
+    if has_more_values(sent.body, most):
+        raise OverLimit("too many values in this JSON", accepted=f"at most {most:,} values")
+
+
 def refuse_too_many(count: int, most: int) -> None:
     """Refuse more than may come together: a line of two bytes becomes some hundreds of them in memory."""
     if count > most:
@@ -140,7 +162,7 @@ def refuse_too_many(count: int, most: int) -> None:
 
 
 def _one(sent: Sent, kind: str) -> Publication:
-    id = given(sent.id)
+    id = given_id(sent.id)
     _refuse_empty(sent, kind)
     if sent.id_field is not None and id:
         raise InputError("two places for one id", where="id_field", received=f"id={id}"[:200])
@@ -157,7 +179,7 @@ def _one(sent: Sent, kind: str) -> Publication:
 
 def _parts(sent: Sent) -> list[Publication]:
     """The graphs of a file, or the items of a feed. With an id, theirs are numbered."""
-    id = given(sent.id)
+    id = given_id(sent.id)
     _refuse_empty(sent, plain(sent.media_type))
     found = parts_of(sent.body, sent.media_type, sent.base)
     ids = (f"{id}-{n}" if id else "" for n in count(1))
@@ -181,7 +203,7 @@ def _binary(sent: Sent, kind: str) -> Publication:
     else it is kept in the structured mode, with the data as it came.
     """
     context = dict(sent.context or {})
-    id, source = given(sent.id), None
+    id, source = given_id(sent.id), None
     if not id:
         id, source = context.get("id", ""), context.get("source")
     if kind in DOCUMENTS or kind in SYNTAXES:
@@ -209,8 +231,10 @@ def _read_context(context: Mapping[str, str]) -> object:
     return MEDIA_TYPES[CLOUD_EVENT](_write(context).encode("utf-8", "surrogatepass"), None)
 
 
-def _line(line: bytes, id_field: str | None) -> Publication:
-    id = publication_id(line, id_field) if id_field else None
+def _line(line: bytes, sent: Sent) -> Publication:
+    if has_more_values(line, sent.values):
+        raise values_problem(sent.values)
+    id = publication_id(line, sent.id_field) if sent.id_field else None
     return Publication(id or "", JSON, line.strip())
 
 
@@ -242,19 +266,30 @@ def _whole(element: Any) -> dict[str, Any]:
 
 
 def _each(
-    sent: Sequence[Any],
+    given: Sequence[Any],
     publication: Callable[[Any], Publication],
     schema: EventSchema | None,
-    audience: str | None,
+    sent: Sent,
 ) -> list[Offered]:
-    def one(each: Any) -> Offered:
-        try:
-            return _checked(publication(each), schema, audience)
-        except PublicationError as problem:
-            return problem
-
+    """Check each of many; when too many were refused the rest is not read, and has one and the same problem."""
+    unread, refused, found = not_read(sent.refusals), 0, list[Offered]()
     with guessing.bounded():
-        return [one(each) for each in sent]
+        for one in given:
+            if refused > sent.refusals:
+                found.append(unread)
+                continue
+            try:
+                found.append(_checked(publication(one), schema, sent.audience))
+            except PublicationError as problem:
+                refused += 1
+                found.append(problem.with_traceback(None))
+    return found
+
+
+def not_read(refusals: int) -> DecodeProblem:
+    """Return the problem of all that stand after so many that were refused."""
+    what, hint = "not read: too many before it were refused", "correct the first ones and send the rest again"
+    return DecodeProblem(what, accepted=f"at most {refusals:,} refusals in a request", hint=hint)
 
 
 def _checked(one: Publication, schema: EventSchema | None, audience: str | None) -> Publication:

@@ -13,6 +13,7 @@ from typing import Any
 from tidings.errors import InputError
 from tidings.expected import WORDS, no_such
 from tidings.publications.strict_json import parse_value
+from tidings.storable import check_members
 from tidings.store.standings import ACTIVE, PAUSED
 
 LONGEST = {"language": 100, "text": 500_000, "id": 500, "within": 100, "subscriber": 500, "state": 100}
@@ -43,6 +44,7 @@ def asked_in(line: bytes, language: str = "predicates", within: str | None = Non
     if line.lstrip().startswith(b"["):  # perhaps the first of many lines: the array of a whole file
         raise _no_object("an array", "an object a line, without an array around them")
     found = parse_value(line, "a JSON object")
+    check_members(found)
     if not isinstance(found, dict):
         raise _no_object()
     for name in found:

@@ -202,6 +202,9 @@ def test_concurrent_publishers_of_one_id(service: Service) -> None:
 def test_the_same_id_and_body_are_one_publication(service: Service, id: str, event: dict[str, int]) -> None:
     id = f"h-{id}-{sorted(event.items())}"
     first = post(service, json.dumps(event), "application/json", id=id)
+    if first.status_code == 400:
+        assert "\x00" in id
+        return
     if first.status_code == 422:
         assert not id.isprintable()
         return

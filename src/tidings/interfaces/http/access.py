@@ -146,6 +146,7 @@ def count_request(connection: HTTPConnection, token: str) -> None:
     rates: Rates | None = getattr(connection.app.state, "rates", None)
     if rates is None:
         return
+    connection.state.token = token
     left = rates.take(token)
     connection.state.headers = rates.headers(left)
     if not left.is_allowed:

@@ -10,10 +10,11 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from tidings.errors import DecodeProblem, InputError, OverLimit
-from tidings.interfaces.http.parameters import check_members
+from tidings.interfaces.http.rates import CHARGED_BYTES, charge
 from tidings.interfaces.http.refused import Refused
-from tidings.publications.strict_json import parse_value
+from tidings.publications.strict_json import MOST_VALUES, has_more_values, parse_value, values_problem
 from tidings.service.offering import ONE_A_LINE, unsaid_lines
+from tidings.storable import check_members
 
 LARGEST_REQUEST = 1_000_000
 """Bytes of a request that a model is made of, where the application has no other limit."""
@@ -38,7 +39,12 @@ class Limited(Request):
 
     async def json(self) -> Any:
         try:
-            value = parse_value(await self.body(), "a JSON object")
+            body = await self.body()
+            limits = getattr(self.app.state, "limits", None)
+            most = limits.values if limits else MOST_VALUES
+            if has_more_values(body, most):
+                raise values_problem(most)
+            value = parse_value(body, "a JSON object")
         except DecodeProblem as problem:
             hint = problem.hint or unsaid_lines(await self.body())
             raise Refused(400, problem.hinted(hint) if hint else problem) from problem
@@ -73,6 +79,7 @@ async def body_of(
         accepted = f"its next bytes within {BODY_SECONDS:g} seconds"
         problem = InputError("the body does not come", received=f"{size:,} bytes", accepted=accepted)
         raise Refused(408, problem) from late
+    charge(request, size // CHARGED_BYTES)
     return b"".join(parts)
 
 

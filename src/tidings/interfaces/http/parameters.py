@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from fastapi.exceptions import RequestValidationError
@@ -15,7 +14,7 @@ from tidings.interfaces.http.refused import Refused
 from tidings.publications.media_types import JSON
 from tidings.publications.rdf_media_types import plain
 from tidings.service.offering import ONE_A_LINE, unsaid_lines
-from tidings.storable import check_text, is_storable
+from tidings.storable import escaped, is_storable
 
 AS_JSON = f"Content-Type: {JSON}"
 
@@ -43,23 +42,6 @@ def check_parameters(connection: HTTPConnection) -> None:
             what = "a parameter has a character that no database keeps"
             received, accepted = ascii(value)[:80], "Unicode without NUL"
             raise Refused(400, InputError(what, where=name[:80], received=received, accepted=accepted))
-
-
-def check_members(value: Any, pointer: str = "") -> None:
-    """Refuse a body of which a text, at any depth, has a character that no database keeps."""
-    if isinstance(value, str):
-        check_text("this text", value, pointer)
-    elif isinstance(value, list):
-        for place, each in enumerate(value):
-            check_members(each, f"{pointer}/{place}")
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            check_members(each, f"{pointer}/{escaped(check_text('this name', name, pointer))}")
-
-
-def escaped(name: str) -> str:
-    """Return a name as a part of a JSON pointer (RFC 6901)."""
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def parameter_problem(error: RequestValidationError, members: Sequence[str] = ()) -> InputError:

@@ -16,10 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
+from starlette.requests import HTTPConnection
+
 from tidings.counts import plural
 from tidings.errors import TooOften
 
 REMEMBERED = 10_000
+
+CHARGED_BYTES = 16_000
+"""A body counts as one more request for each of so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,12 @@ class Rates:
                 self._buckets.popitem(last=False)
         return self._left(level, is_allowed)
 
+    def charge(self, who: str, requests: int) -> None:
+        """Take more out of somebody's bucket than is in it, if need be: who comes next waits until it is filled."""
+        with self._lock:
+            now = self._clock()
+            self._buckets[who] = max(self._level(who, now) - requests, -float(self._burst)), now
+
     def look(self, who: str) -> Left:
         """What somebody has, and take nothing."""
         with self._lock:
@@ -69,7 +80,8 @@ class Rates:
         return min(float(self._burst), level + (now - since) * self._a_minute / 60)
 
     def _left(self, level: float, is_allowed: bool) -> Left:
-        return Left(int(level), math.ceil((math.floor(level) + 1 - level) * 60 / self._a_minute), is_allowed)
+        more = max(1, math.floor(level) + 1) - level
+        return Left(max(0, int(level)), math.ceil(more * 60 / self._a_minute), is_allowed)
 
     def headers(self, left: Left) -> dict[str, str]:
         """What is answered with each request (draft-ietf-httpapi-ratelimit-headers)."""
@@ -80,3 +92,11 @@ class Rates:
         """What is said to whoever has none left."""
         accepted = f"{plural(self._a_minute, 'request')} a minute with one token, {self._burst:,} at once"
         return TooOften("too many requests", seconds=max(1, left.seconds), accepted=accepted)
+
+
+def charge(connection: HTTPConnection, requests: int) -> None:
+    """Count the work that a request is as that of so many more with its token: bytes, or lines that are refused."""
+    rates: Rates | None = getattr(connection.app.state, "rates", None)
+    token: str | None = getattr(connection.state, "token", None)
+    if rates is not None and token is not None and requests > 0:
+        rates.charge(token, requests)

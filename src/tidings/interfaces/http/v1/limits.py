@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tidings.compiler.context import DEFAULT_LIMIT
 from tidings.limits import check_limits, limits_from
+from tidings.publications.strict_json import MOST_VALUES
 from tidings.service.subscribing import Limited
 
 VARIABLE = "TIDINGS_API_LIMITS"
@@ -19,6 +20,10 @@ class Limits:
     """Bytes of a publication, or of many publications or subscriptions that come together."""
     bulk: int = 100_000
     """How many may come together."""
+    values: int = MOST_VALUES
+    """Values in one JSON text; in a batch or a feed five times as many."""
+    refusals: int = 1_000
+    """How many of many may be refused before the rest is not read."""
     request: int = 1_000_000
     """Bytes of any other request."""
     uploads: int = 256_000_000

@@ -5,14 +5,16 @@ A hundred thousand lines that are refused are answered with fifty megabytes of r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from tempfile import SpooledTemporaryFile
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi.responses import StreamingResponse
 
 from tidings.interfaces.http.v1.answering import line
 from tidings.interfaces.http.v1.outcomes import LINES
+
+T = TypeVar("T")
 
 IN_MEMORY = 1 << 20
 PIECE = 1 << 16
@@ -23,12 +25,17 @@ class Spooled:
 
     def __init__(self, as_lines: bool) -> None:
         self._as_lines, self._is_begun = as_lines, False
+        self._last: object = None
+        self._rest = b""
         self._file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed when it was sent
 
-    def add(self, value: Mapping[str, Any]) -> None:
+    def add(self, head: Mapping[str, Any], one: T, told: Callable[[T], Mapping[str, Any]]) -> None:
+        """Add a value: its first members, and what is told of `one`, which is written once if it comes again."""
+        if one is not self._last:
+            self._last, self._rest = one, line(told(one))[1:].encode()
         if self._is_begun and not self._as_lines:
             self._file.write(b",")
-        self._file.write(line(value).encode() + (b"\n" if self._as_lines else b""))
+        self._file.write(line(head)[:-1].encode() + b"," + self._rest + (b"\n" if self._as_lines else b""))
         self._is_begun = True
 
     def response(self, status: int, members: Mapping[str, Any], name: str) -> StreamingResponse:

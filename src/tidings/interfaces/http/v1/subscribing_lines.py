@@ -17,6 +17,7 @@ from starlette.routing import Match
 from tidings import guessing
 from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
 from tidings.interfaces.http.access import Subscribing, asking
+from tidings.interfaces.http.rates import charge
 from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import outcomes
 from tidings.interfaces.http.v1.answering import Versioned
@@ -26,11 +27,14 @@ from tidings.interfaces.http.writing import write
 from tidings.publications.rdf_media_types import plain
 from tidings.service import Tidings
 from tidings.service.access import Caller, Scope
-from tidings.service.offering import LINES, refuse_too_many
+from tidings.service.offering import LINES, not_read, refuse_too_many
 from tidings.service.subscribing import wanted_of
 from tidings.service.subscribing_many import SubscribingMany, Wish
 from tidings.service.subscription_lines import asked_in
 from tidings.store import Added
+
+TOGETHER = 5_000
+"""Lines that are compiled and made durable together: how many were refused is looked at after each of these."""
 
 
 class ByLine(Versioned):
@@ -61,18 +65,32 @@ class SubscribingLines:
                 refuse_too_many(body.count(b"\n"), self._limits.bulk)
             except OverLimit as problem:
                 raise Refused(413, problem) from problem
-            return await write(partial(self._taken, caller, body, outcomes.wants_lines(request)))
+            take = partial(self._taken, request, caller, body, outcomes.wants_lines(request))
+            return await write(take)
 
-    def _taken(self, caller: Caller, body: bytes, as_lines: bool) -> Response:
+    def _taken(self, request: Request, caller: Caller, body: bytes, as_lines: bool) -> Response:
         lines = [(n, line) for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
         answer, counted = Spooled(as_lines), Counter[str]()
         with guessing.bounded():
-            for (number, _), outcome in zip(lines, self._many.take(_wanted(caller, lines)), strict=True):
-                answer.add({"line": number} | _told(outcome))
+            for (number, _), outcome in zip(lines, self._outcomes(caller, lines), strict=True):
+                answer.add({"line": number}, outcome, _told)
                 counted[_became(outcome)] += 1
+        charge(request, min(counted["refused"], self._limits.refusals))
         status = outcomes.status_of_many(counted["subscribed"], counted["refused"])
         members = {name: counted[name] for name in ("subscribed", "known", "refused")}
         return answer.response(status, members, "outcomes")
+
+    def _outcomes(self, caller: Caller, lines: Sequence[tuple[int, bytes]]) -> Iterator[Added | TidingsError]:
+        """Yield an outcome for each line; when too many were refused, the rest is not read."""
+        refused, unread = 0, not_read(self._limits.refusals)
+        for start in range(0, len(lines), TOGETHER):
+            some = lines[start : start + TOGETHER]
+            if refused > self._limits.refusals:
+                yield from (unread for _ in some)
+                continue
+            for outcome in self._many.take(_wanted(caller, some)):
+                refused += isinstance(outcome, TidingsError)
+                yield outcome
 
 
 def _wanted(caller: Caller, lines: Sequence[tuple[int, bytes]]) -> Iterator[Wish | TidingsError]:

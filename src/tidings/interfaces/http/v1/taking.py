@@ -22,11 +22,12 @@ from tidings.errors import InputError, OverLimit
 from tidings.interfaces.http.access import asking, presumes
 from tidings.interfaces.http.gathering import Gathering
 from tidings.interfaces.http.observing import note
+from tidings.interfaces.http.rates import charge
 from tidings.interfaces.http.refused import Refused
-from tidings.interfaces.http.v1 import answering
 from tidings.interfaces.http.v1.header_attributes import attributes_of
 from tidings.interfaces.http.v1.limits import Limits
-from tidings.interfaces.http.v1.outcomes import LINES, refusal, status_of_many, wants_lines
+from tidings.interfaces.http.v1.outcomes import refusal, status_of_many, wants_lines
+from tidings.interfaces.http.v1.spooled import Spooled
 from tidings.interfaces.http.writing import write
 from tidings.model import Publication
 from tidings.publications.media_types import JSON
@@ -96,8 +97,9 @@ class Taking:
         async with request.app.state.uploads.read(request, self._limits.body) as body:
             media_type = request.headers.get("content-type", "")
             named = _id(id, request.headers.getlist("idempotency-key"))
-            context, most = attributes_of(request.headers), self._limits.bulk
-            sent = Sent(body, media_type, named, id_field, base, audience, context, most)
+            context, found = attributes_of(request.headers), self._limits
+            bounds = (found.bulk, found.values, found.refusals)
+            sent = Sent(body, media_type, named, id_field, base, audience, context, *bounds)
             return await self._at_once(sent, request, caller) or await self._looked_at(sent, request)
 
     async def _at_once(self, sent: Sent, request: Request, caller: Caller) -> Response | None:
@@ -132,6 +134,7 @@ class Taking:
                 raise found[0]
             taken = await self._taken(sent, [found[0]], request, caller, known)
             return taken or await self._looked_at(sent, request)  # it is another schema or token meanwhile
+        charge(request, min(sent.refusals, sum(isinstance(one, InputError) for one in found)))
         return await write(partial(self._several, sent, found, wants_lines(request)))
 
     async def _taken(
@@ -191,15 +194,13 @@ def _many(done: Sequence[Outcome], lines: list[int] | None, as_lines: bool) -> R
     """An outcome for each, in the order in which they came: as JSON, or a line for each if that is asked for."""
     named = "line" if lines else "number"
     numbers = lines or range(1, len(done) + 1)
-    told = [{named: n} | _outcome(one) for n, one in zip(numbers, done, strict=True)]
     refused = sum(isinstance(one, InputError) for one in done)
     new = sum(isinstance(one, Appended) and one.new for one in done)
-    status = status_of_many(new, refused)
-    if as_lines:
-        text = "".join(f"{answering.line(one)}\n" for one in told)
-        return Response(text, status, media_type=LINES)
+    answer = Spooled(as_lines)
+    for number, one in zip(numbers, done, strict=True):
+        answer.add({named: number}, one, _outcome)
     counted = {"published": new, "known": len(done) - new - refused, "refused": refused}
-    return JSONResponse(counted | {"outcomes": told}, status)
+    return answer.response(status_of_many(new, refused), counted, "outcomes")
 
 
 def _outcome(one: Outcome) -> dict[str, Any]:
