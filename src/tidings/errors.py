@@ -9,7 +9,8 @@
     │   │   └── TooLarge           would compile to more clauses than the limit
     │   ├── PublicationError       a publication's bytes
     │   │   ├── DecodeProblem      not JSON, not an object, a number nobody can hold ...
-    │   │   └── ConsistencyProblem breaks rule R1, R2 or R3 of the event schema
+    │   │   ├── ConsistencyProblem breaks rule R1, R2 or R3 of the event schema
+    │   │   └── BudgetExceeded     takes more time, memory or steps than one publication may take
     │   ├── SchemaError            a schema or an extension of one
     │   ├── IdTaken                an id that already stands for something else
     │   ├── OverLimit              more of something than the limit allows
@@ -233,6 +234,10 @@ class ConsistencyProblem(PublicationError):
 
     def facts(self) -> dict[str, object]:
         return super().facts() | {"rule": self.rule}
+
+
+class BudgetExceeded(PublicationError):
+    """Matching or explaining a publication takes more than its budget of time, memory or steps."""
 
 
 class SchemaError(InputError):

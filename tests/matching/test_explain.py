@@ -8,7 +8,15 @@ from hypothesis import given
 from tests.strategies import SCHEMA, events, texts
 from tidings.atoms import Event
 from tidings.compiler.pipeline import understand
-from tidings.matching.explain import explain, explain_miss, pointer, show_failure, show_reason, show_reasons
+from tidings.matching.explain import (
+    SHOWN,
+    explain,
+    explain_miss,
+    pointer,
+    show_failure,
+    show_reason,
+    show_reasons,
+)
 from tidings.matching.naive import matches
 from tidings.model import Reason
 
@@ -90,3 +98,8 @@ def test_there_are_reasons_for_one_or_the_other(text: str, event: Event) -> None
         assert matches(understand(reason.predicate), event)
     for reason in explain_miss(tree, event):
         assert not matches(understand(reason.predicate), event)
+
+
+def test_explain_of_a_long_value_shows_its_beginning() -> None:
+    (reason,) = explain(understand("text contains 'xx'"), {"text": ["x" * 1_000_000]})
+    assert reason.value == "x" * (SHOWN - 1) + "…"

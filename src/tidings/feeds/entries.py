@@ -146,7 +146,8 @@ def _bindings(told: Notification) -> str:
     head = "".join(f"<th>?{harmless.escaped(name)}</th>" for name in names)
     lines = ("".join(f"<td>{_cell(row, name)}</td>" for name in names) for row in rows)
     more = len(bound_rows(told.bindings)) - len(rows)
-    note = f"<p>and {more:,} more</p>" if more else ""
+    said = (told.bindings or {}).get("note") or (f"and {more:,} more" if more else "")
+    note = f"<p>{harmless.escaped(said)}</p>" if said else ""
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{note}"
 
 

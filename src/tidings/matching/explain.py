@@ -13,6 +13,12 @@ from tidings.matching.naive import matches
 from tidings.model import Reason
 from tidings.values import Scalar, show
 
+SHOWN = 200
+"""How many characters of a value a reason shows: every notification of a long text would repeat it."""
+
+LONGEST_PREDICATE = 2_000
+"""How many characters of a predicate: `in` may have thousands of operands."""
+
 
 def explain(tree: Tree, event: Event) -> tuple[Reason, ...]:
     """The reasons of a match, in the order of the text; of alternatives, the first that holds. Empty for a miss."""
@@ -30,7 +36,7 @@ def _reasons(tree: Tree, event: Event) -> Iterable[Reason]:
     if isinstance(tree, Or):
         return _reasons(next(part for part in tree.parts if matches(part, event)), event)
     if isinstance(tree, Not):
-        return [Reason(show_tree(tree), None, _first_place(tree))]
+        return [Reason(_cut(show_tree(tree), LONGEST_PREDICATE), None, _first_place(tree))]
     return [_reason(tree, next(value for value in event[tree.path] if tree.holds(value)))]
 
 
@@ -40,12 +46,17 @@ def _failures(tree: Tree, event: Event) -> Iterable[Reason]:
         return [reason for part in missed for reason in _failures(part, event)]
     if isinstance(tree, Not):
         held = next(iter(_reasons(tree.part, event)))
-        return [Reason(show_tree(tree), held.value, held.at)]
+        return [Reason(_cut(show_tree(tree), LONGEST_PREDICATE), held.value, held.at)]
     return [_reason(tree, next(iter(event.get(tree.path, ())), None))]
 
 
 def _reason(comparison: Comparison, value: Scalar | None) -> Reason:
-    return Reason(show_tree(comparison), value, pointer(comparison.path))
+    told = _cut(value, SHOWN) if isinstance(value, str) else value
+    return Reason(_cut(show_tree(comparison), LONGEST_PREDICATE), told, pointer(comparison.path))
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _first_place(tree: Tree) -> str:

@@ -10,43 +10,56 @@ from __future__ import annotations
 
 import math
 import operator as compared
-from collections.abc import Callable, Iterable, Iterator
-from itertools import product
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate, islice, product, takewhile
 from typing import Any, NamedTuple
 
+from tidings.errors import BudgetExceeded
 from tidings.graph_values import compare, equal, scalar, text_of
 from tidings.graphs import TYPE, Edge, Graph, Term, TermKind
-from tidings.languages.gql_shown import show, show_constraint, show_edge
+from tidings.languages.gql_shown import show_constraint, show_edge
 from tidings.languages.gql_tree import Asked, Constraint, Pattern, PatternEdge, Variable, selected, variables
 from tidings.model import Reason
 from tidings.taxonomies import Taxonomy
 from tidings.values import Scalar
 
 MOST_LOOKS = 1_000_000
-"""How many possibilities may be looked at for one match: about a second's work."""
+"""How many possibilities may be looked at to explain one match: about a second's work."""
 
 MOST_BINDINGS = 100
-"""How many bindings a notification shows; of more, it tells how many."""
+"""How many bindings a notification shows. No more than one beyond them is searched for."""
 
 SHOWN = 200
 """How many characters of a value a reason tells."""
+
+LONGEST_NAME = 2_000
+"""How many characters of the subject that a reason is about."""
 
 Binding = dict[str, Term]
 NO_TAXONOMY = Taxonomy()
 
 
 class Kept(NamedTuple):
-    """The bindings that a notification shows, and how many more there are; at least so many, if not `counted`."""
+    """The bindings that a notification shows, in the order of the graph, and whether the match has more of them.
+
+    `more` is None if the search ended at its step limit, so that nobody knows.
+    """
 
     bindings: tuple[Binding, ...]
-    more: int
-    counted: bool = True
+    more: bool | None = False
 
     def note(self) -> str:
-        """What people are told of those that are not shown; nothing if there are none."""
-        if self.counted:
-            return f"and {self.more:,} more" if self.more else ""
-        return f"and at least {self.more:,} more" if self.more else "and maybe more"
+        """A sentence about bindings that are not shown; empty if all of them are."""
+        if self.more is None:
+            return f"at least {len(self.bindings):,} bindings: the search for more was ended"
+        return f"more than {len(self.bindings):,} bindings" if self.more else ""
+
+    def shortened(self, most: int) -> Kept:
+        """The first of them whose values have at most so many characters together."""
+        sizes = accumulate(sum(len(term.text) for term in row.values()) for row in self.bindings)
+        fitting = sum(1 for _ in takewhile(lambda size: size <= most, sizes))
+        return self if fitting == len(self.bindings) else Kept(self.bindings[:fitting], more=True)
 
 
 def matches(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) -> bool:
@@ -64,46 +77,118 @@ def explain(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) ->
     return Explainer(graph, taxonomy).explain(pattern)
 
 
+class _Part(NamedTuple):
+    """What a search found for the connected part of a pattern.
+
+    `rows` are distinct bindings of its selected variables by their place in the graph, at most one more than asked for;
+    `first` binds all of its variables and has the first of those places. `is_cut` says that the step limit ended the
+    search.
+    """
+
+    rows: dict[tuple[int, ...], Binding]
+    first: Binding
+    is_cut: bool
+
+
 class Explainer:
     """Explains the matches of one graph, and gives their bindings.
 
-    A pattern whose edges have nothing in common is bound in every combination: after MOST_LOOKS, what was found until
-    then has to do, and if that is nothing, the reason is the subscription itself, without values.
+    A pattern of k edges that share no variable has n^k bindings in a graph of n edges. So connected parts are searched
+    one by one, their rows are combined only as far as they are shown, and a search ends after one row more than is
+    shown or after `most` possibilities. `BudgetExceeded` says that nothing was found until then: whether the pattern
+    matches is not known.
     """
 
     def __init__(self, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY, most: float = MOST_LOOKS) -> None:
         self._published, self._most = _Published(graph, taxonomy), most
+        self._last: tuple[Pattern, float, list[_Part]] | None = None
 
     def bindings(self, pattern: Pattern, most: float = MOST_BINDINGS) -> Kept:
-        names, rows, counted = selected(pattern), {}, False
-        try:
-            for found in self._found(pattern):
-                row = {name: found[name] for name in names}
-                rows[self._place(row)] = row
-            counted = True
-        except _TooMuch:
-            pass
-        ordered = [rows[place] for place in sorted(rows)]
-        shown = ordered if most == math.inf else ordered[: int(most)]
-        return Kept(tuple(shown), len(ordered) - len(shown), counted)
+        parts = self._parts(pattern, most)
+        if not parts:
+            return Kept(())
+        combined = product(*(part.rows.values() for part in parts))
+        rows = list(combined if most == math.inf else islice(combined, int(most) + 1))
+        names = selected(pattern)
+        merged = [{name: row[name] for name in names} for row in (ChainMap(*each) for each in rows)]
+        ordered = sorted(merged, key=self._place)
+        if len(ordered) > most:
+            return Kept(tuple(ordered[: int(most)]), more=True)
+        return Kept(tuple(ordered), more=None if any(part.is_cut for part in parts) else False)
 
     def explain(self, pattern: Pattern) -> tuple[Reason, ...]:
-        names, first = dict.fromkeys((*selected(pattern), *variables(pattern))), None
+        parts = self._parts(pattern, MOST_BINDINGS)
+        return tuple(_reasons(pattern, dict(ChainMap(*(part.first for part in parts))))) if parts else ()
+
+    def _parts(self, pattern: Pattern, most: float) -> list[_Part]:
+        """The search results of all connected parts; none if one of them cannot be bound."""
+        if self._last is None or self._last[0] is not pattern or self._last[1] != most:
+            self._last = pattern, most, self._searched(pattern, most)
+        return self._last[2]
+
+    def _searched(self, pattern: Pattern, most: float) -> list[_Part]:
+        self._published.left = self._most
+        found = []
+        for part in _connected(pattern):
+            searched = self._search(part, most)
+            if searched is None:
+                return []
+            found.append(searched)
+        return found
+
+    def _search(self, pattern: Pattern, most: float) -> _Part | None:
+        """Search one connected part. Nothing but its existence matters if no variable of it is selected."""
+        names, all_names = pattern.select, dict.fromkeys((*pattern.select, *variables(pattern)))
+        rows: dict[tuple[int, ...], Binding] = {}
+        first: Binding | None = None
         try:
-            for found in self._found(pattern):
+            for found in self._published.solutions(pattern):
+                self._published.look(len(all_names))
+                whole = {name: found[name] for name in all_names}
+                first = whole if first is None else min(first, whole, key=self._place)
                 row = {name: found[name] for name in names}
-                first = row if first is None else min(first, row, key=self._place)
+                rows[self._place(row)] = row
+                if len(rows) > most or not names:
+                    return _Part(rows, first, is_cut=False)
         except _TooMuch:
             if first is None:
-                return (Reason(_cut(show(pattern)), None, ""),)
-        return tuple(_reasons(pattern, first)) if first is not None else ()
+                raise BudgetExceeded(
+                    "whether this subscription matches could not be decided",
+                    received=f"more than {self._most:,} possibilities to bind its variables",
+                    hint="give the pattern fewer variables, or edges that share them",
+                ) from None
+            return _Part(rows, first, is_cut=True)
+        return None if first is None else _Part(rows, first, is_cut=False)
 
-    def _found(self, pattern: Pattern) -> Iterator[Binding]:
-        self._published.left = self._most
-        return self._published.solutions(pattern)
-
-    def _place(self, row: Binding) -> tuple[int, ...]:
+    def _place(self, row: Mapping[str, Term]) -> tuple[int, ...]:
         return tuple(self._published.order[term] for term in row.values())
+
+
+def _connected(pattern: Pattern) -> list[Pattern]:
+    """The parts of a pattern that share no variable, each selecting its own share of the variables."""
+    groups: list[tuple[set[str], list[PatternEdge]]] = []
+    for edge in pattern.edges:
+        names, edges = _names(edge), [edge]
+        apart = []
+        for group in groups:
+            if group[0] & names:
+                names, edges = names | group[0], group[1] + edges
+            else:
+                apart.append(group)
+        groups = [*apart, (names, edges)]
+    return [
+        Pattern(
+            tuple(name for name in selected(pattern) if name in group),
+            tuple(edges),
+            tuple(each for each in pattern.constraints if each.variable in group),
+        )
+        for group, edges in groups
+    ]
+
+
+def _names(edge: PatternEdge) -> set[str]:
+    places = (edge.subject, edge.property, edge.object)
+    return {place.name for place in places if isinstance(place, Variable)}
 
 
 class _TooMuch(Exception):
@@ -111,6 +196,8 @@ class _TooMuch(Exception):
 
 
 _Key = tuple[Term | None, Term | None, Term | None]
+_Step = tuple[Binding, tuple[PatternEdge, ...]]
+"""What is bound, and the edges that are still to be bound."""
 
 
 class _Published:
@@ -134,21 +221,33 @@ class _Published:
                 self.order.setdefault(term, len(self.order))
 
     def solutions(self, pattern: Pattern) -> Iterator[Binding]:
-        """Every binding of all variables, some of them perhaps twice."""
-        waiting: list[tuple[Binding, tuple[PatternEdge, ...]]] = [({}, pattern.edges)]
+        """Every binding of all variables, some of them perhaps twice; found one by one, as they are asked for."""
+        waiting: list[Iterator[_Step]] = [iter([({}, pattern.edges)])]
         while waiting:
-            bound, edges = waiting.pop()
-            if not edges:
-                yield bound
-                continue
-            fewest = min(edges, key=lambda edge: len(self.possible(edge, bound)))
-            possible = self.possible(fewest, bound)
-            self.left -= len(edges) + len(possible)
-            if self.left < 0:
-                raise _TooMuch
-            rest = tuple(edge for edge in edges if edge is not fewest)
-            rows = [row for edge in possible if (row := _bound(fewest, edge, bound)) is not None]
-            waiting += [(row, rest) for row in reversed(rows) if self.holds(pattern, bound, row)]
+            step = next(waiting[-1], None)
+            if step is None:
+                waiting.pop()
+            elif step[1]:
+                waiting.append(self._next(pattern, *step))
+            else:
+                yield step[0]
+
+    def _next(self, pattern: Pattern, bound: Binding, edges: tuple[PatternEdge, ...]) -> Iterator[_Step]:
+        """The bindings that come of binding one edge more, the one with the fewest possibilities."""
+        fewest = min(edges, key=lambda edge: len(self.possible(edge, bound)))
+        self.look(len(edges))
+        rest = tuple(edge for edge in edges if edge is not fewest)
+        for edge in self.possible(fewest, bound):
+            self.look(1)
+            row = _bound(fewest, edge, bound)
+            if row is not None and self.holds(pattern, bound, row):
+                yield row, rest
+
+    def look(self, count: int) -> None:
+        """Count possibilities that are looked at."""
+        self.left -= count
+        if self.left < 0:
+            raise _TooMuch
 
     def possible(self, edge: PatternEdge, bound: Binding) -> list[Edge]:
         """The published edges that an edge of the pattern may be, by what is known of its ends and its property."""
@@ -249,8 +348,8 @@ def _told(term: Term) -> Scalar:
 
 
 def _named(term: Term) -> str:
-    return f"_:{term.text}" if term.kind is TermKind.BLANK else term.text
+    return _cut(f"_:{term.text}" if term.kind is TermKind.BLANK else term.text, LONGEST_NAME)
 
 
-def _cut(value: str) -> str:
-    return value if len(value) <= SHOWN else value[: SHOWN - 1] + "…"
+def _cut(value: str, most: int = SHOWN) -> str:
+    return value if len(value) <= most else value[: most - 1] + "…"
