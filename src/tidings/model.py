@@ -62,8 +62,9 @@ class Reason:
     at: str
 
 
-MATCHED, WITHHELD = "matched", "withheld"
-"""Kinds of notifications: a publication matched; it did, but its subscriber may not see it any more."""
+MATCHED, WITHHELD, SUSPENDED = "matched", "withheld", "suspended"
+"""Kinds of notifications: a publication matched; it did, but its subscriber may not see it any more; the subscription
+was paused by the service, because it exceeded its budget again and again."""
 
 
 @dataclass(frozen=True, slots=True)

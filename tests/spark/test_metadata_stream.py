@@ -149,12 +149,16 @@ def test_a_batch_counts_once_whoever_applies_it(session, tmp_path, store, url, o
     begin(store, other)
     for each in (store, other):
         each.metadata.log.append(log(30))
-    live = LiveMetadata(MetadataStream(tmp_path, url))
+    stream = MetadataStream(tmp_path, url)
+    live, offsets = LiveMetadata(stream), stream.checkpoint / "offsets"
+    offsets.mkdir(parents=True)
     columns = "position long, what string, uri string, media_type string, body binary"
 
     def process(batch, after, count):
         entries = store.metadata.log.read(after, count)
         rows = [(one.position, one.what.value, one.uri, one.media_type, one.body) for one in entries]
+        planned = f'v1\n{{"batchWatermarkMs":0}}\n{{"position": {after + count}}}'
+        (offsets / str(batch)).write_text(planned)  # as Spark does before it asks for a batch
         live.process(session.createDataFrame(rows, columns), batch)
 
     process(0, 1, 10)

@@ -41,7 +41,9 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription with its state and its health; the last three are given when its text was read."""
+    """A subscription with its state and its health. `reason` says why the service suspended it. The last three
+    are given when its text was read.
+    """
 
     id: str
     subscriber: str
@@ -51,6 +53,7 @@ class Subscription:
     state: str
     paused: str | None
     health: Health
+    reason: str | None = None
     predicates: int | None = None
     reached_through: str | None = None
     warnings: tuple[TextWarning, ...] | None = None

@@ -77,6 +77,24 @@ class Stream(Group):
         le=3_600,
         description="Seconds before a start at most: they double each time, from 1 on.",
     )
+    step_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=3_600,
+        description="Seconds that one step may take: decoding or matching a few publications, or explaining one match.",
+    )
+    step_memory: int = Field(
+        default=2_048,
+        ge=16,
+        le=1_000_000,
+        description="Megabytes that a task may allocate beyond what its worker has. Only on Linux.",
+    )
+    suspend_after: int = Field(
+        default=3,
+        ge=1,
+        le=1_000_000,
+        description="How often a subscription may exceed these budgets until it is suspended.",
+    )
 
 
 SERVICES = (

@@ -16,6 +16,7 @@ from tidings.store.rule_filter import Outcome
 
 NOTHING = Outcome(frozenset(), frozenset(), frozenset())
 _NONE: Mapping[int, Document] = {}
+_NONE_REFUSED: Mapping[int, InputError] = {}
 
 
 @dataclass(slots=True)
@@ -27,16 +28,20 @@ class _Taken:
 
 
 def apply(
-    work: Work, schemas: Schemas, entries: Sequence[Entry], read: Mapping[int, Document] = _NONE
+    work: Work,
+    schemas: Schemas,
+    entries: Sequence[Entry],
+    read: Mapping[int, Document] = _NONE,
+    refused: Mapping[int, InputError] = _NONE_REFUSED,
 ) -> Registered:
     """Apply entries that follow the position: the filter runs once. Of several versions of a document the last counts.
 
-    `read` has those that were read before, by position. What cannot be applied is a dead letter: it was checked before
-    it came into the log, but the log may be somebody else's.
+    `read` has those that were read before, and `refused` why others must not be read, by position. What cannot be
+    applied is a dead letter: it was checked before it came into the log, but the log may be somebody else's.
     """
     before = work.schema()
     reading = Reading(before, schemas)
-    taken = _take(reading, entries, read)
+    taken = _take(reading, entries, read, refused)
     if reading.file is not None and reading.file != before:
         reading.file = work.set_schema(reading.file)
     done = Registered({}, NOTHING)
@@ -50,9 +55,17 @@ def apply(
     return Registered(done.changes, done.outcome, entries[-1].position, len(taken.letters))
 
 
-def _take(reading: Reading, entries: Sequence[Entry], read: Mapping[int, Document]) -> _Taken:
+def _take(
+    reading: Reading,
+    entries: Sequence[Entry],
+    read: Mapping[int, Document],
+    refused: Mapping[int, InputError],
+) -> _Taken:
     taken = _Taken()
     for entry in entries:
+        if entry.position in refused:
+            taken.letters.append(_letter(entry, refused[entry.position]))
+            continue
         try:
             document = read.get(entry.position) or reading.read(entry)
         except (InputError, SetupError) as problem:

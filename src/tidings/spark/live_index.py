@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -108,6 +109,14 @@ class LiveIndex:
         else:
             self._merger.change(changes.removed, self._compile(changes.added))
             self._remember(changes.version)
+
+    def part(self, folder: Path, ids: Collection[str]) -> Index:
+        """A new index of some of the subscriptions, in a folder of its own."""
+        wanted = set(ids)
+        found = [one for one in self._store.subscriptions.list() if one.id in wanted] if wanted else []
+        index = Index.create(folder)
+        index.add(compile_many(found, self._schema))
+        return index
 
     def tidy(self) -> None:
         """Delete what only earlier batches used."""

@@ -7,9 +7,11 @@ brought up to date before it, and what only earlier ones used is deleted after i
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter, time
 from typing import TYPE_CHECKING
@@ -19,18 +21,22 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.durable import write_whole
 from tidings.spark import checkpoint, sink
 from tidings.spark.folder import FileList
+from tidings.spark.isolation import Isolation, Span
 from tidings.spark.journal_tasks import JournalTasks
 from tidings.spark.live_index import LiveIndex
 from tidings.spark.news import Progress
 from tidings.spark.references import LiveReferences
-from tidings.spark.rehearsal import warm
+from tidings.spark.rehearsal import check, warm
 from tidings.spark.source import beginning
-from tidings.spark.stages import Job, Report, stage
+from tidings.spark.stages import ROWS, Job, Report, stage
 from tidings.spark.taxonomies import LiveTaxonomy
+from tidings.spark.verdicts import Verdicts
 from tidings.store import Committed, Store, open_store, utc
 
 if TYPE_CHECKING:
     from tidings.spark.publication_stream import PublicationStream
+
+_log = logging.getLogger("tidings.stream")
 
 
 class LivePublications:
@@ -47,6 +53,7 @@ class LivePublications:
         self._tasks = JournalTasks(stream.store, stream.batches / "asked")
         self._progress = Progress(position=stream.position(self.store))
         self._has_rehearsed = not stream.run
+        self._is_first = True
 
     def close(self) -> None:
         self.store.close()
@@ -59,6 +66,7 @@ class LivePublications:
         reports = self._match(rows, batch)
         found = perf_counter()
         committed = self._commit(batch, reports)
+        self._suspend(reports)
         committing = perf_counter() - found
         latency = self._latency(reports)
         self._tidy(batch)
@@ -76,29 +84,75 @@ class LivePublications:
         """Have Spark's workers do once what they are for, before the first batch; how many seconds it took."""
         began = perf_counter()
         if not self._has_rehearsed:
-            store = self._stream.store if self._files is None else None
-            warm(session, self._job(self._stream.batches), self._index.index.sorts, store)
+            warm(session, self._job(self._stream.batches), self._index.index.sorts, self._store_of_tasks)
             self._has_rehearsed = True
         return perf_counter() - began
 
     def _match(self, rows: DataFrame, batch: int) -> list[Report]:
+        """Have the tasks match a batch. What none of them can finish is found, and becomes dead letters."""
         results = self._results(batch)
         results.mkdir(parents=True, exist_ok=True)
-        job = self._job(results)
+        isolation = Isolation[Report](
+            partial(self._attempt, rows),
+            partial(self._check, rows.sparkSession),
+            results,
+            self._stream.budget,
+            partial(self._search, rows),
+            lambda: [one.id for one in self.store.subscriptions.list()],
+            self._stream.suspend_after,
+        )
+        reports = isolation.run(*self._range(batch))
+        return [report for report in reports if report.events or report.found or report.dead]
+
+    def _attempt(self, rows: DataFrame, span: Span, verdicts: Verdicts, folder: Path) -> list[Report]:
+        """Match a part of a batch; nothing of that which is in the verdicts."""
+        job = replace(self._job(folder), verdicts=verdicts, together=1 if span.is_careful else ROWS)
+        return self._run(rows, job, span)
+
+    def _search(
+        self, rows: DataFrame, span: Span, verdicts: Verdicts, folder: Path, subscriptions: Sequence[str]
+    ) -> list[Report]:
+        """Match one publication with some subscriptions only. Without any, it and its dead letters are counted."""
+        index = self._index.part(folder / "index", subscriptions)
+        job = replace(self._job(folder), index=str(index.folder), version=index.version, verdicts=verdicts)
+        reports = self._run(rows, job, span)
+        if not subscriptions:
+            return reports
+        return [replace(each, events=0, dead=0, dead_file="") for each in reports]
+
+    def _run(self, rows: DataFrame, job: Job, span: Span) -> list[Report]:
         if self._files is None:
-            reports = self._tasks.match(rows.sparkSession, job, *self._range(batch))
-        else:
-            said = rows.mapInArrow(stage(job), "report string").collect()
-            reports = [Report(**json.loads(row.report)) for row in said]
-        return [report for report in reports if report.events]
+            return self._tasks.match(rows.sparkSession, job, span.after, span.upto)
+        within = f"position > {span.after} and position <= {span.upto}"
+        said = rows.where(within).mapInArrow(stage(job), "report string").collect()
+        return [Report(**json.loads(row.report)) for row in said]
+
+    def _check(self, session: SparkSession) -> int:
+        return check(session, self._job(self._stream.batches), self._store_of_tasks)
+
+    @property
+    def _store_of_tasks(self) -> str | None:
+        """The store, if tasks read from it."""
+        return self._stream.store if self._files is None else None
+
+    def _suspend(self, reports: Sequence[Report]) -> None:
+        """Suspend subscriptions that have exceeded the budget too often; also those of a batch that was committed by a
+        stream which was killed before it came to that.
+        """
+        if self._is_first or any(report.dead for report in reports):
+            for one in self.store.overruns.suspend(self._stream.suspend_after):
+                _log.warning("subscription %s of %s is suspended: over its budget", one.id, one.subscriber)
+        self._is_first = False
 
     def _range(self, batch: int) -> tuple[int, int]:
-        """After which position of the journal a batch begins, and how far it comes. The first one of a checkpoint
-        begins where the source says.
+        """After which position a batch begins, and how far it comes. The first one of a checkpoint begins where the
+        source says.
         """
         before, upto = (checkpoint.planned(self._stream.checkpoint, each) for each in (batch - 1, batch))
         assert upto is not None, "Spark writes it down before it asks for the batch"
-        return beginning(self.store) if before is None else before, upto
+        if before is None:
+            before = beginning(self.store) if self._files is None else 0
+        return before, upto
 
     def _job(self, results: Path) -> Job:
         """What tasks have in common that leave what they find in a folder."""
@@ -111,6 +165,7 @@ class LivePublications:
             self._stream.folder is None,
             self._references.snapshots,
             self._taxonomy.path,
+            self._stream.budget,
         )
 
     def _commit(self, batch: int, reports: Sequence[Report]) -> Committed:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -20,17 +20,24 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.durable import write_whole
+from tidings.errors import BudgetExceeded
 from tidings.metadata.documents import Document
+from tidings.metadata.log import What
 from tidings.provider import BATCH
 from tidings.provider.applying import apply
 from tidings.provider.reading import Schemas
 from tidings.spark import checkpoint
+from tidings.spark.budget import DEFAULT_BUDGET, Budget
+from tidings.spark.isolation import Isolation, Span
 from tidings.spark.live_triggers import LiveTriggers
 from tidings.spark.metadata_source import LogSource
-from tidings.spark.metadata_task import Job, Report, reading, stage
+from tidings.spark.metadata_task import Job, Report, control, reading, stage
 from tidings.spark.news import MetadataProgress
 from tidings.spark.prepared import Asked, Prepared
+from tidings.spark.rehearsal import MANY
 from tidings.spark.sink import Rows
+from tidings.spark.stages import ROWS
+from tidings.spark.verdicts import Verdicts
 from tidings.store import Store, open_store
 from tidings.store.metadata import Registered, SchemaFile, Work
 
@@ -42,6 +49,7 @@ class MetadataStream:
     home: Path
     store: str
     most: int = BATCH
+    budget: Budget = DEFAULT_BUDGET
 
     name = "tidings metadata"
 
@@ -86,49 +94,88 @@ class LiveMetadata:
         began = perf_counter()
         results = self._stream.home / "batches" / f"metadata-{batch}"
         results.mkdir(parents=True, exist_ok=True)
-        file = self._store.metadata.schema()
-        reports = self._read(rows, file, results)
-        done = self._apply(file, reports)
+        after, upto = self._range(batch)
+        done, entries = [], 0
+        while after < upto:
+            file = self._store.metadata.schema()
+            end = upto if file is not None else self._first_schema(rows, after, upto)
+            reports, refused = self._read(rows, file, results, after, end)
+            entries += sum(each.entries for each in reports)
+            done += self._apply(file, reports, refused)
+            after = end
         shutil.rmtree(results)
         self._triggers.tidy()
-        self._progress = self._added(batch, sum(each.entries for each in reports), done, began)
+        self._progress = self._added(batch, entries, done, began)
         write_whole(self._stream.status, json.dumps(asdict(self._progress)), private=True)
 
-    def _read(self, rows: DataFrame, file: SchemaFile | None, results: Path) -> list[Report]:
-        """Without a schema the tasks can read nothing: the first one may stand in the batch itself."""
+    def _range(self, batch: int) -> tuple[int, int]:
+        """After which position of the log a batch begins, and how far it comes."""
+        before, upto = (checkpoint.planned(self._stream.checkpoint, each) for each in (batch - 1, batch))
+        assert upto is not None, "Spark writes it down before it asks for the batch"
+        return before or 0, upto
+
+    def _first_schema(self, rows: DataFrame, after: int, upto: int) -> int:
+        """How far a batch is applied while there is no schema, and nothing can be read: to the next one in it."""
+        schemas = rows.where(f"what = '{What.SCHEMA.value}' and position > {after}")
+        found = schemas.agg({"position": "min"}).collect()[0][0]
+        return upto if found is None else int(found)
+
+    def _read(
+        self, rows: DataFrame, file: SchemaFile | None, results: Path, after: int, upto: int
+    ) -> tuple[list[Report], Mapping[int, BudgetExceeded]]:
+        """Have the tasks read entries. What none of them can finish is found, and is not read at all. Without a schema
+        the tasks can read nothing.
+        """
         job = None
         if file is not None:
             self._triggers.refresh(self._schemas.known(file).schema, self._gone)
             self._gone = ()
             index = self._triggers
             job = Job(file.media_type, file.body, index.folder, index.index.version, str(results))
-        said = rows.mapInArrow(stage(job), "report string").collect()
-        return [report for row in said if (report := Report(**json.loads(row.report))).entries]
+            job = replace(job, budget=self._stream.budget)
+        isolation = Isolation[Report](
+            partial(_attempt, rows, job), partial(_control, rows, job), results, self._stream.budget
+        )
+        return isolation.run(after, upto), isolation.verdicts.publications
 
-    def _apply(self, file: SchemaFile | None, reports: Sequence[Report]) -> list[Registered]:
+    def _apply(
+        self, file: SchemaFile | None, reports: Sequence[Report], refused: Mapping[int, BudgetExceeded]
+    ) -> list[Registered]:
         """What the tasks found, in as many transactions as it takes: one, unless the log is behind the checkpoint."""
         upto = max((report.last for report in reports), default=0)
         if file is None:
-            return self._until(upto, self._schemas, {})
+            return self._until(upto, self._schemas, {}, refused)
         readings = list(Rows([report.file for report in reports], reading))
         asked = Asked(self._schemas.known(file).schema, self._triggers.index, self._triggers.last, readings)
         documents = {each.position: each.document for each in readings}
-        done = self._until(upto, Prepared(self._schemas, asked), documents)
+        done = self._until(upto, Prepared(self._schemas, asked), documents, refused)
         self._gone = asked.gone
         return done
 
-    def _until(self, upto: int, schemas: Schemas, documents: Mapping[int, Document]) -> list[Registered]:
-        done, work = [], partial(self._next, upto=upto, schemas=schemas, documents=documents)
+    def _until(
+        self,
+        upto: int,
+        schemas: Schemas,
+        documents: Mapping[int, Document],
+        refused: Mapping[int, BudgetExceeded],
+    ) -> list[Registered]:
+        work = partial(self._next, upto=upto, schemas=schemas, documents=documents, refused=refused)
+        done = []
         while found := self._store.metadata.transact(work):
             done.append(found)
         return done
 
     def _next(
-        self, work: Work, upto: int, schemas: Schemas, documents: Mapping[int, Document]
+        self,
+        work: Work,
+        upto: int,
+        schemas: Schemas,
+        documents: Mapping[int, Document],
+        refused: Mapping[int, BudgetExceeded],
     ) -> Registered | None:
-        """Entries that nobody has applied yet: whoever has the work is alone with the position."""
+        """Apply entries that are not applied yet: the transaction is alone with the position."""
         missing = min(upto - work.position(), self._stream.most)
-        return apply(work, schemas, work.pending(missing), documents) if missing > 0 else None
+        return apply(work, schemas, work.pending(missing), documents, refused) if missing > 0 else None
 
     def _added(self, batch: int, entries: int, done: Sequence[Registered], began: float) -> MetadataProgress:
         before, position = self._progress, self._store.metadata.position()
@@ -149,3 +196,18 @@ class LiveMetadata:
             **now,
             **{f"total_{name}": getattr(before, f"total_{name}") + count for name, count in now.items()},
         )
+
+
+def _attempt(rows: DataFrame, job: Job | None, span: Span, verdicts: Verdicts, folder: Path) -> list[Report]:
+    """Have the tasks read a part of a batch, without what is refused."""
+    if job is not None:
+        together = 1 if span.is_careful else ROWS
+        job = replace(job, results=str(folder), refused=frozenset(verdicts.publications), together=together)
+    within = rows.where(f"position > {span.after} and position <= {span.upto}")
+    said = within.mapInArrow(stage(job), "report string").collect()
+    return [report for row in said if (report := Report(**json.loads(row.report))).entries]
+
+
+def _control(rows: DataFrame, job: Job | None) -> int:
+    """Have a worker on each core open what the tasks open; how many did."""
+    return len(rows.sparkSession.range(MANY).mapInArrow(control(job), "done boolean").collect())

@@ -2,8 +2,9 @@
 
 What it finds follows from the entries of the log, the schema and the rules alone, never from what is stored: so it is
 right whenever it is applied, whoever else has registered something in between. It goes into a file, as with the tasks
-of `stages`, and the driver applies it. A document that cannot be read is not in the file: whoever applies the entry
-reads it once more, and says why.
+of `stages`, and the driver applies it. A document that cannot be read is not in the file: the driver reads it once
+more, and says why. One that a worker cannot finish within its budget is found by `isolation`, and nobody touches it
+again.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from tidings.metadata.log import What
 from tidings.metadata.schema_reading import read_schema
 from tidings.metadata.triggers import Triggers
 from tidings.publications import rdf
+from tidings.spark.budget import DEFAULT_BUDGET, Budget, Phase, Watch
+from tidings.spark.stages import ROWS, steps
 from tidings.spark.workers import settle
 from tidings.store.registering import check_document
 
@@ -43,13 +46,19 @@ FOUND = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the tasks of a batch have in common: the schema as it was loaded, the rules, and where their files go."""
+    """What the tasks of a batch have in common: the schema as it was loaded, the rules, and where their files go.
+
+    Entries at the positions `refused` are not touched. A step has at most `together` of them.
+    """
 
     media_type: str
     schema: bytes
     index: str
     version: int
     results: str
+    budget: Budget = DEFAULT_BUDGET
+    refused: frozenset[int] = frozenset()
+    together: int = ROWS
 
 
 @dataclass(slots=True)
@@ -84,10 +93,31 @@ def stage(job: Job | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
                     if not report.file:
                         report.file = str(Path(job.results) / f"read-{uuid4().hex}.arrow")
                         file = files.enter_context(pa.ipc.new_stream(report.file, FOUND))
-                    file.write_batch(_found(job, batch))
+                        _open(job)
+                        watch = files.enter_context(Watch(job.budget, Path(job.results)))
+                    for step in steps(batch, job.together):
+                        file.write_batch(_found(job, step, watch))
+                        watch.rest()
         yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(report))]})
 
     return run
+
+
+def control(job: Job | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function for `mapInArrow` that opens what tasks open, and reads nothing."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        if job is not None:
+            _open(job)
+        for _ in batches:
+            pass
+        yield pa.RecordBatch.from_pydict({"done": [True]})
+
+    return run
+
+
+def _open(job: Job) -> tuple[Reader, Triggers]:
+    return _opened(job.media_type, job.schema, job.index, job.version)
 
 
 @lru_cache(maxsize=2)
@@ -97,9 +127,13 @@ def _opened(media_type: str, schema: bytes, index: str, version: int) -> tuple[R
     return Reader(checked), Triggers(checked, Index.open(index, version))
 
 
-def _found(job: Job, batch: Any) -> Any:
-    reader, triggers = _opened(job.media_type, job.schema, job.index, job.version)
-    read = [(row["position"], document) for row in batch.to_pylist() if (document := _document(reader, row))]
+def _found(job: Job, batch: Any, watch: Watch) -> Any:
+    reader, triggers = _open(job)
+    first, last = batch["position"][0].as_py(), batch["position"][-1].as_py()
+    watch.step(Phase.DECODE, first, last)
+    rows = [row for row in batch.to_pylist() if row["position"] not in job.refused]
+    read = [(row["position"], document) for row in rows if (document := _document(reader, row))]
+    watch.step(Phase.MATCH, first, last)
     owners = [(n, place) for n, (_, each) in enumerate(read) for place in range(len(each.resources))]
     places: list[list[int]] = [[] for _ in read]
     rules: list[list[int]] = [[] for _ in read]

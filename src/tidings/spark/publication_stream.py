@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidings.spark import checkpoint
+from tidings.spark.budget import DEFAULT_BUDGET, Budget
 from tidings.spark.folder import FolderSource
 from tidings.spark.live_publications import LivePublications
 from tidings.spark.news import Progress
@@ -17,13 +18,15 @@ from tidings.spark.source import JournalSource
 from tidings.store import Store
 
 MOST_PUBLICATIONS = 10_000
+SUSPEND_AFTER = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationStream:
     """What is to run: everything that has to be known, wherever it runs.
 
-    Without a `folder` the source is the store's journal. With a name, a `run` begins with a batch in any case.
+    Without a `folder` the source is the store's journal. With a name, a `run` begins with a batch in any case. A
+    subscription is suspended after it has exceeded the budget `suspend_after` times.
     """
 
     home: Path
@@ -32,6 +35,8 @@ class PublicationStream:
     id_field: str = "id"
     most: int = MOST_PUBLICATIONS
     run: str = ""
+    budget: Budget = DEFAULT_BUDGET
+    suspend_after: int = SUSPEND_AFTER
 
     name = "tidings"
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from tidings.atoms import Of
 from tidings.spark.source import in_batches, opened
-from tidings.spark.stages import Job, rehearse
+from tidings.spark.stages import Job, decode_only, rehearse
 
 MANY = 1_000
 """Rows for all cores: without a number Spark makes a partition for each."""
@@ -42,14 +42,27 @@ def warm(session: SparkSession, job: Job, sorts: Iterable[Of], store: str | None
     return len(session.range(MANY).mapInArrow(_rehearsal(job, samples, store), "done boolean").collect())
 
 
+def check(session: SparkSession, job: Job, store: str | None = None) -> int:
+    """Have a worker on each core open what tasks open and decode samples, which nobody hears of; how many did.
+
+    Samples are not matched: a subscription that fails all publications is data, and what this asks is whether the
+    workers can work at all.
+    """
+    run = _rehearsal(job, [*SAMPLES.values()], store, decode_only)
+    return len(session.range(MANY).mapInArrow(run, "done boolean").collect())
+
+
 def _rehearsal(
-    job: Job, samples: list[tuple[str, bytes]], store: str | None
+    job: Job,
+    samples: list[tuple[str, bytes]],
+    store: str | None,
+    do: Callable[[Job, Any], None] = rehearse,
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         if store is not None:
             opened(store)
         for batch in in_batches((0, "", "", media_type, body, None) for media_type, body in samples):
-            rehearse(job, batch)
+            do(job, batch)
         yield from _nothing(batches)
 
     return run

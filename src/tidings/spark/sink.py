@@ -34,9 +34,14 @@ def commit(
 
 
 def _letter(
-    publication: str, reason: str, facts: str, position: int | None, body: bytes | None
+    publication: str,
+    reason: str,
+    facts: str,
+    position: int | None,
+    body: bytes | None,
+    subscription: str | None,
 ) -> DeadLetter:
-    return DeadLetter(publication, reason, json.loads(facts), position, body)
+    return DeadLetter(publication, reason, json.loads(facts), position, body, subscription=subscription)
 
 
 @dataclass(frozen=True, slots=True)

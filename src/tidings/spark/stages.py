@@ -2,21 +2,24 @@
 
 A task writes its rows to two files, notifications and dead letters, and reports their names; the sink goes
 through them, so that no batch has to fit into the driver's memory and none of its rows passes through the JVM.
-A publication that cannot be used becomes a dead letter; it never fails the batch.
+A publication that cannot be used becomes a dead letter; it never fails the batch. So does a match whose explanation
+fails. What kills the worker, because it takes more time or memory than its budget, fails the task: the driver finds it
+(`isolation`), and tells the tasks that do the rest.
 """
 
 from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -24,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.compiler.pipeline import understand
-from tidings.errors import DecodeProblem, PublicationError
+from tidings.errors import BudgetExceeded, DecodeProblem, PublicationError, SetupError, StoreError
 from tidings.languages import gql, xpath
 from tidings.languages.tree import Tree
 from tidings.matching import graphs
@@ -41,7 +44,9 @@ from tidings.publications.media_types import DOCUMENTS, GRAPHS
 from tidings.publications.taxonomy_files import read_taxonomy
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import load_text
+from tidings.spark.budget import DEFAULT_BUDGET, Budget, Phase, Watch
 from tidings.spark.decoding import Decoder
+from tidings.spark.verdicts import NO_VERDICTS, Verdicts
 from tidings.spark.workers import settle
 from tidings.store.encoding import because_text, mapping_text
 
@@ -55,16 +60,22 @@ DEAD = pa.schema(
         ("facts", pa.string()),
         ("position", pa.int64()),
         ("body", pa.binary()),
+        ("subscription", pa.string()),
     ]
 )
 ROWS = 5_000
+SHOWN = 200
+"""How many characters of an exception a dead letter shows."""
+STEP_BYTES = 4 << 20
+"""How many bytes of publications are decoded and matched in one step, unless a single one has more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """What the tasks of a batch have in common: the index they match with and where their files go.
 
-    In the journal a position stays what it is, and a publication may carry a label; in a folder neither is so.
+    In the journal a position stays what it is, and a publication may carry a label; in a folder neither is so. A step
+    has at most `together` publications.
     """
 
     index: str
@@ -75,6 +86,9 @@ class Job:
     is_journal: bool
     references: tuple[Snapshot, ...] = ()
     taxonomy: str | None = None
+    budget: Budget = DEFAULT_BUDGET
+    verdicts: Verdicts = NO_VERDICTS
+    together: int = ROWS
 
 
 @dataclass(slots=True)
@@ -95,10 +109,11 @@ def stage(job: Job, **beside: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
     def run(batches: Iterable[Any]) -> Iterator[Any]:
         settle()
-        with Output(Path(job.results)) as output:
+        _open(job)
+        with Output(Path(job.results)) as output, Watch(job.budget, Path(job.results)) as watch:
             for batch in batches:
-                if batch.num_rows:
-                    _match(job, batch, output)
+                for step in steps(batch, job.together):
+                    _match(job, step, output, watch)
         yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(output.report) | beside)]})
 
     return run
@@ -133,33 +148,79 @@ def _understood(text: str, schema: str | None) -> Tree:
 _parsed = lru_cache(maxsize=50_000)(xpath.parse)
 _pattern = lru_cache(maxsize=50_000)(gql.parse)
 
+T = TypeVar("T")
 Why = tuple[tuple[Reason, ...], str | None]
 """The reasons of a match, and the bindings of a graph's as a text."""
 
 
-def _match(job: Job, batch: Any, output: Output) -> None:
+def steps(batch: Any, most: int) -> Iterator[Any]:
+    """Publications that are decoded and matched together: so few that a step takes a fraction of its budget."""
+    begin, size = 0, 0
+    for end, length in enumerate(pc.binary_length(batch["body"]).to_pylist()):
+        size += length or 0
+        if end > begin and (size > STEP_BYTES or end - begin >= most):
+            yield batch.slice(begin, end - begin)
+            begin, size = end, length or 0
+    if batch.num_rows:
+        yield batch.slice(begin)
+
+
+def _match(job: Job, batch: Any, output: Output, watch: Watch) -> None:
     """Publications of one media type are decoded and matched together, and told of in the order in which they came."""
-    output.count(batch["position"].to_pylist())
-    parts = _parts(job, batch)
+    positions = batch["position"].to_pylist()
+    output.count(positions)
+    watch.step(Phase.DECODE, positions[0], positions[-1])
+    parts = _parts(job, _without_refused(job, batch, positions, output))
     for part in parts:
         part.bury(output)
     for _, name, row, (because, bindings) in heapq.merge(
-        *(part.found() for part in parts), key=itemgetter(0)
+        *(part.found(output, watch) for part in parts), key=itemgetter(0)
     ):
         output.tell(name, row["id"], row["subscriber"], because_text(because), bindings)
+    watch.rest()
+
+
+def _without_refused(job: Job, batch: Any, positions: Sequence[int], output: Output) -> Any:
+    """The publications that may be touched; the others become dead letters as they are."""
+    refused = job.verdicts.publications
+    if refused.keys().isdisjoint(positions):
+        return batch
+    for i, position in enumerate(positions):
+        if position in refused:
+            name = batch["publication"][i].as_py() or batch["name"][i].as_py()
+            at = position if job.is_journal else None
+            output.bury(name, refused[position], at, batch["body"][i].as_py())
+    return batch.filter(pa.array([position not in refused for position in positions]))
 
 
 def rehearse(job: Job, batch: Any) -> None:
     """Do with publications what a task does, and tell nobody."""
     settle()
-    for part in _parts(job, batch):
-        for _ in part.found():
-            pass
+    with (
+        TemporaryDirectory() as folder,
+        Output(Path(folder)) as output,
+        Watch(Budget(seconds=0), Path(folder)) as watch,
+    ):
+        for part in _parts(job, batch):
+            for _ in part.found(output, watch):
+                pass
+
+
+def decode_only(job: Job, batch: Any) -> None:
+    """Open what a task opens, and decode publications, without matching them."""
+    settle()
+    _parts(job, batch)
 
 
 def _parts(job: Job, batch: Any) -> list[_Part]:
     types = batch["media_type"]
     return [_Part(job, batch.take(_where(types, each)), each) for each in types.unique().to_pylist()]
+
+
+def _open(job: Job) -> tuple[Index, Decoder]:
+    return _opened(
+        job.index, job.version, job.schema, job.id_field, job.references, job.taxonomy, job.is_journal
+    )
 
 
 def _where(column: Any, value: str) -> Any:
@@ -171,9 +232,7 @@ class _Part:
 
     def __init__(self, job: Job, batch: Any, media_type: str) -> None:
         self._job, self._batch, self._media_type = job, batch, media_type
-        self._index, self._decoder = _opened(
-            job.index, job.version, job.schema, job.id_field, job.references, job.taxonomy, job.is_journal
-        )
+        self._index, self._decoder = _open(job)
         self._decoded = self._decoder.decode(media_type, *documents_of(batch["body"]))
         ids = batch["publication"].fill_null(self._decoded.ids)
         self._names = ids.fill_null(batch["name"]).to_pylist()
@@ -182,21 +241,61 @@ class _Part:
         """Tell of the publications that cannot be used, or not as they should."""
         batch = self._batch
         for i, problem in self._decoded.problems:
-            position = batch["position"][i].as_py() if self._job.is_journal else None
             missing = _missing(batch["problem"][i], batch["name"][i])
-            output.bury(self._names[i], missing or problem, position, batch["body"][i].as_py())
+            self._bury(output, i, missing or problem, None)
+        for i, position in enumerate(batch["position"].to_pylist()):
+            for subscription, exceeded in self._job.verdicts.pairs.get(position, {}).items():
+                self._bury(output, i, exceeded, subscription)
 
-    def found(self) -> Iterator[tuple[int, str, dict[str, str], Why]]:
-        """Position and name of a publication, a subscription it satisfies, and why; in the order of positions."""
-        for places, matches in self._decoded.match(self._index):
+    def _bury(self, output: Output, i: int, problem: PublicationError, subscription: str | None) -> None:
+        batch = self._batch
+        position = batch["position"][i].as_py() if self._job.is_journal else None
+        output.bury(self._names[i], problem, position, batch["body"][i].as_py(), subscription)
+
+    def found(self, output: Output, watch: Watch) -> Iterator[tuple[int, str, dict[str, str], Why]]:
+        """Position and name of a publication, a subscription it satisfies, and why; in the order of positions. A match
+        that cannot be explained is a dead letter.
+        """
+        for places, matches in self._matches(watch):
             order = np.argsort(places, kind="stable")
             rows = matches.table().take(pa.array(order)).to_pylist()
             for place, found in groupby(zip(places[order].tolist(), rows, strict=True), itemgetter(0)):
                 position, name = self._batch["position"][place].as_py(), self._names[place]
-                why = self._explainer(place)
+                known = self._job.verdicts.pairs.get(position, {})
+                watch.step(Phase.DECODE, position, position)
+                why = self._attempt(output, place, None, partial(self._explainer, place))
+                if why is None:
+                    continue
                 for _, row in found:
-                    if (because := why(row["text"])) is not None:
+                    if row["id"] in known or row["id"] in self._job.verdicts.suspended:
+                        continue
+                    watch.step(Phase.EXPLAIN, position, position, row["id"])
+                    because = self._attempt(output, place, row["id"], partial(why, row["text"]))
+                    if because is not None:
                         yield position, name, row, because
+
+    def _attempt(
+        self, output: Output, place: int, subscription: str | None, do: Callable[[], T | None]
+    ) -> T | None:
+        """What something comes to. If it fails, a dead letter of the publication or of the pair with a subscription."""
+        try:
+            return do()
+        except ENVIRONMENT:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is of this publication
+            self._bury(output, place, _unexplained(problem, self._job.budget), subscription)
+            return None
+
+    def _matches(self, watch: Watch) -> Iterator[Any]:
+        positions = self._batch["position"]
+        parts = self._decoded.match(self._index) if len(positions) else iter(())
+        while True:
+            if len(positions):
+                watch.step(Phase.MATCH, positions[0].as_py(), positions[-1].as_py())
+            found = next(parts, None)
+            if found is None:
+                return
+            yield found
 
     def _explainer(self, place: int) -> Callable[[str], Why | None]:
         """What gives the reasons why a publication satisfies a subscription, by its text; None if it does not."""
@@ -221,6 +320,24 @@ class _Part:
             return because, mapping_text(results_of(pattern, explainer.bindings(pattern)))
 
         return why
+
+
+ENVIRONMENT = (OSError, SetupError, StoreError)
+"""What goes wrong whatever the publication is."""
+
+
+def _unexplained(problem: Exception, budget: Budget) -> PublicationError:
+    """What a dead letter says of a match whose explanation failed."""
+    if isinstance(problem, BudgetExceeded):
+        return problem
+    if isinstance(problem, MemoryError | PublicationError):  # lxml calls a text broken when memory runs out
+        return BudgetExceeded(
+            "explaining it takes more memory than its budget",
+            received=problem.headline() if isinstance(problem, PublicationError) else None,
+            accepted=f"{budget.megabytes:,} megabytes",
+            hint="the setting stream.step_memory gives it more memory",
+        )
+    return BudgetExceeded("it cannot be explained", received=f"{type(problem).__name__}: {problem}"[:SHOWN])
 
 
 def _missing(problem: Any, name: Any) -> PublicationError | None:
@@ -264,10 +381,16 @@ class Output:
             self._flush_found()
 
     def bury(
-        self, publication: str, problem: PublicationError, position: int | None, body: bytes | None
+        self,
+        publication: str,
+        problem: PublicationError,
+        position: int | None,
+        body: bytes | None,
+        subscription: str | None = None,
     ) -> None:
         """Add a dead letter."""
-        self._dead.append((publication, problem.headline(), json.dumps(problem.facts()), position, body))
+        facts = json.dumps(problem.facts())
+        self._dead.append((publication, problem.headline(), facts, position, body, subscription))
         self.report.dead += 1
         if len(self._dead) >= ROWS:
             self._flush_dead()

@@ -21,10 +21,11 @@ from pyspark.sql import SparkSession
 from tidings.private import private_folder
 from tidings.provider import BATCH
 from tidings.spark import checkpoint, connect, live_index
+from tidings.spark.budget import DEFAULT_BUDGET, Budget
 from tidings.spark.live_index import open_current
 from tidings.spark.metadata_stream import MetadataStream
 from tidings.spark.news import Listener, Progress, Repaired, Started, Telling
-from tidings.spark.publication_stream import MOST_PUBLICATIONS, PublicationStream
+from tidings.spark.publication_stream import MOST_PUBLICATIONS, SUSPEND_AFTER, PublicationStream
 from tidings.spark.together import Together, hand_over
 from tidings.store import Store, open_store
 
@@ -43,6 +44,8 @@ def run(
     metadata_batch: int = BATCH,
     once: bool = False,
     drain: float = DRAIN_SECONDS,
+    budget: Budget = DEFAULT_BUDGET,
+    suspend_after: int = SUSPEND_AFTER,
     stop: Event | None = None,
     listener: Listener | None = None,
 ) -> Progress:
@@ -54,9 +57,16 @@ def run(
     home = Path(home).absolute()
     name = "" if once else uuid4().hex[:8]
     stream = PublicationStream(
-        home, _whole_url(store_url), _whole_path(folder), id_field, most_publications, name
+        home,
+        _whole_url(store_url),
+        _whole_path(folder),
+        id_field,
+        most_publications,
+        name,
+        budget,
+        suspend_after,
     )
-    metadata = MetadataStream(home, stream.store, metadata_batch)
+    metadata = MetadataStream(home, stream.store, metadata_batch, budget)
     tell = Telling(stream.source, listener or (lambda news: None), starts_with_batch=not once)
     with checkpoint.running(home):
         _end_earlier(session, home)

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from tidings.store import bulk, counters
 from tidings.store.audiences import labels
 from tidings.store.database import Database
 from tidings.store.encoding import mapping_from, mapping_text, now, storable
-from tidings.store.tables import dead_letters
+from tidings.store.tables import dead_letters, overruns
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """A publication that could not be used: which one, why, and where it stood.
 
-    A stream fills in the first five. The store adds the rest: the source that it came from (the stream's
-    name), the letter's number, which is a cursor, the time, and the label that the publication carries.
+    A stream fills in the first five, and `subscription` if only the pair with that subscription could not be used: it
+    exceeded its budget, and the other subscribers have their notifications. The store adds the rest: the source that it
+    came from (the stream's name), the letter's number, which is a cursor, the time, and the label that the publication
+    carries.
     """
 
     publication: str
@@ -33,6 +36,7 @@ class DeadLetter:
     number: int = 0
     time: str = ""
     audience: str | None = None
+    subscription: str | None = None
 
 
 class DeadLetters:
@@ -78,15 +82,32 @@ def bury(connection: Connection, source: str, letters: Sequence[DeadLetter]) -> 
         del new[row.id]
     rows = [_row(id, source, letter, last + i) for i, (id, letter) in enumerate(new.items(), start=1)]
     bulk.insert_rows(connection, dead_letters, rows)
+    _count_overruns(connection, [letter.subscription for letter in new.values() if letter.subscription])
     counters.advance(connection, "dead_letters", last + len(rows))
     return len(rows)
 
 
+def _count_overruns(connection: Connection, exceeded: Iterable[str]) -> None:
+    """Count subscriptions that exceeded their budget, one for each time they are named."""
+    times = Counter(exceeded)
+    bulk.insert_missing(connection, overruns, [{"subscription": id, "count": 0} for id in sorted(times)])
+    for id, more in sorted(times.items()):
+        connection.execute(_ADD, {"id": id, "more": more})
+
+
+_ADD = (
+    update(overruns)
+    .where(overruns.c.subscription == bindparam("id"))
+    .values(count=overruns.c.count + bindparam("more"))
+)
+
+
 def _id(source: str, letter: DeadLetter) -> str:
-    """The same publication from the same source is the same letter; a position names it better than an id
-    could.
+    """The same publication from the same source is the same letter, or the same pair with a subscription; a position
+    names it better than an id could.
     """
-    return _at(source, letter.publication if letter.position is None else f"@{letter.position}")
+    which = letter.publication if letter.position is None else f"@{letter.position}"
+    return _at(source, f"{which}\0{letter.subscription}" if letter.subscription else which)
 
 
 def _at(source: str, which: str) -> str:
@@ -97,13 +118,15 @@ def _at(source: str, which: str) -> str:
 def _row(id: str, source: str, letter: DeadLetter, number: int) -> tuple[object, ...]:
     publication, reason = storable(letter.publication), storable(letter.reason)
     facts = mapping_text(letter.facts)
-    return number, id, storable(source), publication, letter.position, reason, facts, letter.body, now()
+    name = storable(source)
+    row = (number, id, name, publication, letter.position, reason, facts, letter.body, now())
+    return *row, letter.subscription
 
 
 _READ = ("publication", "reason", "facts", "position", "body", "source", "number", "time")
-_LETTERS = select(*(dead_letters.c[name] for name in _READ), labels.c.label).join_from(
-    dead_letters, labels, labels.c.publication == dead_letters.c.publication, isouter=True
-)
+_LETTERS = select(
+    *(dead_letters.c[name] for name in _READ), labels.c.label, dead_letters.c.subscription
+).join_from(dead_letters, labels, labels.c.publication == dead_letters.c.publication, isouter=True)
 
 
 def _letter(publication: str, reason: str, facts: str, *rest: Any) -> DeadLetter:

@@ -148,6 +148,15 @@ MIGRATIONS = (
         25, "digests", (creates(destination_tables.delivery_gathered), destination_tables.gather_delayed)
     ),
     Migration(26, "results of paused rules", (creates(*paused_results.ALL),)),
+    Migration(
+        27,
+        "budgets",
+        (
+            creates(tables.overruns),
+            adds(tables.dead_letters.c.subscription),
+            adds(tables.paused.c.reason),
+        ),
+    ),
 )
 
 NEWEST = MIGRATIONS[-1].version

@@ -76,6 +76,14 @@ class Paused:
         with self._database.read() as connection:
             return [Subscription(*row) for row in connection.execute(wanted)]
 
+    def reasons(self, subscriber: str | None = None) -> dict[str, str]:
+        """Why the service suspended subscriptions, by id; those that their owners paused are left out."""
+        wanted = select(paused.c.id, paused.c.reason).where(paused.c.reason.is_not(None))
+        if subscriber is not None:
+            wanted = wanted.where(paused.c.subscriber == subscriber)
+        with self._database.read() as connection:
+            return {row.id: row.reason for row in connection.execute(wanted)}
+
     def change(self, changed: Subscription) -> bool:
         """Give one that is paused another text or delay; false if it is not paused."""
         values = {"text": checked_text(changed), "within": changed.within}
@@ -87,10 +95,10 @@ class Paused:
         return self._database.transact(lambda connection: take(connection, id)) is not None
 
 
-def keep(connection: Connection, one: Subscription, time: str) -> None:
-    """Keep what lives no more as paused, in the caller's transaction."""
+def keep(connection: Connection, one: Subscription, time: str, reason: str | None = None) -> None:
+    """Keep what lives no more as paused, in the caller's transaction; with the reason, if the service suspends it."""
     row = {"id": one.id, "subscriber": one.subscriber, "language": one.language, "text": one.text}
-    connection.execute(insert(paused), row | {"within": one.within, "time": time})
+    connection.execute(insert(paused), row | {"within": one.within, "time": time, "reason": reason})
 
 
 def take(connection: Connection, id: str) -> Subscription | None:

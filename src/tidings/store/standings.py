@@ -29,10 +29,11 @@ _no_scope = func.coalesce(metadata_rules.c.scope, "") == ""
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A subscription, and since when it is paused, if it is."""
+    """A subscription, and since when it is paused, if it is; with the reason, if the service suspended it."""
 
     subscription: Subscription
     paused: str | None = None
+    reason: str | None = None
 
     @property
     def state(self) -> str:
@@ -190,11 +191,12 @@ def _read(
 
 def _of(kind: _Kind) -> Select[*tuple[Any, ...]]:
     columns = (kind.id, kind.owner, kind.language, kind.table.c.text, kind.table.c.within, kind.time)
-    return select(*columns).where(*kind.lives)
+    reason = paused.c.reason if kind.table is paused else null()
+    return select(*columns, reason).where(*kind.lives)
 
 
 _WANTED = [_of(kind) for kind in _KINDS]
 
 
 def _kept(row: Row[*tuple[Any, ...]]) -> Kept:
-    return Kept(Subscription(*row[:5]), row[5])
+    return Kept(Subscription(*row[:5]), row[5], row[6])

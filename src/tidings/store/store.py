@@ -31,6 +31,7 @@ from tidings.store.news import News
 from tidings.store.notifications import Notifications
 from tidings.store.object_notifications import ObjectNotifications
 from tidings.store.object_sources import ObjectSources
+from tidings.store.overruns import Overruns
 from tidings.store.paused import Paused
 from tidings.store.personal_feeds import PersonalFeeds
 from tidings.store.preferences import Preferences
@@ -64,6 +65,7 @@ class Store(Closing):
         self.object_notifications = ObjectNotifications(database, clock)
         self.object_sources = ObjectSources(database)
         self.dead_letters = DeadLetters(database)
+        self.overruns = Overruns(database, clock)
         self.schemas = Schemas(database)
         self.references = References(database)
         self.taxonomies = Taxonomies(database)

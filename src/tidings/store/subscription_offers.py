@@ -162,7 +162,8 @@ def offer_paused(
     offering, named = _begin(connection, offered, last, room, _at_rest)
     outcomes = [_outcome(offering, one) for one in named]
     rows = [
-        (id, owner, language, text, within, time) for _, id, owner, language, text, _, within in offering.rows
+        (id, owner, language, text, within, time, None)
+        for _, id, owner, language, text, _, within in offering.rows
     ]
     if rows:
         bulk.insert_rows(connection, paused, rows)

@@ -18,7 +18,7 @@ from tidings.store import bulk, counters
 from tidings.store.database import Database
 from tidings.store.subscription_offers import Added, Remembered, accepted, add, offer
 from tidings.store.subscription_rows import COLUMNS, LIVES, living, row
-from tidings.store.tables import subscriptions
+from tidings.store.tables import overruns, subscriptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,5 +156,6 @@ def remove(connection: Connection, ids: Sequence[str], subscriber: str | None) -
 
 
 def _kill(connection: Connection, ids: Sequence[str], version: int) -> None:
+    bulk.delete_among(connection, overruns.c.subscription, ids)
     died = update(subscriptions).where(LIVES, subscriptions.c.id == bindparam("dying"))
     connection.execute(died.values(removed=version), [{"dying": id} for id in ids])

@@ -88,6 +88,16 @@ paused = Table(
     Column("text", Text, nullable=False),
     Column("within", Integer, nullable=True),
     Column("time", Name, nullable=False),
+    Column("reason", Text, nullable=True),  # why the service suspended it; null if its owner paused it
+    sqlite_with_rowid=False,
+)
+
+# How often a living subscription has exceeded the budget of the stream.
+overruns = Table(
+    "budget_overruns",
+    metadata,
+    Column("subscription", Name, primary_key=True),
+    Column("count", Integer, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -162,6 +172,7 @@ dead_letters = Table(
     Column("facts", Text, nullable=False),
     Column("body", LargeBinary, nullable=True),
     Column("time", Text, nullable=False),
+    Column("subscription", Name, nullable=True),
 )
 
 schema_rows = Table(

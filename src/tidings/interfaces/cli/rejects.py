@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidings.store import DeadLetter
 
 PAGE = 1_000
+SUBSCRIPTION = 3
 
 
 def rejects(
@@ -30,7 +31,10 @@ def rejects(
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the dead letters: what the stream could not read, where it stood, and why. The stream went on without it.
+    """List the dead letters: publications that the stream could not use, and why. The stream went on without them.
+
+    A letter that names a subscription is about this pair alone: it exceeded the budget of time or memory, and the other
+    subscribers were notified.
 
     [dim]Example[/]
       tidings rejects --json
@@ -42,11 +46,23 @@ def rejects(
                 body = (letter.body or b"").decode("utf-8", "backslashreplace")
                 output.json_line(asdict(letter) | {"body": body})
             return
-        rows = [(f"#{one.number}", one.source, one.publication, one.reason) for one in letters]
+        rows = [
+            (f"#{one.number}", one.source, one.publication, one.subscription or "", one.reason)
+            for one in letters
+        ]
     if rows:
-        output.table(("", "source", "publication", "reason"), rows)
+        _table(rows)
     else:
         output.note("no dead letters")
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> None:
+    """Subscriptions have a column only where a letter names one."""
+    heads = ("", "source", "publication", "subscription", "reason")
+    shown = [
+        place for place, _ in enumerate(heads) if place != SUBSCRIPTION or any(row[place] for row in rows)
+    ]
+    output.table([heads[place] for place in shown], [tuple(row[place] for place in shown) for row in rows])
 
 
 def _all(tidings: Tidings, after: int) -> Iterator[DeadLetter]:

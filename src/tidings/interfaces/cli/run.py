@@ -73,8 +73,11 @@ def run(
       tidings run --folder incoming/
       tidings run --once
     """
+    from tidings.operating.loading import load
     from tidings.spark import stream
+    from tidings.spark.budget import Budget
 
+    limits = load({} if home == DEFAULT_HOME else {"home": home}).settings.stream
     if id is not None and folder is None:
         raise InputError(
             "--id is for events in a folder: those of the journal have their ids",
@@ -98,6 +101,8 @@ def run(
                     id_field=id or "id",
                     metadata_batch=metadata_batch,
                     once=once,
+                    budget=Budget(limits.step_seconds, limits.step_memory),
+                    suspend_after=limits.suspend_after,
                     stop=stop,
                     listener=tell,
                 )

@@ -129,6 +129,7 @@ class StreamKeeper:
     def _run(self) -> None:
         from tidings.interfaces.cli.options import open_spark
         from tidings.spark import stream
+        from tidings.spark.budget import Budget
         from tidings.spark.session import close_session
 
         settings = self._settings
@@ -143,6 +144,8 @@ class StreamKeeper:
                 most_publications=settings.stream.publications,
                 metadata_batch=settings.metadata_batch,
                 drain=settings.drain,
+                budget=Budget(settings.stream.step_seconds, settings.stream.step_memory),
+                suspend_after=settings.stream.suspend_after,
                 stop=self._stop,
                 listener=self._heard,
             )

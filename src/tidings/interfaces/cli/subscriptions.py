@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -157,29 +157,31 @@ def subscriptions(
     """
     with open_tidings(home, store) as tidings:
         found, paused = tidings.subscriptions(subscriber), tidings.store.paused.all(subscriber)
+        reasons = tidings.store.paused.reasons(subscriber)
     if as_json:
         for one in found:
             output.json_line(output.record(one))
         for one in paused:
-            output.json_line(output.record(one) | {"state": "paused"})
+            reason = {"reason": reasons[one.id]} if one.id in reasons else {}
+            output.json_line(output.record(one) | {"state": "paused"} | reason)
     elif found or paused:
-        _table([*found, *paused], {one.id for one in paused})
+        _table([*found, *paused], {one.id: reasons.get(one.id, "paused") for one in paused})
     elif subscriber is not None:
         output.note(f"no subscriptions for {subscriber}")
     else:
         output.note('no subscriptions yet: tidings subscribe --as NAME "price < 200"')
 
 
-def _table(found: Sequence[Subscription], paused: Collection[str]) -> None:
-    """Delays and states have a column only where somebody accepts one, or has paused one."""
+def _table(found: Sequence[Subscription], states: Mapping[str, str]) -> None:
+    """Delays and states have a column only where a subscription has one. `states` are those of paused ones, by id."""
     shown = {"id": True, "subscriber": True, "language": True}
-    shown |= {"state": bool(paused), "within": any(one.within for one in found), "text": True}
+    shown |= {"state": bool(states), "within": any(one.within for one in found), "text": True}
     rows = [
         (
             one.id,
             one.subscriber,
             one.language,
-            "paused" if one.id in paused else "",
+            states.get(one.id, ""),
             output.delay(one),
             one.text,
         )

@@ -177,6 +177,7 @@ class Subscription(Shape):
     within: str | None
     state: State
     paused: str | None = Field(default=None, description="Since when it is paused")
+    reason: str | None = Field(default=None, description="Why the service suspended it, if it did")
     predicates: int | None = None
     reached_through: str | None = None
     warnings: list[TextWarning] | None = None

@@ -35,7 +35,7 @@ class Told(Shape):
     sequence: int = Field(ge=1)
     kind: str = Field(
         description="`matched`; `entered`, `changed` or `left` for metadata; the change for objects; `withheld` for "
-        "what its subscriber may not see any more"
+        "what its subscriber may not see any more; `suspended` if the subscription exceeded its budget too often"
     )
     because: list[Reason]
     bindings: dict[str, Any] | None = Field(

@@ -140,6 +140,7 @@ def _form(kept: Kept, health: Health) -> forms.Subscription:
         within=None if one.within is None else durations.show(one.within),
         state="paused" if kept.paused else "active",
         paused=kept.paused,
+        reason=kept.reason,
         health=forms.Health(**{name: getattr(health, name) for name in forms.Health.model_fields}),
     )
 

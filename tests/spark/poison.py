@@ -1,0 +1,112 @@
+"""Tasks that a worker cannot finish, for tests: real Python workers of Spark that hang in compiled code or die.
+
+    poisoned(monkeypatch, journal_tasks, "_matching")
+
+puts a wrapper around the function that makes the tasks. In the worker it replaces the step that has the poison, for as
+long as the task runs. What is poison says so itself, in the text of the subscription or in the body:
+
+    hang       an endless loop in compiled code, which never returns to Python
+    allocate   more memory than there is
+    die        the process ends itself, as the kernel does when memory runs out
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from pyspark import cloudpickle
+
+EXPLAIN, DECODE, MATCH, METADATA = "explain", "decode", "match", "metadata"
+
+
+def do_poison(text: str) -> None:
+    """Do what a text says."""
+    import os  # noqa: PLC0415 - this runs in the worker
+    import signal  # noqa: PLC0415
+
+    import numba  # noqa: PLC0415
+
+    @numba.njit
+    def spin() -> int:
+        count = 0
+        while count >= 0:
+            count = (count + 1) % 1000
+        return count
+
+    if "hang" in text:
+        spin()
+    if "allocate" in text:
+        bytearray(1 << 40)
+    if "die" in text:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_worker(where: str) -> ExitStack:
+    """Replace a step of the tasks by one that takes the poison, until the stack is closed."""
+    from tidings.metadata import documents  # noqa: PLC0415 - this runs in the worker
+    from tidings.spark import decoding, stages  # noqa: PLC0415
+
+    stack = ExitStack()
+    if where == EXPLAIN:
+        explainer = stages._Part._explainer
+
+        def poisoned_explainer(self: Any, place: int) -> Callable[[str], Any]:
+            why = explainer(self, place)
+
+            def poisoned_why(text: str) -> Any:
+                do_poison(text)
+                return why(text)
+
+            return poisoned_why
+
+        stack.enter_context(patch.object(stages._Part, "_explainer", poisoned_explainer))
+    elif where == DECODE:
+        decode = decoding.Decoder.decode
+
+        def poisoned_decode(self: Any, media_type: str, buffer: Any, *rest: Any) -> Any:
+            do_poison(buffer.tobytes().decode())
+            return decode(self, media_type, buffer, *rest)
+
+        stack.enter_context(patch.object(decoding.Decoder, "decode", poisoned_decode))
+    elif where == METADATA:
+        read = documents.Reader.read
+
+        def poisoned_read(self: Any, body: bytes, *rest: Any) -> Any:
+            do_poison(body.decode())
+            return read(self, body, *rest)
+
+        stack.enter_context(patch.object(documents.Reader, "read", poisoned_read))
+    else:
+        match = decoding.Decoded.match
+
+        def poisoned_match(self: Any, index: Any) -> Any:
+            for id in index.ids.to_pylist():
+                do_poison(id)
+            return match(self, index)
+
+        stack.enter_context(patch.object(decoding.Decoded, "match", poisoned_match))
+    return stack
+
+
+def poisoned(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, *where: str) -> None:
+    """Have the tasks of a module take the poison in these steps."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    made = getattr(module, name)
+
+    def poisoned_tasks(*given: Any, **more: Any) -> Callable[[Any], Iterator[Any]]:
+        run = made(*given, **more)
+
+        def in_task(batches: Any) -> Iterator[Any]:
+            with ExitStack() as stack:
+                for each in where:
+                    stack.enter_context(in_worker(each))
+                yield from run(batches)
+
+        return in_task
+
+    monkeypatch.setattr(module, name, poisoned_tasks)
