@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import socket
 
-from tidings.errors import DecodeProblem
+import pyoxigraph as ox
+from lxml import etree
 
-__all__ = ["abort", "allocate", "connect", "count", "evil", "fail", "hang", "open_file", "refuse"]
+from tidings.errors import DecodeProblem
+from tidings.graphs import RDF
 
 
 def count(items: list[int]) -> int:
@@ -26,6 +28,20 @@ def allocate() -> int:
 
 def abort() -> None:
     os.abort()
+
+
+def expand_entities() -> int:
+    """RDF/XML as no check would let it through: 10 to the 9th texts."""
+    inner = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
+    head = f'<!DOCTYPE a [<!ENTITY l0 "{"x" * 100}">{inner}]>'
+    text = f'{head}<r:RDF xmlns:r="{RDF}" xmlns:e="urn:e:"><e:a><e:p>&l9;</e:p></e:a></r:RDF>'
+    return len(list(ox.parse(text.encode(), format=ox.RdfFormat.RDF_XML)))
+
+
+def load_external_dtd(path: str) -> bytes:
+    """XML to a parser that loads whatever it is told to."""
+    text = f'<!DOCTYPE a SYSTEM "file://{path}"><a b="&x;"/>'
+    return etree.tostring(etree.fromstring(text, etree.XMLParser(load_dtd=True, resolve_entities=True)))
 
 
 def fail() -> None:

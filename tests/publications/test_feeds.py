@@ -17,7 +17,7 @@ from tidings.graphs import RDF, RDFS, TYPE, XSD, Edge, TermKind, iri, literal
 from tidings.publications.feeds import Feed, Item, items_of
 from tidings.publications.feeds_dates import date_term, instant
 from tidings.publications.feeds_entry import CONTENT, DC, DCTERMS, ENCLOSURE, RSS1
-from tidings.publications.feeds_html import sanitised
+from tidings.publications.feeds_html import MOST_OPEN, sanitised
 from tidings.publications.rdf import decode
 from tidings.publications.rdf_limits import OVER, Limits
 
@@ -551,6 +551,20 @@ def test_limits(limits: Limits, limit: str) -> None:
 )
 def test_html_is_made_harmless(text: str, expected: str) -> None:
     assert sanitised(text) == expected
+
+
+@pytest.mark.parametrize("tag", ["<div>", "<b></p>", "<dd><li>", "<rt>", "<B>", "<a href='http://e.org'><i>"])
+def test_sanitised_html_ends_where_too_many_elements_are_open(tag: str) -> None:
+    """nh3 takes time with the square of their number."""
+    assert len(sanitised(tag * 20_000 + "end")) < 100 * MOST_OPEN
+    assert sanitised(tag * 20 + "end").count("end") == 1
+
+
+def test_sanitised_html_of_many_closed_elements_is_whole() -> None:
+    text = (
+        "<table><tbody>" + "<tr><td><b>x</b><br></td></tr>" * 2_000 + "</tbody></table><ul><li>end</li></ul>"
+    )
+    assert sanitised(text) == text
 
 
 def test_html_is_kept_in_the_graph_as_it_came() -> None:

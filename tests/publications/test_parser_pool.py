@@ -75,6 +75,21 @@ def test_call_that_aborts_is_refused_and_the_next_is_answered(shared: ParserPool
     assert shared.call(CALLERS, hooks.count, [1]) == 1
 
 
+def test_call_whose_parser_expands_entities_without_end_is_refused(shared: ParserPool) -> None:
+    with pytest.raises(DecodeProblem, match=r"needs too much memory|takes too long"):
+        shared.call(CALLERS, hooks.expand_entities)
+    assert shared.call(CALLERS, hooks.count, [1]) == 1
+
+
+def test_call_whose_parser_is_told_to_load_a_file_loads_none(shared: ParserPool, tmp_path: Path) -> None:
+    """Though nothing but the process keeps it from doing so: here it loads the file."""
+    path = tmp_path / "x.dtd"
+    path.write_text('<!ENTITY x "loaded">')
+    assert b"loaded" in hooks.load_external_dtd(str(path))
+    with pytest.raises(RuntimeError, match="Too many open files"):
+        shared.call(CALLERS, hooks.load_external_dtd, str(path))
+
+
 def test_process_that_ended_while_it_was_idle_is_replaced() -> None:
     with ParserPool(SMALL, HOOKS) as pool:
         pool.call(CALLERS, hooks.count, [1])
