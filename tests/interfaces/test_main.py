@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,14 @@ from tests.interfaces.calling import Tidings, start
 from tidings.interfaces.cli import main
 from tidings.model import Reason
 from tidings.reasons import because
+
+
+def test_command_ended_by_sigterm_says_so_in_a_sentence(tmp_path: Path) -> None:
+    following = start("notifications", "--as", "ana", "--follow", cwd=tmp_path)
+    assert following.stderr and "waiting" in following.stderr.readline()
+    following.terminate()
+    _, complained = following.communicate()
+    assert (following.returncode, complained) == (128 + signal.SIGTERM, "ended by SIGTERM\n")
 
 
 def test_without_words_the_help_is_shown(tidings: Tidings) -> None:

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.kills.parts import processes
 from tests.spark import workload
 from tests.spark.streams import check_gapless, told
 from tests.spark.test_metadata_stream import RULES, TURTLE, begin, body, document, uri
@@ -42,7 +43,7 @@ WITHIN = (None, None, 1, 3_600)
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts streams, each in a process group of its own; all are gone in the end."""
+    """Starts streams, each in a session of its own; all are gone in the end."""
     started = []
 
     def begin(url):
@@ -55,10 +56,20 @@ def start(tmp_path):
 
     yield begin
     for process in started:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill_session(process.pid)
         process.stdout.close()
         process.wait()
+
+
+def kill_session(leader):
+    """Kill a stream with its JVM and its workers at the same moment, as when the machine goes."""
+    for each in [each for each in processes() if each.session == leader]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each.pid, signal.SIGKILL)
+
+
+def kill(driver):
+    os.kill(driver, signal.SIGKILL)
 
 
 def published(store, first):
@@ -130,7 +141,7 @@ def test_killed_again_and_again(session, tmp_path, start):
             # Not a wait for something to happen: this is where in a batch the blow falls.
             time.sleep(dice.random() * 0.5)
             # Now and then only the driver: its JVM lives on for a while, and the next start has to wait.
-            dice.choice((os.killpg, os.kill))(process.pid, signal.SIGKILL)
+            dice.choice((kill_session, kill))(process.pid)
             process.wait()
             change(store, passing, dice)
             registered(Provider(store), log, dice)

@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 from tidings.errors import InputError, SetupError
 from tidings.private import private_file, private_folder
 from tidings.spark.class_archive import use_archive
+from tidings.spark.jvm import start_jvm
 
 LOOPBACK = "127.0.0.1"
 OLDEST_JAVA = 17
@@ -41,7 +42,7 @@ LONGEST_FOLDER = 55
 """Characters; the name of a socket has 42, and macOS takes 103 of them together."""
 
 ANSWER_SECONDS = 10
-"""How long a Connect server may take to accept a connection; Spark itself would try for minutes, without a word."""
+"""How long a server may take to accept a connection."""
 
 _COUNT = r"[1-9]\d*"
 _MASTER = re.compile(
@@ -95,8 +96,8 @@ def open_session(
     """A session: an own one on `master` (default `local[*]`), or one of a Connect server at `remote`.
 
     `remote` may also be `local[n]`: a Connect server of its own in this process. A `master` outweighs the
-    environment's SPARK_REMOTE. What the JVM prints goes to the file `log` when one is given. `more` are
-    further Spark settings.
+    environment's SPARK_REMOTE. The JVM's error output goes to the file `log`; without one it is shown only if the
+    JVM does not start. `more` are further Spark settings.
     """
     remote = _remote(master, remote)
     check_address(remote or master or "local[*]")
@@ -104,8 +105,11 @@ def open_session(
     if remote is None or remote.startswith("local"):
         check_java()
         _prepare_environment(remote or master or "local[*]")
-    else:
-        _check_answers(remote)
+    _check_answers(remote or master or "local[*]")
+    _forget_dead()
+    if remote is None:
+        start_jvm(settings, log)
+        return _start(settings, None)
     with _stderr_into(log):
         return _start(settings, remote)
 
@@ -146,26 +150,43 @@ def _is_connect(address: str) -> bool:
         return False
 
 
-def _check_answers(remote: str) -> None:
-    parts = urlsplit(remote)
-    try:
-        socket.create_connection((parts.hostname or "", parts.port or CONNECT_PORT), ANSWER_SECONDS).close()
-    except OSError as problem:
+def _check_answers(address: str) -> None:
+    """Refuse a server that does not answer: Spark would try for a minute or longer, without a word."""
+    if address.startswith("sc:"):
+        parts = urlsplit(address)
+        problem = _connection_problem(parts.hostname or "", parts.port or CONNECT_PORT)
+        named, accepted = "Spark Connect", "the address of a Spark Connect server, sc://host:port"
+    elif address.startswith("spark:"):  # may name several masters, of which one answers
+        places = [each.rpartition(":") for each in address.removeprefix("spark://").split(",")]
+        problems = [_connection_problem(host, int(port)) for host, _, port in places]
+        problem = None if None in problems else problems[-1]
+        named, accepted = "the Spark master", "the address of a Spark master, spark://host:port"
+    else:
+        return
+    if problem is not None:
         raise SetupError(
-            "Spark Connect does not answer",
-            where=remote,
-            received=problem.strerror or str(problem),
-            accepted="the address of a Spark Connect server, sc://host:port",
+            f"{named} does not answer",
+            where=address,
+            received=problem,
+            accepted=accepted,
             hint="is the server running? Without --master and SPARK_REMOTE, Spark runs on this machine",
-        ) from problem
+        )
+
+
+def _connection_problem(host: str, port: int) -> str | None:
+    """Why a server cannot be connected to; None if it can."""
+    try:
+        socket.create_connection((host, port), ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as problem:
+        return getattr(problem, "strerror", None) or str(problem)
+    return None
 
 
 def check_java() -> str:
     """The version of the Java that Spark would use; a SetupError if there is none or it is too old."""
     java = find_java()
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
-    if said.returncode or not found:
+    found = _VERSION.search(_release(java)) or _VERSION.search(_printed_version(java))
+    if not found:
         raise SetupError("Java does not start", where=java, hint=f"type: {INSTALL_JAVA}")
     version = int(found[2] if found[1] == "1" and found[2] else found[1])
     if version < OLDEST_JAVA:
@@ -177,6 +198,20 @@ def check_java() -> str:
             hint=f"type: {INSTALL_JAVA}",
         )
     return str(version)
+
+
+_VERSION = re.compile(r'(?:version |JAVA_VERSION=)"(\d+)(?:\.(\d+))?')
+
+
+def _release(java: str) -> str:
+    """The file in which an installation says which Java it is; `java -version` would take half a second."""
+    file = Path(java).resolve().parent.parent / "release"
+    return file.read_text(errors="replace") if file.is_file() else ""
+
+
+def _printed_version(java: str) -> str:
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    return "" if said.returncode else said.stderr + said.stdout
 
 
 def find_java() -> str:
@@ -248,7 +283,6 @@ def _prepare_environment(master: str) -> None:
 def _start(settings: dict[str, str], remote: str | None) -> SparkSession:
     # It would log whole what a batch or a dead JVM ends with, which is told in a sentence anyway.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    _forget_dead()
     builder = SparkSession.builder.config(map=settings)
     try:
         session: SparkSession = (builder.remote(remote) if remote else builder).getOrCreate()
@@ -268,7 +302,7 @@ def _reason(problem: Exception) -> str:
 def _stderr_into(log: Path | None) -> Iterator[None]:
     """While this is open, processes that start have `log` as their standard error; this one keeps its own.
 
-    Spark's launcher takes no other file, and the JVM's warning about incubator modules obeys no setting.
+    PySpark starts the JVM of a Connect server of its own by itself, and takes no file for what it prints.
     """
     if log is None:
         yield

@@ -11,7 +11,7 @@ import typer
 
 from tidings.counts import plural
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import check_master, open_spark, open_tidings
+from tidings.interfaces.cli.options import check_master, close_spark, open_spark, open_tidings
 
 if TYPE_CHECKING:
     from tidings.provider.reading import Known
@@ -87,6 +87,6 @@ class Choice(ExitStack):
             from tidings.spark.rule_evaluation import OnSpark
 
             session = open_spark(self._master, log=self._tidings.home / "spark.log")
-            self.callback(session.stop)
+            self.callback(close_spark, session)
             self._on_spark = self.enter_context(OnSpark(session, self._tidings.store, self._tidings.home))
         return self._on_spark

@@ -21,7 +21,7 @@ import typer
 from tidings.counts import plural
 from tidings.errors import TidingsError
 from tidings.interfaces.cli import auctions, output
-from tidings.interfaces.cli.options import Master, check_master, open_spark, open_tidings
+from tidings.interfaces.cli.options import Master, check_master, close_spark, open_spark, open_tidings
 from tidings.interfaces.cli.running import Running
 from tidings.interfaces.cli.site import serving
 from tidings.reasons import because
@@ -112,7 +112,7 @@ def _running_stream(tidings: Tidings, master: str | None) -> Iterator[Running]:
         with Running(session, tidings) as running:
             yield running
     finally:
-        session.stop()
+        close_spark(session)
 
 
 class Auction:

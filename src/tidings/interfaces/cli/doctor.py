@@ -15,7 +15,7 @@ import typer
 
 from tidings.errors import InputError, SetupError, TidingsError
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Master, Store, open_spark
+from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Master, Store, close_spark, open_spark
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def spark(patient: Patient) -> str:
         answered = session.range(3).mapInArrow(_same, "id long").count()
         return f"{session.version}, {place}: {answered} rows through a Python worker"
     finally:
-        session.stop()
+        close_spark(session)
 
 
 def _same(batches: Iterable[object]) -> Iterator[object]:

@@ -6,7 +6,9 @@ Exit codes: 0 done; 1 failed; 2 the input or the command line was refused; 3 don
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -140,5 +142,16 @@ app.add_typer(tokens.app, name="token", rich_help_panel=SETTING_UP)
 app.add_typer(audiences.app, name="audience", rich_help_panel=SETTING_UP)
 
 
+TERMINATED = 128 + signal.SIGTERM
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """End as after Ctrl-C: Spark is stopped and temporary files are deleted. A second signal ends it at once."""
+    signal.signal(number, signal.SIG_DFL)
+    output.note("ended by SIGTERM")
+    raise SystemExit(TERMINATED)
+
+
 def main() -> None:
+    signal.signal(signal.SIGTERM, _end)
     app(prog_name="tidings")

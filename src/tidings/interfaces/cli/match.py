@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from tidings.counts import plural
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
-from tidings.interfaces.cli.options import AsJson, Master, check_master, open_spark
+from tidings.interfaces.cli.options import AsJson, Master, check_master, close_spark, open_spark
 
 if TYPE_CHECKING:
     from tidings.publications.references import Reference
@@ -125,7 +125,7 @@ def match(
         with Bar(as_json) as bar:
             summary = engine_choice.match(session, request, choice, bar)
     finally:
-        session.stop()
+        close_spark(session)
     _show(summary, rejects, as_json)
     if summary.rejects:
         raise typer.Exit(output.WITH_REJECTS)

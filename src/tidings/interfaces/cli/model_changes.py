@@ -22,6 +22,7 @@ from tidings.interfaces.cli.options import (
     Master,
     Store,
     check_master,
+    close_spark,
     open_spark,
     open_tidings,
 )
@@ -113,7 +114,7 @@ def changes(
             _write(result, named, out, as_json)
         refused = _rejects(result)
     finally:
-        session.stop()
+        close_spark(session)
     if refused:
         raise typer.Exit(output.WITH_REJECTS)
 

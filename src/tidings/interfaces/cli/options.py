@@ -134,15 +134,20 @@ def check_master(master: str | None) -> None:
         check_address(master)
 
 
-def open_spark(
-    master: str | None, log: Path = Path(os.devnull), conf: Mapping[str, str] = NO_SETTINGS
-) -> Any:
-    """A session where the user wants it (`sc://` is Spark Connect); what the JVM chatters goes to `log`."""
+def open_spark(master: str | None, log: Path | None = None, conf: Mapping[str, str] = NO_SETTINGS) -> Any:
+    """Open a session where the user wants it (`sc://` is Spark Connect); the JVM's error output goes to `log`."""
     from tidings.spark.session import open_session
 
     if master and master.startswith("sc:"):
         return open_session(remote=master, log=log, **conf)
     return open_session(master, log=log, **conf)
+
+
+def close_spark(session: Any) -> None:
+    """End a session, also one whose JVM has died."""
+    from tidings.spark.session import close_session
+
+    close_session(session)
 
 
 def given_settings(context: typer.Context, config: Path | None, names: Mapping[str, str]) -> Loaded:

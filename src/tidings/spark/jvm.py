@@ -1,0 +1,74 @@
+"""The JVM of a Spark driver: a process in a group of its own, whose error output says why it does not start.
+
+`timeout` and a shell's job control signal the whole process group. A JVM in the group of its driver would end in the
+middle of a batch that the driver still waits for. In a group of its own it ends with the driver: it reads the end of
+the pipe that is its standard input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+
+from tidings.errors import SetupError
+from tidings.private import private_file, private_folder
+
+HADOOP_HINT = (
+    "set HADOOP_CONF_DIR to the folder with the cluster's core-site.xml and yarn-site.xml,"
+    " or run Spark on this machine: leave --master out"
+)
+LONGEST_CAUSE = 500
+_PROBLEM = re.compile(r"Exception|Error|Unrecognized|Invalid|Unsupported|not found|No such")
+_CHATTER = re.compile(r'^(Exception in thread "[^"]*" |Caused by: )?([\w$]+\.)+[\w$]+(Exception|Error): ')
+
+
+def start_jvm(settings: Mapping[str, str], log: Path | None) -> None:
+    """Start the JVM that the next session uses, unless there is one; its error output goes to the file `log`."""
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    with _error_output(log) as output:
+        began = output.seek(0, 2)
+        try:
+            gateway = launch_gateway(conf, {"process_group": 0, "stderr": output})
+        except (PySparkException, OSError) as problem:
+            output.seek(began)
+            raise _explained(settings, output.read().decode(errors="replace"), problem) from problem
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+@contextlib.contextmanager
+def _error_output(log: Path | None) -> Iterator[IO[bytes]]:
+    """The file for what the JVM prints; without a log one that nobody sees, and that is gone with the JVM."""
+    if log is None:
+        with tempfile.TemporaryFile() as file:
+            yield file
+        return
+    private_folder(log.parent)
+    private_file(log)
+    with log.open("a+b") as file:
+        yield file
+
+
+def _explained(settings: Mapping[str, str], printed: str, problem: Exception) -> SetupError:
+    """A JVM that ended before it answered: with the line of its error output that says why."""
+    cause = find_cause(printed) or str(problem).partition("\n")[0]
+    hint = HADOOP_HINT if "HADOOP_CONF_DIR" in cause else "tidings doctor shows which Java is used"
+    return SetupError("Spark does not start", where=settings.get("spark.master"), received=cause, hint=hint)
+
+
+def find_cause(printed: str) -> str | None:
+    """The first line of a JVM's error output that names a problem, without the name of the Java class."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip() and not line.startswith("\t")]
+    found = next((line for line in lines if _PROBLEM.search(line)), lines[-1] if lines else None)
+    return None if found is None else _CHATTER.sub("", found)[:LONGEST_CAUSE]
