@@ -7,7 +7,7 @@ PY := .venv/bin/python
 # With it, each of the many processes that tests start would compile all that it imports once more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run test doctor lint types layers unit docs browser faults fuzz long bench bench-full pictures format constraints clean
+.PHONY: help setup run test doctor lint types layers unit docs browser faults fuzz long lowest bench bench-full pictures format constraints clean
 
 help: ## this list
 	@echo "make ..."
@@ -48,6 +48,9 @@ fuzz: setup ## the property tests, more than a hundred times longer than in `mak
 
 long: setup ## the tests that `make test` leaves out, because a shorter one shows the same: other masters, other plans
 	@$(PY) -m pytest -m long --timeout=3600 $(ARGS)
+
+lowest: setup ## whether the lower bounds of pyproject.toml are true: the lowest versions in a venv of their own, and a smoke test
+	@scripts/lowest $(ARGS)
 
 bench: setup ## the benchmark tables, in ten minutes or so
 	@$(PY) -m benchmarks $(ARGS)
