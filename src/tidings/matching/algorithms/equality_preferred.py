@@ -1,8 +1,9 @@
 """The equality-preferred algorithm (paper 004, figure 4): equalities by lookup, the rest by counting.
 
 Time: sums only for comparisons, final checks only for clauses whose equalities all hold or that have none.
-Space: more than fair predicate; an equality is stored again in each combination it is part of.
-Change: a little dearer, since the clusters of combinations are kept too.
+Space: like fair predicate; an equality is stored again in each combination it is part of, but a subscription is listed
+once for all its equalities.
+Change: cheaper than fair predicate, since all equalities of a subscription are one entry in one cluster.
 """
 
 from __future__ import annotations

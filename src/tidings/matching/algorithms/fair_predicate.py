@@ -1,8 +1,9 @@
 """The fair predicate algorithm (paper 004, figure 2): evaluate each different predicate once, then count.
 
 Time: few evaluations, but a sum for each satisfied predicate of a clause and a comparison for every clause.
-Space: the least of all; a predicate is stored once however many subscriptions have it.
-Change: cheap; an added or removed subscription touches only its own predicates.
+Space: a predicate is stored once however many subscriptions have it; in Python that saves little, since each
+subscription is listed at each of its predicates.
+Change: an added or removed subscription touches only its own predicates.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Time: every stored predicate on an attribute of the event is evaluated, repeated ones again; then counted.
 Space: nothing is shared: each predicate of each subscription is a row of its own.
-Change: the cheapest there is: rows in three tables.
+Change: rows in three tables, none of which is kept in order.
 """
 
 from __future__ import annotations
