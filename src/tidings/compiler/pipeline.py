@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import NoneType
 
+from tidings.arguments import accepts, wrong_type
 from tidings.compiler.batch import Batch, Strings, compile_batch
 from tidings.compiler.bulk import Front, Language
 from tidings.compiler.check import check
@@ -30,6 +32,9 @@ REWRITES: tuple[Callable[[Tree, Context], Tree], ...] = (
 """What is done with a checked tree, in this order, until it is in clauses."""
 
 
+_MANY = "compile_many([Subscription('s1', 'ana', 'predicates', 'price < 3')])"
+
+
 def understand(text: str, schema: EventSchema | None = None) -> Tree:
     """The tree of a text, checked against the schema, with every operator and literal settled."""
     return _understand(Context(text, schema))
@@ -54,16 +59,21 @@ LANGUAGES: Mapping[str, Language] = {
 """What a subscription may be written in, and how it is compiled."""
 
 
+@accepts(text=str, schema=(EventSchema, NoneType), limit=int)
 def compile_text(text: str, schema: EventSchema | None = None, limit: int = DEFAULT_LIMIT) -> Plan:
     """The plan of a text in the language of predicates."""
     return LANGUAGES["predicates"].compile(Context(text, schema, limit))
 
 
+@accepts(_MANY, subscriptions=Iterable, schema=(EventSchema, NoneType), limit=int)
 def compile_many(
     subscriptions: Iterable[Subscription], schema: EventSchema | None = None, limit: int = DEFAULT_LIMIT
 ) -> Compiled:
     """Compile many subscriptions; those that are refused are listed with their reasons, the others are done."""
     given = list(subscriptions)
+    for each in given:
+        if not isinstance(each, Subscription):
+            raise wrong_type("subscriptions", each, Subscription, _MANY)
     return compile_columns(
         [each.id for each in given],
         [each.subscriber for each in given],

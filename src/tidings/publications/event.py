@@ -12,8 +12,10 @@ import base64
 import binascii
 import math
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
+from tidings.arguments import accepts
 from tidings.atoms import Event
 from tidings.errors import DecodeProblem
 from tidings.publications.envelope import DATA, check_envelope, text_of
@@ -34,15 +36,22 @@ AUDIENCE = "audience"
 """An extension of CloudEvents: the label of those who may see it."""
 
 ID_FIELD = "id"
-"""Where a publication's own id stands. It names the event and is no part of it, so no event type has to know it."""
+"""Where files of events have a publication's id; no event type has to name it."""
 
 
-def decode(body: bytes, schema: EventSchema | None = None, id_field: str | None = None) -> Event:
-    """The event in the bytes, checked against the schema if there is one.
+@accepts(
+    "an event is JSON: decode(b'{\"price\": 5}'), or decode(json.dumps(event))",
+    body=(bytes, str),
+    schema=(EventSchema, NoneType),
+    id_field=(str, NoneType),
+)
+def decode(body: bytes | str, schema: EventSchema | None = None, id_field: str | None = None) -> Event:
+    """The event in the bytes or the text, checked against the schema if there is one.
 
     `id_field` is where else than at `id` a publication's id may stand.
     """
-    return event_of(parse(body), schema, id_field)
+    data = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
+    return event_of(parse(data), schema, id_field)
 
 
 def event_of(

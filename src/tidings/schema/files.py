@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from yaml.nodes import Node
 
+from tidings.arguments import accepts
 from tidings.errors import SchemaError
 from tidings.schema.domain_files import read_domain, write_domain
 from tidings.schema.domains import Domain
@@ -37,6 +38,7 @@ _CONTRADICTIONS = ({"mandatory", "optional"}, {"unique", "multiple"})
 T = TypeVar("T", bound=SchemaParts)
 
 
+@accepts("load_schema('schema.yaml')", path=(str, Path))
 def load(path: Path | str) -> EventSchema:
     """The whole schema in a file."""
     return _of_file(load_text, Path(path))

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Event
+from types import NoneType
 
+from tidings.arguments import accepts
 from tidings.closing import Closing
 from tidings.errors import InputError, SetupError
 from tidings.feeds.personal import PersonalFeeds
@@ -31,6 +33,8 @@ from tidings.service.subscribing import RULES, Limited, Subscribed, Subscribing,
 from tidings.store import Appended, DeadLetter, Held, Store, Telling, open_store, sqlite_url
 from tidings.taxonomies import Taxonomy
 
+_JSON = "an event is JSON: json.dumps(event)"
+
 
 class Tidings(Closing):
     """A home folder with its store; `store_url` names another store than the folder's own.
@@ -38,6 +42,7 @@ class Tidings(Closing):
     The store is opened when it is first needed and closed at the end of a `with`, or by `close`.
     """
 
+    @accepts(home=(str, Path), store_url=(str, NoneType), migrates=bool)
     def __init__(self, home: Path | str, store_url: str | None = None, migrates: bool = True) -> None:
         self.home = Path(home)
         self._given_url = store_url
@@ -69,6 +74,7 @@ class Tidings(Closing):
         """What previews join publications with."""
         return PreviewTables(self.store, self.segments / "references")
 
+    @accepts(subscriber=str, text=str, language=str, id=(str, NoneType), within=(str, NoneType))
     def subscribe(
         self,
         subscriber: str,
@@ -84,9 +90,10 @@ class Tidings(Closing):
         """
         return self.subscribing().subscribe(wanted_of(subscriber, text, language, id, within))
 
-    def unsubscribe(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
+    @accepts(ids=Iterable, subscriber=(str, NoneType))
+    def unsubscribe(self, ids: Iterable[str] | str, subscriber: str | None = None) -> list[str]:
         """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
-        return self.subscribing().remove(ids, subscriber)
+        return self.subscribing().remove([ids] if isinstance(ids, str) else ids, subscriber)
 
     def subscribing(self, limited: Limited | None = None) -> Subscribing:
         """The subscriptions of all languages: to be checked, taken, changed, paused, resumed, withdrawn."""
@@ -101,6 +108,7 @@ class Tidings(Closing):
         ]
         return [*self.store.subscriptions.list(subscriber), *rules]
 
+    @accepts(_JSON, body=(bytes, str), id=(str, NoneType), base=(str, NoneType), audience=(str, NoneType))
     def publish(
         self,
         body: bytes | str,
@@ -130,6 +138,7 @@ class Tidings(Closing):
         for number, part in enumerate(parts_of(body, media_type, base), start=1):
             yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES, audience=audience)
 
+    @accepts(bodies=Mapping)
     def publish_named(
         self, bodies: Mapping[str, bytes], media_type: str = JSON, audience: str | None = None
     ) -> dict[str, Appended | InputError]:
@@ -168,6 +177,7 @@ class Tidings(Closing):
         told = (each for one in noticed for each in notices(source, model, one, labels, tell_author))
         return self.store.object_notifications.tell(source, told)
 
+    @accepts(subscriber=str, after=int, limit=int)
     def notifications(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
         """A subscriber's notifications after a sequence number, in order."""
         return self.store.notifications.read(subscriber, after, limit)
@@ -176,6 +186,7 @@ class Tidings(Closing):
         """What waits for a subscriber, because of the delays accepted, and until when."""
         return self.store.notifications.held(subscriber)
 
+    @accepts(subscriber=str, after=int)
     def follow(self, subscriber: str, after: int = 0, stop: Event | None = None) -> Iterator[Notification]:
         """A subscriber's notifications as they come, until `stop` is set."""
         return self.store.notifications.follow(subscriber, after, stop)
@@ -245,6 +256,7 @@ class Tidings(Closing):
     schema_read: SchemaRead | None = None
     """The one that was read last; there may be another one by now."""
 
+    @accepts("a schema is a text in YAML", text=str)
     def extend_schema(self, text: str) -> Extended:
         """Extend the event schema by what a YAML text says, or refuse what is no extension.
 

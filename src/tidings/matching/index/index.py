@@ -9,14 +9,16 @@ worth: ids are looked up, and what is written is the new segment, the new marks 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 
+from tidings.arguments import accepts, wrong_type
 from tidings.atoms import Atoms, Event, Of
 from tidings.compiler.plan import Compiled
 from tidings.errors import SetupError
@@ -42,6 +44,28 @@ class SegmentDescription:
     clusters: list[ClusterDescription] = field(default_factory=list)
 
 
+_ADD = "index.add(compile_many(subscriptions))"
+_MATCH = "index.match([decode(b'{\"price\": 5}')])"
+
+
+def _ids(given: Iterable[str] | str) -> list[str]:
+    ids = [given] if isinstance(given, str) else list(given)
+    for id in ids:
+        if not isinstance(id, str):
+            raise wrong_type("ids", id, str)
+    return ids
+
+
+def _events(given: Iterable[Event]) -> list[Event]:
+    if isinstance(given, Mapping):
+        raise wrong_type("batch", given, list, _MATCH)
+    events = list(given)
+    for event in events:
+        if not isinstance(event, Mapping):
+            raise wrong_type("batch", event, dict, _MATCH)
+    return events
+
+
 class Index:
     """Standing subscriptions, ready to be matched. One writer at a time; any number of readers.
 
@@ -57,6 +81,7 @@ class Index:
         self._merging: dict[str, Merge] = {}
 
     @classmethod
+    @accepts(folder=(str, Path, NoneType))
     def create(cls, folder: Path | str | None = None) -> Index:
         """An empty index in a new or empty folder; without one, in a temporary folder that goes with the object."""
         keep = tempfile.TemporaryDirectory(prefix="tidings-index-") if folder is None else None
@@ -71,11 +96,13 @@ class Index:
         return index
 
     @staticmethod
+    @accepts(folder=(str, Path))
     def is_in(folder: Path | str) -> bool:
         """Whether there is an index in a folder."""
         return versions.is_index(Path(folder))
 
     @classmethod
+    @accepts(folder=(str, Path), version=(int, NoneType))
     def open(cls, folder: Path | str, version: int | None = None) -> Index:
         """The index in a folder, at its current version or at an earlier one that is still there."""
         place = Path(folder)
@@ -136,29 +163,33 @@ class Index:
         parts = [segment.ids for segment, _ in self._now.opened]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
+    @accepts(_ADD, compiled=Compiled)
     def add(self, compiled: Compiled) -> int:
         """Add subscriptions as one new segment; those with known ids replace the old ones. The new version."""
         return self.change((), compiled)
 
-    def remove(self, ids: Iterable[str]) -> int:
-        """Remove subscriptions by id; how many there were."""
+    @accepts(ids=Iterable)
+    def remove(self, ids: Iterable[str] | str) -> int:
+        """Remove subscriptions by their ids, or one by its id; how many there were."""
         before = self.size
-        self._publish_if_new(self._without(pa.array(list(ids), pa.string())))
+        self._publish_if_new(self._without(pa.array(_ids(ids), pa.string())))
         return before - self.size
 
-    def change(self, removed: Iterable[str], added: Compiled, take_up: int = 0) -> int:
+    @accepts(_ADD, removed=Iterable, added=Compiled, take_up=int)
+    def change(self, removed: Iterable[str] | str, added: Compiled, take_up: int = 0) -> int:
         """Remove some and add others in one step: no reader sees the one without the other. The new version.
 
         Small segments that would be merged with the new one anyway are taken up into it at once, as long as it has at
         most `take_up` subscriptions.
         """
         new = added.subscriptions.column("id").combine_chunks()
-        parts = self._without(pa.concat_arrays([pa.array(list(removed), pa.string()), new.cast(pa.string())]))
+        parts = self._without(pa.concat_arrays([pa.array(_ids(removed), pa.string()), new.cast(pa.string())]))
         return self._publish_if_new(self._with(parts, added, take_up) if len(new) else parts)
 
+    @accepts(_MATCH, batch=(Atoms, Iterable))
     def match(self, batch: Atoms | Iterable[Event]) -> Matches:
         """All pairs of a publication of the batch and a subscription it satisfies."""
-        atoms = batch if isinstance(batch, Atoms) else Atoms.of(batch)
+        atoms = batch if isinstance(batch, Atoms) else Atoms.of(_events(batch))
         found, numbers = [], numbers_of(atoms)
         for segment, dead in self._now.opened:
             publication, subscription = segment.match(atoms, numbers)
