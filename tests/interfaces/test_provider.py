@@ -267,3 +267,14 @@ def test_rules_of_a_file(provider, tmp_path: Path) -> None:
 def test_which_rules_and_whose(provider, words: tuple[str, ...], told: str) -> None:
     done = provider("rules", *words)
     assert done.exit_code == 2 and told in done.stderr
+
+
+def test_rules_with_taken_names_are_refused_before_spark_is_started(provider, tmp_path: Path) -> None:
+    provider("register", DOC, str(EXAMPLES / "host.rdf"))
+    file = tmp_path / "rules.txt"
+    file.write_text(f"large: {RULE}\n")
+    assert provider("rules", str(file), "--as", "ana", "--no-spark").exit_code == 0
+    file.write_text(f"large: {RULE.replace('64', '65')}\nother: {RULE.replace('64', '66')}\n")
+    again = provider("rules", str(file), "--as", "ana", "--spark")
+    assert again.exit_code == 2 and "there is a rule of this name already" in again.stderr
+    assert "on Spark" not in again.stderr

@@ -49,6 +49,15 @@ def test_other_languages_are_the_indexs(request_of):
     assert choice.why == "index: the other engine knows XPath only, and not all subscriptions are XPaths"
 
 
+def test_choose_engine_relational_with_other_languages_is_refused_at_once(request_of):
+    request = request_of("price < 5", "price < 6", language="predicates")
+    for engine, plan in ((Engine.RELATIONAL, None), (None, Plan.SHARE)):
+        with pytest.raises(
+            InputError, match="matches XPaths only; received 2 subscriptions of 2 in other languages"
+        ):
+            choose_engine(request, engine, plan)
+
+
 def test_what_is_asked_for(request_of):
     request = request_of(*TEXTS)
     assert choose_engine(request, Engine.INDEX).layout is None

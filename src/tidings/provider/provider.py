@@ -165,6 +165,8 @@ class Provider:
         while True:
             known = self._schemas.known(self._metadata.schema())
             made = rule_changes.prepared(given, known, self._metadata.named)
+            if evaluate:
+                self._metadata.refuse_taken(made.rules)
             found = evaluate(known, made.rules) if evaluate else None
             done = self._metadata.transact(partial(rule_changes.add, made=made, found=found, most=most))
             if done is not None:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from tidings.counts import plural
 from tidings.errors import InputError, SubscriptionError
 from tidings.relational import job
 from tidings.relational.planner import Choice, Engine, choose, shown_size, sizes_of
@@ -53,6 +54,12 @@ def choose_engine(
     if others and engine is None and plan is None:
         return Choice(
             Engine.INDEX, "index: the other engine knows XPath only, and not all subscriptions are XPaths"
+        )
+    if others:
+        raise InputError(
+            "the relational engine matches XPaths only",
+            received=f"{plural(others, 'subscription')} of {given.num_rows:,} in other languages",
+            accepted="--engine index, or a file of XPaths alone",
         )
     choice = choose(sizes_of(_sample(given), given.num_rows), memory, engine, plan)
     if unroll is None or choice.layout is None:

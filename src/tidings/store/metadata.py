@@ -23,6 +23,7 @@ from tidings.store.metadata_work import Registered, SchemaFile, StoredRule, Work
 from tidings.store.rule_base import NamedRule
 from tidings.store.rule_tables import metadata_resources, metadata_rules, rule_ends, rule_results
 from tidings.store.strong_references import closure
+from tidings.store.subscription_offers import refuse_taken_ids
 
 __all__ = ["Metadata", "Registered", "SchemaFile", "StoredRule", "Work"]
 
@@ -74,6 +75,14 @@ class Metadata:
         """The triggering rules that rules would bring with them, by key."""
         with self._database.read() as connection:
             return rule_base.new_triggering(connection, schema, rules)
+
+    def refuse_taken(self, rules: Sequence[NamedRule]) -> None:
+        """Refuse new rules whose names are taken, before anybody looks for their results."""
+        own = [rule for rule in rules if not rule.scope]
+        with self._database.read() as connection:
+            rule_base.refuse_taken(connection, rules)
+            if own:
+                refuse_taken_ids(connection, [rule.name for rule in own], own[0].owner)
 
     def last_rule(self) -> int:
         """The greatest number that an atomic rule ever had."""

@@ -130,7 +130,7 @@ class Entered:
 def add(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> Entered:
     """Keep rules; their atomic rules that are new have no results yet."""
     last = counters.lock(connection, COUNTER)
-    _refuse_taken(connection, rules)
+    refuse_taken(connection, rules)
     graph = _Graph(schema)
     ends = [(rule.name, graph.add(end).key) for rule in rules for end in rule.ends]
     numbers = _numbers(connection, graph.nodes)
@@ -163,7 +163,8 @@ def new_triggering(
     return {node.key: node.rule for node in new if isinstance(node.rule, Triggering)}
 
 
-def _refuse_taken(connection: Connection, rules: Sequence[NamedRule]) -> None:
+def refuse_taken(connection: Connection, rules: Sequence[NamedRule]) -> None:
+    """Refuse names that rules have already, or that stand twice among these."""
     wanted = Counter(names.check("a rule's name", rule.name, "/id") for rule in rules)
     owners = {rule.name: rule.owner for rule in rules}
     found = select(metadata_rules.c.name, metadata_rules.c.owner)

@@ -183,15 +183,20 @@ def add(connection: Connection, offered: Sequence[Subscription]) -> list[str]:
     return [accepted(outcome).id for outcome in outcomes]
 
 
+def refuse_taken_ids(connection: Connection, ids: Collection[str], owner: str) -> None:
+    """Refuse ids for rules that stand for a subscription, active or paused."""
+    for one in living(connection, ids):
+        raise id_taken(one.id, one.subscriber, owner)
+    for id, whose in _owners(connection, paused.c.id, paused.c.subscriber, ids).items():
+        raise _is_paused(id) if whose == owner else names.taken(id)
+
+
 def admit_rules(connection: Connection, ids: Collection[str], owner: str, most: int | None = None) -> None:
     """Refuse rules that were added just now, in the caller's transaction, which ends then: if one of their ids stands
     for something else as well, or if their owner has more than may be. Nobody else adds anything until it ends.
     """
     counters.lock(connection, "subscriptions")
-    for one in living(connection, ids):
-        raise id_taken(one.id, one.subscriber, owner)
-    for id, whose in _owners(connection, paused.c.id, paused.c.subscriber, ids).items():
-        raise _is_paused(id) if whose == owner else names.taken(id)
+    refuse_taken_ids(connection, ids, owner)
     if most is not None and standings.count(connection, owner) > most:
         raise over_limit(most)
 
