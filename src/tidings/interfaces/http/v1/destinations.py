@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 
 from tidings.delivery import Destinations, Tested
-from tidings.errors import Absent, InputError
+from tidings.errors import Absent
 from tidings.interfaces.http.access import Subscribing, refuse_strangers
 from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.interfaces.http.v1.destination_forms import (
@@ -70,8 +70,6 @@ class Serving:
         limit: Limit = 100,
     ) -> DestinationPage:
         """A subscriber's destinations."""
-        if not after.isprintable():
-            raise InputError("no id of a destination", where="after", received=ascii(after))
         found = self._store.destinations.list(subscriber_of(caller, subscriber), after, limit)
         healths = self._store.destinations.health_of([one.id for one in found])
         shown = [self._shown(one, healths.get(one.id, Health())) for one in found]

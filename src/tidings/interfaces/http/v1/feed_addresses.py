@@ -15,7 +15,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
-from tidings.errors import Absent, InputError
+from tidings.errors import Absent
 from tidings.feeds.addressed import Addressed, addressed, page_addressed, renewed
 from tidings.feeds.personal import PersonalFeeds
 from tidings.interfaces.http.access import Subscribing
@@ -65,8 +65,6 @@ class Serving:
     ) -> FeedPage:
         """Where the list of all feeds is, and the feed of each subscription."""
         who = subscriber_of(caller, subscriber)
-        if not after.isprintable():
-            raise InputError("no id of a subscription", where="after", received=ascii(after))
         found = page_addressed(self._feeds, who, after, limit + 1)
         shown = [_form(one) for one in found[:limit]]
         response.headers.update(NO_STORE)

@@ -15,6 +15,7 @@ from pydantic.json_schema import models_json_schema
 from tidings.interfaces.http.v1.answering import wrong
 from tidings.interfaces.http.v1.body_schemas import NAMED
 from tidings.interfaces.http.v1.forms import Problem
+from tidings.storable import TEXT_PATTERN
 
 PREFIX = "/v1/"
 LICENCE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
@@ -70,6 +71,13 @@ def document(app: FastAPI) -> dict[str, Any]:
     return made
 
 
+def _declare_storable(schema: dict[str, Any]) -> None:
+    """Declare which characters a text has, as `check_parameters` refuses others."""
+    for one in (schema, *schema.get("anyOf", ())):
+        if one.get("type") == "string" and "enum" not in one:
+            one.setdefault("pattern", TEXT_PATTERN)
+
+
 def _used(paths: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
     """The schemas that paths refer to, however far."""
     found, waiting = dict[str, Any](), _references(paths)
@@ -101,6 +109,9 @@ def _complete(operation: dict[str, Any], path: str) -> None:
     """What all routes answer that are like this one: every address may be one that cannot be read, a thing with a name
     may not be there, and a body may be wrong in many ways.
     """
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] in ("path", "query"):
+            _declare_storable(parameter["schema"])
     told, may = operation["responses"], {400}
     may |= {404} if "{" in path else set()
     may |= {408, 413, 415, 422} if "requestBody" in operation else set()
