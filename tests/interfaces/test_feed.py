@@ -35,6 +35,18 @@ def test_add_says_what_was_found(tidings: Tidings, site: Site) -> None:
     assert (row[:2], row[3:]) == ([site.url(), "News"], ["fine"])
 
 
+def test_add_and_list_say_what_is_left_out_of_items(tidings: Tidings, site: Site) -> None:
+    body = rss("a", "b").replace(b"<item>", b"<item><g:price xmlns:g='urn:g'>5</g:price>")
+    site.pages["/rss.xml"] = Response(200, body)
+    done = tidings("feed", "add", site.url())
+    assert done.stderr == "left out of the items: g:price (2)\n"
+    assert "fine; left out of the items: g:price (2)" in " ".join(tidings("feed", "list").stdout.split())
+    assert json.loads(tidings("feed", "list", "--json").stdout)["left_out"] == "g:price (2)"
+    site.pages["/rss.xml"] = Response(200, rss("a", "b", "c"))
+    tidings("feed", "add", site.url())
+    assert json.loads(tidings("feed", "list", "--json").stdout)["left_out"] is None
+
+
 def test_for_machines(tidings: Tidings, site: Site) -> None:
     added = json.loads(tidings("feed", "add", site.url(), "--json").stdout)
     assert added["taken"] == {"items": 2, "new": 2, "edited": 0, "refused": 0}

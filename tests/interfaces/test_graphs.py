@@ -52,6 +52,17 @@ def test_taxonomy_load_without_classes_is_refused(tidings: Tidings) -> None:
     assert "no class and no property is in this file; received 1 edge: <urn:b> (1)" in done.stderr
 
 
+def test_subscribe_file_prints_warnings_with_their_lines(tidings: Tidings) -> None:
+    texts = ["SELECT ?x WHERE (?x, dc:title, ?t)", "SELECT ?x WHERE (?x, dc:subject, ?s) AND ?s < <urn:C>"]
+    lines = [json.dumps({"text": text, "language": "gql", "subscriber": "cy"}) for text in texts]
+    lines.append(json.dumps({"text": "/a and /b", "language": "xpath", "subscriber": "cy"}))
+    done = tidings("subscribe", "--file", write("subs.jsonl", "\n".join(lines)))
+    assert (done.exit_code, done.stdout) == (0, "3 subscriptions made\n")
+    unknown, impossible = done.stderr.replace("\n", " ").split("warning: ")[1:]
+    assert unknown.startswith("subs.jsonl, line 2: no loaded taxonomy has the class <urn:C>")
+    assert impossible.startswith("subs.jsonl, line 3: no document can match")
+
+
 def test_a_circle_is_refused_and_named(tidings: Tidings) -> None:
     """Each file is sound by itself; together they are not."""
     tidings("taxonomy", "load", write("academia.ttl", TAXONOMY))

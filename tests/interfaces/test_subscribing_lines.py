@@ -358,3 +358,12 @@ def test_of_many_that_are_refused_the_first_have_hints(
     assert guesses.compared <= 100
     again = send(service.caller("ana"), mistyped[0]).json()["outcomes"][0]["problem"]
     assert again["hint"] == "did you mean 'text'?", "each request has its own"
+
+
+def test_lines_are_answered_with_the_warnings_about_their_texts(service: Service) -> None:
+    ana = service.caller("ana")
+    impossible, possible = {"text": "/a and /b", "language": "xpath"}, {"text": XPATH, "language": "xpath"}
+    first, second = send(ana, impossible, possible).json()["outcomes"]
+    assert first["new"] and first["warnings"][0]["what"].startswith("no document can match")
+    assert first["warnings"][0]["place"] == {"line": 1, "column": 8, "length": 2}
+    assert second["new"] and second.get("warnings") is None

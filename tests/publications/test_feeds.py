@@ -571,3 +571,45 @@ def test_html_is_kept_in_the_graph_as_it_came() -> None:
     assert values(only(rss("<description>&lt;script>1&lt;/script></description>")), RSS1 + "description") == [
         "<script>1</script>"
     ]
+
+
+def left_out(body: bytes) -> dict[str, int]:
+    return dict(items_of(body, "", URL)[0].left_out)
+
+
+def test_left_out_of_rss_names_extensions_and_domains_of_categories() -> None:
+    head = 'xmlns:g="urn:g" xmlns:georss="urn:georss" xmlns:a="http://www.w3.org/2005/Atom" ' + MODULES
+    item = "<title>t</title><category domain='http://example.org/t'>c</category><category>d</category><g:price>5</g:price>"
+    more = "<georss:point>1 2</georss:point><comments>x</comments><a:link rel='related' href='y'/>"
+    assert left_out(rss(f"{item}{more}<dc:creator>Ann</dc:creator>", head=head)) == {
+        "category@domain": 1,
+        "comments": 1,
+        "g:price": 1,
+        "georss:point": 1,
+        "link rel=related": 1,
+    }
+    assert left_out(rss("<title>t</title><guid>1</guid><enclosure url='u'/><pubDate>x</pubDate>")) == {}
+
+
+def test_left_out_of_atom_names_extensions_and_schemes_of_categories() -> None:
+    entry = (
+        "<id>urn:1</id><title>t</title><thr:in-reply-to ref='urn:0'/><category term='c' scheme='urn:s'/>"
+        "<rights>r</rights><content src='x'/><link href='y'/><link rel='replies' href='z'/>"
+    )
+    assert left_out(atom(entry, attributes='xmlns:thr="urn:thr"')) == {
+        "category@scheme": 1,
+        "content@src": 1,
+        "link rel=replies": 1,
+        "rights": 1,
+        "thr:in-reply-to": 1,
+    }
+
+
+def test_left_out_of_a_json_feed_names_other_keys() -> None:
+    assert left_out(json_feed(id="1", title="t", _podcast={}, image="x")) == {"_podcast": 1, "image": 1}
+
+
+def test_left_out_is_bounded() -> None:
+    many = "".join(f"<g:{'n' * 100}{number}/>" for number in range(50))
+    found = left_out(rss(many, head='xmlns:g="urn:g"'))
+    assert len(found) <= 20 and all(len(name) <= 60 for name in found)

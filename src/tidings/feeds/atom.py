@@ -9,7 +9,7 @@ from lxml import etree
 from tidings.feeds.entries import Entry
 from tidings.feeds.feed import AUTHOR, Feed, rfc3339
 from tidings.feeds.xml_writing import HISTORY, TIDINGS, add, named, root_of, written
-from tidings.publications.feeds_atom import ATOM
+from tidings.publications.feeds_entry import ATOM
 
 
 def atom(feed: Feed) -> bytes:

@@ -25,6 +25,7 @@ from tidings.feeds.fetching import Answer, Fetcher, Manners
 from tidings.feeds.logins import check_login, login_of
 from tidings.feeds.taking import Found, takings
 from tidings.publications.feeds import Feed
+from tidings.publications.feeds_left_out import show_left_out
 from tidings.store import Clock, PolledFeed, Store, Taken, instant, utc
 from tidings.web.network import FetchProblem, Network
 
@@ -244,7 +245,10 @@ class Poller(Closing):
         except InputError as problem:
             kept = self._store.feeds.record(feed, {"problem": str(problem).split("\n")[0]})
             return Polled(feed.url, kept, problem=problem)
-        outcome = self._take(feed, items, {"title": facts.title or feed.title, "problem": None}, moment)
+        left_out = show_left_out(facts.left_out)
+        title = facts.title or feed.title
+        changes: dict[str, object] = {"title": title, "problem": None, "left_out": left_out}
+        outcome = self._take(feed, items, changes, moment)
         return Polled(feed.url, *outcome) if outcome else Polled(feed.url, None)
 
     def close(self) -> None:

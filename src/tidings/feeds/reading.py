@@ -11,6 +11,7 @@ from tidings.feeds.fetching import Answer
 from tidings.feeds.logins import origin
 from tidings.feeds.taking import Found, found
 from tidings.publications.feeds import Feed, read_feed
+from tidings.publications.feeds_left_out import show_left_out
 from tidings.publications.parser_pool import Lane, isolated_for
 from tidings.store import PolledFeed, instant
 from tidings.web.network import FetchProblem, host_of
@@ -84,4 +85,5 @@ def said(facts: Feed) -> dict[str, object]:
     site = facts.link if facts.link and len(facts.link) <= LONGEST_KEPT else None
     ttl = None if facts.ttl is None else min(facts.ttl, schedule.LONGEST_TTL)
     skips = schedule.skips_of(facts.skip_hours, facts.skip_days)
-    return {"title": facts.title, "site": site, "ttl": ttl, "skips": skips}
+    left_out = show_left_out(facts.left_out)
+    return {"title": facts.title, "site": site, "ttl": ttl, "skips": skips, "left_out": left_out}

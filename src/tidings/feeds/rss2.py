@@ -11,8 +11,7 @@ from tidings.feeds.entries import Entry
 from tidings.feeds.feed import AUTHOR, Feed
 from tidings.feeds.harmless import escaped
 from tidings.feeds.xml_writing import HISTORY, TIDINGS, add, named, root_of, written
-from tidings.publications.feeds_atom import ATOM
-from tidings.publications.feeds_entry import CONTENT, DC
+from tidings.publications.feeds_entry import ATOM, CONTENT, DC
 
 
 def rss2(feed: Feed) -> bytes:

@@ -15,10 +15,11 @@ from lxml import etree
 
 from tidings.errors import DecodeProblem
 from tidings.graphs import RDF, Edge, Graph, TermKind, blank
-from tidings.publications.feeds_atom import ATOM, Atom
+from tidings.publications.feeds_atom import Atom
 from tidings.publications.feeds_bytes import feed_text, with_characters
 from tidings.publications.feeds_dates import instant
 from tidings.publications.feeds_entry import (
+    ATOM,
     DATE,
     RSS1,
     Channel,
@@ -28,6 +29,7 @@ from tidings.publications.feeds_entry import (
     with_channel,
 )
 from tidings.publications.feeds_json import JsonFeed
+from tidings.publications.feeds_left_out import LeftOut
 from tidings.publications.feeds_rss import Rss
 from tidings.publications.feeds_rss1 import Rss1, escape_markup
 from tidings.publications.feeds_value import FeedFacts
@@ -43,7 +45,8 @@ ACCEPTED = "RSS 1.0, RSS 2.0 (0.91 and later), Atom 1.0, JSON Feed 1.0 and 1.1"
 class Feed:
     """What a feed says of itself. `ttl` is in minutes; `hubs` and `self_link` are for WebSub.
 
-    In `skip_hours` (of UTC) and on `skip_days` (Monday is 0) nobody should ask for it.
+    In `skip_hours` (of UTC) and on `skip_days` (Monday is 0) nobody should ask for it. `left_out` are the names of what
+    its items have and their graphs do not.
     """
 
     title: str | None
@@ -56,6 +59,7 @@ class Feed:
     updated: datetime | None
     skip_hours: frozenset[int] = frozenset()
     skip_days: frozenset[int] = frozenset()
+    left_out: LeftOut = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,7 @@ def _feed(facts: FeedFacts) -> Feed:
         updated,
         facts.skip_hours,
         facts.skip_days,
+        facts.left_out,
     )
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from tidings.publications.feeds_entry import Entry, resolved
+from tidings.publications.feeds_entry import ATOM, Entry, resolved
 from tidings.publications.feeds_html import XHTML, inner_html, plain_text
+from tidings.publications.feeds_left_out import left_out_of_atom
 from tidings.publications.feeds_value import FeedFacts
 
-ATOM = "http://www.w3.org/2005/Atom"
 _XML = "{http://www.w3.org/XML/1998/namespace}"
 _LANGUAGE, _BASE = f"{_XML}lang", f"{_XML}base"
 
@@ -32,12 +32,15 @@ class Atom:
             hubs=tuple(links(here, "hub", base)),
             self_link=linked(here, "self", base),
             updated=_text(here, "updated"),
+            left_out=left_out_of_atom(self._elements()),
         )
 
     def entries(self) -> Iterator[Entry]:
+        return map(self._entry, self._elements())
+
+    def _elements(self) -> Iterator[etree._Element]:
         own = etree.QName(self._root).localname == "entry"
-        for entry in [self._root] if own else self._root.iterfind(_tag("entry")):
-            yield self._entry(entry)
+        return iter([self._root]) if own else self._root.iterfind(_tag("entry"))
 
     def _entry(self, entry: etree._Element) -> Entry:
         base = base_of(entry, self._url)

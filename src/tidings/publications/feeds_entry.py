@@ -20,6 +20,7 @@ from tidings.graphs import TYPE, Edge, Graph, Term, TermKind, blank, iri, litera
 from tidings.iris import resolve_iri
 from tidings.publications.feeds_dates import date_term
 
+ATOM = "http://www.w3.org/2005/Atom"
 RSS1 = "http://purl.org/rss/1.0/"
 CONTENT = "http://purl.org/rss/1.0/modules/content/"
 DC = "http://purl.org/dc/elements/1.1/"

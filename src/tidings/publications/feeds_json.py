@@ -8,6 +8,7 @@ from typing import Any
 
 from tidings.errors import DecodeProblem
 from tidings.publications.feeds_entry import Entry, resolved
+from tidings.publications.feeds_left_out import left_out_of_json
 from tidings.publications.feeds_value import FeedFacts
 from tidings.publications.strict_json import BATCHED, MOST_VALUES, has_more_values, parse, values_problem
 
@@ -38,6 +39,7 @@ class JsonFeed:
             language=_text(feed, "language"),
             hubs=tuple(hub for hub in hubs if hub),
             self_link=resolved(self._url, _text(feed, "feed_url")),
+            left_out=left_out_of_json(_list(feed, "items", dict, "")),
         )
 
     def entries(self) -> Iterator[Entry]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from tidings.publications.feeds_atom import ATOM, base_of, linked, links
-from tidings.publications.feeds_entry import CONTENT, DC, Entry, resolved
+from tidings.publications.feeds_atom import base_of, linked, links
+from tidings.publications.feeds_entry import ATOM, CONTENT, DC, Entry, resolved
 from tidings.publications.feeds_html import inner_html
+from tidings.publications.feeds_left_out import left_out_of_rss
 from tidings.publications.feeds_value import FeedFacts, days, hours, minutes, whole_number
 
 SY = "http://purl.org/rss/1.0/modules/syndication/"
@@ -39,6 +40,7 @@ class Rss:
             or text_of(here, DC, "date"),
             skip_hours=hours(self._inside("skipHours", "hour")),
             skip_days=days(self._inside("skipDays", "day")),
+            left_out=left_out_of_rss(self._root.iter(self._tag("item")), self._core),
         )
 
     def _inside(self, outer: str, inner: str) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from tidings.publications.feeds_left_out import LeftOut
+
 _PERIODS = {"hourly": 60, "daily": 1_440, "weekly": 10_080, "monthly": 43_200, "yearly": 525_600}
 
 
@@ -30,6 +32,7 @@ class FeedFacts(NamedTuple):
     node: str | None = None
     skip_hours: frozenset[int] = frozenset()
     skip_days: frozenset[int] = frozenset()
+    left_out: LeftOut = ()
 
 
 def hours(written: Iterable[str]) -> frozenset[int]:

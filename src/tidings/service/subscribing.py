@@ -16,6 +16,7 @@ from tidings import durations
 from tidings.compiler.context import DEFAULT_LIMIT, Context
 from tidings.compiler.pipeline import LANGUAGES
 from tidings.errors import Absent, IdTaken, TextWarning, pointing
+from tidings.graphs import Graph
 from tidings.languages.other_languages import hint_to_name
 from tidings.matching.access import reached_through
 from tidings.model import Subscription
@@ -95,12 +96,17 @@ class Subscribing:
         tests = {test for clause in plan.clauses for test in clause}
         return Checked(len(tests), reached_through(plan), warnings)
 
-    def warnings(self, language: str, context: Context) -> tuple[TextWarning, ...]:
-        """Warnings about a text that compiles, from the text itself and from what is known here."""
+    def warnings(
+        self, language: str, context: Context, recent: Callable[[], Iterable[Graph]] | None = None
+    ) -> tuple[TextWarning, ...]:
+        """Warnings about a text that compiles, from the text itself and from what is known here.
+
+        `recent` gives the graphs that were published last; without it they are read from the journal.
+        """
         found = LANGUAGES[language].warnings(context)
         if language != "gql":
             return found
-        recent = partial(recent_graphs, self.store)
+        recent = recent or partial(recent_graphs, self.store)
         return (*found, *warn_about_graphs(context, self.taxonomy, recent))
 
     def subscribe(self, wanted: Subscription, paused: bool = False) -> Subscribed:

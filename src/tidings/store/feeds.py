@@ -31,6 +31,7 @@ class PolledFeed:
     `asked` is when somebody last said that there is something new. `next_poll` is empty if it is not polled any more.
     `push` is how it stands with the hub: `asked`, `verified` until the lease ends, or `denied`. `skips` are hours and
     days in which it should not be asked for. `login` is the name and the password that its server wants.
+    `left_out` names what its items had when they were last read and their graphs have not, with counts.
     """
 
     number: int
@@ -55,6 +56,7 @@ class PolledFeed:
     lease: str | None = None
     skips: int | None = None
     login: str | None = field(default=None, repr=False)
+    left_out: str | None = None
 
 
 _COLUMNS = tuple(polled_feeds.c[each.name] for each in fields(PolledFeed))

@@ -157,6 +157,7 @@ MIGRATIONS = (
             adds(tables.paused.c.reason),
         ),
     ),
+    Migration(28, "what feeds leave out", (adds(tables.polled_feeds.c.left_out),)),
 )
 
 NEWEST = MIGRATIONS[-1].version

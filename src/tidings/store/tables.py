@@ -233,6 +233,7 @@ polled_feeds = Table(
     Column("lease", Name, nullable=True),
     Column("skips", Whole, nullable=True),
     Column("login", Text, nullable=True),
+    Column("left_out", Text, nullable=True),
 )
 
 # What was seen in them. Ids of items may be as long as they like, so `item` is a hash of one.

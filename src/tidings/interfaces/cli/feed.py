@@ -186,6 +186,8 @@ def _tell(polled: Polled, as_json: bool) -> None:
     else:
         moved = (f"moved to {feed.url}",) if feed.url != polled.url else ()
         output.line((polled.url, "bold cyan"), feed.title or "", *moved, _found(polled.taken), _next(feed))
+        if polled.taken is not None and feed.left_out:
+            output.note(f"left out of the items: {feed.left_out}")
 
 
 def _found(taken: Taken | None) -> str:
@@ -207,7 +209,8 @@ def _state(feed: PolledFeed) -> str:
     if feed.problem:
         often = f" ({plural(feed.failures, 'failure')} in a row)" if feed.failures else ""
         return feed.problem + often
-    return f"pushed by {feed.hub}" if feed.push == "verified" else "fine" if feed.polled else "not asked yet"
+    state = f"pushed by {feed.hub}" if feed.push == "verified" else "fine" if feed.polled else "not asked yet"
+    return f"{state}; left out of the items: {feed.left_out}" if feed.left_out else state
 
 
 def _record(feed: PolledFeed | None) -> dict[str, Any]:

@@ -123,6 +123,14 @@ def text_warning(warning: TextWarning) -> None:
         to.print(_coloured(drawn))
 
 
+def warned(where: str, warning: TextWarning) -> None:
+    """Print a warning about one of many texts: a line, without the drawing."""
+    hint = f"; {warning.hint}" if warning.hint else ""
+    console(stderr=True).print(
+        Text.assemble(("warning: ", "bold yellow"), f"{where}: {warning.headline()}{hint}")
+    )
+
+
 def record(one: Subscribed | Subscription) -> dict[str, object]:
     """The fields of a subscription, with the delay as people and subscription files write it."""
     return asdict(one) | {"within": delay(one) or None}

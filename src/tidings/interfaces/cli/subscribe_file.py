@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidings import guessing
+from tidings.counts import plural
 from tidings.errors import InputError, TidingsError, pointing
 from tidings.interfaces.cli import inputs, output
 from tidings.interfaces.cli.tally import Tally
@@ -30,19 +31,26 @@ class Unsaid:
 
 def subscribe_file(tidings: Tidings, what: str, unsaid: Unsaid, as_json: bool) -> None:
     """Take those that are good, and list the others."""
+    from tidings.service.bulk_warnings import BulkWarnings
     from tidings.service.subscribing_many import SubscribingMany
 
     _check(unsaid)
     many, tally = SubscribingMany(tidings.subscribing()), Tally("subscription", "made", as_json)
+    warnings = BulkWarnings(tidings.subscribing())
     with output.waiting("reading ...") as say:
         for lines in inputs.batches(what, ACCEPTED, DAMAGED):
             with guessing.bounded():
-                for line, outcome in zip(lines, many.take(_wanted(lines, unsaid)), strict=True):
+                wanted = _wanted(lines, unsaid)
+                for line, wish, outcome in zip(lines, wanted, many.take(wanted), strict=True):
                     if isinstance(outcome, TidingsError):
                         tally.refuse(line.where, outcome.facts(), outcome.message(), outcome.hint)
                     else:
                         tally.take(outcome)
+                        if not isinstance(wish, TidingsError):
+                            tally.warn(line.where, warnings.about(wish.subscription))
             say(f"{tally.describe()} ...")
+    if warnings.passed_over:
+        output.note(f"{plural(warnings.passed_over, 'text')} not looked through for warnings")
     tally.end()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from tidings.counts import plural
 from tidings.interfaces.cli import output
 
 if TYPE_CHECKING:
+    from tidings.errors import TextWarning
     from tidings.store import Added, Appended
 
 
@@ -44,6 +45,15 @@ class Tally:
             sys.stderr.write(json.dumps({"where": where, **facts}, ensure_ascii=False) + "\n")
         else:
             output.refused(where, reason, hint)
+
+    def warn(self, where: str, warnings: Iterable[TextWarning]) -> None:
+        """Print warnings about one that was taken: each a line, or facts for machines."""
+        for warning in warnings:
+            if self.as_json:
+                facts = {"where": where, "warning": warning.facts()}
+                sys.stderr.write(json.dumps(facts, ensure_ascii=False) + "\n")
+            else:
+                output.warned(where, warning)
 
     def describe(self) -> str:
         again = f", {self.again:,} known already" if self.again else ""

@@ -190,6 +190,10 @@ class SubscribedLine(Shape):
     line: int = Field(description="The line it came in, from one")
     id: str | None = None
     new: bool | None = Field(default=None, description="False if it was there before")
+    warnings: list[TextWarning] | None = Field(
+        default=None,
+        description="Warnings about its text, if there are any; the first 1,000 texts are looked through",
+    )
     problem: Problem | None = None
 
 

@@ -27,6 +27,7 @@ from tidings.interfaces.http.writing import write
 from tidings.publications.rdf_media_types import plain
 from tidings.service import Tidings
 from tidings.service.access import Caller, Scope
+from tidings.service.bulk_warnings import BulkWarnings
 from tidings.service.offering import LINES, not_read, refuse_too_many
 from tidings.service.subscribing import wanted_of
 from tidings.service.subscribing_many import SubscribingMany, Wish
@@ -53,7 +54,8 @@ class SubscribingLines:
     """Takes subscriptions line by line."""
 
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
-        self._many, self._limits = SubscribingMany(tidings.subscribing(limits.of_subscriptions)), limits
+        self._subscribing, self._limits = tidings.subscribing(limits.of_subscriptions), limits
+        self._many = SubscribingMany(self._subscribing)
 
     async def create(self, request: Request, _: Subscribing) -> Response:
         """Take those that are good; of each there is told what became of it. Lines may be long on their way: who sends
@@ -71,26 +73,30 @@ class SubscribingLines:
     def _taken(self, request: Request, caller: Caller, body: bytes, as_lines: bool) -> Response:
         lines = [(n, line) for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()]
         answer, counted = Spooled(as_lines), Counter[str]()
+        warnings = BulkWarnings(self._subscribing)
         with guessing.bounded():
-            for (number, _), outcome in zip(lines, self._outcomes(caller, lines), strict=True):
-                answer.add({"line": number}, outcome, _told)
+            for (number, _), (wish, outcome) in zip(lines, self._outcomes(caller, lines), strict=True):
+                answer.add({"line": number} | _warned(wish, outcome, warnings), outcome, _told)
                 counted[_became(outcome)] += 1
         charge(request, min(counted["refused"], self._limits.refusals))
         status = outcomes.status_of_many(counted["subscribed"], counted["refused"])
         members = {name: counted[name] for name in ("subscribed", "known", "refused")}
         return answer.response(status, members, "outcomes")
 
-    def _outcomes(self, caller: Caller, lines: Sequence[tuple[int, bytes]]) -> Iterator[Added | TidingsError]:
-        """Yield an outcome for each line; when too many were refused, the rest is not read."""
+    def _outcomes(
+        self, caller: Caller, lines: Sequence[tuple[int, bytes]]
+    ) -> Iterator[tuple[Wish | TidingsError, Added | TidingsError]]:
+        """Yield what each line asks for, and its outcome; when too many were refused, the rest is not read."""
         refused, unread = 0, not_read(self._limits.refusals)
         for start in range(0, len(lines), TOGETHER):
             some = lines[start : start + TOGETHER]
             if refused > self._limits.refusals:
-                yield from (unread for _ in some)
+                yield from ((unread, unread) for _ in some)
                 continue
-            for outcome in self._many.take(_wanted(caller, some)):
+            wanted = [*_wanted(caller, some)]
+            for wish, outcome in zip(wanted, self._many.take(wanted), strict=True):
                 refused += isinstance(outcome, TidingsError)
-                yield outcome
+                yield wish, outcome
 
 
 def _wanted(caller: Caller, lines: Sequence[tuple[int, bytes]]) -> Iterator[Wish | TidingsError]:
@@ -109,6 +115,16 @@ def _became(outcome: Added | TidingsError) -> str:
     if isinstance(outcome, TidingsError):
         return "refused"
     return "subscribed" if outcome.new else "known"
+
+
+def _warned(
+    wish: Wish | TidingsError, outcome: Added | TidingsError, warnings: BulkWarnings
+) -> dict[str, object]:
+    """The warnings about one that was taken, if there are any."""
+    if isinstance(wish, TidingsError) or isinstance(outcome, TidingsError):
+        return {}
+    found = warnings.about(wish.subscription)
+    return {"warnings": [warning.facts() for warning in found]} if found else {}
 
 
 def _told(outcome: Added | TidingsError) -> dict[str, object]:
