@@ -16,11 +16,14 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from tidings.spark.batch import Request, match
+from tidings.spark.news import Activity
 from tidings.spark.session import open_session
 from tidings.spark.stream import run
 
 
 def say(news: object) -> None:
+    if isinstance(news, Activity):  # those who read along wait for what has happened
+        return
     print(json.dumps({type(news).__name__: asdict(news)}), flush=True)  # noqa: T201
 
 

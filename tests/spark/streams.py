@@ -8,6 +8,7 @@ from threading import Condition, Event, Thread
 from time import monotonic
 from typing import Any
 
+from tidings.spark.news import Activity
 from tidings.spark.stream import run
 
 PATIENCE = 120.0
@@ -18,13 +19,14 @@ class Running:
 
     def __init__(self) -> None:
         self.news: list[Any] = []
+        self.activities: list[Activity] = []
         self.failure: BaseException | None = None
         self.stop = Event()
         self._changed = Condition()
 
     def hear(self, news: Any) -> None:
         with self._changed:
-            self.news.append(news)
+            (self.activities if isinstance(news, Activity) else self.news).append(news)
             self._changed.notify_all()
 
     def until(self, condition: Callable[[], Any]) -> Any:

@@ -19,7 +19,7 @@ from tests.spark.streams import check_gapless, running, told
 from tidings.errors import SetupError
 from tidings.model import Publication, Subscription
 from tidings.spark.live_publications import LivePublications
-from tidings.spark.news import HandedOver, Progress, Repaired, Started
+from tidings.spark.news import Activity, Doing, HandedOver, Progress, Repaired, Started
 from tidings.spark.source import JournalReader
 from tidings.spark.stream import run
 from tidings.store import open_store, sqlite_url
@@ -74,6 +74,7 @@ def test_subscriptions_come_and_go_while_it_runs(session, tmp_path, store, url):
         ("not (sold = true)", None, "/sold"),
     ]
     assert isinstance(stream.news[0], Started)
+    assert stream.activities[0] == Activity(Doing.STARTING)
     assert isinstance(stream.news[-1], Progress) and stream.news[-1].lag == 0
     assert stream.news[-1].total_events == 3
     assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == [home.name]

@@ -1,4 +1,4 @@
-"""What a running stream tells whoever listens to it: that it runs, how each batch fared, what was mended.
+"""What a running stream reports to its listener: that it runs, what it does, each batch, what was repaired.
 
 Nothing here needs Spark: a listener can tell news apart without loading it.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,23 @@ class HandedOver:
     notifications: int
 
 
-News = Repaired | Started | Progress | MetadataProgress | HandedOver
+class Doing(StrEnum):
+    """What a stream may be doing between two batches that it reports."""
+
+    STARTING = "starting"
+    MATCHING = "matching"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the stream does now; told when it changes. `publications` wait to be matched, 0 if that is not known."""
+
+    doing: Doing
+    publications: int = 0
+
+
+News = Repaired | Started | Progress | MetadataProgress | HandedOver | Activity
 Listener = Callable[[News], None]
 
 

@@ -11,7 +11,8 @@ import errno
 import json
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -29,12 +30,25 @@ GONE = (Py4JError, ConnectionError)
 
 STARTS = 5
 """How often a query is started whose process for the batches does not come up in time."""
-LATE = "failed to connect back"
+LATE = "to connect back"
 FULL = os.strerror(errno.ENOSPC)
 
 _log = logging.getLogger("tidings.stream")
 
 Tell = Callable[[Any], None]
+
+
+class SlowStart(SetupError):
+    """A Python process of Spark did not answer within the ten seconds that Spark gives it: the machine is busy."""
+
+
+@contextmanager
+def spark_alive() -> Iterator[None]:
+    """Say in a sentence that the JVM has died, whatever call to it noticed that."""
+    try:
+        yield
+    except GONE as problem:
+        raise SetupError("Spark has ended", hint="spark.log in the home folder may say why") from problem
 
 
 class Live(Protocol):
@@ -122,8 +136,6 @@ class Query:
             return bool(self._query.awaitTermination(seconds))
         except PySparkException as problem:
             raise self._processor.failure or _explained(problem) from problem
-        except GONE as problem:
-            raise SetupError("Spark has ended", hint="spark.log in the home folder may say why") from problem
 
     def is_busy(self) -> bool:
         """Whether it has found something new, and works on it."""
@@ -151,14 +163,16 @@ class Query:
 
 
 def _explained(problem: PySparkException) -> TidingsError:
-    """What Spark says of the end of a query, with the words of an error of ours if one is in it, or of a full disk."""
+    """The error of ours that a query ended with, else the line of Spark's that names a cause that passes."""
     said = str(problem)
     ours = [line for line in said.splitlines() if line.startswith("tidings.errors.")]
-    full = [line.strip() for line in said.splitlines() if FULL in line]
+    known = [line.strip() for line in said.splitlines() if FULL in line or LATE in line]
     first = said.split("\n", 1)[0].rpartition("terminated with exception: ")[2]
     kind, _, words = ours[-1].partition(": ") if ours else ("", "", "")
-    made = StoreError if kind.endswith(".StoreError") else SetupError
-    return made("the stream ended", where="Spark", hint=words or next(iter(full), first))
+    made = (
+        StoreError if kind.endswith(".StoreError") else SlowStart if LATE in said and not ours else SetupError
+    )
+    return made("the stream ended", where="Spark", hint=words or next(iter(known), first))
 
 
 def _started(writer: DataStreamWriter, times: int = STARTS) -> StreamingQuery:

@@ -11,7 +11,11 @@ in Spark's workers: when it says that it runs, it does. Beside it, a second quer
 
 from __future__ import annotations
 
+import logging
 import shutil
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from threading import Event
 from uuid import uuid4
@@ -26,11 +30,17 @@ from tidings.spark.live_index import open_current
 from tidings.spark.metadata_stream import MetadataStream
 from tidings.spark.news import Listener, Progress, Repaired, Started, Telling
 from tidings.spark.publication_stream import MOST_PUBLICATIONS, SUSPEND_AFTER, PublicationStream
+from tidings.spark.queries import SlowStart
 from tidings.spark.together import Together, hand_over
 from tidings.store import Store, open_store
 
 DRAIN_SECONDS = 20.0
 """How long a batch that is under way has to end when the stream ends."""
+PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds before queries start again whose Python processes were too slow to start; a stream that goes on for ever
+repeats the last one."""
+
+_log = logging.getLogger("tidings.stream")
 
 
 def run(
@@ -75,10 +85,33 @@ def run(
         with open_store(stream.store) as store, connect.noted(session, home):
             hand_over(store, tell)
             beginning = _beginning(stream, store)
-            with Together(session, stream, metadata, once, drain) as queries:
-                if once:
-                    tell(beginning)
-                return queries.follow(store, stop or Event(), tell)
+            if once:
+                tell(beginning)
+            begin = partial(Together, session, stream, metadata, once, drain)
+            return _follow(
+                begin, store, stop or Event(), tell, PAUSES if once else chain(PAUSES, repeat(PAUSES[-1]))
+            )
+
+
+def _follow(
+    begin: Callable[[], Together], store: Store, stop: Event, tell: Listener, pauses: Iterable[float]
+) -> Progress:
+    """Follow the queries to their end; start them again where Spark's Python processes are too slow to start.
+
+    The ten seconds that Spark gives them are no setting. On a busy machine one may take longer; when the next one
+    starts, the modules that it imports are in memory.
+    """
+    rest = iter(pauses)
+    while True:
+        try:
+            with begin() as queries:
+                return queries.follow(store, stop, tell)
+        except SlowStart as problem:
+            pause = next(rest, None)
+            if pause is None or stop.is_set():
+                raise
+            _log.warning("%s; the stream starts again in %g s", problem, pause)
+            stop.wait(pause)
 
 
 def _whole_path(folder: str | Path | None) -> str | None:

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from tidings.spark import checkpoint
 from tidings.spark.metadata_stream import MetadataStream
-from tidings.spark.news import HandedOver, Listener, Progress
+from tidings.spark.news import Activity, Doing, HandedOver, Listener, Progress
 from tidings.spark.publication_stream import PublicationStream
-from tidings.spark.queries import Query
+from tidings.spark.queries import Query, spark_alive
 from tidings.spark.rehearsal import Workers
 from tidings.store import Store
 
@@ -31,21 +31,25 @@ class Together(ExitStack):
     ) -> None:
         super().__init__()
         self._session, self._metadata, self._once, self._drain = session, metadata, once, drain
+        self._stream, self._activity = stream, Activity(Doing.STARTING)
         self._queries = [self.enter_context(closing(Query(session, stream, once, drain)))]
         self._workers = Workers(session)
 
     def follow(self, store: Store, stop: Event, tell: Listener) -> Progress:
         """Pass progress on until the queries end, by themselves or because they are to stop.
 
-        What is held is handed over from here, beside the batches: a long one keeps nobody waiting.
+        Held notifications are handed over from here, beside the batches, so that a long batch delays none of them.
         """
-        while not stop.is_set():
-            if self._have_ended() and not self._begin_metadata(store):
-                break
-            self._begin_metadata(store)
-            self._tell(tell)
-            hand_over(store, tell)
-            self._keep_workers()
+        tell(self._activity)
+        with spark_alive():
+            while not stop.is_set():
+                if self._have_ended() and not self._begin_metadata(store):
+                    break
+                self._begin_metadata(store)
+                self._tell(tell)
+                self._tell_activity(store, tell)
+                hand_over(store, tell)
+                self._keep_workers()
         self.close()
         self._tell(tell)
         return self._queries[0].last or Progress()
@@ -68,6 +72,21 @@ class Together(ExitStack):
         if first.last and not self._once:
             self._workers.keep(first.last.batch, first.is_busy)
 
+    def _tell_activity(self, store: Store, tell: Listener) -> None:
+        """Report what the query of the publications does now, if that is something else than before."""
+        now = self._activity_now(store)
+        if now != self._activity:
+            self._activity = now
+            tell(now)
+
+    def _activity_now(self, store: Store) -> Activity:
+        first = self._queries[0]
+        if self._stream.folder:  # how many files it has is known with the first batch
+            return activity_of(None, is_busy=first.is_busy(), is_started=first.last is not None)
+        done = first.last.position if first.last else self._stream.position(store)
+        waiting = max(0, store.journal.head() - done)
+        return activity_of(waiting, is_busy=first.is_busy(), is_started=first.last is not None)
+
     def _have_ended(self) -> bool:
         """Each is looked at: one may have failed while another goes on."""
         ended = [query.has_ended(POLL_SECONDS / len(self._queries)) for query in self._queries]
@@ -76,6 +95,13 @@ class Together(ExitStack):
     def _tell(self, tell: Listener) -> None:
         for query in self._queries:
             query.tell(tell)
+
+
+def activity_of(waiting: int | None, *, is_busy: bool, is_started: bool) -> Activity:
+    """What a query does while so many publications wait, None if that is not known; its first batch starts workers."""
+    if is_busy and waiting != 0:
+        return Activity(Doing.MATCHING, waiting or 0)
+    return Activity(Doing.WAITING if is_started else Doing.STARTING)
 
 
 def hand_over(store: Store, tell: Listener) -> None:

@@ -14,7 +14,7 @@ import typer
 from rich.status import Status
 
 from tidings.counts import plural
-from tidings.errors import InputError
+from tidings.errors import InputError, SetupError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import (
     DEFAULT_HOME,
@@ -23,10 +23,20 @@ from tidings.interfaces.cli.options import (
     Master,
     Store,
     check_master,
+    close_spark,
     open_spark,
     open_tidings,
 )
-from tidings.spark.news import HandedOver, MetadataProgress, News, Progress, Repaired, Started
+from tidings.spark.news import (
+    Activity,
+    Doing,
+    HandedOver,
+    MetadataProgress,
+    News,
+    Progress,
+    Repaired,
+    Started,
+)
 
 INTERRUPTED = 130
 MOST_METADATA = 100_000
@@ -92,8 +102,8 @@ def run(
         tell.waits("starting Spark ...")
         session = open_spark(master, log=home / "spark.log")
         try:
-            with stopped_by_signals() as stop:
-                done = stream.run(
+            with stopped_by_signals() as stop, ended_with_spark(stop, tell):
+                tell.last = stream.run(
                     session,
                     home,
                     tidings.store_url,
@@ -107,9 +117,9 @@ def run(
                     listener=tell,
                 )
         finally:
-            session.stop()
+            close_spark(session)
     if not as_json:
-        output.line(ended(done))
+        output.line(ended(tell.last))
         if tell.metadata:
             output.line(metadata_ended(tell.metadata))
     if stop.by == signal.SIGINT:
@@ -150,11 +160,28 @@ def stopped_by_signals() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def ended_with_spark(stop: Stop, tell: Teller) -> Iterator[None]:
+    """A signal may reach Spark's processes as well, as that of a service manager does. What they fail with then is how
+    the stream was asked to end: the next run repeats the batch that was under way.
+    """
+    try:
+        yield
+    except SetupError as problem:
+        if not stop.is_set():
+            raise
+        tell.hush()
+        output.note(
+            f"{problem.what} before the stream did; the next run repeats the batch that was under way"
+        )
+
+
 class Teller:
-    """Says how the stream is doing: one changing line on a terminal, a line a batch elsewhere."""
+    """Shows how the stream is doing: one changing line on a terminal, a line a batch elsewhere."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
+        self.last = Progress()
         self.metadata: MetadataProgress | None = None
         console = output.console(stderr=True)
         self.status = Status("", console=console) if console.is_terminal and not as_json else None
@@ -163,6 +190,9 @@ class Teller:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.hush()
+
+    def hush(self) -> None:
         if self.status:
             self.status.stop()
 
@@ -176,12 +206,15 @@ class Teller:
             output.note(f"mended the checkpoint: {news.what}")
         elif isinstance(news, Started):
             self._started(news)
+        elif isinstance(news, Activity):
+            self._activity(news)
         elif isinstance(news, HandedOver):
             self._handed_over(news)
         elif isinstance(news, MetadataProgress):
             self.metadata = news
             self._progress({"metadata": asdict(news)}, metadata_progress(news), news.entries)
         else:
+            self.last = news
             self._progress(asdict(news), progress(news), news.events)
 
     def _progress(self, record: dict[str, Any], words: str, count: int) -> None:
@@ -202,12 +235,22 @@ class Teller:
             output.line(words)
 
     def _started(self, news: Started) -> None:
-        if self.as_json:
-            return
-        if self.status:
-            self.status.stop()
-        output.line(("stream", "bold"), f"reading the {news.source}; Ctrl-C ends it", stderr=True)
-        self.waits("waiting for publications ...")
+        if not self.as_json:
+            self.hush()
+            output.line(("stream", "bold"), f"reading the {news.source}; Ctrl-C ends it", stderr=True)
+
+    def _activity(self, news: Activity) -> None:
+        """Progress stays in view while nothing happens: the last batch says more than that there is none."""
+        if news.doing is not Doing.WAITING or not self.last.total_events:
+            self.waits(activity(news))
+
+
+def activity(now: Activity) -> str:
+    if now.doing is Doing.STARTING:
+        return "starting Spark's workers ..."
+    if now.doing is Doing.WAITING:
+        return "waiting for publications ..."
+    return f"matching {plural(now.publications, 'publication') if now.publications else 'publications'} ..."
 
 
 def progress(now: Progress) -> str:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
 from tidings.errors import TidingsError
-from tidings.spark.news import News, Progress
+from tidings.spark.news import News, Progress, Started
 
 if TYPE_CHECKING:
     from tidings.service import Tidings
@@ -48,7 +48,7 @@ class Running:
 
     def _hear(self, news: News) -> None:
         with self._news:
-            self._started = True
+            self._started |= isinstance(news, Started | Progress)
             if isinstance(news, Progress):
                 self._position = max(self._position, news.position)
             self._news.notify_all()

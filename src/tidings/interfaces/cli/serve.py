@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from tidings.interfaces.cli.ending import Ending
-    from tidings.interfaces.cli.stream_keeper import StreamKeeper
+    from tidings.interfaces.cli.stream_keeper import SparkStart, StreamKeeper
     from tidings.interfaces.http.context import Context
     from tidings.interfaces.http.serving import Server
     from tidings.operating.settings import Part, Settings
@@ -158,7 +158,7 @@ class Service:
 
     def run(self) -> int | None:
         """Serve until a signal comes, and say which."""
-        from tidings.interfaces.cli.stream_keeper import refuse_second_stream
+        from tidings.interfaces.cli.stream_keeper import SparkStart, refuse_second_stream
         from tidings.interfaces.http.serving import listen
         from tidings.service import Tidings
 
@@ -167,17 +167,21 @@ class Service:
             hint = "say how readers reach this machine: --public-url http://HOST:PORT"
             raise InputError("listening everywhere needs a public address", where="--host", hint=hint)
         check_master(settings.spark.master)
+        spark = None
+        if "stream" in self._parts:
+            refuse_second_stream(settings.home)
+            spark = SparkStart(settings)  # Java starts beside the store and the API
         with (
             Tidings(settings.home, settings.store_url(), settings.migrate) as tidings,
             listen(settings.host, settings.port) as listening,
             ExitStack() as beside,
         ):
             self._address = _address(settings.host, listening)
-            if "stream" in self._parts:
-                refuse_second_stream(tidings)
-            return self._serve(tidings, listening, beside)
+            return self._serve(tidings, listening, beside, spark)
 
-    def _serve(self, tidings: Tidings, listening: socket, beside: ExitStack) -> int | None:
+    def _serve(
+        self, tidings: Tidings, listening: socket, beside: ExitStack, spark: SparkStart | None
+    ) -> int | None:
         from tidings.interfaces.cli.ending import Ending, requests
         from tidings.interfaces.cli.stream_news import Pulse
         from tidings.interfaces.http.app import app_for
@@ -186,7 +190,7 @@ class Service:
         context = self._context(tidings, beside)
         allow_many_files()
         server = server_for(app_for(context), self._settings)
-        keeper = self._keeper(context, server)
+        keeper = self._keeper(context, server, spark)
         context.under_way.watch(lambda: requests(server.under_way, server.patience))
         ending = Ending(context.under_way, self._settings.drain, self._words.end)
         with ended_by_signals(server, keeper, ending) as came:
@@ -235,7 +239,7 @@ class Service:
         token = [*shown, f"administrator token in {file}"] if made else ["Ctrl-C ends it"]
         output.line(("console", "bold"), public, *at, *token)
 
-    def _keeper(self, context: Context, server: Server) -> StreamKeeper | None:
+    def _keeper(self, context: Context, server: Server, spark: SparkStart | None) -> StreamKeeper | None:
         from tidings.interfaces.cli.stream_keeper import StreamKeeper
         from tidings.interfaces.cli.stream_news import Counting
 
@@ -246,7 +250,7 @@ class Service:
             server.should_exit = self._parts == {"stream"}
 
         hear = Counting(context, self._words)
-        keeper = StreamKeeper(context.tidings, self._settings, hear, gave_up)
+        keeper = StreamKeeper(context.tidings, self._settings, hear, gave_up, spark)
         context.health.watch("stream", lambda: keeper.problem)
         context.under_way.watch(lambda: keeper.under_way)
         return keeper

@@ -1,12 +1,12 @@
-"""The stream beside a server: in a thread of its own; when it fails it is started again, later and later.
+"""The stream beside a server: a worker thread that restarts it after a failure, with exponential backoff.
 
     keeper = StreamKeeper(tidings, settings, hear)
     with keeper: ...                   Spark starts while the server answers already
     keeper.problem                     what keeps it from its work now, or None
 
-After `stream.restarts` failures in a row it gives up. Publications that were matched in between make it a new row. A
-store that is away and a disk that is full do not count: they come back, and nobody would look for a stream then that
-was given up.
+After `stream.restarts` failures in a row it gives up; a batch with publications starts a new row. Failures of what the
+stream depends on do not count, because they pass: a store that is away, a full disk, a machine too busy to start
+Python workers in time. The cause is checked every second, and the stream restarts when it is gone.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import shutil
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 from tidings.errors import SetupError, StoreError, TidingsError
 from tidings.spark.news import Listener, News, Progress, Started
@@ -32,7 +36,14 @@ _log = logging.getLogger("tidings.stream")
 STOPPING_SECONDS = 20.0
 """What Spark has for itself to end."""
 
-FULL = os.strerror(errno.ENOSPC)
+LOOK_SECONDS = 1.0
+"""How often the cause of a failure that passes is checked."""
+SHORT_PAUSE = 5.0
+"""Seconds before a restart if that cause was gone when the stream failed."""
+ENOUGH_SPACE = 8 * 2**20
+"""Bytes: a disk with less free space counts as full."""
+
+FULL = (os.strerror(errno.ENOSPC), "disk is full")
 
 
 class Caught:
@@ -46,6 +57,33 @@ class Caught:
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> bool:
         self.problem = problem
         return True
+
+
+class SparkStart:
+    """A session that is opened in a thread. The JVM starts while this process does something else.
+
+    The thread is a daemon: a service that cannot start does not wait for Spark. The JVM ends with the process.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._caught, self._session = Caught(), None
+        self._thread = threading.Thread(target=self._open, name="spark-start", daemon=True)
+        self._thread.start()
+
+    def result(self) -> Any:
+        """The session, when it is open; what went wrong is raised."""
+        self._thread.join()
+        if self._caught.problem is not None:
+            raise self._caught.problem
+        return self._session
+
+    def _open(self) -> None:
+        from tidings.interfaces.cli.options import open_spark
+
+        spark = self._settings.spark
+        with self._caught:
+            self._session = open_spark(spark.master, self._settings.home / "spark.log", spark.conf)
 
 
 class State(Enum):
@@ -68,8 +106,10 @@ class StreamKeeper:
         settings: Settings,
         hear: Listener,
         gave_up: Callable[[], object] = lambda: None,
+        spark: SparkStart | None = None,
     ) -> None:
         self.state, self.failure = State.STARTING, ""
+        self._spark = spark
         self._tidings, self._settings, self._hear, self._gave_up = tidings, settings, hear, gave_up
         self._stop = threading.Event()
         self._failures = self._own_failures = 0
@@ -102,6 +142,10 @@ class StreamKeeper:
         )
 
     @property
+    def is_starting(self) -> bool:
+        return self.state in (State.STARTING, State.PREPARING)
+
+    @property
     def is_given_up(self) -> bool:
         return self.state is State.GIVEN_UP
 
@@ -123,18 +167,18 @@ class StreamKeeper:
                 _log.error("the stream is given up after %d failures in a row", self._own_failures)
                 self._gave_up()
                 return
-            self._stop.wait(self._pause())
+            self._wait(caught.problem)
         self.state = State.ENDED
 
     def _run(self) -> None:
-        from tidings.interfaces.cli.options import open_spark
         from tidings.spark import stream
         from tidings.spark.budget import Budget
         from tidings.spark.session import close_session
 
         settings = self._settings
         self.state = State.STARTING
-        session = open_spark(settings.spark.master, self._tidings.home / "spark.log", settings.spark.conf)
+        begun, self._spark = self._spark or SparkStart(settings), None
+        session = begun.result()
         self.state = State.PREPARING
         try:
             stream.run(
@@ -170,21 +214,53 @@ class StreamKeeper:
     def _pause(self) -> float:
         return min(self._settings.stream.longest_pause, 2.0 ** min(self._failures - 1, 20))
 
+    def _wait(self, failure: BaseException) -> None:
+        """Wait before the next start: for the pause, or until the cause of a failure that passes is gone."""
+        pause, can_look = self._pause(), _has_cause(failure)
+        if can_look and not self._is_there(failure):
+            pause, can_look = min(pause, SHORT_PAUSE), False
+        deadline = monotonic() + pause
+        while (left := deadline - monotonic()) > 0 and not self._stop.wait(min(left, LOOK_SECONDS)):
+            if can_look and not self._is_there(failure):
+                return
+
+    def _is_there(self, failure: BaseException) -> bool:
+        """Whether the cause of a failure is still there: the disk is full, or the store away."""
+        try:
+            if _says(failure, FULL):
+                folders = (self._tidings.home, Path(tempfile.gettempdir()))
+                return any(shutil.disk_usage(folder).free < ENOUGH_SPACE for folder in folders)
+            self._tidings.store.journal.head()
+        except (TidingsError, OSError):
+            return True
+        return False
+
 
 def _passes(failure: BaseException) -> bool:
-    """Whether it is not the stream that fails, but what it stands on. Spark tells of a full disk in its own words."""
-    return isinstance(failure, StoreError) or FULL in str(failure)
+    """Whether something that the stream depends on has failed. Spark reports some of it in its own words."""
+    from tidings.spark.queries import SlowStart
+
+    return _has_cause(failure) or isinstance(failure, SlowStart)
 
 
-def refuse_second_stream(tidings: Tidings) -> None:
-    """Say at once, and not when Spark has started, that another process runs the stream of this home."""
+def _has_cause(failure: BaseException) -> bool:
+    """Whether the cause is one that can be checked."""
+    return isinstance(failure, StoreError) or _says(failure, FULL)
+
+
+def _says(failure: BaseException, words: Sequence[str]) -> bool:
+    return any(each in str(failure) for each in words)
+
+
+def refuse_second_stream(home: Path) -> None:
+    """Refuse, before Spark starts, to run the stream of a home that another process runs."""
     from tidings.spark.checkpoint import runner
 
-    pid = runner(tidings.home)
+    pid = runner(home)
     if pid is not None:
         raise SetupError(
             "another process runs the stream of this home folder",
-            where=str(tidings.home),
+            where=str(home),
             received=f"process {pid}" if pid else None,
             hint="stop it first, or leave the stream to it: tidings serve --only api --only delivery",
         )

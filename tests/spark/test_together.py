@@ -1,0 +1,64 @@
+"""What a stream says that it does between two batches, and how it starts again on a busy machine."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any, Self
+
+import pytest
+
+from tidings.interfaces.cli.run import activity
+from tidings.spark.news import Progress
+from tidings.spark.queries import SlowStart
+from tidings.spark.stream import _follow
+from tidings.spark.together import activity_of
+
+
+@pytest.mark.parametrize(
+    ("waiting", "is_busy", "is_started", "words"),
+    [
+        (0, False, False, "starting Spark's workers ..."),
+        (1, False, False, "starting Spark's workers ..."),
+        (0, True, False, "starting Spark's workers ..."),
+        (1, True, False, "matching 1 publication ..."),
+        (1_200, True, True, "matching 1,200 publications ..."),
+        (None, True, True, "matching publications ..."),
+        (None, False, True, "waiting for publications ..."),
+        (0, True, True, "waiting for publications ..."),
+    ],
+)
+def test_activity_of_names_what_happens(
+    waiting: int | None, is_busy: bool, is_started: bool, words: str
+) -> None:
+    assert activity(activity_of(waiting, is_busy=is_busy, is_started=is_started)) == words
+
+
+class Slow:
+    """Queries whose Python processes are too slow so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __call__(self) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def follow(self, *_: object) -> Progress:
+        self.times -= 1
+        if self.times >= 0:
+            raise SlowStart("the stream ended", hint="Python worker failed to connect back.")
+        return Progress(batch=7)
+
+
+def follow(slow: Any, pauses: int) -> Progress:
+    return _follow(slow, None, Event(), lambda news: None, [0.0] * pauses)  # type: ignore[arg-type]
+
+
+def test_follow_of_queries_that_start_slowly_starts_them_again() -> None:
+    assert follow(Slow(3), 3).batch == 7
+    with pytest.raises(SlowStart):
+        follow(Slow(4), 3)
