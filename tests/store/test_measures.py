@@ -34,6 +34,16 @@ def test_sums_in_steps_and_forgetting(store: Store) -> None:
     assert [(m.at - BEGIN).seconds for m in measures.read(BEGIN, names=["publications"])] == [60]
 
 
+def test_latest_after_the_clock_was_set_back_ignores_the_future(store: Store) -> None:
+    now = [BEGIN]
+    measures = Measures(store.database, lambda: now[0])
+    measures.add({"lag": 9})
+    now[0] = BEGIN - timedelta(days=1)
+    assert measures.latest(["lag"]) == {}
+    measures.add({"lag": 2})
+    assert measures.latest(["lag"])["lag"].most == 2.0
+
+
 def test_how_far_the_stream_is_goes_with_its_batches(store: Store) -> None:
     store.journal.append([Publication("p-1", "application/json", b"{}")])
     assert store.notifications.matched() == 0

@@ -10,14 +10,17 @@ from tidings.store import Measured, Store, utc
 
 STEP = 10
 """The least seconds between two points: as long as what is kept is about."""
-UP = "stream_up"
-"""Is added to as long as a stream runs, whatever happens in it."""
+UP, STARTING = "stream_up", "stream_starting"
+"""Measures that a stream adds to every ten seconds while it runs, and while it starts."""
 SEEN = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Where everything is. `seen` is when a stream was last at work; one that was a minute ago does not run."""
+    """Where everything is. `seen` is when a stream was last at work; one not seen for a minute does not run.
+
+    `starts` is true while a stream starts: publications are accepted, and matched when it runs.
+    """
 
     head: int
     position: int
@@ -28,6 +31,7 @@ class Now:
     subscriptions: int
     seen: datetime | None
     runs: bool
+    starts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,9 @@ def pipeline(store: Store, last: timedelta, points: int = 120) -> Pipeline:
 
 def now(store: Store) -> Now:
     counts = counted(store)
-    latest = store.measures.latest((UP, "segments", "subscriptions"))
-    seen = latest[UP].at if UP in latest else None
+    latest = store.measures.latest((UP, STARTING, "segments", "subscriptions"))
+    seen, starting = (latest[name].at if name in latest else None for name in (UP, STARTING))
+    starts = _is_recent(starting) and (seen is None or (starting is not None and starting > seen))
     return Now(
         head=int(counts["publications"]),
         position=int(counts["stream_position"]),
@@ -63,8 +68,13 @@ def now(store: Store) -> Now:
         segments=int(latest["segments"].most) if "segments" in latest else 0,
         subscriptions=int(latest["subscriptions"].most) if "subscriptions" in latest else 0,
         seen=seen,
-        runs=seen is not None and utc() - seen < SEEN,
+        runs=_is_recent(seen) and not starts,
+        starts=starts,
     )
+
+
+def _is_recent(moment: datetime | None) -> bool:
+    return moment is not None and utc() - moment < SEEN
 
 
 def counted(store: Store) -> dict[str, float]:
@@ -79,7 +89,7 @@ def counted(store: Store) -> dict[str, float]:
     }
 
 
-def beat(store: Store, kept: timedelta) -> None:
-    """A stream runs, and is so far behind; what is older than `kept` is forgotten."""
+def beat(store: Store, kept: timedelta, *, starting: bool = False) -> None:
+    """Record that a stream runs or starts, and its lag; measures older than `kept` are deleted."""
     lag = max(0, store.journal.head() - store.notifications.matched())
-    store.measures.add({UP: 1, "lag": lag}, kept)
+    store.measures.add({STARTING if starting else UP: 1, "lag": lag}, kept)

@@ -92,8 +92,9 @@ class Measures:
         ]
 
     def latest(self, names: Collection[str]) -> dict[str, Measured]:
-        """The last step in which each was added to, of those that were."""
+        """The last step in which each was added to; steps in the future, of a clock that was set back, are ignored."""
         newest = select(measures.c.name, func.max(measures.c.moment).label("moment"))
+        newest = newest.where(measures.c.moment <= int(self._clock().timestamp()) + SECONDS)
         newest_of = newest.where(measures.c.name.in_(list(names))).group_by(measures.c.name).subquery()
         wanted = select(measures).join(
             newest_of, (measures.c.name == newest_of.c.name) & (measures.c.moment == newest_of.c.moment)

@@ -14,6 +14,7 @@ from tidings.delivery import Rules
 from tidings.model import Reason
 from tidings.service.access import Access, Scope
 from tidings.service.delivering import destinations_of
+from tidings.service.pipeline import beat
 from tidings.store import Found
 from tidings.store.finishing import Progress
 
@@ -202,6 +203,9 @@ def test_the_pipeline_is_a_table_without_scripts(place: Place) -> None:
     shown = place.root.get("/console/pipeline").text
     assert "Throughput: publications (/s)" in shown and '<td class="number">0.25</td>' in shown
     assert '<td class="number">7</td>' in shown and "no stream runs" in shown
+    beat(place.tidings.store, timedelta(days=1), starting=True)
+    shown = place.root.get("/console/pipeline").text
+    assert "the stream is starting" in shown and "no stream runs" not in shown
 
 
 def test_pictures_are_drawn_in_the_page(place: Place) -> None:

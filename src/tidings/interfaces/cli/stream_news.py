@@ -95,7 +95,7 @@ class Traced:
 
 
 class Pulse:
-    """Says in the store that the stream runs, from `with` to the end of it."""
+    """Records in the store every ten seconds that the stream runs or starts, from `with` to the end of it."""
 
     def __init__(self, context: Context, keeper: StreamKeeper) -> None:
         self._store, self._keeper = context.tidings.store, keeper
@@ -112,15 +112,17 @@ class Pulse:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(BEAT_SECONDS):
-            if self._keeper.problem is None:
-                self._beat()
+        while True:
+            if self._keeper.problem is None or self._keeper.is_starting:
+                self._beat(self._keeper.is_starting)
+            if self._stop.wait(BEAT_SECONDS):
+                return
 
-    def _beat(self) -> None:
+    def _beat(self, starting: bool) -> None:
         from tidings.service.pipeline import beat
 
         try:
-            beat(self._store, self._kept)
+            beat(self._store, self._kept, starting=starting)
         except TidingsError as problem:  # the store comes back; readiness says so meanwhile
             logging.getLogger("tidings.stream").warning(
                 "the store cannot be told that the stream runs: %s", problem

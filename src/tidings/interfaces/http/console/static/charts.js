@@ -85,8 +85,9 @@ function tell(answer) {
     place.textContent = answer.now[place.dataset.now].toLocaleString("en");
   }
   const runs = document.querySelector("#runs .state");
-  runs.className = answer.now.runs ? "state good" : "state bad";
-  runs.textContent = answer.now.runs ? "a stream runs" : "no stream runs";
+  const [look, words] = answer.now.runs ? ["good", "a stream runs"] : answer.now.starts ? ["warn", "the stream is starting"] : ["bad", "no stream runs"];
+  runs.className = `state ${look}`;
+  runs.textContent = words;
   const begin = Date.parse(answer.since);
   const end = begin + Number(charts.dataset.minutes) * 60_000; // by the clock of the service
   for (const chart of charts.querySelectorAll(".chart")) draw(chart, answer, begin, end);
