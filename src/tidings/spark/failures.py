@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from tidings.errors import TidingsError
 
 FULL = os.strerror(errno.ENOSPC)
-LATE = "failed to connect back"
-"""What Spark says of a Python process that did not start in time."""
+LATE = "to connect back"
+"""What Spark says of a Python process that did not start in time: it failed, or was waited for in vain."""
 
 _DIED = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?::.*)?$")

@@ -7,10 +7,8 @@ be sent there, and opens what it needs with the first batch.
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from tidings.errors import SetupError, StoreError, TidingsError
+from tidings.spark.failures import FULL, LATE
 from tidings.spark.locations import Location
 
 GONE = (Py4JError, ConnectionError)
@@ -30,8 +29,6 @@ GONE = (Py4JError, ConnectionError)
 
 STARTS = 5
 """How often a query is started whose process for the batches does not come up in time."""
-LATE = "to connect back"
-FULL = os.strerror(errno.ENOSPC)
 
 _log = logging.getLogger("tidings.stream")
 
