@@ -78,6 +78,7 @@ def test_the_end_is_later_and_quiet_no_more(moment: datetime, start: int, end: i
         ("7:00", "08:00", BERLIN),
         ("22:00", "22:00", BERLIN),
         ("22:00", "07:00", "Mars/Olympus"),
+        pytest.param("22:00", "07:00", "Europe/" * 2_000 + "Berlin", id="deep"),
         ("22:00", "07:00", "../../etc/passwd"),
         ("22:00", "07:00", ""),
     ],

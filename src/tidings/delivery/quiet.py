@@ -15,6 +15,8 @@ from tidings.errors import InputError, pointing
 from tidings.store import QuietHours
 
 ACCEPTED = "HH:MM, from 00:00 to 23:59"
+_ZONE = re.compile(r"[A-Za-z0-9_+-]{1,40}(?:/[A-Za-z0-9_+-]{1,40}){0,3}")
+"""The form of names in the time zone database. ZoneInfo looks for others in modules of that name, however deep."""
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 
 
@@ -68,6 +70,8 @@ def _minute(text: str, where: str) -> int:
 
 def _zone(name: str) -> ZoneInfo:
     try:
+        if not _ZONE.fullmatch(name):
+            raise ZoneInfoNotFoundError
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         accepted = "a name such as Europe/Berlin, America/New_York or UTC"

@@ -1,0 +1,183 @@
+"""Targets: the languages people write subscriptions, rules, queries, models and schemas in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+from fuzz import seeds
+from fuzz.target import Run, Target, encoded, of_text, text_of
+from tidings.compiler.context import Context
+from tidings.compiler.pipeline import LANGUAGES, compile_many
+from tidings.errors import SubscriptionError
+from tidings.languages import gql, predicates, rules, xpath
+from tidings.languages.tree import show_tree
+from tidings.metadata.checking import check
+from tidings.metadata.schema import Schema
+from tidings.metadata.schema_reading import read_schema
+from tidings.metadata.sparql import Graph
+from tidings.model import Subscription
+from tidings.objects.cardinalities import read_cardinality
+from tidings.objects.model_files import read_model
+from tidings.objects.plantuml import read_plantuml
+from tidings.objects.types import type_name
+from tidings.objects.xmi import read_xmi
+from tidings.publications import rdf
+from tidings.publications.references import linear_path
+from tidings.publications.references import load_text as load_references
+from tidings.repository.rule_files import RuleFile
+from tidings.schema.event_schema import EventSchema, SchemaParts
+from tidings.schema.extension import extend
+from tidings.schema.files import dump, load, load_text, parts_of_text
+from tidings.service.subscription_lines import asked_in
+
+SHOWN: dict[str, Callable[[str], str]] = {
+    "predicates": lambda text: show_tree(predicates.parse(text)),
+    "xpath": lambda text: xpath.show(xpath.parse(text)),
+    "gql": lambda text: gql.show(gql.parse(text)),
+}
+
+SPARQL = encoded(
+    (
+        "PREFIX dc: <http://purl.org/dc/elements/1.1/> SELECT ?x WHERE { ?x dc:title ?t ; dc:date ?d . FILTER(?d >= 2004 && ?t != 'x'@en) }",
+        "ASK { ?x a <urn:t> . { ?x <urn:p> 5.0e-3 } UNION { ?x <urn:q> ?y } OPTIONAL { ?y <urn:r> ?z } }",
+        "BASE <http://example.org/x/> PREFIX : <#> CONSTRUCT { ?s :p ?o } WHERE { ?s :p ?o , 'a' }",
+    )
+)
+
+
+@cache
+def _events() -> EventSchema:
+    return load(seeds.EXAMPLES / "furniture.yaml")
+
+
+@cache
+def metadata_schema() -> Schema:
+    return read_schema(rdf.decode((seeds.EXAMPLES / "metadata" / "schema.ttl").read_bytes(), "text/turtle"))
+
+
+def subscribe(language: str) -> Run:
+    """Compile a subscription, alone and in bulk, with and without a schema: both accept it or both refuse it. What is
+    shown of a text reads back as the same.
+    """
+
+    def run(data: bytes) -> None:
+        text = text_of(data)
+        for schema in (None, _events()) if language == "predicates" else (None,):
+            refused = _refusal(language, text, schema)
+            bulk = compile_many([Subscription("s", "ana", language, text)], schema)
+            assert bool(bulk.rejects) == refused, "compiling alone and in bulk disagree"
+        shown = SHOWN[language](text)
+        assert SHOWN[language](shown) == shown, "a text that is shown reads back as another"
+
+    return run
+
+
+def _refusal(language: str, text: str, schema: EventSchema | None) -> bool:
+    try:
+        LANGUAGES[language].compile(Context(text, schema))
+    except SubscriptionError:
+        return True
+    return False
+
+
+def check_rule(data: bytes) -> None:
+    text = text_of(data)
+    rule = rules.parse(text)
+    assert rules.show(rules.parse(rules.show(rule))) == rules.show(rule)
+    check(rule, metadata_schema(), {}, text)
+
+
+def check_query(data: bytes) -> None:
+    query = rules.parse_query(text_of(data))
+    assert rules.show(rules.parse_query(rules.show(query))) == rules.show(query)
+
+
+def check_rule_file(data: bytes) -> None:
+    RuleFile(text_of(data)).check(metadata_schema())
+
+
+def load_schema(data: bytes) -> None:
+    """A schema, what is written of it, and the extension of another schema by it."""
+    text = text_of(data)
+    parts = parts_of_text(text)
+    assert _meaning(parts_of_text(dump(parts))) == _meaning(parts), (
+        "a schema that is written reads back as another"
+    )
+    extend(_events(), parts)
+    load_text(text)
+
+
+def _meaning(parts: SchemaParts) -> object:
+    """What a schema says, in whatever order its concepts stand."""
+    domains = {
+        name: (
+            each.kind,
+            {value: frozenset(above) for value, above in each.below.items()},
+            each.minimum,
+            each.maximum,
+        )
+        for name, each in parts.domains.items()
+    }
+    return domains, parts.attributes, parts.event_types
+
+
+def in_file(suffix: str, read: Callable[[str], object], path: Path) -> Run:
+    file = path / f"input{suffix}"
+
+    def run(data: bytes) -> None:
+        file.write_bytes(data)
+        read(str(file))
+
+    return run
+
+
+def ask_sparql(data: bytes) -> None:
+    _graph().ask(text_of(data))
+
+
+@cache
+def _graph() -> Graph:
+    return Graph((), metadata_schema())
+
+
+def _targets() -> Iterator[Target]:
+    subscriptions = {
+        "predicates": seeds.cases("languages/predicates.txt"),
+        "xpath": seeds.cases("languages/xpath.txt"),
+        "gql": (*seeds.cases("languages/gql.txt"), *SPARQL),
+    }
+    for language in LANGUAGES:
+        yield Target(language, subscribe(language), subscriptions.get(language, ()))
+    yield Target(
+        "rules", check_rule, (*seeds.cases("languages/rules.txt"), *seeds.cases("metadata/checking.txt"))
+    )
+    yield Target("rule-queries", check_query, seeds.cases("languages/queries.txt"))
+    yield Target("rule-file", check_rule_file, seeds.files("metadata/rules.txt"))
+    yield Target("sparql", ask_sparql, SPARQL)
+    yield Target("subscription-line", asked_in, tuple(seeds.files("subscriptions.jsonl")[0].splitlines()))
+    yield Target(
+        "reference-path", of_text(linear_path), encoded(("/stock/symbol", "//stock/@id", "/p:a/*//b/text()"))
+    )
+    yield Target("reference-declarations", of_text(load_references), seeds.files("references.yaml"))
+    yield Target(
+        "event-schema", load_schema, (*seeds.files("furniture.yaml"), *seeds.files("curiosities.yaml"))
+    )
+    plantuml = (*seeds.cases("objects/plantuml.txt"), *seeds.files("university/*.puml"))
+    yield Target("plantuml", of_text(read_plantuml), plantuml)
+    yield Target("xmi", read_xmi, (*seeds.files("university/*.xmi"), *seeds.files("*.uml")))
+    yield Target("model-file", _model_file(), (*plantuml[:20], *seeds.files("university/*.xmi")))
+    yield Target("cardinality", of_text(read_cardinality), encoded(("1", "0..*", "1..n", "*", "2..5")))
+    yield Target(
+        "attribute-type", of_text(type_name), encoded(("String", "List<int>", "varchar(20)", "datetime"))
+    )
+
+
+def _model_file() -> Run:
+    import tempfile  # noqa: PLC0415
+
+    return in_file(".uml", read_model, Path(tempfile.mkdtemp(prefix="tidings-fuzz-")))
+
+
+TARGETS = tuple(_targets())

@@ -1,0 +1,309 @@
+"""Targets: what may be published, in each media type, and what is read beside it."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from starlette.datastructures import Headers
+
+from decoding import same_as_definition
+from fuzz import seeds
+from fuzz.language_targets import metadata_schema
+from fuzz.target import Run, Target, fields_of, joined, text_of
+from tidings.atoms import Atoms
+from tidings.errors import DecodeProblem, InputError
+from tidings.interfaces.http.console.pretty import shown
+from tidings.interfaces.http.console.recognising import kind_of
+from tidings.interfaces.http.v1.header_attributes import attributes_of
+from tidings.metadata.documents import Reader
+from tidings.metadata.schema_reading import read_schema
+from tidings.model import Publication
+from tidings.publications import event, rdf, xml
+from tidings.publications.feeds import items_of
+from tidings.publications.json_lines import split_lines
+from tidings.publications.media_types import MEDIA_TYPES
+from tidings.publications.rdf_media_types import ATOM, FEEDS, JSON_FEED, JSON_LD, RDF_XML, RSS, TURTLE
+from tidings.publications.rdf_parts import n_triples
+from tidings.publications.reference_tables import read_file
+from tidings.publications.references import Reference
+from tidings.publications.strict_json import parse_value
+from tidings.publications.taxonomy_files import taxonomy_in
+from tidings.publications.xml_atoms import atoms_of
+from tidings.publications.xml_columns import TagPaths, decode_documents
+from tidings.schema.files import load
+from tidings.service.offering import ACCEPTED, BATCH, CLOUD_EVENT, Sent, offered
+
+ALIASES = {
+    "text/xml": "application/xml",
+    "application/x-turtle": TURTLE,
+    "application/jsonl": "application/x-ndjson",
+    "application/x-jsonlines": "application/x-ndjson",
+}
+"""Media types that are read as another one is."""
+
+_EVENT = b'{"event_type": "furniture", "price": 180.5, "tags": ["a", {"b": [1, null, true]}], "id": "x1"}'
+_CLOUD = (
+    b'{"specversion": "1.0", "id": "1", "source": "/shop", "type": "sold", "time": "2026-01-01T00:00:00Z",'
+    b' "datacontenttype": "application/json", "data": {"price": 5}}'
+)
+_CLOUD_BYTES = (
+    b'{"specversion":"1.0","id":"2","source":"/s","type":"t","subject":"x","data_base64":"eyJhIjoxfQ=="}'
+)
+_TURTLE = (
+    b"@prefix ex: <http://example.org/> .\n@base <http://example.org/a/> .\n<b#c> a ex:Thing ; ex:price 5.0e-3, 1.5,"
+    b' "x"@en-GB, """long\n"""^^ex:t ; ex:list (1 [ ex:p _:b ]) .\n'
+)
+_TRIPLES = (
+    b'<http://example.org/a> <http://example.org/p> "caf\\u00e9"@fr .\n'
+    b"_:b <http://example.org/p> <urn:x:y> .\n"
+)
+_QUADS = b"<http://example.org/a> <http://example.org/p> _:b <http://example.org/g> .\n"
+_TRIG = b"PREFIX ex: <http://example.org/>\nGRAPH ex:g { ex:a ex:p true }\nex:h { ex:a a ex:B }\n{ ex:c ex:d ex:e }\n"
+_LINKED = (
+    b'{"@context": {"ex": "http://example.org/", "dc": "http://purl.org/dc/elements/1.1/", "when": {"@id": "dc:date",'
+    b' "@type": "http://www.w3.org/2001/XMLSchema#date"}}, "@id": "http://example.org/a", "@type": "ex:Page",'
+    b' "when": "2026-01-01", "ex:knows": [{"@id": "_:b"}, {"@value": "x", "@language": "en"}, {"@list": [1, 2.5]}]}'
+)
+_RSS = (
+    b'<?xml version="1.0"?><rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"'
+    b' xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"><channel><title>News &amp; more</title><link>http://example.org/</link>'
+    b"<description>d</description><ttl>60</ttl><sy:updatePeriod>daily</sy:updatePeriod><sy:updateFrequency>2</sy:updateFrequency>"
+    b"<skipHours><hour>3</hour></skipHours><skipDays><day>Sunday</day></skipDays>"
+    b'<item><title>One</title><link>/1</link><guid isPermaLink="false">g1</guid><pubDate>Wed, 18 Nov 2026 01:00:00 +0100</pubDate>'
+    b'<category domain="http://example.org/c">x</category><description>&lt;p&gt;hi&lt;/p&gt;&nbsp;</description>'
+    b'<enclosure url="http://example.org/a.mp3" length="5" type="audio/mpeg"/></item></channel></rss>'
+)
+_RSS_091 = (
+    b'<rss version="0.91"><channel><title>t</title><link>http://example.org/</link><description>d</description>'
+    b"<item><title>a</title><link>http://example.org/a</link></item></channel></rss>"
+)
+_RSS_1 = (
+    b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/"'
+    b' xmlns:dc="http://purl.org/dc/elements/1.1/"><channel rdf:about="http://example.org/f"><title>t</title>'
+    b"<link>http://example.org/</link><description>d</description><items><rdf:Seq>"
+    b'<rdf:li rdf:resource="http://example.org/1"/></rdf:Seq></items></channel><item rdf:about="http://example.org/1"><title>One</title>'
+    b"<link>http://example.org/1</link><dc:date>2026-11-18T01:00Z</dc:date></item></rdf:RDF>"
+)
+_ATOM = (
+    b'<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en" xml:base="http://example.org/"><title type="html">&lt;b&gt;t</title>'
+    b'<id>urn:x:1</id><updated>2026-11-18T01:00:00Z</updated><link rel="hub" href="http://example.org/hub"/><link rel="self" href="f"/>'
+    b'<entry><id>urn:x:2</id><title>One</title><updated>2026-11-18T01:00:00.5+01:00</updated><link href="1"/><category term="x"'
+    b' scheme="urn:c"/><content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>hi<br/></p></div></content>'
+    b"<author><name>Ann</name></author></entry></feed>"
+)
+_JSON_FEED = (
+    b'{"version": "https://jsonfeed.org/version/1.1", "title": "t", "home_page_url": "http://example.org/", "feed_url": "http://example.org/f",'
+    b' "hubs": [{"type": "WebSub", "url": "http://example.org/hub"}], "items": [{"id": "1", "url": "/1", "title": "One",'
+    b' "content_html": "<p>hi", "date_published": "2026-11-18T01:00:00Z", "tags": ["x"], "authors": [{"name": "Ann"}],'
+    b' "attachments": [{"url": "http://example.org/a", "mime_type": "audio/mpeg"}]}]}'
+)
+_RDF_XML = (
+    b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:ex="http://example.org/" xml:base="http://example.org/b">'
+    b'<rdf:Description rdf:ID="a" ex:q="z"><ex:p rdf:parseType="Literal"><b>x</b></ex:p><ex:r rdf:resource="c"/>'
+    b'<ex:l rdf:parseType="Collection"><ex:T/></ex:l><ex:n rdf:datatype="http://www.w3.org/2001/XMLSchema#int">5</ex:n>'
+    b"</rdf:Description></rdf:RDF>"
+)
+_XML = (
+    b'<?xml version="1.0" encoding="ISO-8859-1"?><!-- c --><a xmlns:p="urn:p" b="1&#10;2"><p:c>x &amp; y</p:c><![CDATA[<d>]]><?pi x?></a>',
+    '<?xml version="1.0"?><größe einheit="m">5</größe>'.encode("utf-16"),
+    b"\xef\xbb\xbf<a><b/>\r\n<b>t</b></a>",
+)
+
+SEEDS: Mapping[str, tuple[bytes, ...]] = {
+    "application/json": (_EVENT, _CLOUD, *seeds.files("auctions.jsonl")[0].splitlines()[:3]),
+    CLOUD_EVENT: (_CLOUD, _CLOUD_BYTES),
+    "application/xml": (*_XML, *seeds.files("*.xml"), *seeds.files("quotes/*.xml")),
+    TURTLE: (_TURTLE, *seeds.files("*.ttl"), *seeds.files("metadata/*.ttl")),
+    "application/n-triples": (_TRIPLES,),
+    "application/trig": (_TRIG, _TURTLE),
+    "application/n-quads": (_QUADS, _TRIPLES),
+    RDF_XML: (_RDF_XML, _RSS_1, *seeds.files("metadata/*.rdf")),
+    JSON_LD: (_LINKED,),
+    RSS: (_RSS, _RSS_091, _RSS_1),
+    ATOM: (_ATOM,),
+    JSON_FEED: (_JSON_FEED,),
+    "application/x-ndjson": (_EVENT + b"\n" + _CLOUD + b"\r\n\n", *seeds.files("quotes.jsonl")),
+    BATCH: (b"[" + _CLOUD + b"," + _CLOUD_BYTES + b"]", b"[]"),
+}
+
+
+@cache
+def _schema() -> object:
+    return load(seeds.EXAMPLES / "furniture.yaml")
+
+
+def publish(media_type: str) -> Run:
+    """Offer a body as HTTP and the command line do. What is accepted is decoded again, as the stream does."""
+
+    def run(data: bytes) -> None:
+        for schema in (None, _schema()):
+            found = offered(Sent(data, media_type, id_field="id", base=None), schema)  # type: ignore[arg-type]
+            for each in found:
+                if not isinstance(each, InputError):
+                    MEDIA_TYPES[each.media_type](each.body, None)
+                    shown(each)
+
+    return run
+
+
+def publish_binary(data: bytes) -> None:
+    """A CloudEvent in the binary mode: lines of headers, an empty field, the body."""
+    lines, body = fields_of(data, 2)
+    raw = [tuple(line.split(b":", 1)) for line in lines.split(b"\n") if b":" in line]
+    headers = Headers(raw=[(name.strip().lower(), value.strip()) for name, value in raw])
+    sent = Sent(body, headers.get("content-type", ""), context=attributes_of(headers))
+    for each in offered(sent, None):
+        if not isinstance(each, InputError):
+            MEDIA_TYPES[each.media_type](each.body, None)
+
+
+def compare_documents(data: bytes) -> None:
+    """Both decoders of XML: the columns hold what the definition says, and both refuse the same bytes."""
+    bodies = data.split(b"\0\0\0") if b"\0\0\0" in data else [data]
+    nodes = [_document(body) for body in bodies]
+    between = b"]]></a>-->"
+    buffer = np.frombuffer(between + b"".join(body + between for body in bodies), np.uint8)
+    sizes = np.array([len(body) for body in bodies], np.int64)
+    ends = np.cumsum(sizes + len(between))
+    found = decode_documents(buffer, ends - sizes, ends, TagPaths(), xml.DEFAULT)
+    refused = [number for number, node in enumerate(nodes) if node is None]
+    assert [number for number, _ in found.rejects] == refused, "one decoder refuses what the other accepts"
+    expected = atoms_of(nodes)
+    for number in range(len(bodies)):
+        assert _rows(found.atoms, number) == _rows(expected, number), "the decoders see different atoms"
+
+
+def _document(body: bytes) -> object:
+    try:
+        return xml.decode(body)
+    except DecodeProblem:
+        return None
+
+
+def _rows(atoms: Atoms, number: int) -> list[tuple[str, str, int]]:
+    found = []
+    for at in range(atoms.starts[number], atoms.starts[number + 1]):
+        start = int(atoms.payload[at])
+        value = atoms.text[start : start + atoms.length[at]].tobytes().decode()
+        found.append((atoms.paths[atoms.path[at]], value, int(atoms.parent[at])))
+    return found
+
+
+def compare_events(data: bytes) -> None:
+    """The columns of JSON events hold what the strict decoder says."""
+    same_as_definition(data.split(b"\n"))
+
+
+def compare_lines(data: bytes) -> None:
+    """The kernel that splits lines finds those that Python finds."""
+    found = split_lines(np.frombuffer(data, np.uint8))
+    ours = [data[start:end] for start, end in zip(found.starts, found.ends, strict=True)]
+    theirs = [line.removesuffix(b"\r") for line in data.split(b"\n")]
+    assert [line.strip() for line in ours] == [line.strip() for line in theirs if line.strip(b" \t\r")]
+    assert found.breaks == data.count(b"\n")
+
+
+def graph_of(media_type: str) -> Run:
+    """A graph, and the same after it was written as N-Triples and read again."""
+
+    def run(data: bytes) -> None:
+        graph = rdf.decode(data, media_type, "http://example.org/base")
+        again = rdf.decode(n_triples(graph), "application/n-triples")
+        assert len(again.edges) == len(graph.edges), "a graph changes when it is written and read"
+
+    return run
+
+
+def poll_feed(data: bytes) -> None:
+    """A feed as it is polled: the header's media type, a field separator, the body."""
+    media_type, body = fields_of(data, 2)
+    items_of(body, text_of(media_type), "http://example.org/f", refused=lambda _: None)
+
+
+def read_metadata(data: bytes) -> None:
+    media_type, body = fields_of(data, 2)
+    Reader(metadata_schema()).read(body, text_of(media_type), "http://example.org/doc.rdf")
+
+
+def read_metadata_schema(data: bytes) -> None:
+    read_schema(rdf.decode(data, TURTLE))
+
+
+def read_reference(suffix: str, on: str) -> Run:
+    """A file of reference data, as it is read for events (`symbol`) or documents (`//stock/symbol`)."""
+    path = Path(tempfile.mkdtemp(prefix="tidings-fuzz-")) / f"table{suffix}"
+    reference = Reference("table", str(path), "symbol", on, ())
+
+    def run(data: bytes) -> None:
+        path.write_bytes(data)
+        read_file(reference)
+
+    return run
+
+
+def _parquet() -> Iterator[bytes]:
+    for columns in (
+        {"symbol": ["a", "b"], "n": [1, None]},
+        {"symbol": [1], "l": [[1, 2]], "s": [{"x": 1.5}]},
+    ):
+        for compression in ("none", "snappy"):
+            written = io.BytesIO()
+            pq.write_table(pa.table(columns), written, compression=compression)
+            yield written.getvalue()
+
+
+def decode_strictly(data: bytes) -> None:
+    event.decode(data, _schema(), "id")  # type: ignore[arg-type]
+    parse_value(data)
+
+
+def recognise(data: bytes) -> None:
+    """What the console takes a pasted text for, and how it shows a publication of that kind."""
+    text = text_of(data)
+    shown(Publication("x", kind_of(text), data), ["/price"])
+
+
+def _targets() -> Iterator[Target]:
+    for media_type in ACCEPTED:
+        if media_type not in ALIASES:
+            yield Target(f"publish:{media_type}", publish(media_type), SEEDS.get(media_type, ()))
+    graphs: Callable[[str], Target] = lambda kind: Target(f"graph:{kind}", graph_of(kind), SEEDS[kind])  # noqa: E731
+    yield from map(graphs, (TURTLE, RDF_XML, JSON_LD, "application/n-triples"))
+    yield Target("publish:cloudevents-binary", publish_binary, (
+        joined(b"ce-specversion: 1.0\nce-id: 1\nce-source: /s\nce-type: t\nce-subject: \"Euro%20%E2%82%AC\"\ncontent-type: application/json", _EVENT),
+        joined(b"ce-specversion: 1.0\nce-id: 1\nce-source: /s\nce-type: t\ncontent-type: text/xml", _XML[2]),
+        joined(b"ce-specversion: 1.0\nce-id: 1\nce-source: /s\nce-type: t\ncontent-type: text/plain; charset=latin-1", b"caf\xe9"),
+    ))  # fmt: skip
+    yield Target("decoders:xml", compare_documents, SEEDS["application/xml"])
+    yield Target(
+        "decoders:json",
+        compare_events,
+        (*SEEDS["application/json"], _CLOUD_BYTES, *SEEDS["application/x-ndjson"]),
+    )
+    yield Target("json-lines", compare_lines, SEEDS["application/x-ndjson"])
+    yield Target("json-strict", decode_strictly, SEEDS["application/json"])
+    feeds = [joined(f"{kind}; charset=utf-8", body) for kind in sorted(FEEDS) for body in SEEDS[kind]]
+    yield Target("feed", poll_feed, (*feeds, joined("text/html", b"<!DOCTYPE html><p>")))
+    yield Target("metadata-document", read_metadata, tuple(joined(RDF_XML, body) for body in SEEDS[RDF_XML]))
+    yield Target("metadata-schema", read_metadata_schema, seeds.files("metadata/*.ttl"))
+    yield Target("taxonomy", lambda data: taxonomy_in(data, TURTLE), (*seeds.files("academia.ttl"), _TURTLE))
+    csv = (*seeds.files("*.csv"), b'symbol,"a b",n\nx,"1\n2",007\n"y""",true,\n')
+    yield Target("reference:csv", read_reference(".csv", "symbol"), csv)
+    yield Target("reference:csv-documents", read_reference(".csv", "//stock/symbol"), csv)
+    yield Target(
+        "reference:jsonl",
+        read_reference(".jsonl", "symbol"),
+        (b'{"symbol":["a","b"],"n":{"x":1}}\n', b'{"symbol":1}'),
+    )
+    yield Target("reference:parquet", read_reference(".parquet", "symbol"), tuple(_parquet()))
+    yield Target("console:recognise", recognise, tuple(body for kind in SEEDS for body in SEEDS[kind][:2]))
+
+
+TARGETS = tuple(_targets())

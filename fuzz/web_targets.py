@@ -1,0 +1,366 @@
+"""Targets: what comes over the network beside publications, and what operators and subscribers type."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+from xmlrpc.client import Fault
+
+from lxml import etree, html
+from starlette.requests import Request
+
+from fuzz import seeds
+from fuzz.language_targets import metadata_schema
+from fuzz.target import Run, Target, encoded, fields_of, joined, of_text, text_of, texts_of
+from tidings import cloud_events, durations
+from tidings.backbone.kafka_entries import MEDIA_TYPE, WHAT, from_message
+from tidings.backbone.peer import checked as checked_peer
+from tidings.client.answers import checked as checked_service
+from tidings.client.following import Following
+from tidings.client.retrying import Patience
+from tidings.delivery.quiet import quiet_hours, quiet_until
+from tidings.errors import TidingsError
+from tidings.feeds import harmless
+from tidings.feeds.discovery import feeds_named_in
+from tidings.feeds.fetching import Answer
+from tidings.feeds.logins import login_of
+from tidings.feeds.opml import opml
+from tidings.feeds.rendering import asked_for
+from tidings.feeds.said import said_by
+from tidings.feeds.websub import pushing_of
+from tidings.graph_values import meaning
+from tidings.graphs import XSD, literal
+from tidings.interfaces.cli.metadata_inputs import _of_line as read_document_line
+from tidings.interfaces.http.feeds import _has
+from tidings.interfaces.http.framing import _own
+from tidings.interfaces.http.metadata_repositories import _rules
+from tidings.interfaces.http.objects import _asked
+from tidings.interfaces.http.refused import Refused
+from tidings.interfaces.http.same_origin import is_same_origin
+from tidings.interfaces.http.trust import _password
+from tidings.interfaces.http.v1.answering import check_address
+from tidings.interfaces.http.xml_rpc import call_in, fault
+from tidings.limits import limits_in
+from tidings.metadata.as_json import from_json
+from tidings.metadata.change_sets import changes_from_json, state_from_json
+from tidings.metadata.log_pages import page_from_json
+from tidings.model import Publication
+from tidings.operating.loading import load
+from tidings.provider.snapshots import _document, _head
+from tidings.publications.feeds import Feed
+from tidings.publications.feeds_dates import date_term, instant, written
+from tidings.publications.feeds_html import SCHEMES, plain_text
+from tidings.publications.feeds_value import days, hours, minutes
+from tidings.publications.media_types import MEDIA_TYPES
+from tidings.publications.rdf_limits import Limits
+from tidings.spark.objects.envelopes import read_envelope
+from tidings.values import parse_instant, show_instant
+from tidings.web import kafka_address
+from tidings.web.network import host_of, is_inside, without_password
+from tidings.web.retry_after import retry_after
+
+FORBIDDEN = frozenset(
+    {"script", "style", "iframe", "object", "embed", "form", "input", "meta", "base", "svg", "math"}
+)
+NOW = datetime(2026, 11, 18, 1, tzinfo=UTC)
+
+DATES = encoded(
+    (
+        "Wed, 18 Nov 2026 01:00:00 GMT", "18 Nov 26 1:00 EST", "2026-11-18T01:00:00.123456789Z", "2026-11", "2026", "2026-W47-3",
+        "20261118T010000+0530", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "0001-01-01T00:00:00+14:00",
+    )
+)  # fmt: skip
+CALL = (
+    b'<?xml version="1.0"?><methodCall><methodName>weblogUpdates.ping</methodName><params>'
+    b"<param><value><string>Name</string></value></param><param><value><i4>5</i4></value></param>"
+    b"<param><value><struct><member><name>a</name><value><array><data><value><double>1.5</double></value>"
+    b"<value><base64>eA==</base64></value><value><dateTime.iso8601>20261118T01:00:00</dateTime.iso8601></value>"
+    b"<value><boolean>1</boolean></value><value>x</value></data></array></value></member></struct></value></param></params></methodCall>"
+)
+HTML = encoded(
+    (
+        "<html><head><link rel=alternate type='application/rss+xml' href=\"/f?a=1&amp;b=2\"><LINK REL='x alternate' TYPE=application/atom+xml HREF=f>",
+        "<p onclick=x>a<script>alert(1)</script><a href='javascript:x'>b</a><img src=x onerror=y>&nbsp;&#x3c;<style>c</style><math><mi//xlink:href=x>",
+    )
+)
+URLS = encoded(
+    ("https://ann:pa%40ss@example.org:8443/f?x=1#y", "http://[::1]:80/", "http://[fe80::1%25eth0]/", "feed:https://example.org/f", "http://ex\u00e4mple.org/")
+)  # fmt: skip
+LOG_PAGE = json.dumps(
+    {
+        "provider": "p", "first": 1, "head": 2, "position": 2, "schema": 1, "sequence": 3, "more": False,
+        "entries": [{"position": 1, "what": "register", "uri": "http://example.org/d", "media_type": "text/turtle", "body": "eA=="}],
+        "moves": [{"sequence": 1, "rule": "r", "uri": "u", "kind": "enter", "time": "2026-01-01T00:00:00Z"}],
+        "resources": [{"uri": "u", "class": "c", "document": "d", "values": {"p": ["x", 1, {"ref": "v"}]}}],
+        "members": {"r": ["u"]}, "uri": "u", "class": "c", "values": {"p": [1]},
+    }
+).encode()  # fmt: skip
+EVENT_STREAM = (
+    b'id: 5\ndata: {"a": 1}\ndata: x\n\n: comment\nevent: y\nid: 6\n\n',
+    b'id: 7\ndata: {"id": "n", "source": "/s", "time": "2026-01-01T00:00:00Z", "data": {"subscriber": "ana", "sequence": 7,'
+    b' "because": [{"predicate": "p", "value": 1, "at": "/p"}], "kind": "matched", "bindings": null, "publication": null}}\n\n',
+)
+HEADS = (
+    joined("http://example.org/v1/x%20y", "a=1&b=%C3%A9", "https://example.org", "example.org:8080"),
+    joined("/v1/subscriptions/%E2%82%AC", "id=x&id=y&=", "null", "[::1]:80"),
+)
+BODIES = (
+    b'{"as": "ana", "watches": "Course:1"}',
+    b'{"r": "search A a register a"}',
+    b'{"uri": "http://example.org/d.ttl", "media_type": "text/turtle", "body": "<a> <b> <c> ."}',
+)
+SNAPSHOT = (
+    b'{"position": 1, "documents": 1, "schema": {"media_type": "text/turtle", "body": "eA=="}, "document": "http://example.org/d",'
+    b' "resources": [{"uri": "http://example.org/d#a", "class": "CycleProvider", "values": {"serverHost": ["x"]}}]}'
+)
+ENVELOPES = (
+    b'{"op": "u", "source": {"table": "course", "lsn": 17, "txId": 3, "ts_ms": 1700000000000, "sequence": "[\\"1\\",\\"2\\"]"},'
+    b' "before": {"id": 1, "room": "A1"}, "after": {"id": 1, "room": {"x": [1.5, null]}}, "transaction": {"id": "7"}}',
+    b'{"schema": {}, "payload": {"op": "d", "source": {"table": "t", "file": "b.1", "pos": 5, "row": 0}, "before": {}}}',
+    b"null",
+)
+SETTINGS = (
+    b'home = "x"\nport = 8080\n[spark]\nmaster = "local[2]"\n[spark.conf]\n"spark.ui.enabled" = "false"\n'
+    b'[limits]\ngraph = "edges=5"\n[delivery]\n',
+)
+FEED = Feed("t", "http://example.org/", "d", "en", 60, ("http://example.org/hub",), "f", None)
+
+
+def send_call(data: bytes) -> None:
+    """A call of XML-RPC; what is wrong with it is a fault, which can be written."""
+    media_type, body = fields_of(data, 2)
+    try:
+        call_in(body, text_of(media_type))
+    except Fault as problem:
+        fault(problem)
+
+
+def sanitise(data: bytes) -> None:
+    """No element that runs, no handler of events and no other scheme is left, however the HTML is written."""
+    text = text_of(data)
+    for each in _elements(harmless.markup(text)):
+        assert each.tag not in FORBIDDEN and not any(name.startswith("on") for name in each.attrib), each.tag
+        for name in ("href", "src", "cite"):
+            scheme = urlsplit(each.get(name, "")).scheme
+            assert scheme in ("", *SCHEMES), scheme
+    plain_text(text)
+    for made in (harmless.characters, harmless.line, harmless.escaped, harmless.link):
+        made(text)
+
+
+def _elements(markup: str) -> Iterator[Any]:
+    made = html.fromstring(f"<div>{markup}</div>")
+    return (each for each in made.iter() if isinstance(each.tag, str))
+
+
+def write_opml(data: bytes) -> None:
+    """Names and addresses of feeds come from anybody: the list stays XML."""
+    title, *rest = texts_of(data, 5)
+    etree.fromstring(opml(harmless.line(title), NOW, [(harmless.line(rest[0]), harmless.line(rest[1]))]))
+
+
+def read_date(data: bytes) -> None:
+    text = text_of(data)
+    found = instant(text)
+    if found is not None:
+        assert instant(written(found)) == found, "a date that is written reads back as another"
+    date_term(text)
+    said = parse_instant(text)
+    if said is not None:
+        assert parse_instant(show_instant(said)) == said
+    for name in ("dateTime", "date", "integer", "decimal", "double", "boolean"):
+        meaning(literal(text, XSD + name))
+
+
+def read_headers(data: bytes) -> None:
+    """Headers of answers and requests: Link, Retry-After, Accept, If-None-Match, If-Modified-Since, Authorization."""
+    link, retry, accept, tags, since, authorization = texts_of(data, 6)
+    pushing_of(Answer(200, "http://example.org/f", None, {"link": link}, b""), FEED)
+    retry_after({"retry-after": retry}, NOW)
+    asked_for(accept)
+    _password(authorization)
+    for name, value in (("if-none-match", tags), ("if-modified-since", since)):
+        raw = [(name.encode(), value.encode("latin-1", "replace"))]
+        _has(Request({"type": "http", "headers": raw}), '"tag"', NOW)
+
+
+def read_url(data: bytes) -> None:
+    """Addresses as people type them: of feeds, webhooks, providers and services."""
+    url = text_of(data)
+    without_password(url)
+    for read in (login_of, checked_peer, checked_service, _is_inside):
+        with suppress(TidingsError):
+            read(url)
+
+
+def _is_inside(url: str) -> bool:
+    try:
+        return is_inside(host_of(url)[0])
+    except ValueError:  # a name and not an address: it is resolved first
+        return False
+
+
+def read_records(data: bytes) -> None:
+    """What peers and repositories send each other, as JSON."""
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    reads: tuple[Callable[[Any], object], ...] = (
+        page_from_json,
+        changes_from_json,
+        state_from_json,
+        from_json,
+    )
+    for read in reads:
+        try:
+            read(record)
+        except TidingsError:
+            continue
+
+
+def read_message(data: bytes) -> None:
+    """A message of a Kafka topic that is the log of providers."""
+    key, what, media_type, value = fields_of(data, 4)
+    headers = [(WHAT, what or None), (MEDIA_TYPE, media_type or None)]
+    from_message(SimpleNamespace(headers=lambda: headers, key=lambda: key, value=lambda: value), 1)  # type: ignore[arg-type]
+
+
+def follow(data: bytes) -> None:
+    """A stream of server-sent events, as the client reads it."""
+    following = Following(0, None, None, Patience())
+    for line in text_of(data).split("\n"):
+        following.take(line)
+
+
+def read_request(data: bytes) -> None:
+    """The head of a request: path, query, origin and host, as any client may send them."""
+    path, query, origin, host = fields_of(data, 4)
+    path = path.decode("ascii", "ignore").encode()  # the server refuses others before
+    headers = [(b"origin", origin), (b"host", host)]
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "raw_path": path,
+        "path": "/",
+        "query_string": query,
+        "headers": headers,
+    }
+    is_same_origin(Request(scope))
+    check_address(Request(_own(scope)))
+
+
+def read_bodies(data: bytes) -> None:
+    """Bodies of requests that are read by hand: watches of objects, rules of a repository, documents a line."""
+    for read in (_asked, _rules, read_document_line):
+        try:
+            read(data)
+        except Refused:
+            continue
+
+
+def read_snapshot(data: bytes) -> None:
+    """A line of a snapshot, as a provider hands it to another."""
+    try:
+        line = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(line, dict):
+        for read in (_head, lambda given: _document(given, metadata_schema())):
+            try:
+                read(line)
+            except TidingsError:
+                continue
+
+
+def plan_quiet(data: bytes) -> None:
+    start, end, zone = texts_of(data, 3)
+    quiet_until(quiet_hours("ana", start, end, zone), NOW)
+
+
+def read_settings() -> Run:
+    file = Path(tempfile.mkdtemp(prefix="tidings-fuzz-")) / "tidings.toml"
+
+    def run(data: bytes) -> None:
+        file.write_bytes(data)
+        load(config=file)
+
+    return run
+
+
+def summarise(data: bytes) -> None:
+    """What a feed reader is told of a publication that is in the journal, whatever its bytes are."""
+    kind, body = fields_of(data, 2)
+    media_type = text_of(kind)
+    if media_type in MEDIA_TYPES:
+        publication = Publication("x", media_type, body)
+        said_by(publication)
+        cloud_events.carried_text(publication)
+
+
+def read_facts(data: bytes) -> None:
+    """What a feed says about when to ask for it again."""
+    period, often, hour, day = texts_of(data, 4)
+    minutes(period, often), hours([hour]), days([day])
+
+
+def _targets() -> Iterator[Target]:
+    yield Target("xml-rpc", send_call, (joined("text/xml", CALL), joined("text/xml; charset=latin-1", CALL)))
+    yield Target("html", sanitise, HTML)
+    yield Target("discovery", lambda data: feeds_named_in(data, "http://example.org/p/"), HTML)
+    yield Target("opml", write_opml, (joined("My feeds", "One & two", "http://example.org/?a=1&b=2"),))
+    yield Target("dates", read_date, DATES)
+    yield Target("headers", read_headers, tuple(
+        joined('<http://example.org/hub>; rel="hub", </f>; rel=self', date, "application/atom+xml;q=0.9, */*", '"a", W/"tag"', date, "Basic eDp5")
+        for date in (*DATES[:3], b"120")
+    ))  # fmt: skip
+    yield Target("feed-facts", read_facts, (joined("daily", "2", "3", "Sunday"),))
+    yield Target("urls", read_url, URLS)
+    yield Target(
+        "kafka-address",
+        of_text(kafka_address.parse),
+        encoded(("kafka://a:9092,[::1]/topic?security.protocol=SSL&sasl.password=%40",)),
+    )
+    yield Target("peer-records", read_records, (LOG_PAGE,))
+    yield Target(
+        "kafka-message",
+        read_message,
+        (joined("http://example.org/d", "register", "text/turtle", "<a> <b> <c> ."),),
+    )
+    yield Target("event-stream", follow, EVENT_STREAM)
+    yield Target("request-head", read_request, HEADS, (Refused,))
+    yield Target("request-bodies", read_bodies, BODIES)
+    yield Target("snapshot", read_snapshot, (LOG_PAGE, SNAPSHOT))
+    yield Target("change-envelope", read_envelope, ENVELOPES)
+    yield Target("duration", of_text(durations.parse), encoded(("10 minutes", "90 s", "1 hour", "2 days")))
+    yield Target(
+        "quiet-hours",
+        plan_quiet,
+        (joined("22:00", "07:00", "Europe/Berlin"), joined("00:00", "23:59", "UTC")),
+    )
+    yield Target(
+        "limits",
+        of_text(lambda text: limits_in(text, Limits, "X")),
+        encoded(("edges=5, depth=1_000", "depth=3")),
+    )
+    yield Target("settings", read_settings(), SETTINGS)
+    yield Target("summary", summarise, tuple(joined(kind, body) for kind, body in _bodies()))
+
+
+def _bodies() -> Iterator[tuple[str, bytes]]:
+    yield (
+        "application/json",
+        b'{"title": "t", "link": "http://example.org/", "date": "2026-01-01", "tags": ["a"]}',
+    )
+    yield "application/xml", seeds.files("quote.xml")[0]
+    yield "text/turtle", seeds.files("page.ttl")[0]
+
+
+TARGETS = tuple(_targets())

@@ -1,0 +1,56 @@
+"""JSONTestSuite, against the strict decoder and the decoder of columns."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+
+import pytest
+
+from conformance.suites import json_suite, unexplained
+from decoding import same_as_definition
+from tidings.errors import DecodeProblem
+from tidings.publications.strict_json import parse_value
+
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
+
+REFUSED = {
+    "y_object_duplicated_key.json": "a name that comes twice: strict JSON (RFC 8259, section 4) refuses it",
+    "y_object_duplicated_key_and_value.json": "likewise",
+}
+"""Valid JSON that is refused on purpose."""
+
+
+@cache
+def cases() -> dict[str, bytes]:
+    """The cases by name; `y_` has to be accepted, `n_` has to be refused, `i_` is up to the parser."""
+    text = (json_suite() / "data" / "parsing.js").read_text(encoding="utf-8")
+    found = json.loads(re.sub(r"^.*?export default ", "", text, flags=re.DOTALL).rstrip().rstrip(";"))
+    return {case["name"]: case["input"].encode("utf-8", "surrogatepass") for case in found}
+
+
+def _is_accepted(body: bytes) -> bool:
+    try:
+        parse_value(body)
+    except DecodeProblem:
+        return False
+    return True
+
+
+def test_suite_has_enough_cases() -> None:
+    assert len(cases()) > 250
+
+
+def test_valid_json_is_accepted_and_other_text_is_refused() -> None:
+    found = {}
+    for name, body in cases().items():
+        accepted = _is_accepted(body)
+        if (name[0] == "y" and not accepted) or (name[0] == "n" and accepted):
+            found[name] = "was accepted" if accepted else "was refused"
+    assert not [*unexplained(found, REFUSED)]
+
+
+def test_both_decoders_agree_on_every_case() -> None:
+    bodies = [*cases().values(), *(b'{"a":' + body + b"}" for body in cases().values())]
+    same_as_definition(bodies)

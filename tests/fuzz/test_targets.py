@@ -1,0 +1,167 @@
+"""Every parser has a fuzz target, and a few hundred mutated inputs for each find nothing.
+
+`make fuzz` looks longer, guided by coverage.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fuzz import language_targets, publication_targets, web_targets
+from fuzz.publication_targets import ALIASES
+from fuzz.registry import TARGETS
+from fuzz.target import Target
+from tidings.compiler.pipeline import LANGUAGES
+from tidings.service.offering import ACCEPTED
+
+ROOT = Path(__file__).parent.parent.parent
+SOURCES = ROOT / "src" / "tidings"
+INPUTS = 150
+
+PARSERS = frozenset(
+    {
+        *("etree.fromstring", "etree.parse", "etree.iterparse", "etree.XMLParser", "etree.XMLPullParser"),
+        *(
+            "expat.ParserCreate",
+            "ParserCreate",
+            "parseString",
+            "loads",
+            "json.loads",
+            "JSONDecoder",
+            "ox.parse",
+        ),
+        *(
+            "yaml.compose",
+            "yaml.load",
+            "yaml.safe_load",
+            "tomllib.loads",
+            "tomllib.load",
+            "csv.reader",
+            "Lark",
+        ),
+        *(
+            "pq.ParquetFile",
+            "nh3.clean",
+            "html.unescape",
+            "b64decode",
+            "base64.b64decode",
+            "urlsplit",
+            "ZoneInfo",
+        ),
+        *("parsedate_to_datetime", "unquote_to_bytes", "ip_address"),
+    }
+)
+"""Calls by which bytes or text from outside are taken apart."""
+
+OWN = {
+    "backbone/circles.py": "compares addresses that backbone/peer.py has checked",
+    "client/subscribed.py": "reads lines that the caller has written, to say which one was refused",
+    "client/taken.py": "reads what the caller publishes, for its id; the service checks it",
+    "delivery/apprise_process.py": "reads the answers of its own worker process",
+    "delivery/apprise_worker.py": "reads the requests of its own parent process",
+    "delivery/webhooks.py": "splits addresses after host_of, which has a target",
+    "feeds/hub.py": "splits addresses after host_of, which has a target",
+    "feeds/places.py": "reads a setting of the operator's, checked when settings are loaded",
+    "interfaces/cli/metadata_log.py": "reads files that `tidings provider` wrote, for the operator",
+    "interfaces/cli/model_changes.py": "reads rows of the outbox that triggers wrote",
+    "interfaces/cli/query.py": "reads answers that it has just computed",
+    "interfaces/cli/warm.py": "reads a report of its own Spark task",
+    "objects/triggers/opening.py": "reads the address of the operator's own database",
+    "objects/triggers/reading.py": "reads rows of the outbox that triggers wrote",
+    "publications/enrichment.py": "reads rows that publications/reference_tables.py wrote",
+    "service/keeping.py": "reads backups, which the operator made and restores",
+    "web/posting.py": "splits addresses after host_of, which has a target",
+}
+OWN_FOLDERS = {
+    "matching/": "segments of the index, which it wrote itself",
+    "relational/": "tables and reports of its own Spark jobs",
+    "spark/": "checkpoints and reports of its own Spark jobs",
+    "store/": "rows of the store, which it wrote itself",
+}
+"""Modules that take apart what this program or its operator wrote, with the reason."""
+
+
+def test_every_target_has_samples_to_start_from() -> None:
+    assert [name for name, target in TARGETS.items() if not target.seeds] == []
+
+
+def test_every_media_type_and_language_has_a_target() -> None:
+    published = {f"publish:{ALIASES.get(media_type, media_type)}" for media_type in ACCEPTED}
+    assert published <= TARGETS.keys()
+    assert LANGUAGES.keys() <= TARGETS.keys()
+
+
+def test_every_module_that_parses_is_reached_by_a_target() -> None:
+    run = [sys.executable, "-m", "fuzz.reached"]
+    done = subprocess.run(run, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=True)
+    reached = {*done.stdout.split()}
+    missing = {module for module in _parsing() if module not in reached and not _is_own(module)}
+    assert missing == set(), "give it a target in fuzz/, or a reason in OWN"
+    assert not {module for module in OWN if module in reached or module not in {*_parsing()}}
+
+
+def _is_own(module: str) -> bool:
+    return module in OWN or module.startswith(tuple(OWN_FOLDERS))
+
+
+def _parsing() -> Iterator[str]:
+    for path in SOURCES.rglob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if any(isinstance(node, ast.Call) and ast.unparse(node.func) in PARSERS for node in nodes):
+            yield path.relative_to(SOURCES).as_posix()
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [publication_targets.TARGETS, language_targets.TARGETS, web_targets.TARGETS],
+    ids=["publications", "languages", "web"],
+)
+def test_mutated_samples_give_values_or_refusals(targets: tuple[Target, ...], tmp_path: Path) -> None:
+    names = [target.name for target in targets]
+    run = [sys.executable, "-m", "fuzz", f"--inputs={INPUTS}", f"--folder={tmp_path}", "--only", *names]
+    done = subprocess.run(run, cwd=ROOT, env=_environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("damage", "seconds", "told"),
+    [
+        ("raise KeyError(1)", 600, "KeyError"),
+        ("raise SystemExit(3)", 600, "SystemExit"),
+        ("while True: pass", 600, "SIGPROF: more than 1 s of CPU time"),
+        ("time.sleep(600)", 1, "SIGALRM: one input blocked"),
+        ("os.abort()", 600, "SIGABRT"),
+        ("bytearray(8_000_000_000)", 600, "MemoryError"),
+    ],
+)
+def test_runner_given_a_target_that_fails_reports_the_input(
+    damage: str, seconds: int, told: str, tmp_path: Path
+) -> None:
+    program = f"""
+import os, time
+from pathlib import Path
+from fuzz import execution, runner
+from fuzz.target import Target
+execution.CPU_SECONDS, execution.WALL_SECONDS, execution.SHRINK_SECONDS = 1.0, {seconds}, 0.5
+runner.MOST_CRASHES = 1
+def run(data):
+    if data == b"bad":
+        {damage}
+report = runner.run_mutations(Target("t", run, (b"good", b"bad")), Path({str(tmp_path)!r}), 1, 10, 1)
+for path in report.findings:
+    print(path.read_bytes(), path.with_suffix(".txt").read_text().splitlines()[0])
+"""
+    run = [sys.executable, "-c", program]
+    done = subprocess.run(run, cwd=ROOT, env=_environment(), capture_output=True, text=True)
+    assert done.stdout.startswith("b'bad' ") and told in done.stdout, done.stdout + done.stderr
