@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -57,6 +58,38 @@ def _fetch_jars(artifact: str, folder: Path) -> None:
         "-DincludeScope=runtime",
     ]
     _run([tool("mvn"), "-B", "-q", "-f", pom, *goal], f"Maven could not fetch {artifact}")
+
+
+def maven_archive(artifact: str) -> Path:
+    """The file of one artifact `group:name:version:packaging:classifier`."""
+    folder = _kept(artifact.replace(":", "-"), lambda made: _fetch_archive(artifact, made))
+    return next(folder.iterdir())
+
+
+def _fetch_archive(artifact: str, folder: Path) -> None:
+    goal = ["dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+    _run([tool("mvn"), "-B", "-q", *goal], f"Maven could not fetch {artifact}", folder)
+
+
+def npm_package(package: str) -> Path:
+    """The files of an npm package `name@version`, as they are published; nothing of it is run."""
+    return _kept(f"npm-{package.replace('/', '-')}", lambda made: _fetch_package(package, made)) / "package"
+
+
+def _fetch_package(package: str, folder: Path) -> None:
+    command: list[str | Path] = [
+        tool("npm"),
+        "pack",
+        "--ignore-scripts",
+        "--pack-destination",
+        folder,
+        package,
+    ]
+    _run(command, f"npm could not fetch {package}", folder)
+    archive = next(folder.glob("*.tgz"))
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    archive.unlink()
 
 
 def _compile_java(sources: Sequence[Path], jars: Path, folder: Path) -> None:
