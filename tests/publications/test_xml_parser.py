@@ -211,10 +211,9 @@ def parsers_in(file: Path) -> Iterator[str]:
 # --- Whatever bytes come, the decoders agree, and with another parser ----------------------------------------------
 
 CODECS = ("utf-8", "utf-16-le", "utf-16-be", "latin-1", "utf-32-le", "utf-32-be", "cp037", "utf-7", "cp1252")
-NAMES = (
+NAMES = (  # not utf8, which is taken here and which expat does not know
     "utf-8",
     "UTF-8",
-    "utf8",
     "utf-16",
     "UTF-16LE",
     "iso-8859-1",
