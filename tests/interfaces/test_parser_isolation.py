@@ -24,8 +24,9 @@ T = TypeVar("T")
 
 pytestmark = pytest.mark.xdist_group("parser_isolation")
 
-LONG = b"<a>" + b"<b c='d'>e</b>" * 80_000 + b"</a>"
-"""A document within all limits that takes some seconds to be taken apart."""
+LONG = b"<a>" + b"<b/>" * 3_000_000 + b"</a>"
+"""A document that takes many times the deadline to be taken apart: parser processes here take so many nodes."""
+NODES = "nodes=4000000"
 SHORT = Limits(seconds=2, processes=2, waiting=2)
 
 CALLS: list[str] = []
@@ -43,6 +44,12 @@ class Recorded(ParserPool):
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDINGS_DOCUMENT_LIMITS", NODES)  # which parser processes read when they start
+        yield from _served(home)
+
+
+def _served(home: Path) -> Iterator[Served]:
     with served(home, frozenset({Part.API}), parsers=Recorded(SHORT)) as made:
         publish(made, b"<a/>", "application/xml")  # which starts a process
         yield made
