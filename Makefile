@@ -43,10 +43,13 @@ browser: setup ## the console in a real browser, with what takes longer: all pag
 faults: setup ## kill the stream and the whole service with kill -9 again and again (FAULTS=20 times): nothing lost, nothing twice
 	@FAULTS=$(or $(FAULTS),20) $(PY) -m pytest -m faults --timeout=3600 $(ARGS)
 
-fuzz: setup ## the property tests, more than a hundred times longer than in `make test` (HYPOTHESIS_PROFILE=fuzz)
+fuzz: setup ## every parser under mutated inputs (FUZZ_SECONDS=3600 of CPU time), then the property tests a hundred times longer
+	@$(PY) -m pip install -q --disable-pip-version-check --only-binary :all: -c constraints.txt --group fuzz || \
+	  echo "Atheris has no wheel for this machine: inputs are mutated without its guidance"
+	@PYTHONPATH=tests $(PY) -m fuzz --seconds $(or $(FUZZ_SECONDS),3600) --folder $(or $(FUZZ_FOLDER),.fuzz)
 	@HYPOTHESIS_PROFILE=fuzz $(PY) -m pytest -m "not spark and not faults" --timeout=14400 $(ARGS)
 
-long: setup ## the tests that `make test` leaves out, because a shorter one shows the same: other masters, other plans
+long: setup ## the tests that `make test` leaves out: other masters, other plans, public conformance suites
 	@$(PY) -m pytest -m long --timeout=3600 $(ARGS)
 
 lowest: setup ## whether the lower bounds of pyproject.toml are true: the lowest versions in a venv of their own, and a smoke test
@@ -68,5 +71,5 @@ constraints: setup ## write the versions that are installed now to constraints.t
 	@scripts/constraints
 
 clean: ## remove caches and .venv
-	@rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .fuzz
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,7 @@ import signal
 import struct
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 from fuzz.mutation import LONGEST
@@ -21,6 +22,7 @@ CPU_SECONDS, WALL_SECONDS = 5.0, 60
 MEMORY = 1_500_000_000
 """Bytes of private memory that one target may take, beyond what its process has after the imports."""
 SHRINK_SECONDS = 5.0
+FEW = 20
 
 _HEAD = struct.Struct("<QQ")
 
@@ -61,6 +63,13 @@ def confine(stacks: Path) -> None:
     for signum in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(signum, signal.SIG_DFL)
         faulthandler.register(signum, file, chain=True)
+
+
+def warm_up(target: Target) -> None:
+    """Run a few samples before there are limits: kernels that changed are compiled now, which takes a minute."""
+    for sample in target.seeds[:FEW]:
+        with suppress(BaseException):  # what is wrong is found again within the limits
+            target.run(sample)
 
 
 def _status(name: str) -> str:

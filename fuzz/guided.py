@@ -60,7 +60,7 @@ def explore(target: Target, folder: Path, seed: int, seconds: float) -> None:
     """Run one target in this process until its CPU time is used up. Does not return."""
     import atheris  # noqa: PLC0415
 
-    from fuzz.execution import Executor, confine  # noqa: PLC0415
+    from fuzz.execution import Executor, confine, warm_up  # noqa: PLC0415
 
     corpus = folder / "corpus"
     corpus.mkdir(exist_ok=True)
@@ -68,6 +68,7 @@ def explore(target: Target, folder: Path, seed: int, seconds: float) -> None:
         (corpus / f"seed-{number}").write_bytes(data[:LONGEST])
     words = _dictionary(target, folder)
     options = [str(corpus), f"-dict={words}", f"-max_len={LONGEST}", f"-seed={seed}", *_SILENT, *_UNHANDLED]
+    warm_up(target)
     confine(folder / "stacks")
     atheris.Setup([sys.argv[0], *options], Executor(target, folder, seconds))
     atheris.Fuzz()

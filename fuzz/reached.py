@@ -8,10 +8,8 @@ from pathlib import Path
 from types import FrameType
 
 import tidings
+from fuzz.execution import FEW, warm_up
 from fuzz.registry import TARGETS
-
-MOST = 20
-"""Samples of each target: a few reach its modules."""
 
 ROOT = Path(tidings.__file__).parent
 
@@ -25,7 +23,8 @@ def reached() -> Iterator[str]:
             seen.add(frame.f_code.co_filename)
 
     for target in TARGETS.values():
-        for sample in target.seeds[:MOST]:
+        warm_up(target)
+        for sample in target.seeds[:FEW]:
             sys.setprofile(note)
             try:
                 target.run(sample)

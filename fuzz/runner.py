@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from fuzz import execution
-from fuzz.execution import Executor, Recorder, confine, save
+from fuzz.execution import Executor, Recorder, confine, save, warm_up
 from fuzz.guided import explore
 from fuzz.mutation import inputs
 from fuzz.target import Target
@@ -109,6 +109,7 @@ def _forked(work: Callable[[], None], log: Path | None = None) -> int:
 
 
 def _mutate(target: Target, folder: Path, seed: int, seconds: float, most: int | None) -> None:
+    warm_up(target)
     confine(folder / "stacks")
     execute = Executor(target, folder, None if most else seconds)
     least = 1 + len(target.seeds)

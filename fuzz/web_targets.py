@@ -42,10 +42,10 @@ from tidings.interfaces.http.feeds import _has
 from tidings.interfaces.http.framing import _own
 from tidings.interfaces.http.metadata_repositories import _rules
 from tidings.interfaces.http.objects import _asked
+from tidings.interfaces.http.parameters import check_parameters
 from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.same_origin import is_same_origin
 from tidings.interfaces.http.trust import _password
-from tidings.interfaces.http.v1.answering import check_address
 from tidings.interfaces.http.xml_rpc import call_in, fault
 from tidings.limits import limits_in
 from tidings.metadata.as_json import from_json
@@ -254,7 +254,7 @@ def read_request(data: bytes) -> None:
         "headers": headers,
     }
     is_same_origin(Request(scope))
-    check_address(Request(_own(scope)))
+    check_parameters(Request(_own(scope)))
 
 
 def read_bodies(data: bytes) -> None:
