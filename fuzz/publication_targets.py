@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from fuzz import seeds
 from fuzz.language_targets import metadata_schema
 from fuzz.target import Run, Target, fields_of, joined, text_of
 from tidings.atoms import Atoms
-from tidings.errors import DecodeProblem, InputError
+from tidings.errors import DecodeProblem, InputError, TidingsError
 from tidings.interfaces.http.console.pretty import shown
 from tidings.interfaces.http.console.recognising import kind_of
 from tidings.interfaces.http.v1.header_attributes import attributes_of
@@ -38,7 +39,7 @@ from tidings.publications.taxonomy_files import taxonomy_in
 from tidings.publications.xml_atoms import atoms_of
 from tidings.publications.xml_columns import TagPaths, decode_documents
 from tidings.schema.files import load
-from tidings.service.offering import ACCEPTED, BATCH, CLOUD_EVENT, Sent, offered
+from tidings.service.offering import ACCEPTED, BATCH, CLOUD_EVENT, LINES, Sent, offered
 
 ALIASES = {
     "text/xml": "application/xml",
@@ -141,14 +142,16 @@ def _schema() -> object:
 
 def publish(media_type: str) -> Run:
     """Offer a body as HTTP and the command line do. What is accepted is decoded again, as the stream does."""
+    id_field = "id" if media_type in ("application/json", *LINES) else None
 
     def run(data: bytes) -> None:
-        for schema in (None, _schema()):
-            found = offered(Sent(data, media_type, id_field="id", base=None), schema)  # type: ignore[arg-type]
-            for each in found:
-                if not isinstance(each, InputError):
-                    MEDIA_TYPES[each.media_type](each.body, None)
-                    shown(each)
+        sent = Sent(data, media_type, id_field=id_field)
+        with suppress(TidingsError):
+            offered(sent, _schema())  # type: ignore[arg-type]
+        for each in offered(sent, None):
+            if not isinstance(each, InputError):
+                MEDIA_TYPES[each.media_type](each.body, None)
+                shown(each)
 
     return run
 
