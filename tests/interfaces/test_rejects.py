@@ -24,3 +24,18 @@ def test_all_are_listed_unless_a_limit_is_given(tidings: Tidings) -> None:
 
 def test_none(tidings: Tidings) -> None:
     assert tidings("rejects").stderr == "no dead letters\n"
+
+
+def test_rejects_of_a_pair_names_its_subscription(tidings: Tidings) -> None:
+    Path(".tidings").mkdir()
+    with open_store(sqlite_url(Path(".tidings/store.db"))) as store:
+        pair = DeadLetter("p-1", "takes too long", {}, 1, b"{}", subscription="s-1")
+        store.dead_letters.add("journal", [DeadLetter("p-0", "not JSON", {}, 2), pair])
+    shown = [line.split() for line in tidings("rejects").stdout.splitlines()]
+    assert shown == [
+        ["source", "publication", "subscription", "reason"],
+        ["#1", "journal", "p-0", "not", "JSON"],
+        ["#2", "journal", "p-1", "s-1", "takes", "too", "long"],
+    ]
+    listed = [json.loads(line) for line in tidings("rejects", "--json").stdout.splitlines()]
+    assert [one["subscription"] for one in listed] == [None, "s-1"]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.interfaces.calling import Tidings
 from tidings.service import Tidings as Service
-from tidings.store import Found
+from tidings.store import DeadLetter, Found
 
 DINING = "furniture_category is a 'dining room' and price < 200"
 
@@ -333,3 +333,21 @@ def test_subscribe_with_an_empty_range_warns_and_is_accepted(tidings: Tidings) -
     ]
     fine = tidings("subscribe", "--as", "ana", "price < 3", "--json")
     assert json.loads(fine.stdout)["warnings"] == [] and fine.stderr == ""
+
+
+def test_a_suspended_subscription_shows_its_reason_and_can_be_resumed(tidings: Tidings) -> None:
+    assert tidings("subscribe", "--as", "ana", "a = 1", "--id", "s-1").exit_code == 0
+    with Service(Path(".tidings")) as service:
+        letters = [DeadLetter(f"p-{n}", "too dear", {}, n, subscription="s-1") for n in range(3)]
+        service.store.dead_letters.add("journal", letters)
+        assert [one.id for one in service.store.overruns.suspend(3)] == ["s-1"]
+    assert "suspended: it exceeded the time or memory budget 3 times" in tidings("subscriptions").stdout
+    listed = tidings("subscriptions", "--json").stdout
+    record = json.loads(listed)
+    assert record["state"] == "paused" and record["reason"].startswith("suspended: ")
+    again = tidings("subscribe", "--file", "-", "--home", "other", given=listed)
+    assert (again.exit_code, again.stdout) == (0, "1 subscription made\n"), "one file serves all"
+    told = tidings("notifications", "--as", "ana").stdout
+    assert "suspended: it exceeded the time or memory budget 3 times" in told
+    assert tidings("resume", "s-1").stdout == "s-1  active\n"
+    assert "suspended" not in tidings("subscriptions").stdout

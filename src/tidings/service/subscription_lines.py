@@ -2,7 +2,8 @@
 
     {"id": "s1", "subscriber": "ana", "language": "predicates", "text": "price < 200", "within": "10 minutes"}
 
-Only the text has to be there. `"state": "paused"` is said of one that is to be paused.
+Only the text has to be there. `"state": "paused"` is said of one that is to be paused. A `reason`, which lines have of
+subscriptions that a service suspended, is accepted and not kept: here it is paused by whoever brings the line.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from tidings.store.standings import ACTIVE, PAUSED
 
 LONGEST = {"language": 100, "text": 500_000, "id": 500, "within": 100, "subscriber": 500, "state": 100}
 """The members of a subscription that is asked for, and how many characters each may have."""
+
+REASON = "reason"
+"""What a listed line has that is not asked for: why a service suspended the subscription."""
 
 _NEEDED = ("language", "text")
 _STATES = (ACTIVE, PAUSED)
@@ -47,6 +51,7 @@ def asked_in(line: bytes, language: str = "predicates", within: str | None = Non
     check_members(found)
     if not isinstance(found, dict):
         raise _no_object()
+    found.pop(REASON, None)
     for name in found:
         if name not in LONGEST:
             raise _about(name, no_such("member", name, list(LONGEST)))

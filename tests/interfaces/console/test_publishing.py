@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.interfaces.console.place import Place
+from tidings.store import DeadLetter
 
 
 @pytest.mark.parametrize(
@@ -65,3 +66,19 @@ def test_a_dead_letter_is_published_again_or_mended(place: Place) -> None:
     assert refused.status_code == 422 and "a lot" in refused.text  # it is as wrong as before: the form has it
     assert "a lot" in place.root.get("/console/dead-letters/1/mend").text
     assert place.root.post("/console/dead-letters/99/replay").status_code == 404
+
+
+def test_console_shows_the_subscription_of_a_dead_letter_and_why_one_is_suspended(place: Place) -> None:
+    store = place.tidings.store
+    made = place.bo.post("/console/subscriptions", language="predicates", text="price < 5")
+    at = made.headers["location"].partition("?")[0]
+    id = at.rpartition("/")[2]
+    letters = [DeadLetter(f"p-{n}", "takes too long", {}, n, b"{}", subscription=id) for n in range(3)]
+    store.dead_letters.add("journal", letters)
+    listed = place.root.get("/console/dead-letters").text
+    assert f'with subscription <a href="{at}"><code>{id}</code></a>' in listed
+    store.overruns.suspend(3)
+    shown = place.bo.get(at).text
+    assert ">suspended<" in shown and "Suspended: it exceeded the time or memory budget 3 times" in shown
+    assert place.bo.post(f"{at}/resume").status_code == 303
+    assert ">active<" in place.bo.get(at).text
