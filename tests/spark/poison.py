@@ -87,7 +87,7 @@ def in_worker(where: str) -> ExitStack:
         def poisoned_match(self: Any, index: Any) -> Any:
             for id in index.ids.to_pylist():
                 do_poison(id)
-            return match(self, index)
+            yield from match(self, index)
 
         stack.enter_context(patch.object(decoding.Decoded, "match", poisoned_match))
     return stack

@@ -110,7 +110,7 @@ def test_publications_that_hang_while_they_are_decoded_or_matched_are_dead_lette
             bad = [
                 Publication(f"{what}s", JSON, b'{"x": "%s"}' % what.encode()) for what in ("hang", "allocate")
             ]
-            store.journal.append([*bad, *publications(1)])
+            store.journal.append([*bad, Publication("p1", JSON, EVENT)])
             stream.until(lambda: len(told(store, "ana")["ana"]) == 14)
         check_gapless(store, "ana")
         assert letters(store) == [
@@ -166,7 +166,8 @@ def test_metadata_that_hangs_is_a_dead_letter_and_the_rest_is_registered(
             (
                 "http://example.org/1.rdf",
                 None,
-                "decoding the publication takes longer than its budget; accepted: 4 seconds",
+                "decoding the publication takes longer than its budget; accepted: 4 seconds; "
+                "the setting stream.step_seconds gives it more time",
             )
         ]
         found = {
