@@ -210,8 +210,9 @@ def expected(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> S
     """Something else was expected at a token; two that are one in other languages are named."""
     before, word = tokens.words[at - 1] if at else "", tokens.words[at]
     for first in (at - 1, at):
-        pair = "".join(tokens.words[max(0, first) : first + 2])
-        if pair in _PAIRS and tokens.touch(first + 1):
+        two = tokens.words[max(0, first) : first + 2]
+        pair = "".join(two)
+        if pair in _PAIRS and all(two) and tokens.touch(first + 1):  # <> alone is an IRI
             place = tokens.place(first, first + 1)
             return SyntaxProblem(f"'{pair}' is written '{_PAIRS[pair]}'", place=place)
     after = f" after {_quoted(before)}" if before else ""
