@@ -1,0 +1,90 @@
+"""The syntax tests of SPARQL 1.1: as queries over metadata, and as subscriptions, which take a part of SPARQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+import rdflib
+
+from conformance.suites import rdf_suite, unexplained
+from tidings.errors import InputError, NotSupported, SubscriptionError, SyntaxProblem
+from tidings.languages import gql
+from tidings.metadata.schema import Schema
+from tidings.metadata.sparql import Graph
+
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
+
+MF = rdflib.Namespace("http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#")
+
+QUERIES = {"syntax-oneof-03.rq": "relative IRIs: a query that is asked here has no address to take them from"}
+
+
+class Case(NamedTuple):
+    """A query, and whether it is one of SPARQL 1.1."""
+
+    name: str
+    text: str
+    is_right: bool
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    return tuple(_cases())
+
+
+def _cases() -> Iterator[Case]:
+    archive = rdf_suite()
+    root = next(
+        name for name in archive.namelist() if name.endswith("sparql11-query/syntax-query/manifest.ttl")
+    )
+    folder = root.removesuffix("manifest.ttl")
+    manifest = rdflib.Graph().parse(data=archive.read(root), format="turtle", publicID="http://example.org/")
+    for test, action in manifest.subject_objects(MF.action):
+        kind = str(next(manifest.objects(test, rdflib.RDF.type)))
+        text = archive.read(folder + str(action).rpartition("/")[2]).decode()
+        yield Case(str(action).rpartition("/")[2], text, "Negative" not in kind)
+
+
+def test_queries_are_accepted_or_refused_as_the_suite_says() -> None:
+    assert len(cases()) > 80
+    graph = Graph((), Schema({}, {}))
+    found = {}
+    for case in cases():
+        refusal = _refusal(graph, case.text)
+        if case.is_right and refusal is not None and not isinstance(refusal, NotSupported):
+            found[case.name] = f"was refused: {refusal.what}"
+        if not case.is_right and refusal is None:
+            found[case.name] = "is wrong and was accepted"
+    assert not [*unexplained(found, QUERIES)]
+
+
+def test_subscriptions_accept_no_query_that_is_wrong() -> None:
+    """What is right may be refused: subscriptions take patterns and filters of SPARQL only."""
+    found = {
+        case.name: "is wrong and was accepted"
+        for case in cases()
+        if not case.is_right and _is_pattern(case.text)
+    }
+    assert not [*unexplained(found, {})]
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        gql.parse(text)
+    except SubscriptionError:
+        return False
+    return True
+
+
+def _refusal(graph: Graph, text: str) -> SyntaxProblem | None:
+    """Why a text is no query. One that is and cannot be evaluated, for a function that is not there, is right."""
+    try:
+        graph.ask(text)
+    except SyntaxProblem as problem:
+        return problem
+    except InputError:
+        return None
+    return None
