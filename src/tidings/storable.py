@@ -1,8 +1,8 @@
 """Values that every supported database can hold, checked before a database sees them.
 
 PostgreSQL refuses a NUL in a text and an integer of more than 64 bits; SQLite takes the first and stops reading at it,
-and its driver fails on the second. Neither takes half of a surrogate pair. Whoever sends such a value made a mistake,
-and the store is fine: parameters of HTTP requests, arguments of XML-RPC calls, cursors and options come through here.
+and its driver fails on the second. Neither takes half of a surrogate pair. Such a value is the caller's mistake, not a
+failure of the store: parameters of HTTP requests, arguments of XML-RPC calls, cursors and options are checked here.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def publish(service: Served, body: bytes, media_type: str) -> httpx.Response:
 
 def test_publish_document_beyond_the_deadline_is_refused_and_the_next_is_taken(service: Served) -> None:
     answer = publish(service, LONG, "application/xml")
-    assert (answer.status_code, answer.json()["what"]) == (422, "this takes too long to read")
-    assert "2 s at most (the limit seconds)" in answer.json()["accepted"]
+    assert (answer.status_code, answer.json()["what"]) == (422, "parsing took too long")
+    assert "within 2 s (the limit seconds)" in answer.json()["accepted"]
     assert publish(service, b"<a>fine</a>", "application/xml").status_code == 201
 
 

@@ -1,13 +1,13 @@
-"""Parsers in processes of their own, for a service that reads what strangers send.
+"""Pool of parser processes for input that the service does not trust.
 
     with ParserPool() as pool, pool.installed():
         isolated(rdf.decode, body, "application/rdf+xml")
 
-A parser written in C or Rust that hangs, aborts or takes all memory would do so to the whole service. Here it does so
-to a process that has a deadline for each call, a limit of memory, and no way to open a file or a socket. What ends it
-is the problem of the one input that did; the next call gets a new process.
+A parser written in C or Rust that hangs, aborts or exhausts memory would take the whole service with it. Here it runs
+in a process with a deadline for each call, a memory limit, and no way to open a file or a socket. If the process dies,
+only the input that killed it is refused; the next call gets a new process.
 
-In a process that has installed no pool, a command or a task of Spark, `isolated` simply calls the function.
+Without an installed pool, as in a command or a Spark task, `isolated` calls the function directly.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ MODULES = (
     "tidings.publications.rpc_calls",
     "tidings.publications.xml_parser",
 )
-"""Where the functions are that may be called there."""
+"""Modules whose functions may be called in a parser process."""
 
 ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-"""What a parser process sees of the environment, besides limits and the folder of contexts."""
+"""Environment variables that a parser process inherits, besides limits and the folder of contexts."""
 
 START_SECONDS = 60.0
-"""How long a process may take to start, which depends on the machine alone."""
+"""How long a process may take to start; start-up depends on the machine, not on the input."""
 
 HEADER = struct.Struct("!Q")
 _log = logging.getLogger("tidings.parsers")
@@ -60,7 +60,7 @@ _log = logging.getLogger("tidings.parsers")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one call may take: seconds, and megabytes of memory; how many processes there are, and how many may wait."""
+    """Seconds and megabytes of memory for one call; number of processes; number of calls that may wait."""
 
     seconds: int = 10
     memory: int = 1_024
@@ -75,7 +75,7 @@ DEFAULT = limits_from("TIDINGS_PARSER_LIMITS", Limits)
 
 
 class Lane(Enum):
-    """Whose input it is. Strangers, and sites that feeds come from, never occupy the last process."""
+    """Priority of a call. Unauthenticated callers and polled feeds never occupy the last process."""
 
     CALLERS = "callers"
     STRANGERS = "strangers"
@@ -91,7 +91,7 @@ class Outcome(Enum):
 
 
 class ParserPool(Closing):
-    """Processes that parse, from any number of threads. They are started when they are needed."""
+    """Thread-safe pool of parser processes, started on demand."""
 
     def __init__(self, limits: Limits = DEFAULT, modules: Sequence[str] = MODULES) -> None:
         self._limits, self._modules = limits, modules
@@ -103,11 +103,11 @@ class ParserPool(Closing):
         self._is_closed = False
 
     def call(self, lane: Lane, function: Callable[..., T], *args: Any) -> T:
-        """What the function returns or raises in a parser process. One that has ended while it was idle is replaced."""
+        """Call a function in a parser process and return its result. A process that died while idle is replaced."""
         for _ in range(self._limits.processes + 1):
             with suppress(_NotHandedOver), self._occupied(lane) as process:
                 return process.call(function, args, self._limits)
-        raise Overloaded("no parser process starts", hint="come back in a moment")
+        raise Overloaded("no parser process could be started", hint="try again in a moment")
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -119,7 +119,7 @@ class ParserPool(Closing):
             _installed.remove(self)
 
     def close(self) -> None:
-        """End all processes: what they are at fails."""
+        """Kill all processes; calls under way fail."""
         with self._changed:
             self._is_closed = True
             for process in self._idle:
@@ -131,7 +131,7 @@ class ParserPool(Closing):
 
     @contextmanager
     def _occupied(self, lane: Lane) -> Iterator[_Process]:
-        """A process for one call. One that is not idle after it has ended, or has to."""
+        """Reserve a process for one call; afterwards return it to the pool, or reap it if it is over."""
         process = self._taken(lane)
         try:
             yield process
@@ -150,7 +150,7 @@ class ParserPool(Closing):
             if not self._has_room(lane):
                 self._wait(lane)
             if self._is_closed:
-                raise Overloaded("the service is ending")
+                raise Overloaded("the service is shutting down")
             process = self._idle.pop() if self._idle else self._started()
             self._busy[lane] += 1
             return process
@@ -191,12 +191,12 @@ def isolated(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def isolated_for(lane: Lane, function: Callable[..., T], *args: Any) -> T:
-    """The same for input that may have to wait for that of others."""
+    """Like `isolated`, with the priority of a lane."""
     return _installed[-1].call(lane, function, *args) if _installed else function(*args)
 
 
 class _Process:
-    """One process, which does one thing at a time."""
+    """One parser process, which serves one call at a time."""
 
     def __init__(self, limits: Limits, modules: Sequence[str]) -> None:
         self.is_over, self._is_ready = False, False
@@ -208,7 +208,7 @@ class _Process:
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env=_environment(),
-                start_new_session=True,  # Ctrl-C is for those who drain
+                start_new_session=True,  # so that Ctrl-C does not end calls that the service still drains
             )
 
     def call(self, function: Callable[..., T], args: Sequence[Any], limits: Limits) -> T:
@@ -228,18 +228,18 @@ class _Process:
         raise RuntimeError(f"{function.__qualname__} failed in a parser process:\n{value}")
 
     def kill(self) -> None:
-        """End the process; a call that is under way fails."""
+        """Kill the process; a call under way fails."""
         self.is_over = True
         self._process.kill()
 
     def end(self) -> None:
-        """The same, when no call is under way."""
+        """Kill and reap the process when no call is under way."""
         self.kill()
         self._process.wait()
         self._socket.close()
 
     def _hand_over(self, request: bytes, limits: Limits) -> None:
-        """It reads the whole request before it does anything, so that what goes wrong here is not due to the input."""
+        """Send the request. The process reads all of it before parsing, so a failure here is not due to the input."""
         try:
             if not self._is_ready:
                 self._received(1, monotonic() + START_SECONDS)
@@ -247,7 +247,7 @@ class _Process:
             self._socket.settimeout(limits.seconds)
             self._socket.sendall(HEADER.pack(len(request)) + request)
         except (OSError, EOFError) as error:
-            _log.warning("a parser process could not be asked: %s", error or "it has ended")
+            _log.warning("parser process did not take the request: %s", error or "it has exited")
             raise _NotHandedOver from error
 
     def _answered(self, function: Callable[..., T], limits: Limits) -> tuple[Outcome, Any, bool]:
@@ -257,11 +257,15 @@ class _Process:
             found: tuple[Outcome, Any, bool] = _Answers(io.BytesIO(self._received(length, until))).load()
             return found
         except TimeoutError:
-            _log.warning("%s took longer than %s s and was ended", function.__qualname__, limits.seconds)
+            _log.warning(
+                "%s exceeded its deadline of %s s",
+                function.__qualname__,
+                limits.seconds,
+            )
             raise _too_long(limits) from None
         except (OSError, EOFError):
             status = self._process.wait()
-            _log.warning("the process of %s ended with status %s", function.__qualname__, status)
+            _log.warning("parser process of %s exited with status %s", function.__qualname__, status)
             raise _no_memory(limits) from None
 
     def _received(self, size: int, until: float) -> bytearray:
@@ -277,11 +281,11 @@ class _Process:
 
 
 class _NotHandedOver(Exception):
-    """A process that had ended before it was asked."""
+    """The process had exited before it took the request."""
 
 
 class _Answers(pickle.Unpickler):
-    """Reads answers: values of Tidings and of a few plain types, nothing that does something when it is read."""
+    """Restricted unpickler: accepts classes of Tidings and a few plain types, no callables."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in _PLAIN:
@@ -308,14 +312,14 @@ def _environment() -> dict[str, str]:
 
 
 def _too_long(limits: Limits) -> DecodeProblem:
-    accepted = f"what takes {limits.seconds} s at most (the limit seconds)"
-    return DecodeProblem("this takes too long to read", accepted=accepted)
+    accepted = f"input that is parsed within {limits.seconds} s (the limit seconds)"
+    return DecodeProblem("parsing took too long", accepted=accepted)
 
 
 def _no_memory(limits: Limits) -> DecodeProblem:
-    accepted = f"what takes {limits.memory:,} MB at most (the limit memory)"
-    return DecodeProblem("this needs too much memory to be read, or ends its parser", accepted=accepted)
+    accepted = f"input that is parsed within {limits.memory:,} MB (the limit memory)"
+    return DecodeProblem("parsing took too much memory, or the parser crashed", accepted=accepted)
 
 
 def _too_many() -> Overloaded:
-    return Overloaded("too much waits to be read already", hint="come back in a moment")
+    return Overloaded("too many inputs are waiting to be parsed", hint="try again in a moment")

@@ -1,8 +1,8 @@
-"""The program of a parser process: calls functions that parse, one after the other, until nobody asks any more.
+"""Main program of a parser process: serves parse calls one by one until the pool closes its socket.
 
     python parser_worker.py SOCKET MEGABYTES MODULE...
 
-It ends itself when a call takes too long: whoever would end it may have been killed.
+A timer ends it when a call takes too long, in case the pool that should kill it was itself killed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from tidings.publications.rdf_json import FOLDER, contexts
 from tidings.publications.xml_bytes import CODECS
 
 GRACE = 5
-"""Seconds that whoever asks has to end the process before it does so itself."""
+"""Seconds beyond the deadline that the pool has to kill the process before its own timer does."""
 
 RETIREMENT = 0.5
-"""The part of its memory after which a process is replaced: what it took once it seldom gives back."""
+"""Share of the memory limit above which a process is replaced: allocators seldom return memory."""
 
 
 def main(number: int, memory: int, modules: Sequence[str]) -> None:
@@ -54,7 +54,7 @@ def main(number: int, memory: int, modules: Sequence[str]) -> None:
 
 
 def _load() -> None:
-    """Read all that is read when it is first needed: afterwards nothing can be."""
+    """Load codecs and contexts now: after `_confine` no file can be opened."""
     for name in CODECS:
         codecs.lookup(name)
     datetime.strptime("2000", "%Y")  # which imports what it is made of
@@ -62,12 +62,12 @@ def _load() -> None:
 
 
 def _confine(memory: int) -> None:
-    """So much more memory than now, and nothing can be opened: no file, no socket, by no library."""
+    """Limit further memory, and open files and sockets to none, for Python and every library."""
     used = Path("/proc/self/statm")
     if used.exists():
         most = int(used.read_text().split()[0]) * process_limits.getpagesize() + memory
         process_limits.setrlimit(process_limits.RLIMIT_AS, (most, most))
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what an allocator says in the end is no answer to anybody
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # allocators print to standard error before they abort
     faulthandler.disable()
     process_limits.setrlimit(process_limits.RLIMIT_CORE, (0, 0))
     process_limits.setrlimit(process_limits.RLIMIT_NOFILE, (0, 0))
@@ -80,12 +80,12 @@ def _called(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Outcome,
         return Outcome.REFUSED, problem
     except MemoryError:
         return Outcome.NO_MEMORY, None
-    except Exception:  # noqa: BLE001 - a mistake of ours is told where it is logged
+    except Exception:  # noqa: BLE001 - an internal error is raised and logged by the pool
         return Outcome.FAILED, traceback.format_exc()
 
 
 def _received(asked: socket.socket) -> bytes | None:
-    """The next request; None if nobody asks any more."""
+    """Receive the next request; None when the pool has closed the socket."""
     header = _exactly(asked, HEADER.size)
     return None if header is None else _exactly(asked, HEADER.unpack(header)[0])
 
