@@ -18,6 +18,7 @@ KINDS = {
     "rules": "tidings.languages.rules",
     "query": "tidings.store.metadata_queries",
     "sparql": "tidings.metadata.sparql",
+    "parser": "tidings.publications.parser_pool",
     "api": "tidings.interfaces.http.v1.limits",
 }
 """Where the class `Limits` of each is."""
