@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 
 from fuzz.target import Target
@@ -37,7 +39,10 @@ def is_available() -> bool:
 def main() -> int:
     import atheris  # noqa: PLC0415 - this module is imported without it, too
 
-    with atheris.instrument_imports(include=INSTRUMENTED, exclude=list(_left_alone())):
+    with (
+        redirect_stderr(StringIO()),
+        atheris.instrument_imports(include=INSTRUMENTED, exclude=list(_left_alone())),
+    ):
         from fuzz.__main__ import arguments, run_each  # noqa: PLC0415
         from fuzz.runner import run_guided  # noqa: PLC0415
     given = arguments()
