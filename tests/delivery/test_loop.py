@@ -275,3 +275,25 @@ def check_order(requests: list[Request], names: list[str]) -> None:
         subject = event(request)["subject"]
         assert first.setdefault(subject, request.headers["webhook-id"]) == request.headers["webhook-id"]
     assert list(first) == names
+
+
+def test_loop_after_the_clock_was_set_back_by_a_day_retries_at_once(at: Delivering, site: Site) -> None:
+    hook = at.webhook(site)
+    site.pages["/"] = Response(500)
+    at.tell("ana", "s-1", "p-1")
+    at.steps()
+    site.pages["/"] = OK
+    at.clock.go(-24 * 60 * 60)
+    at.steps()
+    assert subjects(site.requests) == ["p-1", "p-1"]
+    assert at.store.destinations.health_of([hook.id])[hook.id].delivered == 1
+
+
+def test_loop_after_a_kill_and_the_clock_set_back_by_a_day_delivers(at: Delivering, site: Site) -> None:
+    at.webhook(site)
+    at.tell("ana", "s-1", "p-1")
+    at.store.lanes.wake(10)
+    assert len(at.store.lanes.take(1, at.rules.lease)) == 1, "and whoever took it was killed"
+    at.clock.go(-24 * 60 * 60)
+    at.steps(at.another_loop())
+    assert subjects(site.requests) == ["p-1"]

@@ -399,6 +399,16 @@ def test_a_ping_is_answered_by_a_poll_but_not_too_often(
     assert len(poll(poller)) == 1
 
 
+def test_poll_due_after_the_clock_was_set_back_by_a_day_polls_once(
+    poller: Poller, site: Site, store: Store, clock: Clock
+) -> None:
+    site.pages["/rss.xml"] = Response(200, rss("a"))
+    poller.add(site.url())
+    clock.move(seconds=-24 * 60 * 60)
+    assert len(poll(poller)) == 1
+    assert poll(poller) == [] and due_in(store, clock) > timedelta(0)
+
+
 def test_follow_polls_what_becomes_due_until_it_is_stopped(
     poller: Poller, site: Site, store: Store, clock: Clock
 ) -> None:

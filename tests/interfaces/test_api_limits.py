@@ -219,3 +219,13 @@ def test_more_than_memory_is_meant_for(tmp_path: Path) -> None:
         answer = service.shop.post("/v1/publications", content=b"x" * 2_000, headers=headers)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
         assert service.shop.post("/v1/publications", content=b"{}", headers=headers).status_code == 201
+
+
+def test_rates_after_the_clock_was_set_back_refill_from_then_on() -> None:
+    now = [100_000.0]
+    rates = Rates(60, 3, 2, clock=lambda: now[0])
+    assert rates.take("ana").requests == 2
+    now[0] -= 24 * 60 * 60
+    assert rates.take("ana").requests == 1
+    now[0] += 1
+    assert rates.look("ana").requests == 2

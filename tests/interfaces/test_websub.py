@@ -312,3 +312,15 @@ def test_a_lease_is_renewed_before_it_ends(said: str, days: float) -> None:
     assert known is not None
     renewed = datetime.fromisoformat(str(known[0]["lease"]))
     assert abs((renewed - noon) / timedelta(days=1) - days) < 0.01
+
+
+def test_poll_after_the_clock_was_set_back_by_a_day_asks_the_hub_again(
+    tidings: Tidings, poller: Poller, site: Site, clock: Clock
+) -> None:
+    hub = Hub()
+    with_hub(site, hub, "a")
+    poller.add(site.url())
+    assert len(hub.subscriptions) == 1 and feed(tidings).lease is not None
+    clock.now -= timedelta(days=1)
+    assert len(list(poller.poll_due())) == 1
+    assert len(hub.subscriptions) == 2 and feed(tidings).push == "verified"

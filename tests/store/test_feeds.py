@@ -107,6 +107,36 @@ def test_a_ping_during_a_poll_is_not_lost(store: Store) -> None:
     assert found(store).next_poll == instant(NOON + 60 * MINUTE), "it was heard by the poll after it"
 
 
+def test_due_after_the_clock_was_set_back_by_a_day_has_feeds_that_were_polled_before(store: Store) -> None:
+    store.feeds.record(
+        added(store), {"polled": instant(NOON), "next_poll": instant(NOON + 60 * MINUTE), "lease": "2026-06"}
+    )
+    assert store.feeds.due(NOON - MINUTE) == (), "clocks of several machines differ a little"
+    yesterday = NOON - timedelta(days=1)
+    [due] = store.feeds.due(yesterday)
+    assert due == found(store)
+    claimed = store.feeds.claim(due, yesterday, yesterday + 5 * MINUTE)
+    assert claimed and claimed.lease is None and found(store).lease is None, "when it ends is unknown"
+    assert store.feeds.due(yesterday) == ()
+
+
+def test_due_after_the_clock_was_set_back_has_feeds_that_were_added_and_not_polled(store: Store) -> None:
+    store.feeds.add(URL, NOON, inside=False, until=NOON + 5 * MINUTE)
+    assert [one.url for one in store.feeds.due(NOON - timedelta(days=1))] == [URL]
+
+
+def test_due_after_the_clock_was_set_back_leaves_out_feeds_that_are_gone(store: Store) -> None:
+    store.feeds.record(added(store), {"polled": instant(NOON), "next_poll": None})
+    assert store.feeds.due(NOON - timedelta(days=1)) == ()
+
+
+def test_hasten_after_the_clock_was_set_back_makes_a_feed_due_at_once(store: Store) -> None:
+    store.feeds.record(added(store), {"polled": instant(NOON), "next_poll": instant(NOON + 60 * MINUTE)})
+    yesterday = NOON - timedelta(days=1)
+    store.feeds.hasten([found(store)], yesterday, apart=MINUTE)
+    assert found(store).next_poll == instant(yesterday)
+
+
 def test_a_feed_that_is_gone_is_not_woken_by_pings(store: Store) -> None:
     store.feeds.record(added(store), {"next_poll": None})
     store.feeds.hasten([found(store)], NOON, apart=MINUTE)

@@ -23,7 +23,8 @@ from sqlalchemy import select
 from effort import share
 from tidings.model import Subscription, notification_id
 from tidings.store import Committed, Found, open_store, tables
-from tidings.store.held import SET_BACK, SOON
+from tidings.store.clock_recovery import SET_BACK
+from tidings.store.held import SOON
 
 IDS, PEOPLE = st.sampled_from(["s-0", "s-1", "s-2", "s-3"]), st.sampled_from(["ana", "bo"])
 PAIRS = st.lists(st.tuples(st.sampled_from([f"p-{i}" for i in range(12)]), IDS), max_size=6)

@@ -112,6 +112,7 @@ class DeliveryLoop:
         return begun + self._begin_lanes(self._times)
 
     def _look_around(self) -> None:
+        self._store.clock_recovery.look()
         self._store.notifications.hand_over()
         self._store.undelivered.expire(self._rules.letters)
         self._store.lanes.wake(PART)

@@ -80,6 +80,7 @@ class HubLoop:
         """Take as much as there are threads free, and begin it."""
         store, before = self.hub.store, len(self._running)
         store.sweep()
+        self.hub.feeds.store.clock_recovery.look()
         self.hub.feeds.store.notifications.hand_over()
         self.hub.dismiss(PART)
         for intent in store.take_intents(self._free()):

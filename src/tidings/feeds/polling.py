@@ -144,7 +144,7 @@ class Poller(Closing):
         """Poll a feed now; nothing if somebody else does."""
         moment = self._clock()
         claimed = self._store.feeds.claim(feed, moment, moment + CLAIMED)
-        return self._poll(feed, moment) if claimed else None
+        return self._poll(claimed, moment) if claimed else None
 
     def _poll(self, feed: PolledFeed, moment: datetime) -> Polled:
         try:

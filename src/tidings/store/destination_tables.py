@@ -54,6 +54,7 @@ delivery_gathered = Table(
 # A lane is a destination and a subscription: entries after `told` are to be delivered, in order. Without a `due` time
 # there is nothing to do. `busy` says that somebody works on it: until `due`, then another may. `ticket` counts how
 # often it was taken: who comes back with an older one comes too late.
+# `since` is when a `due` time in the future was written: see `clock_recovery`.
 # `gathered` is the last entry of the digest that is under way, `gathers` whether the next message is a digest: after
 # quiet hours, or because of an accepted delay.
 delivery_lanes = Table(
@@ -75,6 +76,7 @@ delivery_lanes = Table(
     Column("last_success", Name, nullable=True),
     Column("last_failure", Name, nullable=True),
     Column("last_error", Text, nullable=True),
+    Column("since", Name, nullable=True),
     sqlite_with_rowid=False,
 )
 _works = delivery_lanes.c.due.is_not(None)
@@ -99,6 +101,7 @@ undelivered = Table(
     Column("time", Name, nullable=False, index=True),
     Column("due", Name, nullable=True),
     Column("tries", Integer, nullable=False),
+    Column("since", Name, nullable=True),
 )
 _again = undelivered.c.due.is_not(None)
 Index("undelivered_again", undelivered.c.due, sqlite_where=_again, postgresql_where=_again)

@@ -68,6 +68,7 @@ hub_intents = Table(
     Column("attempts", Integer, nullable=False),
     Column("due", Name, nullable=False, index=True),
     Column("challenge", Text, nullable=False),
+    Column("since", Name, nullable=True),
     sqlite_with_rowid=False,
 )
 
@@ -93,5 +94,6 @@ hub_deliveries = Table(
     Column("attempts", Integer, nullable=False),
     Column("due", Name, nullable=False, index=True),
     Column("problem", Text, nullable=True),
+    Column("since", Name, nullable=True),
     sqlite_with_rowid=False,
 )

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
 
 from tidings.store import counters, names
+from tidings.store.clock_recovery import latest_possible, was_set_back
 from tidings.store.database import Database
 from tidings.store.encoding import instant, storable
 from tidings.store.feed_items import Make, Taken, forget_all, take
@@ -85,8 +86,12 @@ class Feeds:
         return self._where(or_(polled_feeds.c.url.in_(addresses), polled_feeds.c.site.in_(addresses)))
 
     def due(self, moment: datetime) -> tuple[PolledFeed, ...]:
-        """The feeds whose time has come, those that wait longest first."""
-        found = self._where(polled_feeds.c.next_poll <= instant(moment))
+        """The feeds whose time has come, those that wait longest first. One that was polled in the future, by a clock
+        that has been set back since, is among them.
+        """
+        c = polled_feeds.c
+        set_back = func.coalesce(c.polled, c.added) > latest_possible(moment)
+        found = self._where(c.next_poll.is_not(None), or_(c.next_poll <= instant(moment), set_back))
         return tuple(sorted(found, key=lambda feed: feed.next_poll or ""))
 
     def next_due(self) -> str | None:
@@ -120,19 +125,34 @@ class Feeds:
         """Forget a feed and what was seen in it, and say whether there was one."""
         return self._database.transact(lambda connection: _remove(connection, polled_feeds.c.url == url))
 
-    def claim(self, feed: PolledFeed, moment: datetime, until: datetime) -> bool:
-        """Whether the feed is the caller's to poll, until then: nobody else has taken it since it was read."""
-        unchanged = polled_feeds.c.next_poll.is_not_distinct_from(feed.next_poll)
-        claimed = update(polled_feeds).where(polled_feeds.c.number == feed.number, unchanged)
-        values = {"next_poll": instant(until), "polled": instant(moment)}
-        return bool(self._database.transact(lambda each: each.execute(claimed.values(values)).rowcount))
+    def claim(self, feed: PolledFeed, moment: datetime, until: datetime) -> PolledFeed | None:
+        """Claim a feed for polling until then; None if another process claimed it since it was read.
+
+        If the clock was set back since the last poll, it is unknown when the lease of the hub ends. The claimed feed
+        has none, so that the hub is asked again.
+        """
+        c = polled_feeds.c
+        lease = None if was_set_back(feed.polled, moment) else feed.lease
+        values: dict[str, str | None] = {"next_poll": instant(until), "polled": instant(moment)}
+        if lease != feed.lease:
+            values["lease"] = lease
+        unchanged = c.number == feed.number, c.next_poll.is_not_distinct_from(feed.next_poll)
+        claimed = update(polled_feeds).where(*unchanged).values(values)
+        if not self._database.transact(lambda connection: connection.execute(claimed).rowcount):
+            return None
+        return replace(feed, lease=lease)
 
     def hasten(self, feeds: Iterable[PolledFeed], moment: datetime, apart: timedelta) -> None:
         """Somebody says that there is something new: each is due now, but for polls `apart` from each other.
 
         A feed that is gone stays so.
         """
-        due = {feed.number: max(instant(moment), _after(feed.polled, apart)) for feed in feeds}
+        due = {
+            feed.number: instant(moment)
+            if was_set_back(feed.polled, moment)
+            else max(instant(moment), _after(feed.polled, apart))
+            for feed in feeds
+        }
 
         def each_sooner(connection: Connection) -> None:
             for number, at in due.items():

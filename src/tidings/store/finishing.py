@@ -75,6 +75,7 @@ def _noted(
         "told": progress.told,
         "delivered": before.delivered + progress.delivered,
         "due": due,
+        "since": instant(moment),
         "busy": 0,
         "gathered": before.gathered if progress.told == lane.told else None,
         "gathers": before.gathers if more else 0,

@@ -34,6 +34,7 @@ from sqlalchemy import (
 )
 
 from tidings.store import bulk, counters, found, sequences
+from tidings.store.clock_recovery import latest_possible
 from tidings.store.destination_tables import delivery_gathered, delivery_owners
 from tidings.store.encoding import instant
 from tidings.store.found import Found
@@ -41,11 +42,6 @@ from tidings.store.tables import held, notifications, promises, subscribers, sub
 
 SOON = timedelta(seconds=0.5)
 """Whoever hands over looks again sooner than this. What becomes due in between goes now: late it must not be."""
-
-SET_BACK = timedelta(minutes=1)
-"""A promise made that far in the future was made by a clock that has been set back since. How long it has been waiting
-nobody knows, so it is kept at once. Clocks of several machines are closer to each other than that.
-"""
 
 Delays = Mapping[tuple[str, str], int]
 
@@ -123,7 +119,7 @@ def _why_now(soon: Any, ahead: Any) -> tuple[ColumnElement[bool], ColumnElement[
 
 
 def _times(moment: datetime) -> tuple[str, str]:
-    return instant(moment + SOON), instant(moment + SET_BACK)
+    return instant(moment + SOON), latest_possible(moment)
 
 
 # Asked all the time, so they are made once. A union, because each half has its index; with an `or` SQLite would read

@@ -127,9 +127,10 @@ class Hub:
 
     def postpone(self, intent: Intent, seconds: float) -> None:
         """The callback could not be asked: ask again later."""
-        due = instant(self.now() + timedelta(seconds=seconds))
+        now = self.now()
+        due = instant(now + timedelta(seconds=seconds))
         wanted = update(hub_intents).where(*_key(hub_intents, intent), _same(intent))
-        changed = wanted.values(attempts=intent.attempts + 1, due=due)
+        changed = wanted.values(attempts=intent.attempts + 1, due=due, since=instant(now))
         self._database.transact(lambda c: c.execute(changed))
 
     def subscriptions(self, address: str | None = None) -> list[HubSubscription]:
@@ -243,7 +244,8 @@ def _take(connection: Connection, table: Table, kind: type[K], now: datetime, mo
     taken = [kind(*row) for row in connection.execute(wanted.with_for_update(skip_locked=True))]
     for one in taken:
         mine = update(table).where(*_key(table, one), *due)
-        connection.execute(mine.values(due=instant(now + TAKEN), attempts=one.attempts + 1))
+        lease = {"due": instant(now + TAKEN), "since": instant(now)}
+        connection.execute(mine.values(lease | {"attempts": one.attempts + 1}))
     return taken
 
 
@@ -334,6 +336,7 @@ def _failed(
     due = instant(now + timedelta(seconds=seconds or 0))
     changed = update(hub_deliveries).where(*_this(one), hub_deliveries.c.state == WAITING)
     values = {"state": state, "attempts": one.attempts + 1, "due": due, "problem": problem}
+    values |= {"since": instant(now)}
     if connection.execute(changed.values(values)).rowcount and state == DEAD:
         _tell(connection, one)
         _drop_old(connection, one)

@@ -76,8 +76,15 @@ class Lanes:
         """Wait for the end of quiet hours; what comes meanwhile is delivered together then. How many do: some may be
         another's now.
         """
+        now = instant(self.now())
         values = {
-            lane.key: {"due": instant(until), "busy": 0, "attempts": lane.attempts, "gathers": 1}
+            lane.key: {
+                "due": instant(until),
+                "busy": 0,
+                "attempts": lane.attempts,
+                "gathers": 1,
+                "since": now,
+            }
             for lane, until in lanes
         }
         return self._database.transact(lambda c: _write_mine(c, [lane for lane, _ in lanes], values))
@@ -136,15 +143,15 @@ def _take(
             if running[row.place] < per_place:
                 running[row.place] += 1
                 some.append(replace(Lane(*row), ticket=row.ticket + 1))
-        lane_rows.write(connection, {lane.key: _busy(lane, until) for lane in some})
+        lane_rows.write(connection, {lane.key: _busy(lane, now, until) for lane in some})
         taken += some
         if len(some) == len(found):  # none was left out
             break
     return taken
 
 
-def _busy(lane: Lane, until: str) -> dict[str, int | str]:
-    return {"busy": 1, "ticket": lane.ticket, "attempts": lane.attempts + 1, "due": until}
+def _busy(lane: Lane, now: str, until: str) -> dict[str, int | str]:
+    return {"busy": 1, "ticket": lane.ticket, "attempts": lane.attempts + 1, "due": until, "since": now}
 
 
 _begun = given("to", "what", "who")

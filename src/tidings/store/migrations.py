@@ -19,6 +19,7 @@ from tidings.store import (
     audiences,
     backbone_tables,
     bulk,
+    clock_recovery,
     destination_tables,
     feed_tables,
     measures,
@@ -158,6 +159,7 @@ MIGRATIONS = (
         ),
     ),
     Migration(28, "what feeds leave out", (adds(tables.polled_feeds.c.left_out),)),
+    Migration(29, "since when rows wait", tuple(adds(table.c.since) for table in clock_recovery.WAITING)),
 )
 
 NEWEST = MIGRATIONS[-1].version

@@ -13,6 +13,7 @@ from tidings.store import counters
 from tidings.store.acknowledgements import Acknowledgements
 from tidings.store.audiences import Audiences
 from tidings.store.backbone import Backbone
+from tidings.store.clock_recovery import ClockRecovery
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.destinations import Destinations
@@ -88,6 +89,7 @@ class Store(Closing):
         self.preferences = Preferences(database)
         self.measures = Measures(database, clock)
         self.traces = Traces(database, clock)
+        self.clock_recovery = ClockRecovery(database, clock)
 
     def check(self) -> None:
         """Refuse a store that does not answer, that is not of the version that this code works with, or in which

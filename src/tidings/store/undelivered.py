@@ -86,8 +86,10 @@ class Undelivered:
         """It was not taken again: try it later, or leave it where it is. If its receiver wants no more at all, `gone`
         says so, and the destination is disabled.
         """
-        due = None if wait is None else instant(self._clock() + timedelta(seconds=wait))
+        moment = self._clock()
+        due = None if wait is None else instant(moment + timedelta(seconds=wait))
         values = {"problem": storable(problem), "due": due, "attempts": letter.attempts + 1}
+        values |= {"since": instant(moment)}
 
         def note(connection: Connection) -> None:
             if gone is not None:
@@ -137,7 +139,9 @@ def _take(connection: Connection, most: int, moment: datetime, lease: timedelta)
     wanted = select(*_COLUMNS).where(*due).order_by(undelivered.c.number).limit(most)
     found = [_letter(row) for row in connection.execute(wanted.with_for_update(skip_locked=True))]
     for one in found:
-        connection.execute(_this(one).values(due=instant(moment + lease), tries=one.tries + 1))
+        connection.execute(
+            _this(one).values(due=instant(moment + lease), since=instant(moment), tries=one.tries + 1)
+        )
     return found
 
 

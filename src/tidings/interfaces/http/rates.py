@@ -77,7 +77,8 @@ class Rates:
 
     def _level(self, who: str, now: float) -> float:
         level, since = self._buckets.get(who, (float(self._burst), now))
-        return min(float(self._burst), level + (now - since) * self._a_minute / 60)
+        passed = max(0.0, now - since)  # a wall clock may be set back
+        return min(float(self._burst), level + passed * self._a_minute / 60)
 
     def _left(self, level: float, is_allowed: bool) -> Left:
         more = max(1, math.floor(level) + 1) - level

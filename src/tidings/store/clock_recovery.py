@@ -1,0 +1,77 @@
+"""Recovery after the wall clock was set back.
+
+Leases, retries and ends of quiet hours are wall-clock times: a row waits until `due`, and `since` is when that was
+written. After the clock was set back by a day, each row would wait for a day longer. A row written in the future shows
+that the clock was set back, and how long the row has been waiting is unknown, so it is due at once. A limit on how far
+`due` may lie ahead would not show it: a retry may be more than a day away.
+
+Rows are looked at now and then, not in each statement that takes them: those find what is due by an index that `since`
+is not part of.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from time import monotonic
+
+from sqlalchemy import ColumnElement, Connection, Table, select, update
+
+from tidings.store.database import Database
+from tidings.store.destination_tables import delivery_lanes, undelivered
+from tidings.store.encoding import Clock, instant
+from tidings.store.feed_tables import hub_deliveries, hub_intents
+
+SET_BACK = timedelta(minutes=1)
+"""A row written that far in the future was written by a clock that has been set back since. Clocks of several machines
+are closer to each other than that.
+"""
+LOOK_SECONDS = 60.0
+"""How often waiting rows are looked at, if the clock of this process was not set back."""
+
+WAITING = (delivery_lanes, undelivered, hub_intents, hub_deliveries)
+"""The tables whose rows wait until `due`."""
+
+
+def latest_possible(moment: datetime) -> str:
+    """The latest time that a row may have been written at, if no clock was set back."""
+    return instant(moment + SET_BACK)
+
+
+def was_set_back(written: str | None, moment: datetime) -> bool:
+    """Whether the clock has been set back since a row was written."""
+    return written is not None and written > latest_possible(moment)
+
+
+class ClockRecovery:
+    """Makes rows due that wait for a time of a clock that has been set back since."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+        self._looked: tuple[datetime, float] | None = None
+
+    def look(self) -> int:
+        """Recover at the first call, once a minute, and when the clock was set back since the last call; how many rows
+        became due.
+        """
+        moment, now = self._clock(), monotonic()
+        if self._looked and self._looked[0] <= moment and now - self._looked[1] < LOOK_SECONDS:
+            return 0
+        recovered = sum(self._recover(table, moment) for table in WAITING)
+        self._looked = moment, now
+        return recovered
+
+    def _recover(self, table: Table, moment: datetime) -> int:
+        """Nothing is written where there is nothing to recover: SQLite has one lock for all writers."""
+        with self._database.read() as connection:
+            if connection.execute(select(table.c.due).where(*_stuck(table, moment)).limit(1)).first() is None:
+                return 0
+        return self._database.transact(lambda connection: _make_due(connection, table, moment))
+
+
+def _stuck(table: Table, moment: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return table.c.due > instant(moment), table.c.since > latest_possible(moment)
+
+
+def _make_due(connection: Connection, table: Table, moment: datetime) -> int:
+    now = instant(moment)
+    return connection.execute(update(table).where(*_stuck(table, moment)).values(due=now, since=now)).rowcount

@@ -1,0 +1,185 @@
+"""Rows that wait for a time of a clock that was set back by a day, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import insert
+
+from tests.feeds.told import Clock
+from tidings.model import Subscription
+from tidings.store import Destination, Found, Intent, Progress, Store, open_store
+from tidings.store.clock_recovery import SET_BACK, WAITING
+from tidings.store.encoding import instant
+from tidings.store.feed_tables import hub_intents
+from tidings.store.tables import metadata, promises
+from tidings.store.undelivered import Letter, bury
+
+DAY = 24 * 60 * 60
+LEASE = timedelta(minutes=2)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(url: str, clock: Clock) -> Iterator[Store]:
+    """Ana has a destination and a hub's callback, and was told something."""
+    with open_store(url, clock) as opened:
+        opened.subscriptions.add(Subscription("s-1", "ana", "predicates", "price < 200"))
+        opened.destinations.add(Destination("", "ana", None, "webhook", "http://x.example/", "x.example"))
+        opened.personal_feeds.keep("ana", {"s-1": ("n", "h")})
+        opened.hub.ask(Intent("h", "atom", "http://x.example/", "subscribe", None, 864_000, "c"), 10)
+        [intent] = opened.hub.take_intents(10)
+        opened.hub.confirm(intent, 0)
+        opened.notifications.commit_batch("main", 0, [Found("p-1", "s-1", "ana")])
+        opened.lanes.wake(10)
+        yield opened
+
+
+def lease_lane(store: Store) -> None:
+    assert take_lane(store) == 1
+
+
+def retry_lane(store: Store) -> None:
+    [lane] = store.lanes.take(1, LEASE)
+    assert store.lanes.finish([(lane, Progress(0, 0, "status 500", wait=5.0))]) == [True]
+
+
+def put_off_lane(store: Store) -> None:
+    [lane] = store.lanes.take(1, LEASE)
+    assert store.lanes.put_off([(lane, store.lanes.now() + timedelta(hours=8))]) == 1
+
+
+def take_lane(store: Store) -> int:
+    return len(store.lanes.take(1, LEASE))
+
+
+def bury_letter(store: Store) -> None:
+    [destination] = store.destinations.list()
+    letter = Letter(destination.id, "s-1", "ana", "x.example", 1, 1, False, "m", "status 500", 9, "2026")
+    store.database.transact(lambda connection: bury(connection, letter))
+    store.undelivered.replay(destination.id)
+
+
+def lease_letter(store: Store) -> None:
+    bury_letter(store)
+    assert take_letter(store) == 1
+
+
+def retry_letter(store: Store) -> None:
+    bury_letter(store)
+    [letter] = store.undelivered.take(1, LEASE)
+    store.undelivered.failed(letter, "status 500", 5.0)
+
+
+def take_letter(store: Store) -> int:
+    return len(store.undelivered.take(1, LEASE))
+
+
+def ask(store: Store) -> None:
+    store.hub.ask(Intent("h", "rss", "http://x.example/", "subscribe", None, 3_600, "c"), 10)
+
+
+def lease_intent(store: Store) -> None:
+    ask(store)
+    assert take_intent(store) == 1
+
+
+def retry_intent(store: Store) -> None:
+    ask(store)
+    [intent] = store.hub.take_intents(1)
+    store.hub.postpone(intent, 30)
+
+
+def take_intent(store: Store) -> int:
+    return len(store.hub.take_intents(1))
+
+
+def lease_delivery(store: Store) -> None:
+    [behind] = store.hub.behind(1)
+    store.hub.begin(behind, 1)
+    assert take_delivery(store) == 1
+
+
+def retry_delivery(store: Store) -> None:
+    [behind] = store.hub.behind(1)
+    store.hub.begin(behind, 1)
+    [(delivery, _)] = store.hub.take_deliveries(1)
+    store.hub.failed(delivery, "status 500", 10)
+
+
+def take_delivery(store: Store) -> int:
+    return len(store.hub.take_deliveries(1))
+
+
+CASES = (
+    (lease_lane, take_lane),
+    (retry_lane, take_lane),
+    (put_off_lane, take_lane),
+    (lease_letter, take_letter),
+    (retry_letter, take_letter),
+    (lease_intent, take_intent),
+    (retry_intent, take_intent),
+    (lease_delivery, take_delivery),
+    (retry_delivery, take_delivery),
+)
+
+
+@pytest.mark.parametrize(("wait", "take"), CASES, ids=[wait.__name__ for wait, _ in CASES])
+def test_look_after_the_clock_was_set_back_by_a_day_makes_waiting_rows_due(
+    store: Store, clock: Clock, wait: Callable[[Store], None], take: Callable[[Store], int]
+) -> None:
+    wait(store)
+    assert (store.clock_recovery.look(), take(store)) == (0, 0), "the clock was not set back"
+    clock.go(-DAY)
+    assert take(store) == 0
+    assert (store.clock_recovery.look(), take(store)) == (1, 1)
+    clock.go(-1)
+    assert (store.clock_recovery.look(), take(store)) == (0, 0), (
+        "the new lease is one of the clock as it is now"
+    )
+
+
+@pytest.mark.parametrize(("wait", "take"), CASES, ids=[wait.__name__ for wait, _ in CASES])
+def test_look_after_a_restart_with_the_clock_set_back_makes_waiting_rows_due(
+    store: Store, url: str, clock: Clock, wait: Callable[[Store], None], take: Callable[[Store], int]
+) -> None:
+    wait(store)
+    clock.go(-DAY)
+    with open_store(url, clock) as restarted:
+        assert (restarted.clock_recovery.look(), take(restarted)) == (1, 1)
+
+
+def test_look_with_clocks_that_differ_a_little_leaves_leases_alone(store: Store, clock: Clock) -> None:
+    lease_lane(store)
+    clock.go(-SET_BACK.total_seconds())
+    assert (store.clock_recovery.look(), take_lane(store)) == (0, 0)
+
+
+def test_look_leaves_rows_alone_that_do_not_wait(store: Store, clock: Clock) -> None:
+    [lane] = store.lanes.take(1, LEASE)
+    assert store.lanes.finish([(lane, Progress(1, 1))]) == [True]
+    bury_letter(store)
+    [letter] = store.undelivered.take(1, LEASE)
+    store.undelivered.failed(letter, "status 500", None)
+    clock.go(-DAY)
+    assert (store.clock_recovery.look(), take_lane(store), take_letter(store)) == (0, 0, 0)
+
+
+def test_look_with_rows_of_an_older_version_leaves_them_alone(store: Store, clock: Clock) -> None:
+    """They have no `since`, so nothing shows whether the clock was set back."""
+    row = {"address": "h", "format": "rss", "callback": "http://y.example/", "mode": "denied", "lease": 0}
+    row |= {"attempts": 0, "challenge": "c", "due": instant(clock() + timedelta(days=1))}
+    store.database.transact(lambda connection: connection.execute(insert(hub_intents), row))
+    assert store.clock_recovery.look() == 0
+
+
+def test_waiting_covers_each_table_that_delivery_and_the_hub_take_rows_from() -> None:
+    """Notifications that are held have a `since` of their own, and feeds the time of their last poll."""
+    with_due = {table for table in metadata.tables.values() if "due" in table.c}
+    assert with_due == {*WAITING, promises}
