@@ -58,7 +58,9 @@ def test_call_of_a_function_with_a_mistake_says_where_it_failed(shared: ParserPo
 
 
 def test_call_that_hangs_is_ended_and_the_next_is_answered(shared: ParserPool) -> None:
-    with pytest.raises(DecodeProblem, match="parsing took too long; accepted: input that is parsed within 2 s"):
+    with pytest.raises(
+        DecodeProblem, match="parsing took too long; accepted: input that is parsed within 2 s"
+    ):
         shared.call(CALLERS, hooks.hang)
     assert shared.call(CALLERS, hooks.count, [1]) == 1
 
