@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 import tidings
 from tidings import (
+    Client,
+    EventSchema,
     Index,
+    Object,
+    Reject,
     Subscription,
     Tidings,
     TidingsError,
     compile_many,
     compile_text,
     decode,
+    implicit,
     load_schema,
+    notice,
+    stored,
+    subscriber,
 )
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+@subscriber
+class Student(Base):
+    __tablename__ = "student"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+
 
 ONE = Subscription("s1", "ana", "predicates", "price < 3")
 CALLS: dict[str, list[Callable[[], object]]] = {
@@ -69,8 +93,126 @@ def test_tidings_wrong_type_names_the_argument(call: Callable[[Tidings], object]
         call(home)
 
 
-def test_entry_points_names_are_public() -> None:
-    assert set(CALLS) <= set(tidings.__all__)
+MADE_HERE = "made by the library: a program reads them"
+UNCHECKED = {
+    "EventSchema.domain": "asked for every event; any value is a name that there is not",
+    "EventSchema.domain_of": "asked for every event; any value is a name that there is not",
+    "EventSchema.problem": "called by the checks of a schema alone",
+    "EventSchema.view": "asked for every event, with types that were read from it",
+    "Index.__init__(parts)": "called by create and open alone",
+    "Index.__init__(keep)": "called by create and open alone",
+    "Match": MADE_HERE,
+    "Notification": MADE_HERE,
+    "Object": "any value may be a key, and the family is looked up in the model",
+    "Publication": MADE_HERE,
+    "Reason": MADE_HERE,
+    "Reject": MADE_HERE,
+    "notice(base)": "refused by reading the model; see test_notice_and_elements_wrong_type_is_a_tidings_error",
+    "notice(bulk)": "refused with the words that are accepted, once the rest is right",
+    "notice(sessions)": "refused once the model is read",
+    "notice(tell)": "a protocol; refused once the model is read",
+}
+"""Callables, or parameters of theirs, whose types are not checked at the call, and why."""
+
+
+class Wrong:
+    """A value of a type that nothing accepts; not even as a key."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def public_callables() -> Iterator[tuple[str, Callable[..., object]]]:
+    """All functions that are public, the public methods of all classes that are, and their constructors."""
+    for name in tidings.__all__:
+        public = getattr(tidings, name)
+        if not isinstance(public, type):
+            yield name, public
+        elif not issubclass(public, Exception):
+            is_value = is_dataclass(public)
+            yield (name, public) if is_value else (f"{name}.__init__", partial(public.__init__, None))
+            for method, found in inspect.getmembers(public, callable):
+                if not method.startswith("_"):
+                    is_bound = inspect.ismethod(found) or isinstance(vars(public).get(method), staticmethod)
+                    yield f"{name}.{method}", found if is_bound else partial(found, None)
+
+
+def parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return [one for one in inspect.signature(function).parameters.values() if one.kind not in variable]
+
+
+def call_with_wrong(function: Callable[..., object], wrong: inspect.Parameter) -> object:
+    """Call it with an argument of a wrong type; values are given all fields that they need."""
+    if wrong.kind is inspect.Parameter.POSITIONAL_ONLY:
+        return function(Wrong())
+    needed = parameters(function) if isinstance(function, type) else []
+    fields = {one.name: FIELDS.get(one.name, "x") for one in needed if one.default is one.empty}
+    return function(**fields | {wrong.name: Wrong()})
+
+
+FIELDS = {"subscriber": Object("Person", 1)}
+EVERY = [
+    pytest.param(function, parameter, id=f"{name}({parameter.name})")
+    for name, function in public_callables()
+    for parameter in parameters(function)
+    if name not in UNCHECKED and f"{name}({parameter.name})" not in UNCHECKED
+]
+
+
+@pytest.mark.parametrize(("function", "parameter"), EVERY)
+def test_every_public_parameter_wrong_type_is_a_tidings_error(
+    function: Callable[..., object], parameter: inspect.Parameter
+) -> None:
+    with pytest.raises(TidingsError, match="has the wrong type"):
+        call_with_wrong(function, parameter)
+
+
+def test_unchecked_callables_are_public() -> None:
+    known = dict(public_callables())
+    known |= {f"{name}({one.name})": known[name] for name in [*known] for one in parameters(known[name])}
+    assert set(UNCHECKED) <= set(known)
+
+
+def test_public_callables_include_methods_and_constructors() -> None:
+    names = {name for name, _ in public_callables()}
+    assert {
+        "Client.__init__",
+        "AsyncClient.follow",
+        "Index.create",
+        "Tidings.load_taxonomy",
+        "notice",
+    } <= names
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: notice(Session, Wrong(), tell=list),
+        lambda: notice(Wrong(), Base, tell=list),  # type: ignore[arg-type]
+        lambda: notice(Session, Base, tell=Wrong()),  # type: ignore[arg-type]
+        lambda: notice(Session, Base, tell=list, bulk=Wrong()),  # type: ignore[arg-type]
+        lambda: notice(Session, Base, tell=list, watches=[Wrong()]),  # type: ignore[list-item]
+        lambda: stored(label="name")(Wrong()),  # type: ignore[type-var]
+        lambda: implicit(kinds=[Wrong()]),  # type: ignore[list-item]
+        lambda: EventSchema({"colour": Wrong()}),  # type: ignore[dict-item]
+        lambda: EventSchema({5: Wrong()}),  # type: ignore[dict-item]
+        lambda: EventSchema.of([Wrong()]),  # type: ignore[list-item]
+        lambda: Client("http://127.0.0.1:1", "tdg_x").destinations.add(5, "https://example.org"),  # type: ignore[arg-type]
+        lambda: list(Client("http://127.0.0.1:1", "tdg_x").subscribe_many([Wrong()])),  # type: ignore[list-item]
+    ],
+)
+def test_notice_and_elements_wrong_type_is_a_tidings_error(call: Callable[[], object]) -> None:
+    with pytest.raises(TidingsError):
+        call()
+
+
+def test_publish_many_wrong_element_is_its_outcome(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as home:
+        first, second, third = home.publish_many([b'{"a": 1}', {"a": 1}, b'{"a": 2}'])  # type: ignore[list-item]
+        assert isinstance(second, Reject) and "has the wrong type" in second.reason
+        assert [getattr(one, "position", None) for one in (first, third)] == [1, 2]
+        named = home.publish_named({"p1": b'{"a": 1}', "p2": {"a": 1}})  # type: ignore[dict-item]
+        assert isinstance(named["p2"], TidingsError) and not isinstance(named["p1"], TidingsError)
 
 
 def test_entry_points_what_is_clear_is_accepted(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
+from tidings.arguments import check_fields
 from tidings.operating import traces
 from tidings.values import Scalar
 
@@ -23,6 +25,11 @@ class Subscription:
     language: str
     text: str
     within: int | None = None
+
+    def __post_init__(self) -> None:
+        texts = (self.id, self.subscriber, self.language, self.text)
+        if not all(map(_is_text, texts)) or not isinstance(self.within, int | None):
+            check_fields(self, id=str, subscriber=str, language=str, text=str, within=(int, NoneType))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,10 @@ class Reject:
     id: str
     reason: str
     facts: dict[str, object]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def notification_id(publication: str, subscription: str) -> str:

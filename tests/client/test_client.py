@@ -164,6 +164,18 @@ def test_subscribing_to_many(client: Client, service: Service, name: str) -> Non
         assert isinstance(for_bo, Subscribed) and root.subscription(for_bo.id).subscriber == "bo"
 
 
+def test_subscribe_many_gives_the_warnings_about_texts(client: Client) -> None:
+    impossible, possible = client.subscribe_many(
+        [{"text": "/a and /b", "language": "xpath"}, {"text": "//a", "language": "xpath"}]
+    )
+    assert isinstance(impossible, Subscribed) and isinstance(possible, Subscribed)
+    [warning] = impossible.warnings
+    assert warning.message().startswith("no document can match") and warning.message().endswith(
+        "/a and /b\n         ^^"
+    )
+    assert possible.warnings == ()
+
+
 def test_a_label(client: Client, service: Service) -> None:
     taken = client.publish({"price": 1}, audience="staff")
     stored = service.tidings.store.journal.find(taken.id)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.compiler.context import Context
+from tidings.compiler.context import LONGEST_WARNING, MOST_WARNINGS, Context, first_warnings
 from tidings.compiler.pipeline import LANGUAGES
+from tidings.errors import TextWarning
 from tidings.schema.event_schema import EventSchema
 from tidings.schema.files import load_text
 
@@ -91,3 +92,12 @@ def test_warnings_without_schema_only_empty_ranges_are_found(text: str) -> None:
 def test_warnings_advice_compiles_and_means_one_value(schema: EventSchema) -> None:
     for text in ("bid between 4 and 6", "label = 'red'"):
         assert LANGUAGES["predicates"].compile(Context(text, schema)).clauses
+
+
+def test_warnings_are_bounded_in_number_and_size() -> None:
+    bounds = [f"a > {number}" for number in range(100, 140)] + [f"a < {number}" for number in range(40)]
+    found = LANGUAGES["predicates"].warnings(Context(" and ".join(bounds)))
+    assert len(found) == MOST_WARNINGS + 1
+    assert found[-1].what == f"there are more than these {MOST_WARNINGS} warnings"
+    [long] = first_warnings([TextWarning("x" * 10_000, None, "y" * 10_000)])
+    assert len(long.what) == len(long.hint or "") == LONGEST_WARNING

@@ -9,6 +9,7 @@ from typing import Self, TypeVar
 
 import httpx
 
+from tidings.arguments import checks_arguments
 from tidings.client import calls, feeds, subscribed, taken
 from tidings.client.answers import checked
 from tidings.client.asking import Attempts, request_of
@@ -25,6 +26,7 @@ from tidings.errors import DecodeProblem, InputError, TidingsError
 T = TypeVar("T")
 
 
+@checks_arguments
 class AsyncClient:
     """A service at an address, asked with a token. It has what `Client` has, to be awaited.
 

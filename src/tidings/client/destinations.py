@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import Protocol, TypeVar
 
+from tidings.arguments import checks_arguments
 from tidings.client import delivered
 from tidings.client.calls import Call
 from tidings.client.delivered import Destination, Letter, Tested
@@ -24,6 +25,7 @@ class AskLater(Protocol):
     def __call__(self, call: Call[T]) -> Awaitable[T]: ...
 
 
+@checks_arguments
 class Destinations:
     """Where a subscriber wants to be told: `client.destinations.add("webhook", "https://...")`."""
 
@@ -86,6 +88,7 @@ class Destinations:
         return self._ask(delivered.replay(id, number))
 
 
+@checks_arguments
 class AsyncDestinations:
     """The same, to be awaited."""
 

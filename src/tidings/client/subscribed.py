@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 from urllib.parse import quote
 
+from tidings.arguments import each_is
 from tidings.client.calls import Call, asked, reading
 from tidings.client.taken import LINES, made_id, together
 from tidings.client.told import Content, content_from
@@ -69,10 +70,11 @@ class SubscriptionPage:
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """One of many that lives now; `new` is false if it was there before."""
+    """One of many that lives now; `new` is false if it was there before, `warnings` are about its text."""
 
     id: str
     new: bool
+    warnings: tuple[TextWarning, ...] = ()
 
 
 Asked = str | Mapping[str, Any]
@@ -127,7 +129,8 @@ def subscribe(
 def lines_of(wanted: Iterable[Asked], subscriber: str | None) -> Iterator[list[bytes] | DecodeProblem]:
     """Subscriptions as lines, as many as travel together. Each has an id, as above."""
     whose = {} if subscriber is None else {"subscriber": subscriber}
-    members = ({"text": one} if isinstance(one, str) else dict(one) for one in wanted)
+    given = each_is("wanted", wanted, (str, Mapping))
+    members = ({"text": one} if isinstance(one, str) else dict(one) for one in given)
     return together(
         whose | one | ({} if one.get("id") is not None else {"id": made_id("s")}) for one in members
     )
@@ -135,9 +138,11 @@ def lines_of(wanted: Iterable[Asked], subscriber: str | None) -> Iterator[list[b
 
 def subscribe_lines(lines: Sequence[bytes]) -> Call[list[Subscribed | TidingsError]]:
     def outcome(told: Mapping[str, Any]) -> Subscribed | TidingsError:
-        if not told.get("problem"):
+        if not told.get("problem") and not told.get("warnings"):
             return Subscribed(told["id"], told["new"])
         text = json.loads(lines[told["line"] - 1]).get("text")
+        if not told.get("problem"):
+            return Subscribed(told["id"], told["new"], _warnings(told, text))
         is_text = told["problem"].get("pointer") == "/text" and isinstance(text, str)
         return error_from(told["problem"], text if is_text else None)
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tidings import guessing
 from tidings.compiler.blocks import join_literals, literal_column, merge, pack, take_literals
 from tidings.compiler.columns import Mask, Sort, Written
-from tidings.compiler.context import Context
+from tidings.compiler.context import Context, first_warnings
 from tidings.compiler.lower import domains_of, lower, shape_of
 from tidings.compiler.plan import ClauseBlock, Literals, Loose, Operands, Plan, Relation
 from tidings.compiler.rewrites import clauses_of, comparison_of
@@ -60,7 +60,7 @@ class Front:
 
     def warnings(self, context: Context) -> tuple[TextWarning, ...]:
         tree = self.to_clauses(self.understand(context), context)
-        return tuple(dict.fromkeys(found for check in self.checks for found in check(tree, context)))
+        return first_warnings(found for check in self.checks for found in check(tree, context))
 
 
 class Language(Protocol):

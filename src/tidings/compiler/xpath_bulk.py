@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tidings.compiler.blocks import join_loose, literal_column
 from tidings.compiler.bulk import Rows
 from tidings.compiler.composed import Composer
-from tidings.compiler.context import Context
+from tidings.compiler.context import Context, first_warnings
 from tidings.compiler.loose import LooseWriter
 from tidings.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan
 from tidings.compiler.twig_words import STRING_SHIFT, TwigWriter, halves
@@ -67,7 +67,7 @@ class XPathFront:
         return _Many(texts, limit, twigs).rows()
 
     def warnings(self, context: Context) -> tuple[TextWarning, ...]:
-        return tuple(dict.fromkeys(warn_about_xpath(context)))
+        return first_warnings(warn_about_xpath(context))
 
 
 class _Many:

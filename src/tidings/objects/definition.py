@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 
+from tidings.arguments import check_fields
 from tidings.objects.model import Association, End, Kind, Mark, Model
 from tidings.objects.reasons import Hit, How, Object, Step
 
@@ -59,6 +61,9 @@ class Watch:
     cls: str
     key: Hashable | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self, subscriber=Object, cls=str, key=Hashable)
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -66,6 +71,9 @@ class Limits:
 
     steps: int | None = None
     told: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, steps=(int, NoneType), told=(int, NoneType))
 
 
 UNLIMITED = Limits()

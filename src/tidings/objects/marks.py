@@ -14,7 +14,10 @@ relationship are joined by `|`: `info=implicit() | propagates()`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import NoneType
 from typing import Any, TypeVar, overload
+
+from tidings.arguments import accepts, wrong_type
 
 PLACE = "__tidings__"
 """The attribute of a class, and the beginning of keys of `info`, where marks are."""
@@ -30,11 +33,13 @@ def subscriber(cls: _C, /) -> _C: ...
 def subscriber(*, label: str | None = None) -> Callable[[_C], _C]: ...
 
 
+@accepts("@subscriber, or @subscriber(label='name')", cls=(type, NoneType))
 def subscriber(cls: _C | None = None, /, *, label: str | None = None) -> _C | Callable[[_C], _C]:
     """Mark a class whose objects can be told: people, groups. `label` is the attribute they are known by."""
     return _marking("subscriber", label) if cls is None else _marking("subscriber", label)(cls)
 
 
+@accepts()
 def stored(*, label: str) -> Callable[[_C], _C]:
     """Say by which attribute the objects of a class are known, where that is neither `name` nor `title`."""
     return _marking("stored", label)
@@ -42,6 +47,8 @@ def stored(*, label: str) -> Callable[[_C], _C]:
 
 def _marking(name: str, label: str | None) -> Callable[[_C], _C]:
     def marked(cls: _C) -> _C:
+        if not isinstance(cls, type):
+            raise wrong_type("cls", cls, type, f"@{name} is for a class")
         before = vars(cls).get(PLACE, {})
         setattr(cls, PLACE, before | {name: {} if label is None else {"label": label}})
         return cls
@@ -49,6 +56,7 @@ def _marking(name: str, label: str | None) -> Callable[[_C], _C]:
     return marked
 
 
+@accepts()
 def implicit(
     *,
     told: str | None = None,
@@ -65,6 +73,7 @@ def implicit(
     return _info("implicit", name, {"told": told, **_limits(attributes, kinds)})
 
 
+@accepts()
 def propagates(
     *,
     towards: str | None = None,
@@ -79,6 +88,7 @@ def propagates(
     return _info("propagates", name, {"towards": towards, **_limits(attributes, kinds)})
 
 
+@accepts()
 def association(*, name: str | None = None) -> Info:
     """An association without a mark: of two relationships that are one association, this one is its source's."""
     return _info("", name, {})
@@ -87,10 +97,15 @@ def association(*, name: str | None = None) -> Info:
 def _limits(attributes: Iterable[str] | None, kinds: Iterable[str] | None) -> dict[str, str | None]:
     """A single name is one name, not a sequence of letters."""
     given = {"attributes": attributes, "kinds": kinds}
-    return {
-        key: None if said is None else said if isinstance(said, str) else " ".join(said)
-        for key, said in given.items()
-    }
+    return {key: None if said is None else _joined(key, said) for key, said in given.items()}
+
+
+def _joined(key: str, said: Iterable[str]) -> str:
+    words = [said] if isinstance(said, str) else list(said)
+    for word in words:
+        if not isinstance(word, str):
+            raise wrong_type(key, word, str)
+    return " ".join(words)
 
 
 def _info(mark: str, name: str | None, tags: dict[str, str | None]) -> Info:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
+from tidings.arguments import accepts, check_fields, each_is
 from tidings.errors import ConsistencyProblem, Place, SchemaError
 from tidings.schema.domains import BUILT_IN, Domain, DomainKind
 from tidings.schema.names import EVENT_TYPE, did_you_mean, is_name, safe, some
@@ -79,6 +80,7 @@ class SchemaParts:
     places: Mapping[tuple[str, ...], Place] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
+    @accepts()
     def of(
         cls,
         domains: Iterable[Domain] = (),
@@ -87,9 +89,9 @@ class SchemaParts:
     ) -> Self:
         """The same from plain lists."""
         return cls(
-            {domain.name: domain for domain in domains},
-            {attribute.name: attribute for attribute in attributes},
-            {event_type.name: event_type for event_type in event_types},
+            {domain.name: domain for domain in each_is("domains", domains, Domain)},
+            {attribute.name: attribute for attribute in each_is("attributes", attributes, Attribute)},
+            {event_type.name: event_type for event_type in each_is("event_types", event_types, EventType)},
         )
 
     def problem(
@@ -108,6 +110,14 @@ class EventSchema(SchemaParts):
     """A whole schema: it has everything it names. Checked when made; the empty one accepts every event."""
 
     def __post_init__(self) -> None:
+        check_fields(self, domains=Mapping, attributes=Mapping, event_types=Mapping, places=Mapping)
+        parts = {"domains": Domain, "attributes": Attribute, "event_types": EventType}
+        for name, kind in parts.items():
+            given = getattr(self, name)
+            for _ in each_is(name, given, str):
+                pass
+            for _ in each_is(name, given.values(), kind):
+                pass
         for rule in WHOLE:
             rule(self, self)
 

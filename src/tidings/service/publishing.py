@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from tidings.arguments import wrong_type
 from tidings.errors import DecodeProblem, InputError, PublicationError, TidingsError
 from tidings.model import Publication, Reject
 from tidings.publications.event import audience_of, cloud_event_id, publication_id, source_of
@@ -53,6 +54,11 @@ def publish_named(
     outcomes: dict[str, Appended | InputError] = {}
     good = []
     for id, body in bodies.items():
+        if not isinstance(id, str):
+            raise wrong_type("bodies", id, str, "publish_named({'p1': b'{}'})")
+        if not isinstance(body, bytes):
+            outcomes[id] = wrong_type("bodies", body, bytes)
+            continue
         try:
             label = label_of(decoder(body, schema), audience)
             good.append(Publication(id, media_type, body, audience=label))
@@ -113,6 +119,8 @@ def _checked(
     schema: EventSchema | None,
     audience: str | None,
 ) -> Publication | Reject:
+    if not isinstance(body, bytes):
+        return _reject(number, wrong_type("bodies", body, bytes))
     try:
         said = decoder(body, schema)
         label = label_of(said, audience)

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event
 from types import NoneType
 
-from tidings.arguments import accepts
+from tidings.arguments import accepts, checks_arguments
 from tidings.closing import Closing
 from tidings.errors import InputError, SetupError
 from tidings.feeds.personal import PersonalFeeds
@@ -36,6 +36,7 @@ from tidings.taxonomies import Taxonomy
 _JSON = "an event is JSON: json.dumps(event)"
 
 
+@checks_arguments
 class Tidings(Closing):
     """A home folder with its store; `store_url` names another store than the folder's own.
 

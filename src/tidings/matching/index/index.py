@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from tidings.arguments import accepts, wrong_type
+from tidings.arguments import accepts, checks_arguments, wrong_type
 from tidings.atoms import Atoms, Event, Of
 from tidings.compiler.plan import Compiled
 from tidings.errors import SetupError
@@ -66,6 +66,7 @@ def _events(given: Iterable[Event]) -> list[Event]:
     return events
 
 
+@checks_arguments
 class Index:
     """Standing subscriptions, ready to be matched. One writer at a time; any number of readers.
 

@@ -18,13 +18,14 @@ from typing import Any, Literal
 from sqlalchemy import Connection, event
 from sqlalchemy.orm import ORMExecuteState, Session, SessionTransaction, scoped_session, sessionmaker
 
+from tidings.arguments import accepts, each_is
 from tidings.errors import InputError, NotTold
 from tidings.objects.aspect.flush import Asking, Flush
 from tidings.objects.aspect.instances import Context
 from tidings.objects.aspect.reaching import Watches, check_watch
 from tidings.objects.aspect.tables import Tables
 from tidings.objects.aspect.telling import Batch, Teller, Telling
-from tidings.objects.definition import UNLIMITED, Limits
+from tidings.objects.definition import UNLIMITED, Limits, Watch
 from tidings.objects.model import Model
 from tidings.objects.noticed import Noticed
 from tidings.objects.reasons import Object
@@ -36,6 +37,7 @@ AUTHOR = "tidings_author"
 Sessions = Session | type[Session] | sessionmaker[Any] | scoped_session[Any]
 
 
+@accepts("notice(Session, Base, tell=tidings)")
 def notice(
     sessions: Sessions,
     base: Any,
@@ -60,7 +62,7 @@ def notice(
         )
     tables, telling = Tables(base), Telling.by(tell, source)
     if not callable(watches):
-        for each in watches:
+        for each in each_is("watches", watches, Watch):
             check_watch(tables, each)
     asking = Asking(tables, watches, limits, telling.labelled)
     return Noticing(sessions, asking, telling, bulk == "refuse")
