@@ -87,6 +87,28 @@ def test_what_is_mistyped_is_said_below_the_text_while_it_is_typed(place: Place)
         expect(ana.page.locator("#preview")).to_be_hidden()
 
 
+def test_subscription_form_shows_warnings_while_the_text_is_typed(place: Place) -> None:
+    with place.visited("ana") as ana:
+        ana.go("subscriptions/new")
+        text, verdict = ana.page.get_by_label("Text", exact=True), ana.page.locator("#verdict")
+        ana.page.get_by_label("XPath").check()
+        text.fill("/stock[/price > 50]")
+        expect(verdict.locator(".warning")).to_have_count(2)
+        warning = verdict.locator(".warning").first
+        expect(warning).to_contain_text("Warning: '/price' begins at the document")
+        expect(warning).to_contain_text("(line 1, column 8)")
+        expect(warning).to_contain_text("Did you mean")
+        expect(verdict).to_contain_text("reached through")
+        expect(text).not_to_have_attribute("aria-invalid", "true")
+        assert ana.violations() == ""
+        said = warning.inner_text()
+        ana.page.get_by_role("button", name="Check and preview").click()
+        expect(warning).to_have_text(said, use_inner_text=True)  # in the same words without scripts
+        text.fill("/stock[price > 50]")
+        expect(verdict).to_contain_text("reached through")
+        expect(verdict.locator(".warning")).to_have_count(0)
+
+
 def test_subscription_form_with_a_bad_delay_keeps_the_servers_message(place: Place) -> None:
     with place.visited("ana") as ana:
         page = ana.page

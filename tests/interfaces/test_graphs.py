@@ -63,6 +63,16 @@ def test_subscribe_file_prints_warnings_with_their_lines(tidings: Tidings) -> No
     assert impossible.startswith("subs.jsonl, line 3: no document can match")
 
 
+def test_subscribe_file_as_json_has_the_warnings_in_the_outcomes(tidings: Tidings) -> None:
+    texts = ["/a and /b", "//a"]
+    lines = [json.dumps({"text": text, "language": "xpath", "subscriber": "cy"}) for text in texts]
+    done = tidings("subscribe", "--file", write("subs.jsonl", "\n".join(lines)), "--json")
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert first["warnings"][0]["what"].startswith("no document can match")
+    assert first["new"] and second["new"] and "warnings" not in second
+    assert done.stderr == ""
+
+
 def test_a_circle_is_refused_and_named(tidings: Tidings) -> None:
     """Each file is sound by itself; together they are not."""
     tidings("taxonomy", "load", write("academia.ttl", TAXONOMY))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.interfaces.api import served_api
 from tests.interfaces.calling import Tidings, start
 from tests.objects.histories import create_tables
 from tests.objects.sources import TITLE, happens, university_in
@@ -229,9 +230,9 @@ Person <|-- Student
 """
 
 
-def test_notifications_of_an_object_are_found_by_whatever_class_and_label_it_was_watched(
-    tidings: Tidings, tmp_path: Path
-) -> None:
+@pytest.fixture
+def school(tidings: Tidings, tmp_path: Path) -> ObjectSource:
+    """A database in which student 1 is person 1, and is notified so."""
     (tmp_path / "school.puml").write_text(f"@startuml\n{SCHOOL}@enduml\n")
     placed = read_plantuml(SCHOOL)
     database = f"sqlite:///{tmp_path}/school.db"
@@ -243,10 +244,14 @@ def test_notifications_of_an_object_are_found_by_whatever_class_and_label_it_was
         site.run([*create_tables(placed, "INTEGER"), *pieces, *rows])
     added = tidings("objects", "add", "school", "--model", "school.puml", "--database", database)
     assert added.exit_code == 0, added.output
+    return ObjectSource("school", "school.puml", database)
+
+
+def test_notifications_of_an_object_are_found_by_whatever_class_and_label_it_was_watched(
+    tidings: Tidings, school: ObjectSource
+) -> None:
     assert tidings("watch", "--as", "Student:S1", "Course:Trees").stdout.startswith("Person:1  S1  watches")
-    happens(
-        ObjectSource("school", "school.puml", database), "UPDATE course SET title = 'Graphs' WHERE id = 1"
-    )
+    happens(school, "UPDATE course SET title = 'Graphs' WHERE id = 1")
     assert tidings("model", "tell").exit_code == 0
     [line] = tidings("notifications", "--as", "Person:1").stdout.splitlines()
     for name in ("Student:1", "Student:S1", "Person:S1"):
@@ -263,3 +268,86 @@ def test_notifications_database_that_is_away_is_named(
     (tmp_path / "university.db").rename(tmp_path / "elsewhere.db")
     said = tidings("notifications", "--as", "Student:S1").stderr
     assert "university cannot be asked who Student:S1 is" in said and "nothing for Student:S1 yet" in said
+
+
+ANY_NAME = ("Student:1", "Student:S1", "Person:S1")
+
+
+def test_tokens_destinations_and_preferences_of_any_name_of_an_object_are_of_the_one_notified(
+    tidings: Tidings, school: ObjectSource
+) -> None:
+    for name in ANY_NAME:
+        token = tidings("token", "make", f"for {name}", "--as", name, "--json")
+        assert json.loads(token.stdout)["subscriber"] == "Person:1", token.output
+        granted = tidings("audience", "grant", "board", "--as", name, "--json")
+        assert json.loads(granted.stdout)["subscriber"] == "Person:1"
+        hours = tidings("quiet", "--as", name, "22:00-07:00", "--zone", "Europe/Berlin")
+        assert hours.stdout.startswith("Person:1  quiet from 22:00")
+        assert hours.stderr == f"{name} is notified as Person:1\n"
+    target = ("webhook", "https://example.org/hooks", "--as", "Student:S1")
+    assert json.loads(tidings("destination", "add", *target, "--json").stdout)["subscriber"] == "Person:1"
+    assert len(tidings("destination", "list", "--as", "Student:1", "--json").stdout.splitlines()) == 1
+    assert json.loads(tidings("quiet", "--as", "Student:1", "--json").stdout)["from"] == "22:00"
+    assert len(tidings("audience", "list", "--as", "Student:1", "--json").stdout.splitlines()) == 1
+    tidings("audience", "revoke", "board", "--as", "Student:1")
+    assert tidings("audience", "list", "--json").stdout == ""
+
+
+def test_subscriptions_of_any_name_of_an_object_are_of_the_one_notified(
+    tidings: Tidings, school: ObjectSource, tmp_path: Path
+) -> None:
+    lines = [{"text": f"price < {number}", "subscriber": name} for number, name in enumerate(ANY_NAME)]
+    lines.append({"text": "price < 9", "subscriber": "Student:9"})
+    (tmp_path / "subs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    done = tidings("subscribe", "--file", "subs.jsonl")
+    assert (done.exit_code, done.stdout) == (3, "3 subscriptions made, 1 refused\n")
+    assert "objects of Student are notified as Person:KEY" in done.stderr
+    assert tidings("subscribe", "--as", "Student:1", "price < 10").exit_code == 0
+    found = [
+        json.loads(line)
+        for line in tidings("subscriptions", "--as", "Student:1", "--json").stdout.splitlines()
+    ]
+    assert [one["subscriber"] for one in found] == ["Person:1"] * 4
+
+
+def test_token_for_an_object_that_is_not_there_is_refused_with_the_name_that_is_notified(
+    tidings: Tidings, school: ObjectSource
+) -> None:
+    done = tidings("token", "make", "later", "--as", "Student:9")
+    assert done.exit_code == 2 and "objects of Student are notified as Person:KEY" in done.stderr
+    assert tidings("token", "make", "later", "--as", "Person:9").exit_code == 0
+    assert tidings("token", "make", "other", "--as", "team:sales").exit_code == 0, "no class of the model"
+    assert len(tidings("token", "list", "--json").stdout.splitlines()) == 2
+
+
+def test_token_while_the_database_is_away_is_refused(
+    tidings: Tidings, school: ObjectSource, tmp_path: Path
+) -> None:
+    (tmp_path / "school.db").rename(tmp_path / "elsewhere.db")
+    done = tidings("token", "make", "phone", "--as", "Student:1")
+    assert done.exit_code == 2 and "school cannot be asked who Student:1 is" in done.stderr
+    assert tidings("token", "make", "phone", "--as", "ana").exit_code == 0
+
+
+def test_http_administrator_may_give_any_name_of_an_object(
+    tidings: Tidings, school: ObjectSource, tmp_path: Path
+) -> None:
+    with Service(tmp_path / ".tidings") as home:
+        sources = [ObjectSource("school", str(tmp_path / "school.puml"), school.database)]
+        assert home.store.object_sources.load() == sources, "the home of the command line"
+        with served_api(home) as service:
+            root = service.root
+            for name in ANY_NAME:
+                asked = {"subscriber": name}
+                made = root.post("/v1/subscriptions", json={"text": "price < 3", **asked})
+                assert made.json()["subscriber"] == "Person:1", made.text
+                line = json.dumps({"text": "price < 4", **asked})
+                headers = {"Content-Type": "application/x-ndjson"}
+                [outcome] = root.post("/v1/subscriptions", content=line, headers=headers).json()["outcomes"]
+                one = root.get(f"/v1/subscriptions/{outcome['id']}").json()
+                assert one["subscriber"] == "Person:1"
+            place = root.get("/v1/subscriptions", params={"subscriber": "Student:S1"}).json()
+            assert len(place["subscriptions"]) == 6
+            refused = root.post("/v1/subscriptions", json={"text": "a = 1", "subscriber": "Student:9"}).json()
+            assert (refused["status"], refused["pointer"]) == (404, "/subscriber")
+            assert refused["hint"] == "objects of Student are notified as Person:KEY"

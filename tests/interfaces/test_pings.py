@@ -126,6 +126,13 @@ def test_publish_takes_the_items_of_a_feed_once(tidings: Tidings, rpc: ServerPro
     assert [one.id for one in tidings.store.journal.read(0)] == first["published"]
 
 
+def test_subscribe_is_answered_with_the_warnings_about_its_text(rpc: ServerProxy) -> None:
+    unknown = "SELECT ?x WHERE (?x, dc:subject, ?s) AND ?s < <urn:C>"
+    [warning] = rpc.tidings.subscribe("ann", unknown)["warnings"]
+    assert warning["what"].startswith("no loaded taxonomy has the class <urn:C>")
+    assert rpc.tidings.subscribe("ann", GQL)["warnings"] == []
+
+
 def test_subscribe_list_and_unsubscribe(rpc: ServerProxy) -> None:
     made = rpc.tidings.subscribe("ann", GQL)
     assert rpc.tidings.list("ann") == [

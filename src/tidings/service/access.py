@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ from tidings import durations
 from tidings.durable import write_whole
 from tidings.errors import InputError, NotAllowed, SetupError
 from tidings.private import private_folder
+from tidings.service.subscriber_names import SubscriberNames
 from tidings.store import Store, Token, instant, utc
 
 PREFIX = "tdg_"
@@ -40,9 +41,10 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, as their token says."""
+    """Who asks, as their token says. `names` resolves those that an administrator gives."""
 
     token: Token
+    names: SubscriberNames = field(compare=False, repr=False)
 
     @property
     def is_administrator(self) -> bool:
@@ -71,7 +73,7 @@ class Caller:
             raise InputError("for whom?", where="subscriber", hint="an administrator names the subscriber")
         if not self.stands_for(subscriber):
             raise NotAllowed("this token is for another subscriber", accepted=self.subscriber)
-        return subscriber
+        return subscriber if subscriber == self.subscriber else self.names.resolve(subscriber)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,15 @@ class Access:
     """The tokens of a store."""
 
     def __init__(self, store: Store) -> None:
-        self._tokens = store.tokens
+        self._store, self._tokens = store, store.tokens
 
     def make(
         self, name: str, scopes: Collection[str], subscriber: str | None = None, lasting: str | None = None
     ) -> Made:
         """A token for these scopes; `lasting` is how long it is good for, `30 days` say."""
-        return self._made(name, _checked(scopes, subscriber), subscriber, lasting)
+        wanted = _checked(scopes, subscriber)
+        resolved = subscriber and SubscriberNames(self._store).resolve(subscriber)
+        return self._made(name, wanted, resolved, lasting)
 
     def begin(self, file: Path) -> Made | None:
         """Make the administrator's token and write it to a file that only its owner can read.
@@ -107,19 +111,22 @@ class Access:
     def who(self, secret: str) -> Caller | None:
         """Whoever a token is of, if it is good now."""
         found = self._tokens.find(secret) if secret.startswith(PREFIX) else None
-        return Caller(found) if found else None
+        return self._caller(found) if found else None
 
     def who_all(self, secrets: Collection[str]) -> dict[str, Caller]:
         """The same for several at once: those who are good now, by their tokens."""
         found = self._tokens.find_all([secret for secret in secrets if secret.startswith(PREFIX)])
-        return {secret: Caller(token) for secret, token in found.items()}
+        return {secret: self._caller(token) for secret, token in found.items()}
 
     def presumably(self, secret: str) -> Caller | None:
         """Whoever a token is of, if it was good when the store was last asked. Whether it is now has to be asked in the
         transaction that does what they want.
         """
         found = self._tokens.known(secret)
-        return Caller(found) if found else None
+        return self._caller(found) if found else None
+
+    def _caller(self, token: Token) -> Caller:
+        return Caller(token, SubscriberNames(self._store))
 
     def list(self, subscriber: str | None = None) -> list[Token]:
         return self._tokens.list(subscriber)

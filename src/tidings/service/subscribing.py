@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tidings import durations
-from tidings.compiler.context import DEFAULT_LIMIT, Context
+from tidings.compiler.context import DEFAULT_LIMIT, Context, first_warnings
 from tidings.compiler.pipeline import LANGUAGES
 from tidings.errors import Absent, IdTaken, TextWarning, pointing
 from tidings.graphs import Graph
@@ -107,7 +108,7 @@ class Subscribing:
         if language != "gql":
             return found
         recent = recent or partial(recent_graphs, self.store)
-        return (*found, *warn_about_graphs(context, self.taxonomy, recent))
+        return first_warnings(chain(found, warn_about_graphs(context, self.taxonomy, recent)))
 
     def subscribe(self, wanted: Subscription, paused: bool = False) -> Subscribed:
         """Take a subscription, or refuse it with the reason; one without an id gets one. It may be paused from the

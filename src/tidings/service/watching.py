@@ -62,9 +62,15 @@ class Watches:
             return self._shown(self._site.watches())
         return self._shown(self._watches_of(self._known(subscriber)))
 
-    def told_as(self, named: str) -> str:
-        """The name that notifications of a subscriber have: by the topmost class, and by the key."""
-        return str(self._name(self._known(named)))
+    def notified_as(self, named: str) -> str | None:
+        """The name that notifications of a subscriber have: by the topmost class, and by the key. None if there is no
+        such object, and it watches nothing.
+        """
+        cls, word = _parted(named)
+        key = (
+            word if self._site.watches(Object(cls, word)) else self._site.find_if_any(self._placed, cls, word)
+        )
+        return None if key is None else str(self._name(Object(cls, key)))
 
     def _known(self, named: str) -> Object:
         """Who watches something is known by a key, though there may be no such object any more."""

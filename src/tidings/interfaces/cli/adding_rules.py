@@ -12,6 +12,7 @@ import typer
 from tidings.counts import plural
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import check_master, close_spark, open_spark, open_tidings
+from tidings.interfaces.cli.subscriber_names import resolved
 
 if TYPE_CHECKING:
     from tidings.provider.reading import Known
@@ -45,7 +46,8 @@ def add(
 
     check_master(master)
     with open_tidings(home, store) as tidings, Choice(tidings, spark, master) as choice:
-        return Provider(tidings.store).add_rules(texts, owner, within=within, evaluate=choice)
+        whose = resolved(tidings.store, owner)
+        return Provider(tidings.store).add_rules(texts, whose, within=within, evaluate=choice)
 
 
 def from_file(file: Path, home: Path, store: str | None) -> dict[str, str]:

@@ -9,6 +9,7 @@ import typer
 
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_tidings, prose
+from tidings.interfaces.cli.subscriber_names import found_as, resolved
 
 app = typer.Typer(
     no_args_is_help=True, help="Audiences: who may see publications that are not for everybody."
@@ -33,6 +34,7 @@ def grant(
       tidings publish merger.json --audience board
     """
     with open_tidings(home, store) as tidings:
+        subscriber = resolved(tidings.store, subscriber, as_json)
         new = tidings.store.audiences.grant(subscriber, label)
     if as_json:
         output.json_line({"label": label, "subscriber": subscriber, "new": new})
@@ -54,6 +56,7 @@ def revoke(
       tidings audience revoke board --as ana
     """
     with open_tidings(home, store) as tidings:
+        subscriber = found_as(tidings.store, subscriber, as_json)
         found = tidings.store.audiences.revoke(subscriber, label)
     done, missing = f"{subscriber} may not see it any more", f"{subscriber} was not granted it"
     output.removed({"label": label}, found, done, missing, as_json)
@@ -74,7 +77,7 @@ def list_grants(
       tidings audience list
     """
     with open_tidings(home, store) as tidings:
-        found = tidings.store.audiences.list(subscriber)
+        found = tidings.store.audiences.list(subscriber and found_as(tidings.store, subscriber, as_json))
     if as_json:
         for one in found:
             output.json_line(asdict(one))

@@ -20,6 +20,7 @@ from tidings.interfaces.cli.options import (
     open_tidings,
     prose,
 )
+from tidings.interfaces.cli.subscriber_names import found_as, resolved
 
 if TYPE_CHECKING:
     from tidings.delivery import Destinations
@@ -84,7 +85,8 @@ def add(
       tidings destination add kafka kafka://broker:9092/tidings --as ana
     """
     with _opened(home, store) as destinations:
-        made = destinations.add(subscriber, kind, target, subscription, name)
+        whose = resolved(destinations.store, subscriber, as_json)
+        made = destinations.add(whose, kind, target, subscription, name)
         shown = destinations.shown(made)
     if as_json:
         output.json_line(_record(made, shown) | {"secret": made.secret})
@@ -112,7 +114,8 @@ def list_destinations(
     from tidings.store import Health
 
     with _opened(home, store) as destinations:
-        found = destinations.store.destinations.list(subscriber)
+        whose = subscriber and found_as(destinations.store, subscriber, as_json)
+        found = destinations.store.destinations.list(whose)
         health = destinations.store.destinations.health_of([one.id for one in found])
         letters = {one.id: destinations.store.undelivered.count(one.id) for one in found}
         shown = {one.id: destinations.shown(one) for one in found}

@@ -18,7 +18,7 @@ from tidings.interfaces.cli.options import (
     Subscriber,
     open_tidings,
 )
-from tidings.interfaces.cli.subscriber_names import notified_as
+from tidings.interfaces.cli.subscriber_names import found_as
 
 if TYPE_CHECKING:
     from tidings.feeds.addressed import Addressed
@@ -56,7 +56,7 @@ def feeds(
 
     reached = public_url or load({"home": home}).settings.reached_at()
     with open_tidings(home, store) as tidings:
-        subscriber = notified_as(tidings, subscriber, quiet=as_json)
+        subscriber = found_as(tidings.store, subscriber, quiet=as_json)
         found = tidings.feeds_at(reached)
         for id in revoke or ():
             if found.find(subscriber, id) is None:

@@ -20,7 +20,7 @@ from tidings.interfaces.cli.options import (
     countable,
     open_tidings,
 )
-from tidings.interfaces.cli.subscriber_names import notified_as
+from tidings.interfaces.cli.subscriber_names import found_as
 from tidings.model import Notification
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def notifications(
     if unread and after:
         raise InputError("two places to begin", where="--unread", received=f"--after {after}")
     with open_tidings(home, store) as tidings:
-        subscriber = notified_as(tidings, subscriber, quiet=as_json)
+        subscriber = found_as(tidings.store, subscriber, quiet=as_json)
         after = tidings.store.acknowledgements.standing(subscriber).acknowledged if unread else after
         ruled = tidings.store.metadata.has_rules(subscriber)
         known = ruled or bool(tidings.subscriptions(subscriber))

@@ -9,6 +9,7 @@ import typer
 from tidings.errors import InputError
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, Subscriber, open_tidings
+from tidings.interfaces.cli.subscriber_names import found_as, resolved
 
 if TYPE_CHECKING:
     from tidings.store import QuietHours
@@ -48,6 +49,8 @@ def quiet(
 
     with open_tidings(home, store) as tidings:
         kept = tidings.store.preferences
+        named = resolved if hours is not None or off else found_as
+        subscriber = named(tidings.store, subscriber, as_json)
         if hours is not None or off:
             wanted = None if off else quiet_hours(subscriber, *_times(hours), _named(zone))
             kept.set_quiet(subscriber, wanted)

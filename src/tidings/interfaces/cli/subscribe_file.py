@@ -14,6 +14,7 @@ from tidings.interfaces.cli.tally import Tally
 
 if TYPE_CHECKING:
     from tidings.service import Tidings
+    from tidings.service.subscriber_names import SubscriberNames
     from tidings.service.subscribing_many import Wish
 
 ACCEPTED = "a .jsonl file (.ndjson, .jsonl.gz) with a subscription a line, or - for standard input"
@@ -32,22 +33,22 @@ class Unsaid:
 def subscribe_file(tidings: Tidings, what: str, unsaid: Unsaid, as_json: bool) -> None:
     """Take those that are good, and list the others."""
     from tidings.service.bulk_warnings import BulkWarnings
+    from tidings.service.subscriber_names import SubscriberNames
     from tidings.service.subscribing_many import SubscribingMany
 
     _check(unsaid)
     many, tally = SubscribingMany(tidings.subscribing()), Tally("subscription", "made", as_json)
-    warnings = BulkWarnings(tidings.subscribing())
+    warnings, names = BulkWarnings(tidings.subscribing()), SubscriberNames(tidings.store)
     with output.waiting("reading ...") as say:
         for lines in inputs.batches(what, ACCEPTED, DAMAGED):
             with guessing.bounded():
-                wanted = _wanted(lines, unsaid)
+                wanted = _wanted(lines, unsaid, names)
                 for line, wish, outcome in zip(lines, wanted, many.take(wanted), strict=True):
                     if isinstance(outcome, TidingsError):
                         tally.refuse(line.where, outcome.facts(), outcome.message(), outcome.hint)
                     else:
-                        tally.take(outcome)
-                        if not isinstance(wish, TidingsError):
-                            tally.warn(line.where, warnings.about(wish.subscription))
+                        about = () if isinstance(wish, TidingsError) else warnings.about(wish.subscription)
+                        tally.take(outcome, line.where, about)
             say(f"{tally.describe()} ...")
     if warnings.passed_over:
         output.note(f"{plural(warnings.passed_over, 'text')} not looked through for warnings")
@@ -65,24 +66,26 @@ def _check(unsaid: Unsaid) -> None:
         names.check("a subscriber's name", unsaid.subscriber)
 
 
-def _wanted(lines: Sequence[inputs.Line], unsaid: Unsaid) -> list[Wish | TidingsError]:
+def _wanted(
+    lines: Sequence[inputs.Line], unsaid: Unsaid, names: SubscriberNames
+) -> list[Wish | TidingsError]:
     def one(line: bytes) -> Wish | TidingsError:
         try:
-            return _read(line, unsaid)
+            return _read(line, unsaid, names)
         except InputError as problem:
             return problem.with_traceback(None)
 
     return [one(line.body) for line in lines]
 
 
-def _read(line: bytes, unsaid: Unsaid) -> Wish:
+def _read(line: bytes, unsaid: Unsaid, names: SubscriberNames) -> Wish:
     from tidings.service.subscribing import wanted_of
     from tidings.service.subscribing_many import Wish
     from tidings.service.subscription_lines import asked_in
 
     asked = asked_in(line, unsaid.language, unsaid.within)
     with pointing("/subscriber"):
-        subscriber = _whose(asked.subscriber, unsaid.subscriber)
+        subscriber = names.resolve(_whose(asked.subscriber, unsaid.subscriber))
     wanted = wanted_of(subscriber, asked.text, asked.language, asked.id, asked.within)
     return Wish(wanted, asked.is_paused)
 

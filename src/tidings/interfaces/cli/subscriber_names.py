@@ -1,43 +1,32 @@
-"""Subscribers that are objects: `Student:S1` is notified as `Person:1`, by the topmost class and by the key."""
+"""Subscribers that are objects: commands accept every name of theirs, and say under which they are notified."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidings.errors import Absent, TidingsError
+from tidings.errors import Absent, InputError
 from tidings.interfaces.cli import output
 
 if TYPE_CHECKING:
-    from tidings.service import Tidings
-    from tidings.store import ObjectSource
+    from tidings.store import Store
 
 
-def notified_as(tidings: Tidings, subscriber: str, quiet: bool = False) -> str:
-    """The name under which a subscriber has notifications; the one given if that has some, or is no object's.
+def resolved(store: Store, subscriber: str, quiet: bool = False) -> str:
+    """Return the name under which a subscriber is notified, for commands that keep it; say if it is another one."""
+    from tidings.service.subscriber_names import SubscriberNames
 
-    Objects of a class below another one share its keys: a student and the person that she is are one subscriber.
-    """
-    sources = tidings.store.object_sources.load() if ":" in subscriber else []
-    if not sources or tidings.store.notifications.last_sequence(subscriber):
+    name = SubscriberNames(store).resolve(subscriber)
+    if name != subscriber and not quiet:
+        output.note(f"{subscriber} is notified as {name}")
+    return name
+
+
+def found_as(store: Store, subscriber: str, quiet: bool = False) -> str:
+    """Return the same for commands that only read: what cannot be resolved is looked for as it is."""
+    try:
+        return resolved(store, subscriber, quiet)
+    except Absent:
         return subscriber
-    for source in sources:
-        try:
-            name = _name_in(source, subscriber)
-        except Absent:
-            continue  # no object of this database
-        except TidingsError as problem:
-            output.note(f"{source.name} cannot be asked who {subscriber} is: {problem.headline()}")
-            continue
-        if name != subscriber:
-            if not quiet:
-                output.note(f"{subscriber} is notified as {name}")
-            return name
-    return subscriber
-
-
-def _name_in(source: ObjectSource, subscriber: str) -> str:
-    from tidings.service.sources import opened
-    from tidings.service.watching import Watches
-
-    with opened(source) as found:
-        return Watches(found).told_as(subscriber)
+    except InputError as problem:
+        output.note(problem.headline())
+        return subscriber

@@ -13,6 +13,7 @@ from tidings.errors import InputError, SyntaxProblem
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, SubscriberIfAny, open_tidings
 from tidings.interfaces.cli.subscribe_file import Unsaid, subscribe_file
+from tidings.interfaces.cli.subscriber_names import found_as, resolved
 from tidings.model import Subscription
 
 QUOTE = 'quote the whole text: tidings subscribe --as NAME "price > 200"'
@@ -88,7 +89,8 @@ def subscribe(
     if subscriber is None:
         raise InputError("for whom?", accepted="--as NAME")
     with open_tidings(home, store) as tidings, _hint_to_quote(text):
-        made = tidings.subscribe(subscriber, text[0], language, id, within)
+        whose = resolved(tidings.store, subscriber, as_json)
+        made = tidings.subscribe(whose, text[0], language, id, within)
     if as_json:
         output.json_line(output.subscribed_record(made))
     else:
@@ -156,6 +158,7 @@ def subscriptions(
       tidings subscriptions --as ana
     """
     with open_tidings(home, store) as tidings:
+        subscriber = subscriber and found_as(tidings.store, subscriber, as_json)
         found, paused = tidings.subscriptions(subscriber), tidings.store.paused.all(subscriber)
         reasons = tidings.store.paused.reasons(subscriber)
     if as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +29,18 @@ class Tally:
     again: int = 0
     refused: int = 0
 
-    def take(self, outcome: Added | Appended) -> None:
-        """One that was taken, or was there already."""
+    def take(self, outcome: Added | Appended, where: str = "", warnings: Sequence[TextWarning] = ()) -> None:
+        """Count and print one that was taken, or was there already; with the warnings about it, if there are any."""
         if outcome.new:
             self.new += 1
         else:
             self.again += 1
         if self.as_json:
-            output.json_line(asdict(outcome))
+            facts = [warning.facts() for warning in warnings]
+            output.json_line(asdict(outcome) | ({"warnings": facts} if facts else {}))
+            return
+        for warning in warnings:
+            output.warned(where, warning)
 
     def refuse(self, where: str, facts: Mapping[str, Any], reason: str, hint: object = None) -> None:
         """One that was not, with the reason: in words, or as facts for machines."""
@@ -45,15 +49,6 @@ class Tally:
             sys.stderr.write(json.dumps({"where": where, **facts}, ensure_ascii=False) + "\n")
         else:
             output.refused(where, reason, hint)
-
-    def warn(self, where: str, warnings: Iterable[TextWarning]) -> None:
-        """Print warnings about one that was taken: each a line, or facts for machines."""
-        for warning in warnings:
-            if self.as_json:
-                facts = {"where": where, "warning": warning.facts()}
-                sys.stderr.write(json.dumps(facts, ensure_ascii=False) + "\n")
-            else:
-                output.warned(where, warning)
 
     def describe(self) -> str:
         again = f", {self.again:,} known already" if self.again else ""

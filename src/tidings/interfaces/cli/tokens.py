@@ -8,6 +8,7 @@ import typer
 
 from tidings.interfaces.cli import output
 from tidings.interfaces.cli.options import DEFAULT_HOME, AsJson, Home, Store, open_tidings, prose
+from tidings.interfaces.cli.subscriber_names import resolved
 
 if TYPE_CHECKING:
     from tidings.store import Token
@@ -59,7 +60,8 @@ def make(
     from tidings.service.access import Access
 
     with open_tidings(home, store) as tidings:
-        made = Access(tidings.store).make(name, scope or ["subscribe"], subscriber, lasting)
+        whose = subscriber and resolved(tidings.store, subscriber, as_json)
+        made = Access(tidings.store).make(name, scope or ["subscribe"], whose, lasting)
     if as_json:
         output.json_line(_record(made.token) | {"token": made.secret})
     else:

@@ -1,7 +1,7 @@
 """The service of the paper (section 6) over XML-RPC: feeds go in, subscriptions are made, notifications come out.
 
     tidings.publish(feed)                    the items of a feed, each a publication; or a subscription
-    tidings.subscribe(subscriber, gql)       its id
+    tidings.subscribe(subscriber, gql)       its id, and the warnings about its text
     tidings.list(subscriber)                 the subscriptions
     tidings.unsubscribe(subscriber, id)      whether there was one
     tidings.notifications(subscriber, after) those behind a number, as structs and as an RSS 1.0 feed
@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import Any
 from xmlrpc.client import Fault
 
-from tidings.errors import IdTaken, InputError
+from tidings.errors import IdTaken, InputError, TextWarning
 from tidings.feeds.entries import entry_of, urn
 from tidings.feeds.feed import Feed as Shown
 from tidings.feeds.feed import Links
@@ -37,6 +37,7 @@ from tidings.publications.parser_pool import isolated
 from tidings.publications.rdf_parts import N_TRIPLES, n_triples
 from tidings.service import Tidings
 from tidings.service.access import Caller, Scope
+from tidings.service.subscriber_names import SubscriberNames
 from tidings.service.subscribing import Subscribing, wanted_of
 from tidings.storable import check_number, check_text
 from tidings.store import FeedEntry
@@ -73,7 +74,7 @@ class Service:
         """Publish the items of a feed; what was published before is not published again."""
         [feed] = _parameters("tidings.publish(feed)", given, 1, 1)
         facts, items = isolated(items_of, feed.encode("utf-8", "surrogatepass"), "")
-        done: dict[str, list[Any]] = {"published": [], "subscribed": [], "refused": []}
+        done: dict[str, list[Any]] = {"published": [], "subscribed": [], "refused": [], "warnings": []}
         for item in items:
             try:
                 if not _is_subscription(item):
@@ -85,7 +86,9 @@ class Service:
                 id = subscription_id(facts, item)
                 if id in done["subscribed"]:
                     raise InputError("another subscription of this feed has the same guid or link")
-                done["subscribed"].append(self._subscribed(item, id))
+                warnings = self._subscribed(item, id)
+                done["subscribed"].append(id)
+                done["warnings"].extend({"subscription": id} | warning.facts() for warning in warnings)
             except InputError as problem:
                 done["refused"].append({"item": item.id, "reason": str(problem)})
         return done
@@ -97,56 +100,54 @@ class Service:
         except IdTaken:  # the id is made of the content: only the date differs, or what else is fleeting
             return id
 
-    def _subscribed(self, item: Item, id: str) -> str:
-        """Take the subscription of an item, or give the one that the item made earlier its new text."""
+    def _subscribed(self, item: Item, id: str) -> tuple[TextWarning, ...]:
+        """Take the subscription of an item, or give the one that the item made earlier its new text. Return the
+        warnings about a text that is new.
+        """
         said = {edge.property.text: edge.object.text for edge in reversed(item.graph.edges)}
-        subscriber, query = said.get(DC + "creator"), said.get(RSS1 + "description")
-        if not subscriber or not query:
+        author, query = said.get(DC + "creator"), said.get(RSS1 + "description")
+        if not author or not query:
             accepted = "a title that begins with GQL, the query in the description, an author"
             raise InputError("a subscription that says not who or not what", accepted=accepted)
-        kept = self._tidings.store.standings.find(id)
+        subscriber, kept = self._resolved(author), self._tidings.store.standings.find(id)
         if kept is None:
-            return self._taken(subscriber, query, id)
+            return self._subscribing.subscribe(wanted_of(subscriber, query, GQL, id, None)).warnings
         if kept.subscription.subscriber != subscriber:
             what = f"this item is already a subscription of {kept.subscription.subscriber}"
             raise IdTaken(what, received=subscriber, hint="give the item another guid, or unsubscribe first")
-        if kept.subscription.text != query:
-            self._subscribing.change(id, query, kept.subscription.within, subscriber)
-        return id
+        if kept.subscription.text == query:
+            return ()
+        return self._subscribing.change(id, query, kept.subscription.within, subscriber).warnings
 
-    def _taken(self, subscriber: str, text: str, id: str | None = None) -> str:
-        """The id of a subscription that was taken, if the subscriber has not too many."""
-        return self._subscribing.subscribe(wanted_of(subscriber, text, GQL, id, None)).id
+    def _resolved(self, named: str) -> str:
+        """Return the name under which a subscriber is notified."""
+        return SubscriberNames(self._tidings.store).resolve(named)
 
     @property
     def _subscribing(self) -> Subscribing:
         return self._tidings.subscribing(limits().of_subscriptions)
 
     def subscribe(self, *given: Any) -> dict[str, Any]:
-        """Take a subscription in GQL."""
-        subscriber, text = _parameters("tidings.subscribe(subscriber, gql)", given, 2, 2)
-        return {
-            "id": self._taken(subscriber, text),
-            "subscriber": subscriber,
-            "text": text,
-        }
+        """Take a subscription in GQL, and answer it with the warnings about its text."""
+        named, text = _parameters("tidings.subscribe(subscriber, gql)", given, 2, 2)
+        made = self._subscribing.subscribe(wanted_of(self._resolved(named), text, GQL, None, None))
+        warnings = [warning.facts() for warning in made.warnings]
+        return {"id": made.id, "subscriber": made.subscriber, "text": text, "warnings": warnings}
 
     def list(self, *given: Any) -> list[dict[str, Any]]:
         """The subscriptions of a subscriber."""
-        [subscriber] = _parameters("tidings.list(subscriber)", given, 1, 1)
-        return [_listed(one) for one in self._tidings.subscriptions(subscriber)]
+        [named] = _parameters("tidings.list(subscriber)", given, 1, 1)
+        return [_listed(one) for one in self._tidings.subscriptions(self._resolved(named))]
 
     def unsubscribe(self, *given: Any) -> bool:
         """Withdraw a subscriber's subscription."""
-        subscriber, id = _parameters("tidings.unsubscribe(subscriber, id)", given, 2, 2)
-        return bool(self._tidings.unsubscribe([id], subscriber))
+        named, id = _parameters("tidings.unsubscribe(subscriber, id)", given, 2, 2)
+        return bool(self._tidings.unsubscribe([id], self._resolved(named)))
 
     def notifications(self, *given: Any) -> dict[str, Any]:
         """A subscriber's notifications behind a number, at most a page of them."""
-        subscriber, *rest = _parameters(
-            "tidings.notifications(subscriber, after)", given, 1, 2, kinds=(str, int)
-        )
-        after = rest[0] if rest else 0
+        named, *rest = _parameters("tidings.notifications(subscriber, after)", given, 1, 2, kinds=(str, int))
+        subscriber, after = self._resolved(named), rest[0] if rest else 0
         found = self._tidings.notifications(subscriber, after, PAGE)
         last = found[-1].sequence if found else after
         told = [_told(one) for one in found]

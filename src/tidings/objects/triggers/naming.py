@@ -46,6 +46,15 @@ class Naming(Asking):
 
     def find(self, placed: Placed, cls: str, word: str) -> str:
         """The key of the object of a class that somebody names: by its key, or by its label if only one has it."""
+        found = self.find_if_any(placed, cls, word)
+        if found is not None:
+            return found
+        names = _Names(Places(placed), self.dialect, placed.model.family(cls))
+        near = self.ask(f"{names.where(names.is_a(cls))} LIMIT {MOST_COMPARED + 1}")
+        raise _unknown(placed.model, cls, word, [str(label) for _, label in near if label])
+
+    def find_if_any(self, placed: Placed, cls: str, word: str) -> str | None:
+        """The same; None if there is no such object. A label that several have is refused."""
         self.need_outbox()
         check_class(placed.model, cls)
         names = _Names(Places(placed), self.dialect, placed.model.family(cls))
@@ -55,8 +64,7 @@ class Naming(Asking):
                 return keys[0]
             if keys:
                 raise _ambiguous(cls, word, keys)
-        near = self.ask(f"{names.where(names.is_a(cls))} LIMIT {MOST_COMPARED + 1}")
-        raise _unknown(placed.model, cls, word, [str(label) for _, label in near if label])
+        return None
 
     def _keys(self, query: str, word: str) -> list[str]:
         try:

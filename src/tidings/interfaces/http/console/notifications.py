@@ -23,7 +23,7 @@ from tidings.interfaces.http.console.visiting import (
     number_in,
     page,
 )
-from tidings.interfaces.http.v1.notifications import subscriber_of
+from tidings.interfaces.http.v1.notifications import find_subscriber, subscriber_of
 from tidings.model import MATCHED, Notification
 from tidings.reasons import show_reason
 from tidings.service import Tidings
@@ -104,7 +104,7 @@ class Pages:
 
     async def acknowledge(self, request: Request, visitor: Subscriber) -> Response:
         given = await form_of(request, visitor)
-        whose = subscriber_of(visitor.caller, given.get("subscriber") or None)
+        whose = await find_subscriber(visitor.caller, given.get("subscriber") or None)
         upto = number_in(given, "upto")
         if upto is None:
             raise InputError("up to which notification?", where="upto", accepted="its number")

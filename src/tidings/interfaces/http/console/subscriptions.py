@@ -18,7 +18,7 @@ from tidings.interfaces.http.console.examples import LANGUAGES, Language, offere
 from tidings.interfaces.http.console.templating import query
 from tidings.interfaces.http.console.visiting import Subscriber, Visitor, Whose, Word, form_of, page
 from tidings.interfaces.http.v1.limits import Limits
-from tidings.interfaces.http.v1.notifications import subscriber_of
+from tidings.interfaces.http.v1.notifications import find_subscriber
 from tidings.model import Subscription
 from tidings.provider import Provider
 from tidings.service import Tidings
@@ -159,7 +159,7 @@ class Pages:
     async def renew_list(self, request: Request, visitor: Subscriber) -> Response:
         """A new address for the list of all feeds."""
         given = await form_of(request, visitor)
-        whose = subscriber_of(visitor.caller, given.get("subscriber") or None)
+        whose = await find_subscriber(visitor.caller, given.get("subscriber") or None)
         await run_in_threadpool(renewed, self._feeds, whose)
         return moved(f"{AT}{query({'done': 'renewed', 'subscriber': given.get('subscriber')})}")
 

@@ -13,7 +13,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from tidings.errors import Absent
+from tidings.errors import Absent, pointing
 from tidings.interfaces.http.access import Administering
 from tidings.interfaces.http.v1.answering import Versioned, wrong
 from tidings.store import Store
@@ -54,21 +54,23 @@ def router_for(store: Store) -> APIRouter:
     def listed(caller: Administering, subscriber: Whose = None) -> Grants:
         """Who may see which labels."""
         wanted = None if subscriber is None or not subscriber.isprintable() else subscriber
-        found = [] if wanted != subscriber else audiences.list(wanted)
+        found = [] if wanted != subscriber else audiences.list(wanted and caller.acting_as(wanted))
         return Grants(grants=[Granted(**asdict(one)) for one in found])
 
     @router.put("")
     def granted(caller: Administering, given: Granting) -> Granted:
         """Let a subscriber see what carries a label; it is well if they may already."""
-        audiences.grant(given.subscriber, given.label)
-        [found] = [one for one in audiences.list(given.subscriber) if one.label == given.label]
+        with pointing("/subscriber"):
+            subscriber = caller.acting_as(given.subscriber)
+        audiences.grant(subscriber, given.label)
+        [found] = [one for one in audiences.list(subscriber) if one.label == given.label]
         return Granted(**asdict(found))
 
     @router.delete("", status_code=204, responses=wrong(404))
     def revoked(caller: Administering, label: Label, subscriber: Whom) -> Response:
         """Take a label back from a subscriber: what they were told before is withheld from now on."""
         names = label.isprintable() and subscriber.isprintable()
-        if not names or not audiences.revoke(subscriber, label):
+        if not names or not audiences.revoke(caller.acting_as(subscriber), label):
             raise Absent("there is no such grant")
         return Response(status_code=204)
 

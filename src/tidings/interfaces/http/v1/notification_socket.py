@@ -29,7 +29,7 @@ from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1.answering import refuse_repeated_parameters
 from tidings.interfaces.http.v1.follower import Follower, Over
 from tidings.interfaces.http.v1.looking_out import LookOut
-from tidings.interfaces.http.v1.notifications import subscriber_of
+from tidings.interfaces.http.v1.notifications import find_subscriber
 from tidings.interfaces.http.writing import MANY, Writers
 from tidings.publications.strict_json import parse_value
 from tidings.service.access import Caller, Scope
@@ -83,7 +83,7 @@ class Socket:
         count_request(socket, caller.token.id)
         asked = socket.query_params
         refuse_other_parameters(asked, PARAMETERS)
-        who = subscriber_of(caller, asked.get("subscriber"))
+        who = await find_subscriber(caller, asked.get("subscriber"))
         self._look_out.check_room()
         standing = await run_in_threadpool(self._store.acknowledgements.standing, who)
         cursor = cursor_of(standing, _number(asked["after"], "after") if "after" in asked else None)

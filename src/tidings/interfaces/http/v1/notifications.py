@@ -78,7 +78,7 @@ class Reading:
         wait: Wait = 0,
     ) -> Response:
         """A page of notifications, oldest first, and the cursor after which the next page begins."""
-        who = subscriber_of(caller, subscriber)
+        who = await find_subscriber(caller, subscriber)
         read = partial(read_page, self._store, who, limit=limit, subscription=subscription)
         page, standing = await run_in_threadpool(self._first, who, after, read)
         if wait and not page.lines:
@@ -113,7 +113,7 @@ class Reading:
         last_event_id: Annotated[str | None, Header(description="The cursor of whoever comes back.")] = None,
     ) -> Response:
         """Notifications as server-sent events, from a cursor on and as they come."""
-        who = subscriber_of(caller, subscriber)
+        who = await find_subscriber(caller, subscriber)
         self._look_out.check_room()
         standing = await self._standing(who)
         cursor = cursor_of(standing, _resumed(last_event_id, after))
@@ -122,13 +122,13 @@ class Reading:
 
     async def standing(self, caller: Subscribing, subscriber: Subscriber = None) -> shapes.Standing:
         """What is acknowledged, and the last number there is."""
-        return _shown(await self._standing(subscriber_of(caller, subscriber)))
+        return _shown(await self._standing(await find_subscriber(caller, subscriber)))
 
     async def acknowledge(
         self, caller: Subscribing, given: Upto, subscriber: Subscriber = None
     ) -> shapes.Standing:
         """Acknowledge everything up to a number. A smaller one than before changes nothing."""
-        who = subscriber_of(caller, subscriber)
+        who = await find_subscriber(caller, subscriber)
         work = partial(self._store.acknowledgements.acknowledge, who, given.upto)
         return _shown(await write(work))
 
@@ -157,6 +157,13 @@ def subscriber_of(caller: Caller, named: str | None) -> str:
     if not subscriber.isprintable():
         raise InputError("no subscriber has such a name", where="subscriber", received=ascii(subscriber))
     return subscriber
+
+
+async def find_subscriber(caller: Caller, named: str | None) -> str:
+    """The same where nothing may block: another's name may have to be looked up in a database of objects."""
+    if named is None or named == caller.subscriber or ":" not in named:
+        return subscriber_of(caller, named)
+    return await run_in_threadpool(subscriber_of, caller, named)
 
 
 def _resumed(last_event_id: str | None, after: int | None) -> int | None:

@@ -79,7 +79,8 @@ class Subscriptions:
         limit: Limit = 100,
     ) -> forms.SubscriptionPage:
         """Subscriptions with their health, in the order of their ids: one's own, or those an administrator chooses."""
-        whose = subscriber if caller.is_administrator else caller.acting_as(subscriber)
+        is_all = caller.is_administrator and subscriber is None
+        whose = None if is_all else caller.acting_as(subscriber)
         found = self._store.standings.page(Wanted(after, whose, language, state, q), limit + 1)
         page = found[:limit]
         following = page[-1].subscription.id if len(found) > limit else None
