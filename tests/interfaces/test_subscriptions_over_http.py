@@ -133,6 +133,18 @@ def test_the_same_again_is_the_same(service: Service) -> None:
     assert ana.delete(odd.headers["location"]).status_code == 204
 
 
+def test_id_that_ends_like_an_action_is_reached_with_its_slash_encoded(service: Service) -> None:
+    ana = service.caller("ana")
+    for id in ("a", "a/pause"):
+        create(ana, "price < 7", id=id)
+    assert ana.get("/v1/subscriptions/a%2Fpause").json()["id"] == "a/pause"
+    assert ana.post("/v1/subscriptions/a%2Fpause").status_code == 405
+    assert ana.post("/v1/subscriptions/a%2Fpause/pause").json()["id"] == "a/pause"
+    other = ana.delete("/v1/subscriptions/a/pause")
+    assert (other.status_code, other.headers["allow"]) == (405, "POST")
+    assert ana.get("/v1/subscriptions/a").json()["state"] == "active"
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "pointer", "column"),
     [

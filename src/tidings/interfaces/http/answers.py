@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
 
 from tidings.backbone.peer import Unreachable
 from tidings.errors import (
@@ -203,12 +204,14 @@ async def went_wrong(request: Request, _: Exception) -> Response:
 def _allowed(request: Request) -> str:
     """All methods of an address. Whoever raises the error knows those of one route only."""
     routes = request.app.routes
-    found = [
-        method
-        for method in METHODS
-        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
-    ]
+    found = [method for method in METHODS if _is_answered(routes, {**request.scope, "method": method})]
     return ", ".join(["HEAD", *found] if "GET" in found else found)
+
+
+def _is_answered(routes: Sequence[BaseRoute], scope: Scope) -> bool:
+    """Whether the first route that takes a request has its method."""
+    taking = next((route for route in routes if route.matches(scope)[0] is Match.FULL), None)
+    return scope["method"] in (getattr(taking, "methods", None) or ())
 
 
 def status_of(problem: TidingsError) -> int:

@@ -9,9 +9,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any, cast
+from urllib.parse import quote
 
 from fastapi import Request, Response
 from starlette.requests import HTTPConnection
+from starlette.routing import Match
+from starlette.types import Scope
 
 from tidings.errors import IdTaken, InputError, TidingsError
 from tidings.interfaces.http import answers, problems, writing
@@ -73,6 +76,24 @@ class Versioned(answers.Answering):
         super().check(request)
         refuse_repeated_parameters(request)
         writing.begin(request.app)
+
+
+class Action(Versioned):
+    """A route whose path ends in a word where an id could stand. It refuses all methods but its own.
+
+    `/v1/subscriptions/a/pause` pauses `a`; the subscription `a/pause` is at `/v1/subscriptions/a%2Fpause`.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child_scope = super().matches(scope)
+        written = scope.get("raw_path") or quote(scope["path"]).encode()
+        if match is Match.NONE or not written.endswith(self._ending):
+            return Match.NONE, {}
+        return Match.FULL, child_scope  # `handle` answers 405 for other methods
+
+    @cached_property
+    def _ending(self) -> bytes:
+        return f"/{self.path.rpartition('/')[2]}".encode()
 
 
 def refuse_repeated_parameters(request: HTTPConnection) -> None:

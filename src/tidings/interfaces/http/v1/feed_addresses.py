@@ -19,7 +19,7 @@ from tidings.errors import Absent
 from tidings.feeds.addressed import Addressed, addressed, page_addressed, renewed
 from tidings.feeds.personal import PersonalFeeds
 from tidings.interfaces.http.access import Subscribing
-from tidings.interfaces.http.v1.answering import Versioned
+from tidings.interfaces.http.v1.answering import Action, Versioned
 from tidings.interfaces.http.v1.notifications import subscriber_of
 from tidings.interfaces.http.v1.shapes import Shape
 
@@ -106,7 +106,7 @@ def router_for(feeds: PersonalFeeds) -> APIRouter:
     serving = Serving(feeds)
     router = APIRouter(prefix="/v1/feeds", tags=["feeds"], route_class=Versioned)
     router.add_api_route("", serving.page, methods=["GET"])
-    router.add_api_route("/renew", serving.renew_list, methods=["POST"])
-    router.add_api_route("/{id:path}/renew", serving.renew, methods=["POST"])
+    router.add_api_route("/renew", serving.renew_list, methods=["POST"], route_class_override=Action)
+    router.add_api_route("/{id:path}/renew", serving.renew, methods=["POST"], route_class_override=Action)
     router.add_api_route("/{id:path}", serving.find, methods=["GET"])
     return router

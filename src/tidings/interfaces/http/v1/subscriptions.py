@@ -12,6 +12,7 @@ Somebody else's are answered as if they were not there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -21,7 +22,7 @@ from tidings import durations
 from tidings.errors import Absent, pointing
 from tidings.interfaces.http.access import Subscribing
 from tidings.interfaces.http.v1 import forms
-from tidings.interfaces.http.v1.answering import Versioned, wrong
+from tidings.interfaces.http.v1.answering import Action, Versioned, wrong
 from tidings.interfaces.http.v1.body_schemas import TEXT
 from tidings.interfaces.http.v1.limits import Limits
 from tidings.interfaces.http.v1.subscribing_lines import ByLine, SubscribingLines
@@ -182,8 +183,9 @@ def router_for(tidings: Tidings, limits: Limits) -> APIRouter:
         openapi_extra=also,
     )
     add("", found.page, methods=["GET"])
-    add(f"{one}/pause", found.pause, methods=["POST"], responses=wrong(409))
-    add(f"{one}/resume", found.resume, methods=["POST"], responses=wrong(409, 422))
+    pausing = partial(add, methods=["POST"], route_class_override=Action)
+    pausing(f"{one}/pause", found.pause, responses=wrong(409))
+    pausing(f"{one}/resume", found.resume, responses=wrong(409, 422))
     add(one, found.find, methods=["GET"])
     add(one, found.replace, methods=["PUT"], responses=wrong(409))
     add(one, found.change, methods=["PATCH"], responses=wrong(409))
