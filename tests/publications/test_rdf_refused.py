@@ -194,6 +194,7 @@ HARMFUL = {
     "brackets": (TTL, "<urn:a> <urn:p> " + "(), " * 3_000_000, "too many edges"),
     "attributes": (XML, rdf_xml("<e:a " + " ".join(f'e:a{i}=""' for i in range(N)) + "/>").decode(), "too many attr"),
     "edges": (NT, "".join(f"<urn:a> <urn:{i}> <urn:b> .\n" for i in range(N + 1)), "too many edges"),
+    "the same edge": (TTL, "<urn:a> <urn:p> <urn:b> .\n" * (N + 1), "too many edges"),
     "namespaces": (XML, rdf_xml("<e:a" + "".join(f' xmlns:n{i}="urn:n"' for i in range(N)) + "/>").decode(), "names"),
 }  # fmt: skip
 

@@ -38,7 +38,10 @@ OVER = {
     "publication": ("the publication is too large", "bytes"),
     "depth": ("nested too deeply", "levels"),
     "graphs": ("the publication has too many graphs", "graphs"),
-    "edges": ("the graph has too many edges", "edges, those to the members of containers and lists counted"),
+    "edges": (
+        "the graph has too many edges",
+        "edges, counted each time they are written, with those to members of containers and lists",
+    ),
     "nodes": ("the graph has too many nodes", "nodes"),
     "term": ("a term is too long", "characters"),
     "text": ("the terms of the graph are too long, counted each time they are written", "characters"),
