@@ -33,9 +33,8 @@ class Spooled:
         """Add a value: its first members, and what is told of `one`, which is written once if it comes again."""
         if one is not self._last:
             self._last, self._rest = one, line(told(one))[1:].encode()
-        if self._is_begun and not self._as_lines:
-            self._file.write(b",")
-        self._file.write(line(head)[:-1].encode() + b"," + self._rest + (b"\n" if self._as_lines else b""))
+        before, after = (b"", b"\n") if self._as_lines else (b"," if self._is_begun else b"", b"")
+        self._file.write(b"%b%b,%b%b" % (before, line(head)[:-1].encode(), self._rest, after))
         self._is_begun = True
 
     def response(self, status: int, members: Mapping[str, Any], name: str) -> StreamingResponse:
