@@ -13,7 +13,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidings.errors import ConsistencyProblem, DecodeProblem
-from tidings.publications.event import MAX_DEPTH, decode, event_of, flatten, publication_id
+from tidings.publications.event import (
+    LONGEST_SAFE,
+    MAX_DEPTH,
+    MOST_PATH_TEXT,
+    decode,
+    event_of,
+    flatten,
+    publication_id,
+)
 from tidings.schema.files import load, load_text
 
 FURNITURE = load(Path(__file__).parents[2] / "examples" / "furniture.yaml")
@@ -486,3 +494,31 @@ def test_strict_json_accepts_what_json_dumps_writes_and_nothing_cut_short(
     cut = data.draw(st.integers(0, len(body) - 1))
     with pytest.raises(DecodeProblem):
         decode(body[:cut])
+
+
+def test_decode_many_values_below_a_long_key_is_refused_before_paths_are_made() -> None:
+    """Each value repeats the key in its path: these would take 20 GB."""
+    long = "k" * 1_000_000
+    for content in (
+        {long: {f"a{n}": 1 for n in range(20_000)}},
+        {"a": {long: [{"b": n} for n in range(20_000)]}},
+    ):
+        with pytest.raises(DecodeProblem, match="the paths of this event are too long"):
+            decode(json.dumps(content))
+
+
+def test_flatten_paths_as_long_as_allowed_are_taken() -> None:
+    key, values = "k" * 1_000, {str(n): n for n in range(10_000, 29_000)}
+    assert len(flatten({key: values})) == len(values)
+    assert len(flatten({"k" * MOST_PATH_TEXT: 1, "l" * MOST_PATH_TEXT: 2})) == 2
+
+
+@given(st.integers(1, LONGEST_SAFE), st.integers(0, 60))
+@example(LONGEST_SAFE // 2, 60)
+def test_flatten_safe_length_never_exceeds_the_limit(key: int, depth: int) -> None:
+    """Half of the bytes in keys, the rest in as many values below them as fit, is the worst that a body can be."""
+    head = '{"":' * depth + '{"' + "k" * key + '":{'
+    tail = "}" * (depth + 2)
+    count = max(0, LONGEST_SAFE - len(head) - len(tail)) // 5  # `"":1,`, as if names could repeat
+    path = key + depth + 1
+    assert len(head) + len(tail) > LONGEST_SAFE or count * path <= MOST_PATH_TEXT

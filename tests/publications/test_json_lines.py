@@ -333,3 +333,9 @@ def test_arrow_arrays(kind: pa.DataType) -> None:
     assert events_of(got.atoms) == [{"a": (1,)}, {}, {}, {"a": ("\n",)}, {"a": (2,)}]
     assert got.ok.tolist() == [True, False, False, True, True]
     assert len(documents_of(array[:0])[1]) == 0
+
+
+def test_decode_many_paths_that_are_too_long_are_refused_as_by_the_definition() -> None:
+    long = b'{"%s":{%s}}' % (b"k" * 10_000, b",".join(b'"a%d":1' % n for n in range(4_000)))
+    short = b'{"%s":{"a":1}}' % (b"k" * 10_000)
+    same_as_definition([b'{"a":1}', long, short, b'{"a":2}'], ["a"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import NoneType
 from typing import Any
 
@@ -26,6 +26,15 @@ from tidings.schema.names import EVENT_TYPE, safe
 from tidings.values import INT64_MAX, INT64_MIN, Scalar
 
 Values = dict[str, tuple[Scalar, ...]]
+
+MOST_PATH_TEXT = 20_000_000
+"""Characters of all paths of an event that are longer than one key. Each value below a long key repeats that key in its
+path: without a limit, a body of 1.2 MB (a key of a million characters, 20,000 values below it) takes 20 GB.
+"""
+LONGEST_SAFE = math.isqrt(16 * MOST_PATH_TEXT)
+"""Bytes of a body whose paths cannot exceed that: n values below keys of k characters take at least 4n + k bytes, and
+n * k is largest if half of the bytes are keys. A value in fact takes five bytes, which leaves room for the dots.
+"""
 
 ENVELOPE = "cloudevent"
 """The context attributes of a CloudEvent are at `cloudevent.id`, `cloudevent.type` ..."""
@@ -66,10 +75,10 @@ def event_of(
 
 def flatten(content: Mapping[str, Any]) -> Values:
     """The object's values by dotted path, in the order they came; an array gives its path several values."""
-    found: dict[str, list[Scalar]] = {}
+    found = _Gathered()
     for key, value in content.items():
         _gather(_key(key), value, found, 2)
-    return {path: tuple(values) for path, values in found.items()}
+    return {path: tuple(values) for path, values in found.values.items()}
 
 
 def publication_id(body_or_object: bytes | Mapping[str, Any], field: str = ID_FIELD) -> str | None:
@@ -118,16 +127,33 @@ _CONTAINERS = (dict, list, tuple, Mapping)
 """What is plain is looked at first: whether something is a mapping takes longer to find out."""
 
 
-def _gather(path: str, value: Any, found: dict[str, list[Scalar]], depth: int) -> None:
+class _Gathered:
+    """Values by path, and how many characters their paths have."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[Scalar]] = {}
+        self._path_text = 0
+
+    def make_paths(self, path: str, keys: Iterable[object]) -> list[str]:
+        """Return the paths of the members of an object; refuse them before they are made if they are too long."""
+        names = [_key(key) for key in keys]
+        self._path_text += len(names) * (len(path) + 1) + sum(map(len, names))
+        if self._path_text > MOST_PATH_TEXT:
+            accepted = f"at most {MOST_PATH_TEXT:,} characters in all paths: shorter keys, or fewer values"
+            raise DecodeProblem("the paths of this event are too long", where=safe(path), accepted=accepted)
+        return [f"{path}.{name}" for name in names]
+
+
+def _gather(path: str, value: Any, found: _Gathered, depth: int) -> None:
     if value is None:
         return
     if isinstance(value, _PLAIN) or not isinstance(value, _CONTAINERS):
-        found.setdefault(path, []).append(_scalar(path, value))
+        found.values.setdefault(path, []).append(_scalar(path, value))
     elif depth > MAX_DEPTH:
         raise DecodeProblem("nested too deeply", where=safe(path), accepted=f"at most {MAX_DEPTH} levels")
     elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            _gather(f"{path}.{_key(key)}", inner, found, depth + 1)
+        for below, inner in zip(found.make_paths(path, value), value.values(), strict=True):
+            _gather(below, inner, found, depth + 1)
     else:
         for inner in value:
             _gather(path, inner, found, depth + 1)
