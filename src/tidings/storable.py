@@ -7,6 +7,7 @@ failure of the store: parameters of HTTP requests, arguments of XML-RPC calls, c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tidings.errors import InputError
@@ -36,16 +37,26 @@ def check_text(what: str, text: str, pointer: str | None = None) -> str:
     return text
 
 
-def check_members(value: Any, pointer: str = "") -> None:
-    """Refuse a body of which a text, at any depth, has a character that no database keeps."""
+def check_members(value: Any, within: Sequence[str | int] = ()) -> None:
+    """Refuse a body of which a text, at any depth, has a character that no database keeps.
+
+    `within` are the names and places that lead to the value. They become a JSON pointer in a refusal only: a pointer
+    for each of many values below a long name would take the square of the body's length.
+    """
     if isinstance(value, str):
-        check_text("this text", value, pointer)
+        _check_member("this text", value, within)
     elif isinstance(value, list):
         for place, each in enumerate(value):
-            check_members(each, f"{pointer}/{place}")
+            check_members(each, (*within, place))
     elif isinstance(value, dict):
         for name, each in value.items():
-            check_members(each, f"{pointer}/{escaped(check_text('this name', name, pointer))}")
+            _check_member("this name", name, within)
+            check_members(each, (*within, name))
+
+
+def _check_member(what: str, text: str, within: Sequence[str | int]) -> None:
+    if not is_storable(text):
+        check_text(what, text, "".join(f"/{escaped(str(each))}" for each in within))
 
 
 def escaped(name: str) -> str:
