@@ -11,7 +11,7 @@ import subprocess
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count, repeat
+from itertools import chain, count, repeat
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event, Lock
 
@@ -187,6 +187,15 @@ def test_a_small_body_that_stands_for_a_large_one(public: Site) -> None:
     assert "cut short" in refusal(public.url("/cut"))
     assert "received deflate" in refusal(public.url("/strange"))
     assert "no answer that can be read" in refusal(public.url("/broken"))
+
+
+def test_fetch_data_after_the_compressed_body_is_refused(public: Site) -> None:
+    """zlib keeps what follows, and copies it with each further piece."""
+    packed = gzip.compress(b"x")
+    public.pages["/more"] = lambda request: Response(
+        200, chain([packed], repeat(b"y" * 1_000)), {"Content-Encoding": "gzip"}
+    )
+    assert "something follows the compressed answer" in refusal(public.url("/more"), Manners(total=5))
 
 
 def test_an_answer_in_drops_ends(public: Site) -> None:

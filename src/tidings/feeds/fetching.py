@@ -185,6 +185,8 @@ class Fetcher(Closing):
         unpack = zlib.decompressobj(wbits=31) if "gzip" in kind else None
         most, parts, size = self.manners.size, [], 0
         for chunk in response.iter_raw():
+            if unpack and unpack.eof:  # zlib would keep all that follows
+                raise FetchProblem("something follows the compressed answer", where=url)
             part = unpack.decompress(chunk, most - size + 1) if unpack else chunk
             parts.append(part)
             size += len(part)
