@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from socket import create_connection
 from threading import Event
 
 import httpx
@@ -324,3 +325,12 @@ def test_poll_after_the_clock_was_set_back_by_a_day_asks_the_hub_again(
     clock.now -= timedelta(days=1)
     assert len(list(poller.poll_due())) == 1
     assert len(hub.subscriptions) == 2 and feed(tidings).push == "verified"
+
+
+def test_push_to_an_unknown_callback_is_refused_before_its_body_is_read(url: str) -> None:
+    """The body is announced and never comes: who would wait for it would not answer."""
+    host, port = url.removeprefix("http://").split(":")
+    with create_connection((host, int(port)), timeout=20) as connection:
+        head = f"POST /websub/{'a' * 32} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 16000000\r\n\r\n"
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 410 ")

@@ -158,14 +158,27 @@ class Callbacks:
         return self._tidings.store.feeds.called_back(word) if websub.WORD.fullmatch(word) else None
 
     async def push(self, word: str, request: Request) -> Response:
-        """A push. What is not signed is thrown away without a word, as WebSub asks: whoever guesses learns nothing."""
+        """A push. One that is not signed is discarded without an error, as WebSub asks.
+
+        The callback is looked up before the body is read: anyone may send a request, and bodies take memory.
+        """
+        if await run_in_threadpool(self._wanted, word) is None:
+            return _not_wanted()
         body = await body_of(request, LARGEST_FEED)
         return await run_in_threadpool(self._pushed, word, request, body)
 
-    def _pushed(self, word: str, request: Request, body: bytes) -> Response:
+    def _wanted(self, word: str) -> PolledFeed | None:
         feed = self._feed(word)
-        if feed is None or feed.push == websub.DENIED:
-            return PlainTextResponse("nobody wants that any more\n", 410)
+        return None if feed is None or feed.push == websub.DENIED else feed
+
+    def _pushed(self, word: str, request: Request, body: bytes) -> Response:
+        feed = self._wanted(word)
+        if feed is None:
+            return _not_wanted()
         if websub.is_signed(feed.secret, request.headers.get("x-hub-signature"), body):
             self._poller.take_push(feed, body, request.headers.get("content-type", ""))
         return Response(status_code=202)
+
+
+def _not_wanted() -> Response:
+    return PlainTextResponse("nobody wants that any more\n", 410)
