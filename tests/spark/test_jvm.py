@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -62,3 +65,43 @@ def test_open_session_on_yarn_without_its_configuration_says_what_to_set(tmp_pat
     assert "HADOOP_CONF_DIR" in received and "SparkException" not in received
     assert hint.startswith("set HADOOP_CONF_DIR")
     assert "SparkException" in (tmp_path / "spark.log").read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds the JVM in /proc")
+def test_start_jvm_interrupted_by_a_signal_leaves_no_jvm(tmp_path: Path) -> None:
+    program = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
+        "from tidings.spark.jvm import start_jvm\n"
+        "print('ready', flush=True)\n"
+        "start_jvm({}, None)\n"
+        "sys.stdin.read()\n"
+    )
+    environment = os.environ | {"JVM_OF": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as driver:
+        wait_until(lambda: processes_with(b"_PYSPARK_DRIVER_CONN_INFO_PATH=", str(tmp_path)))
+        driver.terminate()
+        assert driver.wait() == 143
+    wait_until(lambda: not processes_with(b"JVM_OF=", str(tmp_path)))
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """The test's own time limit ends what never holds."""
+    while not holds():
+        sleep(0.05)
+
+
+def processes_with(variable: bytes, folder: str) -> list[str]:
+    """Processes that have a variable and come from the test with this folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            variables = path.read_bytes()
+            if variable in variables and f"JVM_OF={folder}".encode() in variables:
+                found.append(path.parent.name)
+    return found

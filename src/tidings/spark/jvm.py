@@ -11,8 +11,9 @@ import contextlib
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -40,16 +41,26 @@ def start_jvm(settings: Mapping[str, str], log: Path | None) -> None:
     with _error_output(log) as output:
         began = output.seek(0, 2)
         try:
-            gateway = launch_gateway(conf, {"process_group": 0, "stderr": output})
+            gateway = _launch(conf, output)
         except (PySparkException, OSError) as problem:
             output.seek(began)
             raise _explained(settings, output.read().decode(errors="replace"), problem) from problem
     SparkContext._ensure_initialized(gateway=gateway)
 
 
+def _launch(conf: SparkConf, output: IO[bytes]) -> Any:
+    """Launch the JVM in a thread, which a signal handler that raises does not interrupt.
+
+    When it is interrupted, `launch_gateway` deletes the folder that the JVM writes its port to. The JVM then fails
+    before it watches its standard input, and outlives the driver.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="spark-gateway") as launcher:
+        return launcher.submit(launch_gateway, conf, {"process_group": 0, "stderr": output}).result()
+
+
 @contextlib.contextmanager
 def _error_output(log: Path | None) -> Iterator[IO[bytes]]:
-    """The file for what the JVM prints; without a log one that nobody sees, and that is gone with the JVM."""
+    """The file for what the JVM prints; without a log, a temporary file."""
     if log is None:
         with tempfile.TemporaryFile() as file:
             yield file
