@@ -6,6 +6,7 @@ import ast
 import codecs
 import os
 import re
+import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.parsers import expat
@@ -297,3 +298,20 @@ def test_decoders_agree_whatever_the_encoding_and_expat_accepts_what_they_do(bod
             node = decode(body)
             values = "".join(each.value for each in node.children if each.name)
             assert expat_text(body) == values + node.value, body
+
+
+def test_parser_without_memory_raises_a_memory_error() -> None:
+    """libxml2 says "unknown error": a good document would be called malformed."""
+    text, parser = b"<a>" + b'<b x="1">t</b>' * 200_000 + b"</a>", make_parser()
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("memory is limited where there is /proc")
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmData:"))
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, ((int(line.split()[1]) << 10) + (4 << 20), before[1]))
+    try:
+        with pytest.raises(MemoryError):
+            parse(text, parser)
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+    assert len(parse(text, make_parser())) == 200_000

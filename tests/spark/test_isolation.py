@@ -4,6 +4,7 @@ die, and with the search alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,17 @@ from tests.spark.poison import DECODE, EXPLAIN, MATCH, METADATA, poisoned
 from tests.spark.streams import check_gapless, running, told
 from tidings.metadata.log import Draft, What
 from tidings.model import SUSPENDED, Publication, Subscription
-from tidings.spark import journal_tasks, live_publications, metadata_stream
+from tidings.spark import journal_tasks, live_publications, metadata_stream, sink
 from tidings.spark.budget import Budget, Mark, Phase, Watch, marks
 from tidings.spark.failures import is_of_data, raised_by
 from tidings.spark.isolation import Isolation, Span
+from tidings.spark.publication_stream import PublicationStream
+from tidings.spark.sink import Rows
+from tidings.spark.source import cut, read_range
+from tidings.spark.stages import Job, Report, stage
 from tidings.spark.verdicts import Verdicts
 from tidings.store import Store, open_store, sqlite_url
+from tidings.store.dead_letters import DeadLetter
 
 JSON, XML, TURTLE = "application/json", "application/xml", "text/turtle"
 SCHEMA = (Path(__file__).parents[2] / "examples" / "metadata" / "schema.ttl").read_bytes()
@@ -30,6 +36,13 @@ SHORT = Budget(seconds=4.0, megabytes=1_024)
 
 EVENT, DOCUMENT = b'{"price": 7}', b"<order><price>7</price></order>"
 GRAPH = b"<urn:a> <urn:p> <urn:b> ."
+_CYCLE = " ".join(f"(?{a}, <urn:p>, ?{b})" for a, b in zip("abcdefg", "bcdefga", strict=True))
+ODD = f"SELECT * WHERE {_CYCLE}"
+BIPARTITE = "".join(
+    f"<urn:a{n}> <urn:p> <urn:b{m}> . <urn:b{m}> <urn:p> <urn:a{n}> .\n" for n in range(40) for m in range(40)
+).encode()
+"""A cycle of odd length, of which a bipartite graph has none: nobody finds that out in time."""
+
 BODIES = [(JSON, EVENT), (XML, DOCUMENT), (TURTLE, GRAPH)]
 
 
@@ -222,19 +235,13 @@ def test_subscription_that_cannot_be_decided_again_and_again_is_suspended(
 ) -> None:
     """A pattern of odd cycles in a bipartite graph: nothing decides it within its steps. The others go on."""
     url = sqlite_url(tmp_path / "store.db")
-    names = "abcdefg"
-    cycle = " ".join(f"(?{a}, <urn:p>, ?{b})" for a, b in zip(names, names[1:] + names[0], strict=True))
-    pairs = [(f"a{n}", f"b{m}") for n in range(40) for m in range(40)]
-    bipartite = "".join(
-        f"<urn:{a}> <urn:p> <urn:{b}> . <urn:{b}> <urn:p> <urn:{a}> .\n" for a, b in pairs
-    ).encode()
     with open_store(url) as store:
-        store.subscriptions.add(Subscription("odd", "bo", "gql", f"SELECT * WHERE {cycle}"))
+        store.subscriptions.add(Subscription("odd", "bo", "gql", ODD))
         store.subscriptions.add(Subscription("any", "ana", "gql", "SELECT ?s WHERE (?s, <urn:p>, <urn:b0>)"))
-        store.journal.append([Publication(f"g{n}", TURTLE, bipartite) for n in range(3)])
+        store.journal.append([Publication(f"g{n}", TURTLE, BIPARTITE) for n in range(3)])
         with running(session, tmp_path, url) as stream:
             stream.until(lambda: told(store, "bo")["bo"])
-            store.journal.append([Publication("g3", TURTLE, bipartite)])
+            store.journal.append([Publication("g3", TURTLE, BIPARTITE)])
             stream.until(lambda: len(told(store, "ana")["ana"]) == 4)
         assert [(one[0], one[1]) for one in letters(store)] == [(f"g{n}", "odd") for n in range(3)]
         assert all("could not be decided" in one[2] for one in letters(store))
@@ -243,6 +250,43 @@ def test_subscription_that_cannot_be_decided_again_and_again_is_suspended(
         kept = store.standings.find("odd")
         assert kept is not None and kept.paused and kept.reason
         assert [row[1] for row in told(store, "ana")["ana"]] == ["g0", "g1", "g2", "g3"]
+
+
+def test_search_by_subscriptions_keeps_the_dead_letters_of_their_pairs(tmp_path: Path) -> None:
+    """With the tasks in this process. The pair that cannot be decided is in one of the parts; what cannot be decoded is
+    a dead letter once, not in each part.
+    """
+    url = sqlite_url(tmp_path / "store.db")
+    with open_store(url) as store:
+        store.subscriptions.add(Subscription("odd", "bo", "gql", ODD))
+        store.subscriptions.add(Subscription("any", "ana", "gql", "SELECT ?s WHERE (?s, <urn:p>, <urn:b0>)"))
+        store.journal.append([Publication("g", TURTLE, BIPARTITE), Publication("broken", TURTLE, b"<")])
+    live = PublicationStream(tmp_path, url).open()
+    try:
+        live._run = lambda rows, job, span: tasks_here(url, job, span)  # type: ignore[method-assign]
+        live._index.refresh()
+        found = []
+        for number, some in enumerate([["odd"], ["any"], []]):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            (report,) = live._search(None, Span(0, 2), Verdicts(), folder, some)  # type: ignore[arg-type]
+            found.append((report.events, report.found, [one.publication for one in dead_letters(report)]))
+        assert found == [(0, 0, ["g"]), (0, 1, []), (2, 0, ["broken"])]
+    finally:
+        live.close()
+
+
+def tasks_here(url: str, job: Job, span: Span) -> list[Report]:
+    reports = [
+        batch.to_pylist()[0]["report"]
+        for part in cut(span.after, span.upto)
+        for batch in stage(job)(read_range(url, part))
+    ]
+    return [Report(**json.loads(report)) for report in reports]
+
+
+def dead_letters(report: Report) -> list[DeadLetter]:
+    return list(Rows([report.dead_file], sink._letter))
 
 
 # The search alone: attempts that fail as Spark's do, without Spark.
@@ -337,11 +381,62 @@ def test_isolation_of_a_failure_that_is_not_of_the_data_raises_it(tmp_path: Path
         isolation.run(0, 3)
 
 
+def test_isolation_of_a_publication_that_fails_elsewhere_each_time_ends(tmp_path: Path) -> None:
+    """A worker without memory dies at another match in each attempt."""
+    batch = Batch(tmp_path)
+
+    def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
+        batch.attempts += 1
+        if span.after < 2 <= span.upto and 2 not in verdicts.publications:
+            batch._fail(folder, Phase.EXPLAIN, 2, f"s-{batch.attempts}")
+        return list(range(span.after + 1, span.upto + 1))
+
+    batch.isolation.attempt = attempt
+    assert batch.isolation.run(0, 3) == [1, 2, 3]
+    assert list(batch.isolation.verdicts.publications) == [2]
+    assert batch.attempts < 40
+
+
+def test_isolation_by_subscriptions_refuses_no_pair_that_failed_once(tmp_path: Path) -> None:
+    """A worker may be killed from outside while one subscription is left: that is no verdict on it."""
+    batch = Batch(tmp_path)
+    killed: list[str] = []
+
+    def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
+        if span.after < 2 <= span.upto and 2 not in verdicts.publications:
+            batch._fail(folder, Phase.MATCH, 2)
+        return list(range(span.after + 1, span.upto + 1))
+
+    def search(span: Span, verdicts: Verdicts, folder: Path, subscriptions: Sequence[str]) -> list[int]:
+        if "bad" in subscriptions:
+            batch._fail(folder, Phase.MATCH, 2)
+        if subscriptions == ["good"] and not killed:
+            killed.append("good")
+            batch._fail(folder, Phase.MATCH, 2)
+        return [2] if subscriptions else []
+
+    isolation = batch.isolation
+    isolation.attempt, isolation.search = attempt, search
+    isolation.subscriptions = lambda: ["good", "bad"]
+    assert isolation.run(0, 3) == [1, 2, 3] and killed
+    assert {at: list(pairs) for at, pairs in isolation.verdicts.pairs.items()} == {2: ["bad"]}
+
+
 @pytest.mark.parametrize(
     ("said", "raised", "is_data"),
     [
         ("Python worker exited unexpectedly (crashed)", None, True),
         ("x\nTraceback (most recent call last):\n  File a\n    b\nMemoryError", "MemoryError", True),
+        (
+            "x\nTraceback (most recent call last):\n  File a\ntidings.errors.DecodeProblem: b",
+            "tidings.errors.DecodeProblem",
+            True,
+        ),
+        (
+            "x\nTraceback (most recent call last):\n  File a\nOSError: [Errno 12] Cannot allocate memory",
+            "OSError",
+            True,
+        ),
         ("x\nTraceback (most recent call last):\n  File a\nKeyError: 'x'\n\n\tat java", "KeyError", True),
         ("x\nTraceback (most recent call last):\n  File a\nFileNotFoundError: x", "FileNotFoundError", False),
         (

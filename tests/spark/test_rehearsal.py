@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
+from tidings.spark import rehearsal
 from tidings.spark.rehearsal import QUIET_SECONDS, Workers
 
 pytestmark = pytest.mark.spark
@@ -21,3 +25,18 @@ def test_workers_hear_of_us_when_no_batch_does(session):
     assert workers.keep(batch=1) == 0
     now[0] += QUIET_SECONDS
     assert workers.keep(batch=1) == 2
+
+
+def test_workers_that_die_while_nothing_is_to_be_done_end_no_stream(session, monkeypatch):
+    def dies(batches):
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield from batches
+
+    now = [0.0]
+    workers = Workers(session, lambda: now[0])
+    with monkeypatch.context() as patched:
+        patched.setattr(rehearsal, "_nothing", dies)
+        now[0] += QUIET_SECONDS
+        assert workers.keep(batch=-1) == 0
+    now[0] += QUIET_SECONDS
+    assert workers.keep(batch=-1) == 2, "the next ones are there"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from threading import Event
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from tidings.interfaces.cli.run import activity
 from tidings.spark.news import Progress
-from tidings.spark.queries import SlowStart
+from tidings.spark.queries import Live, Query, SlowStart
 from tidings.spark.stream import _follow
 from tidings.spark.together import activity_of
 
@@ -62,3 +65,23 @@ def test_follow_of_queries_that_start_slowly_starts_them_again() -> None:
     assert follow(Slow(3), 3).batch == 7
     with pytest.raises(SlowStart):
         follow(Slow(4), 3)
+
+
+class SlowSource:
+    """A query whose source is planned by a process that does not start in time."""
+
+    name, checkpoint, status = "slow", Path("checkpoint"), Path("status")
+
+    def rows(self, session: SparkSession) -> DataFrame:
+        raise PySparkException("Job aborted\nPython worker failed to connect back.\n\tat java")
+
+    def open(self) -> Live:
+        raise AssertionError("there is no batch")
+
+    def progress(self, told: dict[str, Any]) -> Any:
+        raise AssertionError("there is no batch")
+
+
+def test_query_whose_source_is_planned_too_slowly_is_a_slow_start() -> None:
+    with pytest.raises(SlowStart, match="failed to connect back"):
+        Query(cast(SparkSession, None), SlowSource(), once=False)

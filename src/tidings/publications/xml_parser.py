@@ -91,13 +91,21 @@ def parse(text: bytes, parser: etree.XMLParser) -> Any:
 
 
 def parse_unambiguous(text: bytes, parser: etree.XMLParser) -> Any:
-    """The same for bytes that are known not to begin with a byte order mark and to have no NUL."""
+    """The same for bytes that are known not to begin with a byte order mark and to have no NUL.
+
+    libxml2 reports a lack of memory as it reports errors of the document, with the text "unknown error".
+    """
     try:
         made = etree.fromstring(text, parser)
     except etree.XMLSyntaxError as error:
+        last = parser.error_log.last_error
+        if last is not None and last.type == etree.ErrorTypes.ERR_NO_MEMORY:
+            raise MemoryError("parsing XML") from None
         raise malformed(error.msg or "", *error.position, text) from None
     if parser.error_log.last_error is not None:
         for entry in parser.error_log.filter_from_errors():
+            if entry.type == etree.ErrorTypes.ERR_NO_MEMORY:
+                raise MemoryError("parsing XML")
             raise malformed(entry.message, entry.line, entry.column, text)
     return made
 

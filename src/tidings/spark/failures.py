@@ -13,12 +13,15 @@ from pyspark.errors import PySparkException
 from tidings.errors import TidingsError
 
 FULL = os.strerror(errno.ENOSPC)
+NO_MEMORY = os.strerror(errno.ENOMEM)
 LATE = "to connect back"
 """What Spark says of a Python process that did not start in time: it failed, or was waited for in vain."""
 
 _DIED = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?::.*)?$")
 _SURROUNDINGS = (OSError, ImportError, EOFError)
+_MODULES = ("tidings.errors.StoreError", "tidings.errors.SetupError", "sqlalchemy.", "psycopg.")
+"""Of which exceptions, and of which modules, it is not the data."""
 
 
 def is_late(problem: BaseException) -> bool:
@@ -27,8 +30,8 @@ def is_late(problem: BaseException) -> bool:
 
 
 def is_of_data(problem: BaseException) -> bool:
-    """Whether a job may have failed because of the data: its worker died, or raised what is no failure of the store,
-    the disk, the network or the installation.
+    """Whether a job may have failed because of the data: its worker died, ran out of memory, or raised what is no
+    failure of the store, the disk, the network or the installation.
     """
     if not isinstance(problem, PySparkException | Py4JJavaError) or isinstance(problem, TidingsError):
         return False
@@ -38,9 +41,19 @@ def is_of_data(problem: BaseException) -> bool:
     raised = raised_by(said)
     if raised is None:
         return any(word in said for word in _DIED)
+    if ran_out_of_memory(said):  # also as an OSError: the budget is a limit of the system
+        return True
     kind = getattr(builtins, raised, None)
     is_surroundings = isinstance(kind, type) and issubclass(kind, _SURROUNDINGS)
-    return not is_surroundings and not raised.startswith(("tidings.errors.", "sqlalchemy.", "psycopg."))
+    return not is_surroundings and not raised.startswith(_MODULES)
+
+
+def ran_out_of_memory(said: str) -> bool:
+    """Whether a Python worker raised that there is no memory, by what Spark says of it."""
+    raised = raised_by(said) or ""
+    return raised.endswith("MemoryError") or (
+        bool(raised) and NO_MEMORY in said.rpartition("Traceback (most recent call last):")[2]
+    )
 
 
 def raised_by(said: str) -> str | None:

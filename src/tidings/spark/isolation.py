@@ -25,7 +25,7 @@ from uuid import uuid4
 
 from tidings.errors import BudgetExceeded
 from tidings.spark.budget import Budget, Mark, Phase, marks
-from tidings.spark.failures import is_late, is_of_data, raised_by
+from tidings.spark.failures import is_late, is_of_data, raised_by, ran_out_of_memory
 from tidings.spark.verdicts import Verdicts
 
 MOST_PAIRS = 8
@@ -36,6 +36,9 @@ MOST_SEARCHED = 100_000
 
 TWICE = 2
 """How often a step has to fail until it is the data's fault, the last time alone."""
+
+MOST_FAILURES = 4 * MOST_PAIRS
+"""How often a publication may fail by itself, wherever it does, until it is refused as a whole."""
 
 STARTS = 3
 """How often an attempt is made whose Python process does not start in time."""
@@ -97,6 +100,7 @@ class Isolation(Generic[R]):
     suspend_after: int = 3
     verdicts: Verdicts = field(default_factory=Verdicts)
     _failed: Counter[tuple[int, str]] = field(default_factory=Counter)
+    _alone: Counter[int] = field(default_factory=Counter)
     _is_checked: bool = False
 
     def run(self, after: int, upto: int) -> list[R]:
@@ -142,17 +146,19 @@ class Isolation(Generic[R]):
         mark = next(iter(failure.marks), Mark(Phase.NOTHING, span.upto, span.upto))
         key = span.upto, mark.subscription
         self._failed[key] += 1
-        if self._failed[key] < TWICE:
+        self._alone[span.upto] += 1
+        is_hopeless = self._alone[span.upto] > MOST_FAILURES
+        if self._failed[key] < TWICE and not is_hopeless:
             return None
         if span.upto in self.verdicts.publications:  # nothing of it was touched: it is something else
             raise failure.problem
         self._check(failure.problem)
         self._is_checked = False
-        if mark.phase is Phase.MATCH and self.search is not None:
+        if mark.phase is Phase.MATCH and self.search is not None and not is_hopeless:
             return self._by_subscriptions(span, failure, mark)
-        is_pair = bool(mark.subscription) and len(self.verdicts.pairs.get(span.upto, ())) < MOST_PAIRS
+        pairs = self.verdicts.pairs.get(span.upto, ())
         problem = _problem(mark, failure.problem, self.budget)
-        if is_pair:
+        if mark.subscription and len(pairs) < MOST_PAIRS and not is_hopeless:
             self._refuse_pair(span.upto, mark.subscription, problem)
         else:
             self.verdicts = self.verdicts.refuse(span.upto, problem)
@@ -168,6 +174,7 @@ class Isolation(Generic[R]):
             return None
         done: list[R] = []
         waiting, found = [asked], 0
+        again: set[str] = set()
         while waiting:
             some = waiting.pop()
             reports, failed = self._try(partial(search, span, self.verdicts, subscriptions=some))
@@ -175,6 +182,9 @@ class Isolation(Generic[R]):
                 done += reports
             elif len(some) > 1:
                 waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+            elif some and some[0] not in again:
+                again.add(some[0])
+                waiting.append(some)
             elif some and found < MOST_PAIRS:
                 found += 1
                 self._refuse_pair(span.upto, some[0], problem)
@@ -243,7 +253,7 @@ def _problem(mark: Mark, problem: BaseException, budget: Budget) -> BudgetExceed
             accepted=f"{budget.seconds:g} seconds",
             hint="the setting stream.step_seconds gives it more time",
         )
-    if raised == "MemoryError" or raised is None:
+    if raised is None or ran_out_of_memory(str(problem)):
         what = "takes more memory than its budget" if raised else "ends the worker, as too much memory does"
         return BudgetExceeded(
             f"{did} {what}",

@@ -112,13 +112,13 @@ class LivePublications:
     def _search(
         self, rows: DataFrame, span: Span, verdicts: Verdicts, folder: Path, subscriptions: Sequence[str]
     ) -> list[Report]:
-        """Match one publication with some subscriptions only. Without any, it and its dead letters are counted."""
+        """Match one publication with some subscriptions only. Without any, it is counted, and becomes the dead letters
+        that do not depend on them.
+        """
         index = self._index.part(folder / "index", subscriptions)
         job = replace(self._job(folder), index=str(index.folder), version=index.version, verdicts=verdicts)
-        reports = self._run(rows, job, span)
-        if not subscriptions:
-            return reports
-        return [replace(each, events=0, dead=0, dead_file="") for each in reports]
+        reports = self._run(rows, replace(job, is_part=bool(subscriptions)), span)
+        return [replace(each, events=0) for each in reports] if subscriptions else reports
 
     def _run(self, rows: DataFrame, job: Job, span: Span) -> list[Report]:
         if self._files is None:

@@ -15,13 +15,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from tidings.errors import SetupError, StoreError, TidingsError
-from tidings.spark.failures import FULL, LATE
+from tidings.spark.failures import FULL, LATE, is_late
 from tidings.spark.locations import Location
 
 GONE = (Py4JError, ConnectionError)
@@ -122,10 +122,11 @@ class Query:
         self.last: Any = None
         self._drain = drain
         self._work, self._processor = work, Processor(work)
-        writer = work.rows(session).writeStream.foreachBatch(self._processor).queryName(work.name)
-        writer = writer.option("checkpointLocation", Location.of(work.checkpoint).for_spark)
-        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
-        self._query = _started(writer)
+        with _slow_starts():
+            writer = work.rows(session).writeStream.foreachBatch(self._processor).queryName(work.name)
+            writer = writer.option("checkpointLocation", Location.of(work.checkpoint).for_spark)
+            writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")
+            self._query = _started(writer)
 
     def has_ended(self, seconds: float) -> bool:
         """Whether it has ended, after at most so many seconds. What went wrong in it is raised."""
@@ -172,6 +173,18 @@ def _explained(problem: PySparkException) -> TidingsError:
     return made("the stream ended", where="Spark", hint=words or next(iter(known), first))
 
 
+@contextmanager
+def _slow_starts() -> Iterator[None]:
+    """Raise `SlowStart` for a Python process that is too slow: one plans the source, before there is a query."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as problem:
+        if not is_late(problem):
+            raise
+        first = next(line.strip() for line in str(problem).splitlines() if LATE in line)
+        raise SlowStart("the stream does not start", where="Spark", hint=first) from problem
+
+
 def _started(writer: DataStreamWriter, times: int = STARTS) -> StreamingQuery:
     """A Connect server gives the process for the batches ten seconds to come up, which cannot be changed; where that is
     too short, because the machine is busy, it is asked again: by then the modules that it reads are in memory.
@@ -179,7 +192,7 @@ def _started(writer: DataStreamWriter, times: int = STARTS) -> StreamingQuery:
     try:
         return writer.start()
     except PySparkException as problem:
-        if times == 1 or LATE not in str(problem):
+        if times == 1 or not is_late(problem):
             raise
         _log.warning("Spark's process for the batches did not come up in time, and is started again")
         return _started(writer, times - 1)

@@ -7,14 +7,18 @@ do for a minute: whoever published after a quiet minute would wait for it again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidings.atoms import Of
+from tidings.spark.failures import is_late, is_of_data
 from tidings.spark.source import in_batches, opened
 from tidings.spark.stages import Job, decode_only, rehearse
 
@@ -29,6 +33,8 @@ SAMPLES = {
     Of.DOCUMENT: ("application/xml", b"<nothing/>"),
     Of.GRAPH: ("text/turtle", b""),
 }
+
+_log = logging.getLogger("tidings.stream")
 
 
 def warm(session: SparkSession, job: Job, sorts: Iterable[Of], store: str | None = None) -> int:
@@ -84,12 +90,21 @@ class Workers:
     def keep(self, batch: int, is_busy: Callable[[], bool] = lambda: False) -> int:
         """Give them something to do, if neither a batch nor we did so lately; how many tasks there were.
 
-        `batch` is the last one that was done. Behind one under way we would wait, and so would others for us.
+        `batch` is the last one that was done. Behind one under way we would wait, and so would others for us. A worker
+        that dies or is too slow to start meanwhile is replaced by the next job.
         """
         if batch != self._batch:
             self._batch, self._heard = batch, self._clock()
         if self._clock() - self._heard < QUIET_SECONDS or is_busy():
             return 0
-        tasks = len(self._session.range(MANY).mapInArrow(_nothing, "done boolean").collect())
+        try:
+            tasks = len(self._session.range(MANY).mapInArrow(_nothing, "done boolean").collect())
+        except (PySparkException, Py4JJavaError) as problem:
+            if not (is_late(problem) or is_of_data(problem)):
+                raise
+            _log.warning(
+                "a Python process of Spark ended or did not start in time while there was nothing to do"
+            )
+            tasks = 0
         self._heard = self._clock()
         return tasks

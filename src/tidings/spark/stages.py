@@ -75,7 +75,8 @@ class Job:
     """What the tasks of a batch have in common: the index they match with and where their files go.
 
     In the journal a position stays what it is, and a publication may carry a label; in a folder neither is so. A step
-    has at most `together` publications.
+    has at most `together` publications. `is_part` says that the index has some of the subscriptions only: dead letters
+    that do not depend on them are left to another task.
     """
 
     index: str
@@ -89,6 +90,7 @@ class Job:
     budget: Budget = DEFAULT_BUDGET
     verdicts: Verdicts = NO_VERDICTS
     together: int = ROWS
+    is_part: bool = False
 
 
 @dataclass(slots=True)
@@ -171,7 +173,7 @@ def _match(job: Job, batch: Any, output: Output, watch: Watch) -> None:
     output.count(positions)
     watch.step(Phase.DECODE, positions[0], positions[-1])
     parts = _parts(job, _without_refused(job, batch, positions, output))
-    for part in parts:
+    for part in parts if not job.is_part else ():
         part.bury(output)
     for _, name, row, (because, bindings) in heapq.merge(
         *(part.found(output, watch) for part in parts), key=itemgetter(0)
@@ -330,10 +332,9 @@ def _unexplained(problem: Exception, budget: Budget) -> PublicationError:
     """What a dead letter says of a match whose explanation failed."""
     if isinstance(problem, BudgetExceeded):
         return problem
-    if isinstance(problem, MemoryError | PublicationError):  # lxml calls a text broken when memory runs out
+    if isinstance(problem, MemoryError):
         return BudgetExceeded(
             "explaining it takes more memory than its budget",
-            received=problem.headline() if isinstance(problem, PublicationError) else None,
             accepted=f"{budget.megabytes:,} megabytes",
             hint="the setting stream.step_memory gives it more memory",
         )
