@@ -96,3 +96,14 @@ def test_a_long_value_that_was_left_alone_is_left_out():
 def test_what_is_no_envelope_is_refused_with_its_place(body, problem):
     with pytest.raises(DecodeProblem, match=problem):
         read_envelope(body)
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    ["[" * 100_000, "[" * 3_000 + "]" * 3_000, '["\\ud800"]'],
+    ids=["open", "deep", "half a surrogate"],
+)
+def test_sequence_that_harms_its_reader_is_refused(sequence: str) -> None:
+    """It is JSON inside JSON: what was checked of the envelope says nothing of it."""
+    with pytest.raises(DecodeProblem, match="this is no sequence"):
+        read(envelope(source={"sequence": sequence}))

@@ -28,6 +28,9 @@ SEQUENCES = (
 )
 """Fields of `source` that say where in its log a change stands, by connector."""
 
+SHOWN = 200
+"""How many characters of a wrong sequence are shown."""
+
 Values = Mapping[str, str | None]
 
 
@@ -115,14 +118,15 @@ def _sequence(source: Mapping[str, Any]) -> str | None:
 
 
 def _listed(sequence: str) -> list[Any]:
+    """The list in a text. It is JSON inside JSON, and checked like the envelope."""
     try:
-        found = json.loads(sequence)
-    except ValueError:
+        found = parse_value(sequence.encode())
+    except DecodeProblem:
         found = None
     if not isinstance(found, list):
         accepted = 'a list as a text, such as "[\\"24023119\\",\\"24023128\\"]"'
         raise DecodeProblem(
-            "this is no sequence", where="source.sequence", received=sequence, accepted=accepted
+            "this is no sequence", where="source.sequence", received=sequence[:SHOWN], accepted=accepted
         )
     return found
 
