@@ -397,6 +397,25 @@ def test_isolation_of_a_publication_that_fails_elsewhere_each_time_ends(tmp_path
     assert batch.attempts < 40
 
 
+@pytest.mark.parametrize("upto", [1, 9])
+@pytest.mark.parametrize("phase", [Phase.NOTHING, Phase.DECODE, Phase.MATCH, Phase.EXPLAIN])
+def test_isolation_of_a_worker_that_was_killed_once_refuses_nothing(
+    tmp_path: Path, upto: int, phase: Phase
+) -> None:
+    batch = Batch(tmp_path, says=phase is not Phase.NOTHING)
+    whole = batch.isolation.attempt
+
+    def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
+        if not batch.attempts:
+            batch.attempts += 1
+            batch._fail(folder, phase, 1, "s-1" if phase is Phase.EXPLAIN else "")
+        return whole(span, verdicts, folder)
+
+    batch.isolation.attempt = attempt
+    assert batch.isolation.run(0, upto) == list(range(1, upto + 1))
+    assert batch.isolation.verdicts == Verdicts()
+
+
 def test_isolation_by_subscriptions_refuses_no_pair_that_failed_once(tmp_path: Path) -> None:
     """A worker may be killed from outside while one subscription is left: that is no verdict on it."""
     batch = Batch(tmp_path)
