@@ -22,6 +22,7 @@
     ├── StoreError                 the store cannot be reached, or is of another version
     ├── NotTold                    a change is committed, and whom it concerns could not be told
     └── SetupError                 Java, Spark or a folder is missing
+        └── SlowStart              a Python process of Spark did not start in time: it can be tried again
 
 Each carries the same facts as fields, so that an API can hand them over and the command line can draw them. A
 `TextWarning` is no error: the text is accepted, and its author should know something about it.
@@ -294,6 +295,10 @@ class SetupError(TidingsError):
     """Something the machine should have is not there."""
 
     exit_code = 4
+
+
+class SlowStart(SetupError):
+    """A Python process of Spark did not answer within the ten seconds that Spark gives it: the machine is busy."""
 
 
 def error_from(facts: Mapping[str, object], text: str | None = None) -> TidingsError:

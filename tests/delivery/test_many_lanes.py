@@ -67,7 +67,8 @@ def told(requests: list[Request]) -> Counter[str]:
 
 
 def statements(at: Delivering, prepare: Callable[[str, int], list[str]]) -> tuple[list[str], list[str]]:
-    """What is run in a round for few, and for many."""
+    """What is run in a round for few, and for many. Rows of a clock that was set back are looked for once a minute."""
+    at.store.clock_recovery.look()
     ran = []
     for name, count in (("few", 2), ("many", WORKERS)):
         prepare(name, count)

@@ -86,9 +86,10 @@ def test_a_ping_is_followed_by_a_poll(
     assert [request.path for request in site.wait_for(1)] == ["/rss.xml"]
 
 
-@pytest.mark.parametrize("path", ["/RPC2", "/websub/word"])
-def test_a_client_that_goes_in_the_middle(tidings: Tidings, path: str) -> None:
-    assert left_halfway(router_for(tidings, PLACES), path, "text/xml") == 400
+@pytest.mark.parametrize(("path", "status"), [("/RPC2", 400), ("/websub/word", 410)])
+def test_a_client_that_goes_in_the_middle(tidings: Tidings, path: str, status: int) -> None:
+    """An unknown callback is refused before its body is read."""
+    assert left_halfway(router_for(tidings, PLACES), path, "text/xml") == status
 
 
 def test_a_ping_never_adds_a_feed(tidings: Tidings, rpc: ServerProxy, site: Site) -> None:

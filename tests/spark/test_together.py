@@ -10,9 +10,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tidings.errors import SlowStart
 from tidings.interfaces.cli.run import activity
 from tidings.spark.news import Progress
-from tidings.spark.queries import Live, Query, SlowStart
+from tidings.spark.queries import Live, Query
 from tidings.spark.stream import _follow
 from tidings.spark.together import activity_of
 

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from tidings.errors import SetupError, StoreError, TidingsError
+from tidings.errors import SetupError, SlowStart, StoreError, TidingsError
 from tidings.spark.failures import FULL, LATE, is_late
 from tidings.spark.locations import Location
 
@@ -33,10 +33,6 @@ STARTS = 5
 _log = logging.getLogger("tidings.stream")
 
 Tell = Callable[[Any], None]
-
-
-class SlowStart(SetupError):
-    """A Python process of Spark did not answer within the ten seconds that Spark gives it: the machine is busy."""
 
 
 @contextmanager

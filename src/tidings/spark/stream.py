@@ -22,6 +22,7 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
+from tidings.errors import SlowStart
 from tidings.private import private_folder
 from tidings.provider import BATCH
 from tidings.spark import checkpoint, connect, live_index
@@ -30,7 +31,6 @@ from tidings.spark.live_index import open_current
 from tidings.spark.metadata_stream import MetadataStream
 from tidings.spark.news import Listener, Progress, Repaired, Started, Telling
 from tidings.spark.publication_stream import MOST_PUBLICATIONS, SUSPEND_AFTER, PublicationStream
-from tidings.spark.queries import SlowStart
 from tidings.spark.together import Together, hand_over
 from tidings.store import Store, open_store
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from tidings.errors import SetupError, StoreError, TidingsError
+from tidings.errors import SetupError, SlowStart, StoreError, TidingsError
 from tidings.spark.news import Listener, News, Progress, Started
 
 if TYPE_CHECKING:
@@ -238,8 +238,6 @@ class StreamKeeper:
 
 def _passes(failure: BaseException) -> bool:
     """Whether something that the stream depends on has failed. Spark reports some of it in its own words."""
-    from tidings.spark.queries import SlowStart
-
     return _has_cause(failure) or isinstance(failure, SlowStart)
 
 
