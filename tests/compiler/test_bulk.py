@@ -196,3 +196,11 @@ def test_columns_may_be_arrow_arrays() -> None:
 def test_nothing() -> None:
     done = compile_many([])
     assert (done.subscriptions.num_rows, done.blocks, done.domains, done.rejects) == (0, (), (), ())
+
+
+def test_compile_many_texts_that_contradict_themselves_are_refused_as_one_by_one() -> None:
+    found = [f"a = {number} and not exists a" for number in range(4)]
+    refused = compiled(found).rejects
+    _, problems = one_by_one(found, None)
+    assert {reject.id: reject.reason for reject in refused} == problems
+    assert len(problems) == 4

@@ -130,8 +130,8 @@ def test_killed_again_and_again(session, tmp_path, start):
     with open_store(url) as store:
         begin(store)
         store.subscriptions.add_many(lasting)
-        for kill in range(KILLS):
-            events |= published(store, kill * EVENTS)
+        for number in range(KILLS):
+            events |= published(store, number * EVENTS)
             registered(Provider(store), log, dice)
             change(store, passing, dice)
             process = start(url)

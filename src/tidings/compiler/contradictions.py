@@ -40,7 +40,10 @@ def drop_contradictions(tree: Tree, context: Context) -> Tree:
         found = _contradicted(clauses[0])
         assert found is not None
         predicate, beside = found
-        raise context.problem(f"can never hold: {show_tree(predicate)} and {beside}", predicate.spans.whole)
+        span = predicate.spans.whole
+        is_open = isinstance(predicate.operand, Slots)  # the shape of many texts has no literals to show
+        shown = context.text[span.start : span.end] if is_open else show_tree(predicate)
+        raise context.problem(f"can never hold: {shown} and {beside}", span)
     return either(tuple(both(clause) for clause in kept))
 
 
