@@ -463,6 +463,16 @@ def test_isolation_by_subscriptions_refuses_no_pair_that_failed_once(tmp_path: P
             "tidings.errors.SetupError",
             False,
         ),
+        (
+            "x\nTraceback (most recent call last):\n  File a\nValueError: 'No space left on device'",
+            "ValueError",
+            True,
+        ),
+        (
+            "x\nTraceback (most recent call last):\n  File a\nOSError: [Errno 28] No space left on device",
+            "OSError",
+            False,
+        ),
         ("Python worker failed to connect back.", None, False),
         ("Python worker exited unexpectedly: No space left on device", None, False),
         ("Job 3 cancelled because SparkContext was shut down", None, False),

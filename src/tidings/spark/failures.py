@@ -21,7 +21,7 @@ _DIED = ("Python worker exited unexpectedly", "ExecutorLostFailure")
 _RAISED = re.compile(r"^([A-Za-z_][\w.]*)(?::.*)?$")
 _SURROUNDINGS = (OSError, ImportError, EOFError)
 _MODULES = ("tidings.errors.StoreError", "tidings.errors.SetupError", "sqlalchemy.", "psycopg.")
-"""Of which exceptions, and of which modules, it is not the data."""
+"""Exceptions and modules that point to the environment, not to the data."""
 
 
 def is_late(problem: BaseException) -> bool:
@@ -36,11 +36,9 @@ def is_of_data(problem: BaseException) -> bool:
     if not isinstance(problem, PySparkException | Py4JJavaError) or isinstance(problem, TidingsError):
         return False
     said = str(problem)
-    if FULL in said or LATE in said:
-        return False
     raised = raised_by(said)
-    if raised is None:
-        return any(word in said for word in _DIED)
+    if raised is None:  # Spark's own words; those of a Python exception may quote a publication
+        return FULL not in said and LATE not in said and any(word in said for word in _DIED)
     if ran_out_of_memory(said):  # also as an OSError: the budget is a limit of the system
         return True
     kind = getattr(builtins, raised, None)
