@@ -41,9 +41,7 @@ ACADEMIA = "no loaded taxonomy has the class <http://example.org/Academia>: "
 
 def test_warnings_class_of_no_taxonomy_says_what_can_match(home: Tidings) -> None:
     never = f"{ACADEMIA}this can never match until one with it is loaded; {LOAD}"
-    typed = (
-        "until one with it is loaded, this matches only nodes of which a publication itself says that type"
-    )
+    typed = "until one with it is loaded, this matches only nodes whose type the publication itself states"
     for asked in ("<", ">"):
         assert warned(home, f"(?x, dc:subject, ?s) AND ?s {asked} ex:Academia") == [never]
     for asked in ("=", "<=", ">="):

@@ -38,7 +38,7 @@ def check_text(what: str, text: str, pointer: str | None = None) -> str:
 
 
 def check_members(value: Any, within: Sequence[str | int] = ()) -> None:
-    """Refuse a body of which a text, at any depth, has a character that no database keeps.
+    """Refuse a body with a text, at any depth, that has a character no database keeps.
 
     `within` are the names and places that lead to the value. They become a JSON pointer in a refusal only: a pointer
     for each of many values below a long name would take the square of the body's length.

@@ -28,7 +28,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Instant:
-    """A moment, as microseconds since 1970-01-01T00:00:00Z; `text` is how somebody wrote it.
+    """A moment, as microseconds since 1970-01-01T00:00:00Z; `text` is its original spelling.
 
     Subscriptions name whole microseconds, publications any moment. One that lies between two microseconds, because it
     has more digits or is in a leap second, is the earlier one with `between`: it equals no whole microsecond, and is on

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from numba import njit, types
+from numba.core import event
 
 _OPTIONS = {"cache": True, "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
 
@@ -72,3 +75,34 @@ def _once_for_all_numbers(kernel: Any) -> Any:
 
     kernel.get_call_template = get_call_template
     return kernel
+
+
+@contextmanager
+def observe_compilation(begins: Callable[[], object], ends: Callable[[], object]) -> Iterator[None]:
+    """Call `begins` before a kernel is compiled and `ends` after it while the `with` block runs.
+
+    In a new installation the first call of a kernel compiles it, for up to a minute.
+    """
+    listener = _Listener(begins, ends)
+    event.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)
+
+
+class _Listener(event.Listener):  # type: ignore[misc]
+    """A kernel compiles those that it calls: only the outermost counts."""
+
+    def __init__(self, begins: Callable[[], object], ends: Callable[[], object]) -> None:
+        self._begins, self._ends, self._depth = begins, ends, 0
+
+    def on_start(self, _: Any) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._begins()
+
+    def on_end(self, _: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._ends()

@@ -43,7 +43,7 @@ NO_TAXONOMY = Taxonomy()
 class Kept(NamedTuple):
     """The bindings that a notification shows, in the order of the graph, and whether the match has more of them.
 
-    `more` is None if the search ended at its step limit, so that nobody knows.
+    `more` is None if the search ended at its step limit: whether there are more is unknown.
     """
 
     bindings: tuple[Binding, ...]

@@ -37,7 +37,7 @@ def apply(
     """Apply entries that follow the position: the filter runs once. Of several versions of a document the last counts.
 
     `read` has those that were read before, and `refused` why others must not be read, by position. What cannot be
-    applied is a dead letter: it was checked before it came into the log, but the log may be somebody else's.
+    applied is a dead letter: it was checked before it came into the log, but the log may come from another provider.
     """
     before = work.schema()
     reading = Reading(before, schemas)

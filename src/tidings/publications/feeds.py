@@ -45,8 +45,8 @@ ACCEPTED = "RSS 1.0, RSS 2.0 (0.91 and later), Atom 1.0, JSON Feed 1.0 and 1.1"
 class Feed:
     """What a feed says of itself. `ttl` is in minutes; `hubs` and `self_link` are for WebSub.
 
-    In `skip_hours` (of UTC) and on `skip_days` (Monday is 0) nobody should ask for it. `left_out` are the names of what
-    its items have and their graphs do not.
+    In `skip_hours` (of UTC) and on `skip_days` (Monday is 0) it should not be polled. `left_out` names elements of
+    its items that their graphs do not keep.
     """
 
     title: str | None

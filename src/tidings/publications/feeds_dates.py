@@ -42,7 +42,7 @@ def _iso(text: str) -> datetime:
 
 
 def date_term(text: str) -> Term:
-    """The date as an xsd:dateTime, exactly; as the text that it is, if nobody can tell what date it means."""
+    """The date as an xsd:dateTime, exactly; as plain text if it is not a date."""
     exact, found = parse_instant(text.strip()), instant(text)
     if exact is not None and exact.between:
         return literal(text.strip(), XSD + "dateTime")

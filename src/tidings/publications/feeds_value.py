@@ -11,7 +11,7 @@ _PERIODS = {"hourly": 60, "daily": 1_440, "weekly": 10_080, "monthly": 43_200, "
 
 
 _DIGITS = 15
-"""Of a longer number nobody asks how large it is, and Python refuses to read one of thousands of digits."""
+"""Longer numbers are capped: no feed needs them, and Python refuses to parse thousands of digits."""
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 

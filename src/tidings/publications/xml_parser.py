@@ -162,7 +162,7 @@ def indented(text: bytes) -> str:
 
 
 def _ambiguous(text: bytes) -> DecodeProblem:
-    """The refusal of bytes of which libxml2 would read something else than what stands there.
+    """The refusal of bytes that libxml2 would not read literally.
 
     It drops a byte order mark at the beginning, and takes bytes with NULs among them for another encoding.
     """

@@ -74,7 +74,9 @@ def _unknown_class(constraint: Constraint, context: Context) -> TextWarning:
     if constraint.asked in _STRICT:
         what += "this can never match until one with it is loaded"
     else:
-        what += "until one with it is loaded, this matches only nodes of which a publication itself says that type"
+        what += (
+            "until one with it is loaded, this matches only nodes whose type the publication itself states"
+        )
     return context.warning(what, constraint.span, hint="load one: tidings taxonomy load FILE")
 
 

@@ -3,7 +3,7 @@
     {"id": "s1", "subscriber": "ana", "language": "predicates", "text": "price < 200", "within": "10 minutes"}
 
 Only the text has to be there. `"state": "paused"` is said of one that is to be paused. A `reason`, which lines have of
-subscriptions that a service suspended, is accepted and not kept: here it is paused by whoever brings the line.
+subscriptions that a service suspended, is accepted and not kept: here the subscription is paused by the importer.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
-from tidings.matching.compilation import observed
+from tidings.kernels.compiled import observe_compilation
 
 MARK, TRACE = "mark", "trace"
 _LAYOUT = struct.Struct("<qqqH")
@@ -80,12 +80,12 @@ class Watch:
         faulthandler.register(signal.SIGALRM, file=trace, all_threads=False, chain=True)
         self._open.callback(faulthandler.unregister, signal.SIGALRM)
         self._open.callback(self._set_timer, 0.0)
-        self._open.enter_context(observed(lambda: self._set_timer(0.0), self._restart))
+        self._open.enter_context(observe_compilation(lambda: self._set_timer(0.0), self._restart))
         self._open.enter_context(_memory_limit(self._budget.megabytes))
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """After a failure the mark stays: it says of which step."""
+        """After a failure the mark stays, and names the step that failed."""
         if failure[0] is None:
             self.rest()
         self._open.close()

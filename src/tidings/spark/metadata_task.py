@@ -3,8 +3,8 @@
 What it finds follows from the entries of the log, the schema and the rules alone, never from what is stored: so it is
 right whenever it is applied, whoever else has registered something in between. It goes into a file, as with the tasks
 of `stages`, and the driver applies it. A document that cannot be read is not in the file: the driver reads it once
-more, and says why. One that a worker cannot finish within its budget is found by `isolation`, and nobody touches it
-again.
+more, and says why. One that a worker cannot finish within its budget is found by `isolation` and
+not read again.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def warm(session: SparkSession, job: Job, sorts: Iterable[Of], store: str | None
 
 
 def check(session: SparkSession, job: Job, store: str | None = None) -> int:
-    """Have a worker on each core open what tasks open and decode samples, which nobody hears of; how many did.
+    """Have a worker on each core open what tasks open and decode samples without output; return how many did.
 
     Samples are not matched: a subscription that fails all publications is data, and what this asks is whether the
     workers can work at all.

@@ -27,7 +27,7 @@ def refuse_other_parameters(given: Iterable[str], known: Sequence[str]) -> None:
 
 
 def check_parameters(connection: HTTPConnection) -> None:
-    """Refuse an address that is not UTF-8, and one of which a parameter no database could hold.
+    """Refuse an address that is not UTF-8, or has a parameter that no database can hold.
 
     Servers put the same character in the place of all bytes that are not UTF-8: two ids would become one.
     """

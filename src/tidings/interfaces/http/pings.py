@@ -125,7 +125,7 @@ class Rpc:
 
 
 def _needed(method: str, who: Caller | bool) -> str:
-    """Say which token a method needs; a caller with a valid one is told what that one is for."""
+    """Name the token that a method needs, and the scopes of the one that was sent."""
     if isinstance(who, bool):
         return "this method needs the token of the service"
     scopes = ", ".join(sorted(who.token.scopes))
@@ -181,4 +181,4 @@ class Callbacks:
 
 
 def _not_wanted() -> Response:
-    return PlainTextResponse("nobody wants that any more\n", 410)
+    return PlainTextResponse("no such subscription\n", 410)

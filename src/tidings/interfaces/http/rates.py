@@ -64,7 +64,7 @@ class Rates:
         return self._left(level, is_allowed)
 
     def charge(self, who: str, requests: int) -> None:
-        """Take more out of somebody's bucket than is in it, if need be: who comes next waits until it is filled."""
+        """Charge more than the bucket holds if need be: later requests wait until it is refilled."""
         with self._lock:
             now = self._clock()
             self._buckets[who] = max(self._level(who, now) - requests, -float(self._burst)), now

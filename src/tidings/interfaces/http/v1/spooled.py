@@ -30,7 +30,7 @@ class Spooled:
         self._file = SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - closed when it was sent
 
     def add(self, head: Mapping[str, Any], one: T, told: Callable[[T], Mapping[str, Any]]) -> None:
-        """Add a value: its first members, and what is told of `one`, which is written once if it comes again."""
+        """Add a line: `head`, then the members of `one`, which are serialised once for equal neighbours."""
         if one is not self._last:
             self._last, self._rest = one, line(told(one))[1:].encode()
         before, after = (b"", b"\n") if self._as_lines else (b"," if self._is_begun else b"", b"")
