@@ -129,6 +129,10 @@ class TidingsError(Exception):
         """The same with another hint."""
         return restored(type(self), self.__dict__ | {"hint": hint})
 
+    def located(self, where: str) -> Self:
+        """The same with another `where`."""
+        return restored(type(self), self.__dict__ | {"where": where})
+
     def nowhere(self) -> Self:
         """The same without saying where, for those whose business that is not."""
         return restored(type(self), self.__dict__ | {"where": None})

@@ -20,7 +20,7 @@ from tidings.graphs import XSD, Edge, Graph, Term, blank, iri, literal
 from tidings.kernels import graphs as kernel
 from tidings.languages.gql import parse, show
 from tidings.languages.gql_tree import Pattern
-from tidings.matching.graphs import explain, matches
+from tidings.matching.graphs import Explainer, explain, matches
 from tidings.matching.index import Index
 from tidings.model import Subscription
 from tidings.publications.graph_atoms import GraphReader
@@ -76,6 +76,12 @@ def test_index_finds_what_the_definition_finds(data: st.DataObject) -> None:
     ]
     index = indexed(asked)
     assert found(index, published) == defined(asked, published, Taxonomy())
+    assert found(index, published) == {
+        (place, str(number))
+        for place, explainer in enumerate(map(Explainer, published))
+        for number, pattern in enumerate(asked)
+        if explainer.matches(pattern)
+    }
     many = published * 20
     assert found(index, many) == defined(asked, many, Taxonomy())
 
@@ -207,15 +213,19 @@ def test_terms_are_written_apart() -> None:
     assert len({written(each) for each in terms}) == len(terms)
 
 
-def test_index_pair_that_cannot_be_decided_in_time_is_a_candidate_that_explain_refuses() -> None:
+def test_index_pair_that_reaches_the_step_limit_is_undecided_and_explain_refuses_it() -> None:
     """Six groups of eight, everybody knows all of the other groups: no seven know each other, but to see that takes
-    hundreds of millions of steps. The index keeps the pair, and explaining it says that it was not decided.
+    hundreds of millions of steps. The index lists the pair as undecided, and so does the definition with its bound.
     """
     names = "abcdefg"
     pattern = parse(PREFIX + " ".join(f"(?{a}, ex:knows, ?{b})" for a in names for b in names if a < b))
     people = [(group, term(f"n{group}.{number}")) for group in range(6) for number in range(8)]
     edges = [(one, "knows", other) for a, one in people for b, other in people if a != b]
     published = graph(*edges)
-    assert found(indexed([pattern]), [published, graph(edges[0])]) == {(0, "0")}
+    index = indexed([pattern])
+    matched = index.match(atoms_of(index, [published, graph(edges[0])]))
+    assert (len(matched), list(matched.undecided.pairs())) == (0, [(0, "0")])
     with pytest.raises(BudgetExceeded, match="could not be decided"):
         explain(pattern, published)
+    with pytest.raises(BudgetExceeded, match="could not be decided"):
+        Explainer(published, most=10_000).matches(pattern)

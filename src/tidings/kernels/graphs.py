@@ -5,8 +5,8 @@ property, whichever is known by then; what one variable stands for is the same e
 asked when it is bound. Parts of a pattern that share no variable are bound one after the other and for themselves: if
 one cannot be, none of the others is tried again.
 
-Finding a shape in a graph can take longer than anybody waits for. A pair that is not decided after MOST_STEPS counts as
-one that holds: who explains it decides then.
+Finding a shape in a graph can take very long. A pair that is not decided after MOST_STEPS is marked as undecided; the
+caller decides it by the definition (`matching.graphs`) or reports it.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ MOST_STEPS = 5_000_000
 """Edges that are looked at for one pair: some tens of milliseconds."""
 
 NO, YES, UNTOLD = 0, 1, 2
+UNDECIDED = 2
+"""The answer of a search that ended at its step limit, beside NO and YES."""
 
 
 class Graphs(NamedTuple):
@@ -115,7 +117,8 @@ def check(
 ) -> int:
     """Of pairs with clauses, keep those that hold, each subscription once, in place of its clause; how many those are.
 
-    The pairs of a publication stand together.
+    The pairs of a publication stand together. An undecided pair is kept too, with the complement of its subscription,
+    which is negative.
     """
     kept = 0
     for i in range(count):
@@ -127,15 +130,17 @@ def check(
         several = twigs.clause[asked + SEVERAL]
         if several >= 0 and work.seen[several] == row:
             continue
+        subscription, answer = twigs.clause[asked + SUBSCRIPTION], YES
         if size >> SIZE_SHIFT:
             if work.graph[0] != row:
                 _list_edges(graphs, work, np.int64(row))
-            if not _holds(twigs, graphs, work, np.int64(row), np.int64(twigs.clause[asked + FIRST_WORD])):
-                continue
+            answer = _search(twigs, graphs, work, np.int64(row), np.int64(twigs.clause[asked + FIRST_WORD]))
+        if answer == NO:
+            continue
         if several >= 0:
             work.seen[several] = row
         publication[kept] = row
-        clause[kept] = twigs.clause[asked + SUBSCRIPTION]
+        clause[kept] = ~subscription if answer == UNDECIDED else subscription
         kept += 1
     return kept
 
@@ -173,7 +178,8 @@ def _list_edges(graphs: Graphs, work: Work, row: int) -> None:
 
 
 @inlined
-def _holds(twigs: Twigs, graphs: Graphs, work: Work, row: int, begin: int) -> bool:
+def _search(twigs: Twigs, graphs: Graphs, work: Work, row: int, begin: int) -> int:
+    """Whether the pattern at `begin` can be bound to a graph: NO, YES or UNDECIDED."""
     word, first, size = twigs.word, graphs.starts[row], graphs.starts[row + 1] - graphs.starts[row]
     edges, steps = np.int64(word[begin + 1]) & COUNT_MASK, 0
     for variable in range(np.int64(word[begin + 1]) >> VARIABLES_SHIFT & COUNT_MASK):
@@ -193,17 +199,17 @@ def _holds(twigs: Twigs, graphs: Graphs, work: Work, row: int, begin: int) -> bo
             steps += 1
         steps += 1
         if steps > MOST_STEPS:
-            return True
+            return UNDECIDED
         if d >= 0:
             work.at[e] = d
             e += 1
             forward = True
         elif e == part:
-            return False
+            return NO
         else:
             e -= 1
             forward = False
-    return True
+    return YES
 
 
 @inlined

@@ -91,7 +91,7 @@ class _Part(NamedTuple):
 
 
 class Explainer:
-    """Explains the matches of one graph, and gives their bindings.
+    """Decides which patterns match one graph, explains the matches, and gives their bindings.
 
     A pattern of k edges that share no variable has n^k bindings in a graph of n edges. So connected parts are searched
     one by one, their rows are combined only as far as they are shown, and a search ends after one row more than is
@@ -102,6 +102,9 @@ class Explainer:
     def __init__(self, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY, most: float = MOST_LOOKS) -> None:
         self._published, self._most = _Published(graph, taxonomy), most
         self._last: tuple[Pattern, float, list[_Part]] | None = None
+
+    def matches(self, pattern: Pattern) -> bool:
+        return bool(self._parts(pattern, 0))
 
     def bindings(self, pattern: Pattern, most: float = MOST_BINDINGS) -> Kept:
         parts = self._parts(pattern, most)

@@ -11,14 +11,20 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from time import process_time
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from tidings.errors import DecodeProblem
-from tidings.matching.index import Index
+from tidings.errors import BudgetExceeded, DecodeProblem
+from tidings.languages import gql
+from tidings.matching import graphs
+from tidings.matching.index import Index, Matches
 from tidings.matching.parquet import Dictionary
+from tidings.publications import rdf
 from tidings.publications.enrichment import Enrichment, Snapshot
 from tidings.publications.graph_atoms import GraphReader
 from tidings.publications.taxonomy_files import read_taxonomy
@@ -27,9 +33,10 @@ from tidings.spark.blocks import Block, Unreadable, read
 from tidings.spark.chunks import Chunk, ChunkList
 from tidings.spark.decoding import Decoder
 from tidings.spark.locations import Location
-from tidings.spark.output import Output, Report
+from tidings.spark.output import Numbers, Output, Report
 from tidings.spark.parts import Refused, taken_apart
 from tidings.spark.workers import settle
+from tidings.taxonomies import Taxonomy
 
 REPORT = "report-"
 
@@ -72,6 +79,7 @@ class Opened:
     index: Index
     decoder: Decoder
     subscriptions: Dictionary
+    taxonomy: Taxonomy
 
 
 def stage(job: Job) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -126,9 +134,10 @@ def _opened(
     """Kept, because a worker process runs many tasks of a job."""
     index = Index.open(folder, version)
     checked = load_text(schema) if schema else None
-    graphs = GraphReader(index.graph_paths, read_taxonomy(taxonomy))
-    decoder = Decoder(index.paths, checked, id_field, Enrichment(references), graphs)
-    return Opened(index, decoder, Dictionary(index.ids))
+    classes = read_taxonomy(taxonomy)
+    reader = GraphReader(index.graph_paths, classes)
+    decoder = Decoder(index.paths, checked, id_field, Enrichment(references), reader)
+    return Opened(index, decoder, Dictionary(index.ids), classes)
 
 
 def _match_parts(opened: Opened, block: Block, output: Output, clock: Clock) -> None:
@@ -147,11 +156,37 @@ def _match_block(opened: Opened, block: Block, output: Output, clock: Clock) -> 
     output.report.events += decoded.atoms.count
     output.refuse(block, ids, decoded.problems)
     clock.spent_on("decode")
-    for places, matches in decoded.match(opened.index):
+    for matches in decoded.match(opened.index):
+        places, subscriptions = _decide(opened, block, ids, matches.undecided, output)
         clock.spent_on("match")
-        output.write(ids, places, matches.subscription)
+        output.write(ids, matches.publication, matches.subscription)
+        output.write(ids, places, subscriptions)
         clock.spent_on("write")
     clock.spent_on("match")
+
+
+def _decide(
+    opened: Opened, block: Block, ids: Any, undecided: Matches, output: Output
+) -> tuple[Numbers, Numbers]:
+    """Decide graph pairs by the definition, whose order of search differs from the kernel's; those that match.
+
+    A pair that stays undecided is rejected with the reason.
+    """
+    rows = zip(undecided.publication, undecided.subscription, undecided.table().to_pylist(), strict=True)
+    matched = []
+    for place, pairs in groupby(sorted(rows, key=itemgetter(0, 1)), itemgetter(0)):
+        explainer = graphs.Explainer(rdf.decode(block.body(place), block.media_type), opened.taxonomy)
+        for _, number, row in pairs:
+            try:
+                if explainer.matches(_pattern(row["text"])):
+                    matched.append((place, number))
+            except BudgetExceeded as problem:
+                output.refuse_pair(block, ids, place, row["id"], problem)
+    places, subscriptions = np.array(matched, np.int32).reshape(-1, 2).T
+    return places, subscriptions
+
+
+_pattern = lru_cache(maxsize=1_000)(gql.parse)
 
 
 def _ids(found: Any, block: Block) -> Any:

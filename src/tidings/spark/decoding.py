@@ -57,18 +57,17 @@ class Decoded:
         """All that has to be told of."""
         return [*self.rejects, *self.plain]
 
-    def match(self, index: Index) -> Iterator[tuple[npt.NDArray[np.int32], Matches]]:
+    def match(self, index: Index) -> Iterator[Matches]:
         """The matches of the publications that were not refused, in parts of bounded size, publications in order.
 
-        With them, which publication each match is of. A refused event has no atoms, which is just what
-        `not exists price` asks for: it must not get that far.
+        A refused event has no atoms, which is just what `not exists price` asks for: it must not get that far.
         """
         usable = np.ones(self.atoms.count, bool)
         usable[[place for place, _ in self.rejects]] = False
         for first, matches in index.match_parts(self.atoms):
             if self.rejects:
                 matches = matches.only(usable[first:])
-            yield matches.publication + np.int32(first) if first else matches.publication, matches
+            yield matches.moved(first)
 
 
 class Decoder:

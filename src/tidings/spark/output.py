@@ -80,6 +80,13 @@ class Output:
         for i, problem in rejects:
             self._reject(ids[i].as_py(), block.place(i), problem)
 
+    def refuse_pair(
+        self, block: Block, ids: Any, place: int, subscription: str, problem: PublicationError
+    ) -> None:
+        """Add a pair of a publication and a subscription of which it is unknown whether it matches."""
+        located = problem.located(f"subscription {subscription}")
+        self._reject(ids[place].as_py(), {**block.place(place), "subscription": subscription}, located)
+
     def refuse_file(self, file: str, problem: PublicationError) -> None:
         """Add a file that could not be read, not to its end, or not be taken apart."""
         self._reject(file, {"file": file}, problem)

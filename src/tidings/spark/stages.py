@@ -34,7 +34,7 @@ from tidings.matching import graphs
 from tidings.matching.bindings import results_of
 from tidings.matching.documents import Explainer
 from tidings.matching.explain import explain
-from tidings.matching.index import Index
+from tidings.matching.index import Index, Matches
 from tidings.model import Reason
 from tidings.publications import rdf
 from tidings.publications.enrichment import Enrichment, Snapshot
@@ -258,7 +258,8 @@ class _Part:
         """Position and name of a publication, a subscription it satisfies, and why; in the order of positions. A match
         that cannot be explained is a dead letter.
         """
-        for places, matches in self._matches(watch):
+        for matches in self._matches(watch):
+            places = matches.publication
             order = np.argsort(places, kind="stable")
             rows = matches.table().take(pa.array(order)).to_pylist()
             for place, found in groupby(zip(places[order].tolist(), rows, strict=True), itemgetter(0)):
@@ -288,7 +289,8 @@ class _Part:
             self._bury(output, place, _unexplained(problem, self._job.budget), subscription)
             return None
 
-    def _matches(self, watch: Watch) -> Iterator[Any]:
+    def _matches(self, watch: Watch) -> Iterator[Matches]:
+        """The matches, and the pairs that were left undecided: explaining a pair decides it."""
         positions = self._batch["position"]
         parts = self._decoded.match(self._index) if len(positions) else iter(())
         while True:
@@ -297,7 +299,7 @@ class _Part:
             found = next(parts, None)
             if found is None:
                 return
-            yield found
+            yield found.candidates
 
     def _explainer(self, place: int) -> Callable[[str], Why | None]:
         """What gives the reasons why a publication satisfies a subscription, by its text; None if it does not."""

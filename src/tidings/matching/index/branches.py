@@ -79,7 +79,7 @@ class Branches:
         return self._documents(atoms, numbers, strings, names)
 
     def check(self, prepared: Documents | Graphs, pairs: Pairs, of: Of) -> Pairs:
-        """The pairs that hold, clauses replaced by their subscriptions."""
+        """The pairs that hold or are undecided, clauses replaced by their subscriptions (see `graph_kernel.check`)."""
         publication, clause = pairs
         check = graph_kernel.check if of is Of.GRAPH else twig_kernel.check
         kept = check(self._twigs, *prepared, publication, clause, len(clause), int(of))

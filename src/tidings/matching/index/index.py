@@ -16,6 +16,7 @@ from types import NoneType
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 
 from tidings.arguments import accepts, checks_arguments, wrong_type
@@ -24,7 +25,7 @@ from tidings.compiler.plan import Compiled
 from tidings.errors import SetupError
 from tidings.kernels.rows import keep_alive
 from tidings.matching.index import versions
-from tidings.matching.index.branches import numbers_of
+from tidings.matching.index.branches import Pairs, numbers_of
 from tidings.matching.index.matches import Matches
 from tidings.matching.index.merging import Merge, joined, to_at_most, worth_merging, worth_taking_up
 from tidings.matching.index.path_match import PathMatch
@@ -46,6 +47,26 @@ class SegmentDescription:
 
 _ADD = "index.add(compile_many(subscriptions))"
 _MATCH = "index.match([decode(b'{\"price\": 5}')])"
+
+
+_NO_PAIRS: Pairs = np.empty(0, np.int32), np.empty(0, np.int32)
+
+
+def _split_undecided(pairs: Pairs) -> tuple[Pairs, Pairs]:
+    """The pairs that match, and those that the kernel marked as undecided."""
+    publication, subscription = pairs
+    marked = subscription < 0
+    if not marked.any():
+        return pairs, _NO_PAIRS
+    return (publication[~marked], subscription[~marked]), (publication[marked], ~subscription[marked])
+
+
+def _living(dead: Any, pairs: Pairs) -> Pairs:
+    """The pairs whose subscription was not removed."""
+    if dead is None or not len(pairs[0]):
+        return pairs
+    count = keep_alive(dead, *pairs)
+    return pairs[0][:count], pairs[1][:count]
 
 
 def _ids(given: Iterable[str] | str) -> list[str]:
@@ -189,16 +210,21 @@ class Index:
 
     @accepts(_MATCH, batch=(Atoms, Iterable))
     def match(self, batch: Atoms | Iterable[Event]) -> Matches:
-        """All pairs of a publication of the batch and a subscription it satisfies."""
+        """All pairs of a publication of the batch and a subscription it satisfies.
+
+        Finding a pattern in a graph can take very long, so the search ends at a step limit. Pairs that it leaves
+        undecided are no matches; they are in `Matches.undecided`.
+        """
         atoms = batch if isinstance(batch, Atoms) else Atoms.of(_events(batch))
-        found, numbers = [], numbers_of(atoms)
+        found, undecided, numbers = [], [], numbers_of(atoms)
         for segment, dead in self._now.opened:
-            publication, subscription = segment.match(atoms, numbers)
-            if dead is not None:
-                count = keep_alive(dead, publication, subscription)
-                publication, subscription = publication[:count], subscription[:count]
-            found.append((segment, publication, subscription))
-        return Matches(found)
+            pairs = segment.match(atoms, numbers)
+            left: Pairs = _NO_PAIRS
+            if atoms.about is Of.GRAPH:
+                pairs, left = _split_undecided(pairs)
+            found.append((segment, *_living(dead, pairs)))
+            undecided.append((segment, *_living(dead, left)))
+        return Matches(found, undecided)
 
     def match_parts(self, atoms: Atoms, most: int = 1_000_000) -> Iterator[tuple[int, Matches]]:
         """Match a batch part by part, each of about `most` pairs at the most: memory stays bounded.

@@ -135,7 +135,8 @@ class Segment:
     def match(self, atoms: Atoms, numbers: Doubles) -> Pairs:
         """Pairs of publication (its place in the batch) and subscription (its row), in no particular order.
 
-        `numbers` are those that the atoms' texts name, of documents; of events, nothing.
+        Of graphs, a pair that was left undecided has the complement of the row, which is negative. `numbers` are
+        those that the atoms' texts name, of documents; of events, nothing.
         """
         return self._matcher.match(atoms, numbers)
 
