@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from tidings.errors import ConsistencyProblem, DecodeProblem
 from tidings.publications.event import (
-    LONGEST_SAFE,
     MAX_DEPTH,
     MOST_PATH_TEXT,
     decode,
@@ -511,14 +510,3 @@ def test_flatten_paths_as_long_as_allowed_are_taken() -> None:
     key, values = "k" * 1_000, {str(n): n for n in range(10_000, 29_000)}
     assert len(flatten({key: values})) == len(values)
     assert len(flatten({"k" * MOST_PATH_TEXT: 1, "l" * MOST_PATH_TEXT: 2})) == 2
-
-
-@given(st.integers(1, LONGEST_SAFE), st.integers(0, 60))
-@example(LONGEST_SAFE // 2, 60)
-def test_flatten_safe_length_never_exceeds_the_limit(key: int, depth: int) -> None:
-    """Half of the bytes in keys, the rest in as many values below them as fit, is the worst that a body can be."""
-    head = '{"":' * depth + '{"' + "k" * key + '":{'
-    tail = "}" * (depth + 2)
-    count = max(0, LONGEST_SAFE - len(head) - len(tail)) // 5  # `"":1,`, as if names could repeat
-    path = key + depth + 1
-    assert len(head) + len(tail) > LONGEST_SAFE or count * path <= MOST_PATH_TEXT

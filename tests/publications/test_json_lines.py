@@ -16,6 +16,7 @@ from decoding import decoded, same_as_definition
 from reading import events_of
 from tidings.atoms import AtomKind
 from tidings.kernels import json_lines as kernel
+from tidings.publications.event import MOST_PATH_TEXT
 from tidings.publications.json_lines import PathTable, decode_many, documents_of, split_lines
 
 # --- Generated texts -------------------------------------------------------------------------------------------
@@ -339,3 +340,29 @@ def test_decode_many_paths_that_are_too_long_are_refused_as_by_the_definition() 
     long = b'{"%s":{%s}}' % (b"k" * 10_000, b",".join(b'"a%d":1' % n for n in range(4_000)))
     short = b'{"%s":{"a":1}}' % (b"k" * 10_000)
     same_as_definition([b'{"a":1}', long, short, b'{"a":2}'], ["a"])
+
+
+def test_decode_many_large_events_with_ordinary_paths_are_not_declined() -> None:
+    rows = [{"symbol": f"S{n}", "quote": {"bid": n, "ask": {"price": n / 4}}} for n in range(2_000)]
+    body = json.dumps({"id": "day", "rows": rows, "source": {"name": "exchange"}}).encode()
+    assert len(body) > 100_000
+    wanted = ["rows.symbol", "rows.quote.ask.price", "source.name", "source"]
+    assert same_as_definition([body, b'{"source": 1}', body], wanted).declined == 0
+
+
+SHAPES = {
+    "object": '{"%s":[%s],"%s":{"%s":1}}',
+    "deeper": '{"x":{"y":1},"%s":[[%s]],"z":[1],"%s":[{"%s":{}},2]}',
+    "after": '{"%s":[1,[2],%s,{}],"v":2,"%s":{"%s":[]}}',
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_decode_many_declines_exactly_the_paths_beyond_the_limit(shape: str, beyond: int) -> None:
+    """1,999 paths of 10,000 characters each, and one that brings their sum to the limit, or one beyond it."""
+    assert kernel.MOST_PATH_TEXT == MOST_PATH_TEXT
+    rest = 10_000 + beyond - (3 if shape == "deeper" else 0)  # x.y
+    body = SHAPES[shape] % ("k" * 9_998, ",".join(['{"a":1}'] * 1_999), "last", "l" * (rest - len("last.")))
+    got = same_as_definition([b'{"v":1}', body.encode(), b'{"v":3}'], ["v", "x.y"])
+    assert (got.declined, len(got.rejects)) == (beyond, beyond)

@@ -22,6 +22,11 @@ INTEGER, DOUBLE, STRING, BOOLEAN = 0, 1, 2, 3
 
 MOST_DEPTH = 32
 MOST_KEYS = 4096
+MOST_PATH_TEXT = 20_000_000
+"""As in `publications.event`; a test keeps them equal. Bytes are counted here, of which there are no fewer than
+characters: a document that may exceed the limit is declined.
+"""
+
 MOST_MAGNITUDE = 300
 """A number of so many digits and zeros is finite for sure; a document with a larger one is declined."""
 
@@ -66,10 +71,12 @@ class Work(NamedTuple):
 
     Objects are numbered; `met` is the last object that had a node's key, and `objects` the last number, for the next
     call. `follower` is the node whose key came after that of a node the last time: events of one source mostly have
-    their keys in one order, and comparing a key is cheaper than hashing it.
+    their keys in one order, and comparing a key is cheaper than hashing it. `path_length` is how long the path of an
+    object or array is.
     """
 
     node: Any
+    path_length: Any
     is_array: Any
     first_key: Any
     object: Any
@@ -136,6 +143,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
 
     A document is read as keys, values and what follows a value, in turns; leaving the inner loop early declines it.
     `here` is the node of the object or array around, `node` that of the value to come, `last` that of the last key.
+    `around` and `length` are how long the paths of the first two are.
     """
     text, room, atoms, objects = documents.text, len(out.path), out.starts[first], work.objects[0]
     for i in range(first, len(documents.starts)):
@@ -143,6 +151,7 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
         depth, top, base, ids, id_start, id_length = 0, 0, 0, 0, 0, -1
         last, others, inside = np.int64(ROOT), False, objects
         here, node, in_array, state = np.int64(NOWHERE), np.int64(ROOT), False, _VALUE
+        around, length, path_text = 0, 0, 0
         at = skip_space(text, at, end)
         if byte_at(text, at, end) != scan.OPEN_OBJECT:
             state = _DECLINED
@@ -169,6 +178,12 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     if work.met[node] == inside or node == paths.cloud_event:
                         break
                     work.met[node] = inside
+                length = stop - at - 1
+                if depth > 1:
+                    length += around + 1
+                    path_text += length
+                    if path_text > MOST_PATH_TEXT:
+                        break
                 at = skip_space(text, stop + 1, end)
                 if byte_at(text, at, end) != scan.COLON:
                     break
@@ -219,11 +234,11 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     if depth == MOST_DEPTH:
                         break
                     work.node[depth], work.is_array[depth], work.first_key[depth] = here, in_array, base
-                    work.object[depth] = inside
+                    work.object[depth], work.path_length[depth] = inside, around
                     objects += 1
                     inside = objects
                     depth += 1
-                    here, in_array, base = node, c == scan.OPEN_ARRAY, top
+                    here, in_array, base, around = node, c == scan.OPEN_ARRAY, top, length
                     at = skip_space(text, at + 1, end)
                     if byte_at(text, at, end) == (scan.CLOSE_ARRAY if in_array else scan.CLOSE_OBJECT):
                         state = _AFTER
@@ -249,14 +264,14 @@ def decode(documents: Documents, paths: Paths, work: Work, out: Out, first: int)
                     state = _DONE if at == end else _DECLINED
                 elif c == scan.COMMA:
                     at = skip_space(text, at + 1, end)
-                    node = here
+                    node, length = here, around
                     state = _VALUE if in_array else _KEY
                 elif c == (scan.CLOSE_ARRAY if in_array else scan.CLOSE_OBJECT):
                     at += 1
                     depth -= 1
                     top = base
                     here, in_array, base = work.node[depth], work.is_array[depth], work.first_key[depth]
-                    inside = work.object[depth]
+                    inside, around = work.object[depth], work.path_length[depth]
                 else:
                     break
         if state != _DONE:

@@ -31,10 +31,6 @@ MOST_PATH_TEXT = 20_000_000
 """Characters of all paths of an event that are longer than one key. Each value below a long key repeats that key in its
 path: without a limit, a body of 1.2 MB (a key of a million characters, 20,000 values below it) takes 20 GB.
 """
-LONGEST_SAFE = math.isqrt(16 * MOST_PATH_TEXT)
-"""Bytes of a body whose paths cannot exceed that: n values below keys of k characters take at least 4n + k bytes, and
-n * k is largest if half of the bytes are keys. A value in fact takes five bytes, which leaves room for the dots.
-"""
 
 ENVELOPE = "cloudevent"
 """The context attributes of a CloudEvent are at `cloudevent.id`, `cloudevent.type` ..."""

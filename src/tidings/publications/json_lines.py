@@ -22,7 +22,7 @@ from tidings.errors import DecodeProblem, PublicationError
 from tidings.kernels import conform, lines
 from tidings.kernels import json_lines as kernel
 from tidings.publications.conformity import Conformity
-from tidings.publications.event import LONGEST_SAFE, audience_of, event_of, parse, publication_id
+from tidings.publications.event import audience_of, event_of, parse, publication_id
 from tidings.publications.path_table import PathTable
 
 __all__ = ["DecodedLines", "Lines", "PathTable", "decode_many", "documents_of", "split_lines"]
@@ -94,7 +94,7 @@ def decode_many(
     without `labels` those that are not for everybody.
     """
     documents = kernel.Documents(_read_only(buffer), _read_only(starts), _read_only(ends))
-    out = _run(_safe(documents), paths, id_field)
+    out = _run(documents, paths, id_field)
     atoms = Atoms(paths.paths, out.starts, *_filled(out), documents.text)
     if conformity is not None:
         atoms = _conforming(atoms, out, conformity)
@@ -110,12 +110,6 @@ def _read_only(array: Any) -> Any:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
-
-
-def _safe(documents: kernel.Documents) -> kernel.Documents:
-    """The documents with none that may exceed the limit on paths: those are empty here, which the kernel declines."""
-    starts, ends = documents.starts, documents.ends
-    return documents._replace(ends=_read_only(np.where(ends - starts > LONGEST_SAFE, starts, ends)))
 
 
 def _run(documents: kernel.Documents, paths: PathTable, id_field: str | None) -> kernel.Out:
@@ -165,9 +159,10 @@ def _filled(out: kernel.Out) -> tuple[Any, Any, Any, Any]:
 
 
 def _new_work(nodes: int) -> kernel.Work:
-    around, first_keys, objects = np.empty((3, kernel.MOST_DEPTH), np.int64)
+    around, path_lengths, first_keys, objects = np.empty((4, kernel.MOST_DEPTH), np.int64)
     return kernel.Work(
         node=around,
+        path_length=path_lengths,
         is_array=np.empty(kernel.MOST_DEPTH, np.bool_),
         first_key=first_keys,
         object=objects,
