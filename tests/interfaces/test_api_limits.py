@@ -17,8 +17,10 @@ from tests.operating.served import Served, served
 from tidings.errors import SetupError
 from tidings.interfaces.http.rates import Rates
 from tidings.interfaces.http.v1.limits import VARIABLE, Limits, limits
+from tidings.model import Subscription
 from tidings.service import Tidings
 from tidings.service.access import Access
+from tidings.service.bulk_warnings import BulkWarnings
 
 
 def test_limits_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +91,46 @@ def test_refused_lines_are_charged_and_the_rest_is_not_read(tmp_path: Path, kind
         read = [one for one in what if one == "expected a value"]
         assert len(read) == (11 if kind == "publications" else 999)  # subscriptions are read by the thousand
         left = caller.get(f"/v1/{kind}").headers["ratelimit"]
-        assert left.startswith(f'"token";r={100 - 2 - 10 - len(body) // 16_000};')
+        texts = 0 if kind == "publications" else (len(good) + 999 * len(b'{"text": ')) // 500
+        assert left.startswith(f'"token";r={100 - 2 - 10 - len(body) // 16_000 - texts};')
+
+
+def left_after(caller: httpx.Client, path: str, body: bytes, kind: str) -> int:
+    """How many requests a caller has left after a request and one more."""
+    assert caller.post(path, content=body, headers={"Content-Type": kind}).status_code == 201
+    return int(caller.get(path).headers["ratelimit"].split(";")[1].removeprefix("r="))
+
+
+def test_publications_of_many_are_charged_for_their_count(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as tidings, served_api(tidings, Limits(rate=1, burst=100)) as service:
+        lines = "application/x-ndjson"
+        assert left_after(service.shop, "/v1/publications", b"{}\n" * 2_000, lines) == 100 - 2 - 2_000 // 50
+
+
+def test_json_ld_is_charged_for_its_objects(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as tidings, served_api(tidings, Limits(rate=1, burst=100)) as service:
+        body = b"[" + b",".join([b'{"urn:p":1}'] * 1_000) + b"]"
+        left = left_after(service.shop, "/v1/publications", body, "application/ld+json")
+        assert left == 100 - 2 - 1_000 // 50
+
+
+def test_subscriptions_of_many_are_charged_for_their_bytes(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as tidings, served_api(tidings, Limits(rate=1, burst=100)) as service:
+        line = b'{"text": "price in (%s)"}' % b", ".join(b"%d" % n for n in range(1_000, 1_950))
+        lines = b"\n".join(line.replace(b"price", b"p%d" % n) for n in range(3))
+        left = left_after(service.caller("ana"), "/v1/subscriptions", lines, "application/x-ndjson")
+        assert left == 100 - 2 - len(lines) // 16_000 - (len(lines) - 2) // 500
+
+
+def test_warnings_about_many_long_subscriptions_are_bounded(tmp_path: Path) -> None:
+    with Tidings(tmp_path) as tidings:
+        subscribing = tidings.subscribing()
+        warnings = BulkWarnings(subscribing)
+        text = f"a > 5 and a < 3 and b in ({', '.join(map(str, range(1_000, 2_500)))})"
+        assert warnings.about(Subscription("first", "ana", "predicates", text))
+        for number in range(20):
+            warnings.about(Subscription(str(number), "ana", "predicates", text))
+        assert warnings.passed_over == 21 - 100_000 // len(text)
 
 
 @pytest.mark.parametrize(

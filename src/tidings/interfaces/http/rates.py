@@ -26,6 +26,12 @@ REMEMBERED = 10_000
 CHARGED_BYTES = 16_000
 """A body counts as one more request for each of so many bytes."""
 
+CHARGED_TEXT = 500
+"""Subscriptions of many count as one more request for each of so many bytes, which compile in about a millisecond."""
+
+CHARGED_PARTS = 50
+"""Publications of many, and the objects of JSON-LD, count as one more request for each of so many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Left:
@@ -96,7 +102,7 @@ class Rates:
 
 
 def charge(connection: HTTPConnection, requests: int) -> None:
-    """Count the work that a request is as that of so many more with its token: bytes, or lines that are refused."""
+    """Count the work of a request as that of so many more with its token: bytes, parts, or lines that are refused."""
     rates: Rates | None = getattr(connection.app.state, "rates", None)
     token: str | None = getattr(connection.state, "token", None)
     if rates is not None and token is not None and requests > 0:

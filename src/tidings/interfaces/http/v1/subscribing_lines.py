@@ -17,7 +17,7 @@ from starlette.routing import Match
 from tidings import guessing
 from tidings.errors import InputError, NotAllowed, OverLimit, TidingsError, pointing
 from tidings.interfaces.http.access import Subscribing, asking
-from tidings.interfaces.http.rates import charge
+from tidings.interfaces.http.rates import CHARGED_TEXT, charge
 from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1 import outcomes
 from tidings.interfaces.http.v1.answering import Versioned
@@ -59,6 +59,7 @@ class SubscribingLines:
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._subscribing, self._limits = tidings.subscribing(limits.of_subscriptions), limits
         self._many = SubscribingMany(self._subscribing)
+        self._unread = not_read(limits.refusals)
 
     async def create(self, request: Request, _: Subscribing) -> Response:
         """Take those that are good; of each there is told what became of it. Lines may be long on their way: who sends
@@ -78,10 +79,12 @@ class SubscribingLines:
         answer, counted = Spooled(as_lines), Counter[str]()
         warnings = BulkWarnings(self._subscribing)
         with guessing.bounded():
-            for (number, _), (wish, outcome) in zip(lines, self._outcomes(caller, lines), strict=True):
+            for (number, line), (wish, outcome) in zip(lines, self._outcomes(caller, lines), strict=True):
                 answer.add({"line": number} | _warned(wish, outcome, warnings), outcome, _told)
                 counted[_became(outcome)] += 1
-        charge(request, min(counted["refused"], self._limits.refusals))
+                counted["bytes read"] += 0 if outcome is self._unread else len(line)
+        refused = min(counted["refused"], self._limits.refusals)
+        charge(request, refused + counted["bytes read"] // CHARGED_TEXT)
         status = outcomes.status_of_many(counted["subscribed"], counted["refused"])
         members = {name: counted[name] for name in ("subscribed", "known", "refused")}
         return answer.response(status, members, "outcomes")
@@ -90,11 +93,11 @@ class SubscribingLines:
         self, caller: Caller, lines: Sequence[tuple[int, bytes]]
     ) -> Iterator[tuple[Wish | TidingsError, Added | TidingsError]]:
         """Yield what each line asks for, and its outcome; when too many were refused, the rest is not read."""
-        refused, unread = 0, not_read(self._limits.refusals)
+        refused = 0
         for start in range(0, len(lines), TOGETHER):
             some = lines[start : start + TOGETHER]
             if refused > self._limits.refusals:
-                yield from ((unread, unread) for _ in some)
+                yield from ((self._unread, self._unread) for _ in some)
                 continue
             wanted = [*_wanted(caller, some, self._limits.values)]
             for wish, outcome in zip(wanted, self._many.take(wanted), strict=True):

@@ -22,7 +22,7 @@ from tidings.errors import InputError, OverLimit
 from tidings.interfaces.http.access import asking, presumes
 from tidings.interfaces.http.gathering import Gathering
 from tidings.interfaces.http.observing import note
-from tidings.interfaces.http.rates import charge
+from tidings.interfaces.http.rates import CHARGED_PARTS, charge
 from tidings.interfaces.http.refused import Refused
 from tidings.interfaces.http.v1.header_attributes import attributes_of
 from tidings.interfaces.http.v1.limits import Limits
@@ -31,7 +31,7 @@ from tidings.interfaces.http.v1.spooled import Spooled
 from tidings.interfaces.http.writing import write
 from tidings.model import Publication
 from tidings.publications.media_types import JSON
-from tidings.publications.rdf_media_types import plain
+from tidings.publications.rdf_media_types import JSON_LD, plain
 from tidings.service import Tidings, offering
 from tidings.service.access import Caller, Scope
 from tidings.service.knowing import SchemaRead
@@ -123,6 +123,8 @@ class Taking:
     async def _looked_at(self, sent: Sent, request: Request) -> Response:
         """The long way: who asks is looked up, then what they sent is taken apart, elsewhere, as it may take long."""
         caller = await asking(request).allowed(request, Scope.PUBLISH)
+        if plain(sent.media_type) == JSON_LD:
+            charge(request, sent.body.count(b"{") // CHARGED_PARTS)
         try:
             found, known = await run_in_threadpool(self._offered, sent)
         except WrongType as problem:
@@ -134,7 +136,8 @@ class Taking:
                 raise found[0]
             taken = await self._taken(sent, [found[0]], request, caller, known)
             return taken or await self._looked_at(sent, request)  # it is another schema or token meanwhile
-        charge(request, min(sent.refusals, sum(isinstance(one, InputError) for one in found)))
+        refused = sum(isinstance(one, InputError) for one in found)
+        charge(request, min(sent.refusals, refused) + (len(found) - refused) // CHARGED_PARTS)
         return await write(partial(self._several, sent, found, wants_lines(request)))
 
     async def _taken(
