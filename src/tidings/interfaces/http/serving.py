@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from tidings.errors import SetupError
 from tidings.interfaces.http.connection import Connection
 from tidings.interfaces.http.framing import Framing
+from tidings.interfaces.http.security_headers import SecurityHeaders
 from tidings.operating.settings import Settings
 
 GRACE = 5
@@ -109,7 +110,7 @@ def server_for(app: FastAPI, settings: Settings | None = None) -> Server:
     settings = settings or Settings()
     server = Server(
         uvicorn.Config(
-            Framing(app),
+            SecurityHeaders(Framing(app)),
             http=Connection,
             access_log=False,
             log_config=None,
