@@ -20,6 +20,7 @@ from tests.objects.test_notices import LABELS, NEW_TITLE
 from tidings.feeds.harmless import line, link, markup
 from tidings.feeds.personal import title_of
 from tidings.feeds.rendering import FORMATS, asked_for
+from tidings.feeds.tokens import ALL
 from tidings.model import Publication, Reason, Subscription
 from tidings.objects.notices import Notice, notices
 from tidings.publications.feeds import items_of
@@ -264,11 +265,41 @@ def test_hostile_content_comes_out_harmless(told: Told, format: str) -> None:
     assert "text" in shown and "alert(6)" not in shown
 
 
+@pytest.mark.parametrize("format", [*XML, "json"])
+def test_names_with_markup_come_out_harmless(told: Told, format: str) -> None:
+    """Publishers choose ids of publications, subscribers their names and the ids of subscriptions."""
+    told.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
+    told.tell(Found(HOSTILE, HOSTILE, f"bo{HOSTILE}", ()))
+    token = told.feeds.addresses.token(f"bo{HOSTILE}", HOSTILE)
+    assert token
+    page = told.feeds.page(told.feeds.open(token), format)  # type: ignore[arg-type]
+    assert page
+    body = told.feeds.render(page)
+    [(title, shown, _)] = leaving(body, format)
+    whole = json.loads(body) if format == "json" else feedparser.parse(body, sanitize_html=False).feed
+    described = whole["description"] if format == "json" else whole.subtitle
+    assert title.startswith("Publication ") and described.startswith("What bo")
+    assert [*map(dangers, (title, shown, described, whole["title"]))] == [[], [], [], []]
+
+
+def test_list_of_feeds_of_a_name_with_markup_is_harmless(told: Told) -> None:
+    told.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
+    told.store.subscriptions.add(Subscription("s-3", f"bo{HOSTILE}", "predicates", f"title = {HOSTILE!r}"))
+    token = told.feeds.addresses.token(f"bo{HOSTILE}", ALL)
+    assert token
+    root = etree.fromstring(told.feeds.opml(token))  # type: ignore[arg-type]
+    said = [root.findtext("head/title"), *(one.get("text") for one in root.iter("outline"))]
+    assert len(said) == 3 and [*map(dangers, said)] == [[], [], []]  # type: ignore[arg-type]
+
+
 def leaving(body: bytes, format: str) -> list[tuple[str, str, str | None]]:
     """Title, content and address of each entry, the last that came last."""
     if format == "json":
         items = json.loads(body)["items"]
-        found = [(item["title"], item["summary"] + item["content_html"], item.get("url")) for item in items]
+        found = [
+            (item["title"], item.get("summary", "") + item.get("content_html", ""), item.get("url"))
+            for item in items
+        ]
     else:
         raw = feedparser.parse(body, sanitize_html=False)
         assert not raw.bozo

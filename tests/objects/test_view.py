@@ -98,3 +98,18 @@ def test_check_of_a_chain_twice_as_long_twice_the_work() -> None:
         for draft in (chain(100), chain(200))
     )
     assert long < 2.1 * short
+
+
+def circle(length: int, below: int) -> Draft:
+    """Classes in a circle, and a chain of others below one of them."""
+    last = [(f"B{number}", f"B{number - 1}" if number else "C0") for number in range(below)]
+    pairs = [*((f"C{number}", f"C{(number + 1) % length}") for number in range(length)), *last]
+    return Draft(tuple(DraftClass(said(name), (), (said(parent),)) for name, parent in pairs))
+
+
+def test_check_for_circles_of_twice_as_many_classes_twice_the_work() -> None:
+    short, long = (
+        count_executed_lines(lambda: list(run_in_no_circle(View(draft))), "tidings.objects")  # noqa: B023
+        for draft in (circle(100, 100), circle(200, 200))
+    )
+    assert long < 2.1 * short

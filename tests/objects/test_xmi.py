@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.executed_lines import count_executed_lines
 from tidings.errors import DecodeProblem, TidingsError
 from tidings.objects.model import (
     Association,
@@ -426,3 +427,20 @@ def test_the_wall_of_documents_stands() -> None:
         read_xmi(b"<a>")
     with pytest.raises(ModelError, match="no class"):
         read_xmi(b"<html/>")
+
+
+def test_generalizations_beside_twice_as_many_classes_take_twice_the_work() -> None:
+    short, long = (
+        count_executed_lines(lambda: read_xmi(below_one(count)), "tidings.objects.xmi")  # noqa: B023
+        for count in (100, 200)
+    )
+    assert long < 2.1 * short
+
+
+def below_one(count: int) -> bytes:
+    """Classes below another one, each by a generalization that stands beside them."""
+    rows = (
+        f'<packagedElement xmi:type="uml:Generalization" xmi:id="g{n}" specific="C{n}" general="C0"/>'
+        for n in range(1, count)
+    )
+    return document(*(cls(f"C{n}") for n in range(count)), *rows)

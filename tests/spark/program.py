@@ -1,6 +1,7 @@
 """What tests run in a process of its own: to kill it, or because Spark has one mode in a process.
 
 python program.py stream URL HOME MASTER [most]     the stream, until somebody kills it; a line of JSON a batch
+python program.py poisoned URL HOME MASTER          the same with `poison` in its tasks; a line a failed attempt
 python program.py work URL FOLDER MASTER            a batch job and the stream, over what is in the folder
 python program.py again FOLDER                      a session, after the JVM of the first has died before there was one
 MASTER is a master, or `connect` for Spark Connect.
@@ -9,6 +10,7 @@ MASTER is a master, or `connect` for Spark Connect.
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -36,6 +38,18 @@ def stream(url: str, home: str, master: str, most: str = "10000") -> None:
     run(session, home, url, most_publications=int(most), metadata_batch=int(most), listener=say)
 
 
+def poisoned(url: str, home: str, master: str) -> None:
+    import pytest  # noqa: PLC0415 - only this mode needs the tests
+
+    from tests.spark import poison  # noqa: PLC0415
+    from tidings.spark import journal_tasks  # noqa: PLC0415
+
+    logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
+    poison.poisoned(pytest.MonkeyPatch(), journal_tasks, "_matching", poison.DECODE, poison.EXPLAIN)
+    session = session_of(master, Path(home) / "spark.log")
+    run(session, home, url, listener=say)
+
+
 def work(url: str, folder: str, master: str) -> None:
     place = Path(folder)
     session = session_of(master, place / "spark.log")
@@ -56,4 +70,4 @@ def again(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    {"stream": stream, "work": work, "again": again}[sys.argv[1]](*sys.argv[2:])
+    {"stream": stream, "poisoned": poisoned, "work": work, "again": again}[sys.argv[1]](*sys.argv[2:])

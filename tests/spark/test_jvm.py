@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -87,6 +88,35 @@ def test_start_jvm_interrupted_by_a_signal_leaves_no_jvm(tmp_path: Path) -> None
         wait_until(lambda: processes_with(b"_PYSPARK_DRIVER_CONN_INFO_PATH=", str(tmp_path)))
         driver.terminate()
         assert driver.wait() == 143
+    wait_until(lambda: not processes_with(b"JVM_OF=", str(tmp_path)))
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds the JVM in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("command", ["serve", "match"])
+def test_command_that_is_ended_while_spark_starts_leaves_no_jvm(
+    tmp_path: Path, command: str, number: signal.Signals
+) -> None:
+    (tmp_path / "subscriptions").write_text(
+        '{"id": "s", "subscriber": "ana", "language": "xpath", "text": "/a"}\n'
+    )
+    (tmp_path / "publications").write_text('{"id": "p"}\n')
+    words = {
+        "serve": ["--port", "0", "--home", "home"],
+        "match": ["--subscriptions", "subscriptions", "--publications", "publications", "--out", "out"],
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "tidings", command, *words[command]],
+        cwd=tmp_path,
+        env=os.environ | {"JVM_OF": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in jobs of a shell
+    ) as process:
+        wait_until(lambda: processes_with(b"_PYSPARK_DRIVER_CONN_INFO_PATH=", str(tmp_path)))
+        process.send_signal(number)
+        assert process.wait() in (-number, 128 + number)
     wait_until(lambda: not processes_with(b"JVM_OF=", str(tmp_path)))
 
 

@@ -93,10 +93,8 @@ def _rows(told: Notification) -> list[dict[str, str]]:
 
 
 def _title(said: Said, told: Notification) -> str:
-    given = harmless.line(said.title or "")
-    return (
-        given or harmless.line(harmless.escaped(because(told.because))) or f"Publication {told.publication}"
-    )
+    reasons, id = harmless.escaped(because(told.because)), harmless.escaped(told.publication)
+    return harmless.line(said.title or "") or harmless.line(reasons) or harmless.line(f"Publication {id}")
 
 
 def _why(told: Notification) -> str:

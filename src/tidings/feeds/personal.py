@@ -19,7 +19,7 @@ from threading import Lock
 
 from tidings.feeds.entries import entry_of, urn
 from tidings.feeds.feed import Feed, Links
-from tidings.feeds.harmless import escaped, line
+from tidings.feeds.harmless import SUMMARY, escaped, line
 from tidings.feeds.opml import opml
 from tidings.feeds.places import Places
 from tidings.feeds.rendering import FORMATS, Format
@@ -169,7 +169,9 @@ class PersonalFeeds:
         return Feed(
             id=urn(wanted.subscriber, wanted.id),
             title=title_of(wanted),
-            description=f"What {wanted.subscriber} is told because of {_source(wanted)}",
+            description=line(
+                escaped(f"What {wanted.subscriber} is told because of {_source(wanted)}"), SUMMARY
+            ),
             updated=datetime.fromisoformat(listed[0].time if listed else page.opened.address.made),
             links=self.links(page),
             entries=tuple(entry_of(one, found.get(one.notification.publication)) for one in listed),
@@ -186,7 +188,7 @@ class PersonalFeeds:
         listed = self.listed(address.subscriber)
         named = [(title_of(one), self.places.feed(token, "atom")) for one, token in listed if token]
         made = datetime.fromisoformat(address.made)
-        return opml(f"Tidings for {address.subscriber}", made, named)
+        return opml(line(escaped(f"Tidings for {address.subscriber}")), made, named)
 
     def wanted(self, subscriber: str) -> list[Subscription]:
         """What a subscriber has feeds of: subscriptions, then the databases that they were told about. Not rules."""
@@ -236,4 +238,4 @@ def _source(wanted: Subscription) -> str:
 def title_of(one: Subscription) -> str:
     """The text of a subscription, without the prefixes of a pattern: they are long, and say little."""
     text = _PREFIXES.sub("", one.text) if one.language == "gql" else one.text
-    return line(escaped(text), 100) or one.id
+    return line(escaped(text), 100) or line(escaped(one.id), 100)

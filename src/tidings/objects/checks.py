@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from tidings.objects.drafts import DraftClass, Said
 from tidings.objects.mark_checks import (
@@ -63,9 +63,9 @@ def _known_class(view: View, said: Said) -> Iterator[Finding]:
 def run_in_no_circle(view: View) -> Iterator[Finding]:
     """Each circle once, at the first of its classes."""
     told: set[str] = set()
-    for name in _in_or_below_circles(view):
-        above = [each.name.text for each in view.upwards(name)]
-        if name not in told and any(name in view.parents(each) for each in above):
+    for name in _in_circles(view):
+        above = [] if name in told else [each.name.text for each in view.upwards(name)]
+        if any(name in view.parents(each) for each in above):
             told.update(above)
             shown = " → ".join(map(safe, (*above, name)))
             yield Finding(
@@ -76,21 +76,30 @@ def run_in_no_circle(view: View) -> Iterator[Finding]:
             )
 
 
-def _in_or_below_circles(view: View) -> list[str]:
-    """The classes that are left when those are taken away, again and again, above which there is nothing any more."""
-    above = {name: len(view.parents(name)) for name in view.classes}
-    below: dict[str, list[str]] = {}
-    for name in view.classes:
-        for parent in view.parents(name):
-            below.setdefault(parent, []).append(name)
-    free = [name for name, count in above.items() if not count]
+def _in_circles(view: View) -> list[str]:
+    """The classes that are in circles, and those between two of them."""
+    above = {name: view.parents(name) for name in view.classes}
+    below: dict[str, set[str]] = {name: set() for name in view.classes}
+    for name, parents in above.items():
+        for parent in parents:
+            below[parent].add(name)
+    return _without_ends(_without_ends(list(above), above, below), below, above)
+
+
+def _without_ends(
+    names: Collection[str], before: Mapping[str, set[str]], after: Mapping[str, set[str]]
+) -> list[str]:
+    """The names that are left when those are taken away, again and again, that have none before them any more."""
+    kept = set(names)
+    counts = {name: sum(each in kept for each in before[name]) for name in names}
+    free = [name for name, count in counts.items() if not count]
     for name in free:  # grows while it is gone through
-        del above[name]
-        for child in below.get(name, ()):
-            above[child] -= 1
-            if not above[child]:
-                free.append(child)
-    return list(above)
+        del counts[name]
+        for other in after[name] & counts.keys():
+            counts[other] -= 1
+            if not counts[other]:
+                free.append(other)
+    return list(counts)
 
 
 def have_attributes_once(view: View) -> Iterator[Finding]:

@@ -107,7 +107,7 @@ class View:
 
     def own_attributes(self, cls: DraftClass) -> list[DraftAttribute]:
         """Without the key, which says which object it is, and does not change."""
-        key = self.key(cls)
+        key = self.key(cls) if cls.attributes else KEY
         return [each for each in cls.attributes if each.name.text != key]
 
     def attributes(self, name: str) -> list[str]:

@@ -69,6 +69,10 @@ class _Reading:
         self.findings: list[Finding] = []
         self.ends = {end for each in self.document.associations for end in references(each, "memberEnd")}
         self.marks: dict[str, list[DraftMark]] = {}
+        self.generalized: dict[str, list[Element]] = {}
+        for each in self.document.generalizations:
+            for id in dict.fromkeys(references(each, "specific")):
+                self.generalized.setdefault(id, []).append(each)
 
     def draft(self) -> Draft:
         for element, bases in self.document.applied:
@@ -154,9 +158,8 @@ class _Reading:
         for each in element.children:
             if each.name == "generalization":
                 yield from (self._type(id, each) for id in references(each, "general"))
-        for each in self.document.generalizations:
-            if (xmi(element, "id") or "") in references(each, "specific"):
-                yield from (self._type(id, each) for id in references(each, "general"))
+        for each in self.generalized.get(xmi(element, "id") or "", ()):
+            yield from (self._type(id, each) for id in references(each, "general"))
 
     def _type(self, id: str, element: Element) -> Said:
         """The class of an id; if it is none, the word is refused later as the name of none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import httpx
@@ -69,3 +70,26 @@ def test_a_body_that_does_not_come_is_not_waited_for(
         )
         answer = connection.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 408") and b"application/problem+json" in answer
+
+
+@pytest.mark.parametrize(
+    ("length", "drop"), [("Content-Length: 100000", b" "), ("Transfer-Encoding: chunked", b"1\r\n \r\n")]
+)
+def test_a_body_that_comes_in_drops_is_not_waited_for(
+    service: Service, monkeypatch: pytest.MonkeyPatch, length: str, drop: bytes
+) -> None:
+    """No pause is long, and yet the body would take days."""
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.5)
+    to, bearer = urlsplit(service.address), service.shop.headers["authorization"]
+    with socket.create_connection((to.hostname, to.port)) as connection:
+        connection.sendall(
+            f"POST /v1/publications HTTP/1.1\r\nHost: x\r\nAuthorization: {bearer}\r\n"
+            f"Content-Type: application/json\r\n{length}\r\n\r\n".encode()
+        )
+        connection.settimeout(0.05)
+        for _ in range(200):
+            connection.sendall(drop)
+            with suppress(TimeoutError):
+                assert connection.recv(100).startswith(b"HTTP/1.1 408")
+                return
+    pytest.fail("the service still waits")

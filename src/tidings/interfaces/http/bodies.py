@@ -20,7 +20,10 @@ LARGEST_REQUEST = 1_000_000
 """Bytes of a request that a model is made of, where the application has no other limit."""
 
 BODY_SECONDS = 30.0
-"""How long a body may pause. A minute's pause is somebody who is gone, or means harm."""
+"""How long a body may take, whatever its size. A minute's pause is somebody who is gone, or means harm."""
+
+SLOWEST = 8_000
+"""Bytes in a second: a body that comes as fast may take longer. A byte every few seconds would hold memory for days."""
 
 
 class EncodedBody(InputError):
@@ -65,31 +68,33 @@ async def body_of(
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > most:
         raise too_large(most, hint)
-    parts, size = [], 0
+    body = bytearray()  # a list of many small parts would take far more memory than was announced to `hold`
     try:
         async for chunk in _in_time(request.stream()):
             hold(len(chunk))
-            parts.append(chunk)
-            size += len(chunk)
-            if size > most:
+            body += chunk
+            if len(body) > most:
                 raise too_large(most, hint)
     except ClientDisconnect as gone:  # nobody reads the answer; it is no failure of the server
-        raise Refused(400, InputError("the body ends too early", received=f"{size:,} bytes")) from gone
+        raise Refused(400, InputError("the body ends too early", received=f"{len(body):,} bytes")) from gone
     except TimeoutError as late:
-        accepted = f"its next bytes within {BODY_SECONDS:g} seconds"
-        problem = InputError("the body does not come", received=f"{size:,} bytes", accepted=accepted)
+        accepted = f"all of it within {BODY_SECONDS:g} seconds, or {SLOWEST:,} bytes a second"
+        problem = InputError("the body does not come", received=f"{len(body):,} bytes", accepted=accepted)
         raise Refused(408, problem) from late
-    charge(request, size // CHARGED_BYTES)
-    return b"".join(parts)
+    charge(request, len(body) // CHARGED_BYTES)
+    return bytes(body)
 
 
 async def _in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Each part of a body, if it comes soon after the one before: what came holds memory, which others want, too."""
+    """Each part of a body, if all of it comes fast enough: what came holds memory, which others want, too."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + BODY_SECONDS
     while True:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout_at(deadline):
             chunk = await anext(chunks, None)
         if chunk is None:
             return
+        deadline += len(chunk) / SLOWEST
         yield chunk
 
 

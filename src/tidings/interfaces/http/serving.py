@@ -13,7 +13,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from tidings.errors import SetupError
+from tidings.interfaces.http.connection import Connection
 from tidings.interfaces.http.framing import Framing
+from tidings.interfaces.http.security_headers import SecurityHeaders
 from tidings.operating.settings import Settings
 
 GRACE = 5
@@ -103,13 +105,13 @@ def server_for(app: FastAPI, settings: Settings | None = None) -> Server:
     """Requests are not logged: addresses of feeds are secrets.
 
     They are read by h11, whatever else is installed: what uvicorn would rather take, httptools, holds the head of a
-    request however long it gets, before anybody has shown a token.
+    request however long it gets, before anybody has shown a token. `Connection` limits the time of heads as well.
     """
     settings = settings or Settings()
     server = Server(
         uvicorn.Config(
-            Framing(app),
-            http="h11",
+            SecurityHeaders(Framing(app)),
+            http=Connection,
             access_log=False,
             log_config=None,
             log_level="warning",
