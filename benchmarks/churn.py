@@ -23,8 +23,9 @@ from benchmarks.rows import Row
 from benchmarks.scale import Scale
 from benchmarks.workloads import Subscriptions, Workload, stock
 from tidings.atoms import Atoms
-from tidings.compiler.pipeline import compile_columns
-from tidings.matching.index import Index, Merger
+from tidings.matching.compiler.pipeline import compile_columns
+from tidings.matching.index.compaction_worker import CompactionWorker
+from tidings.matching.index.index import Index
 
 RATES = (0, 1_000, 100_000)
 """Additions a second, and as many removals."""
@@ -54,7 +55,7 @@ class Churn:
         self.texts = list(more.texts())
         self.index = Index.create()
         self.index.add(workload.subscriptions.compiled())
-        self.merger = Merger(self.index)
+        self.merger = CompactionWorker(self.index)
         self.alive = np.arange(len(workload.subscriptions))
         self.rng = np.random.default_rng(17)
         self.arrived = self.events = self.matches = 0

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from benchmarks.console_scene import SEED, Scene, auctioning, serving
 from tests.browser.people import ARGUMENTS, PHONE, WAIT
 from tidings.client import Client
-from tidings.interfaces.cli import auctions
+from tidings.service import sample_auctions
 
 IMAGES = Path(__file__).parents[1] / "docs" / "img"
 WINDOW = {"width": 1100, "height": 760}
@@ -35,7 +35,7 @@ GAP = 24
 LIVE = 4
 """How many notifications arrive while ana looks at them."""
 MISTYPED = "furniture_category is a 'dinning room' and price < 200"
-WISH = auctions.WISHES[0].text
+WISH = sample_auctions.SUBSCRIPTIONS[0].text
 
 
 def main() -> None:
@@ -101,7 +101,7 @@ def notifications(scene: Scene, browser: Browser) -> Image.Image:
 def arrive(scene: Scene, page: Page) -> None:
     """Items that ana asked for, one after the other."""
     mark_as_read(page)
-    asked_for = (item for item in auctions.items(SEED) if is_anas(item))
+    asked_for = (item for item in sample_auctions.items(SEED) if is_anas(item))
     with Client(scene.address, scene.root) as client:
         for count, item in enumerate(islice(asked_for, LIVE), start=1):
             client.publish(json.dumps(item))
@@ -114,7 +114,7 @@ def mark_as_read(page: Page) -> None:
     expect(page.locator("#live")).to_contain_text("live")
 
 
-def is_anas(item: auctions.Item) -> bool:
+def is_anas(item: sample_auctions.Item) -> bool:
     return item["price"] < 200 and "table" in item.get("furniture_category", "")
 
 

@@ -22,16 +22,21 @@ import httpx
 
 from tests.interfaces.calling import EXAMPLES, listens_at, start_anew
 from tidings.client import Client
-from tidings.interfaces.cli import auctions
-from tidings.provider import Provider
-from tidings.service import Tidings
+from tidings.metadata.provider.provider import Provider
+from tidings.objects.sql.object_sources import ObjectSource
+from tidings.service import sample_auctions
 from tidings.service.access import Access, Scope
-from tidings.store import ObjectSource
+from tidings.service.tidings import Tidings
 
 SEED = 7
 METADATA = EXAMPLES / "metadata"
 HOST = "http://pirates.uni-passau.de/host.rdf"
-WISHES = (*auctions.WISHES, auctions.LATER_WISH, auctions.PATH_WISH, auctions.FEED_WISH)
+WISHES = (
+    *sample_auctions.SUBSCRIPTIONS,
+    sample_auctions.LATER_SUBSCRIPTION,
+    sample_auctions.XPATH_SUBSCRIPTION,
+    sample_auctions.FEED_SUBSCRIPTION,
+)
 RULES = {
     "large": "c.serverInformation.memory > 64",
     "fast": "c.serverInformation.memory > 64 and c.serverInformation.cpu > 500",
@@ -54,8 +59,8 @@ class Scene:
 def set_up(home: Path) -> tuple[str, str]:
     """The demo's schema and wishes, metadata with rules, a model of objects; the tokens of ana and an administrator."""
     with Tidings(home) as tidings:
-        for name in (auctions.FURNITURE, auctions.CURIOSITIES):
-            tidings.extend_schema(auctions.schema_text(name))
+        for name in (sample_auctions.FURNITURE, sample_auctions.CURIOSITIES):
+            tidings.extend_schema(sample_auctions.schema_text(name))
         for wish in WISHES:
             tidings.subscribe(wish.subscriber, wish.text, wish.language)
         provider = Provider(tidings.store)
@@ -106,7 +111,7 @@ def auctioning(scene: Scene) -> Iterator[None]:
 
 
 def _auction(scene: Scene, over: Event) -> None:
-    chance, items, began = random.Random(SEED), auctions.items(SEED), time.monotonic()
+    chance, items, began = random.Random(SEED), sample_auctions.items(SEED), time.monotonic()
     with Client(scene.address, scene.root) as client:
         while not over.wait(chance.expovariate(_rate(time.monotonic() - began))):
             client.publish(json.dumps(next(items)))

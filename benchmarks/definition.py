@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.workloads import Events, Integers, Subscriptions
-from tidings.compiler.plan import Relation
+from tidings.events.operators import Relation
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 

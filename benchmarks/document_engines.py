@@ -14,10 +14,11 @@ from lxml import etree
 
 from benchmarks.engine import Counts, Engine, ReadsOnly
 from benchmarks.workloads.documents import Documents, Texts
-from tidings.compiler.pipeline import compile_columns
-from tidings.compiler.plan import Compiled
-from tidings.matching.index import Index
-from tidings.publications.xml_columns import DecodedDocuments, TagPaths, decode_documents
+from tidings.documents.tag_paths import TagPaths
+from tidings.documents.xml_columns import DecodedDocuments, decode_documents
+from tidings.matching.compiler.pipeline import compile_columns
+from tidings.matching.compiler.plan import Compiled
+from tidings.matching.index.index import Index
 
 AT_ONCE = 500_000
 """Texts compiled at once: all of them as Python strings and trees would take too much room."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from benchmarks.harness import Counts, Engine, timed
 from benchmarks.workloads import Events, Subscriptions
+from research.events.protocol import Algorithm
 from tidings.atoms import Atoms, Event
-from tidings.compiler.pipeline import compile_many
-from tidings.matching.algorithms.protocol import Algorithm
-from tidings.matching.index import Index
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.index.index import Index
 from tidings.model import Subscription
 
 MOST_TESTS = 60_000_000

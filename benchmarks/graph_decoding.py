@@ -20,12 +20,12 @@ from benchmarks.scale import Scale
 from benchmarks.workloads.graph_documents import Written, written
 from benchmarks.workloads.graph_patterns import GraphSubscriptions
 from benchmarks.workloads.graphs import FIGURE_9E, Table1, graphs
-from tidings.graphs import Graph
-from tidings.matching.index import Index
-from tidings.publications.feeds import items_of
-from tidings.publications.graph_atoms import GraphReader
-from tidings.publications.rdf import decode
-from tidings.taxonomies import Taxonomy
+from tidings.graphs.atoms import GraphReader
+from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.graphs.model import Graph
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.taxonomy import Taxonomy
+from tidings.matching.index.index import Index
 
 NAME = "decoding"
 DECODE, APART = "decode", "decode and take apart"

@@ -13,16 +13,16 @@ import pyoxigraph as ox
 
 from benchmarks.engine import Counts, Engine
 from benchmarks.workloads.graph_patterns import GraphSubscriptions, GraphWorkload
-from tidings.compiler.pipeline import compile_columns
-from tidings.compiler.plan import Compiled
-from tidings.graphs import Graph, Term, TermKind
-from tidings.languages.gql_tree import Pattern, PatternEdge, Variable
-from tidings.matching.algorithms.graphs.protocol import GraphAlgorithm
-from tidings.matching.graphs import Explainer
-from tidings.matching.index import Index
-from tidings.publications.graph_atoms import GraphReader
-from tidings.publications.rdf_parts import n_triples
-from tidings.taxonomies import Taxonomy, taxonomy_of
+from research.graphs.protocol import GraphAlgorithm
+from tidings.graphs.atoms import GraphReader
+from tidings.graphs.explanation import Explainer
+from tidings.graphs.gql.gql_tree import Pattern, PatternEdge, Variable
+from tidings.graphs.model import Graph, Term, TermKind
+from tidings.graphs.rdf.multipart import n_triples
+from tidings.graphs.taxonomy import Taxonomy, taxonomy_of
+from tidings.matching.compiler.pipeline import compile_columns
+from tidings.matching.compiler.plan import Compiled
+from tidings.matching.index.index import Index
 
 AT_ONCE = 100_000
 """Texts compiled at once: all of them as Python strings and numbers would take too much room."""

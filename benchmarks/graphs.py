@@ -11,7 +11,7 @@ from benchmarks.graph_engines import EachQuery, GraphIndex, Graphs, PlainGraphs,
 from benchmarks.harness import Bench, Case
 from benchmarks.scale import Scale
 from benchmarks.workloads.graphs import Size, Table1, graphs
-from tidings.matching.algorithms.graphs.catalogue import GRAPH_ALGORITHMS
+from research.graphs.catalogue import GRAPH_ALGORITHMS
 
 NAME = "graphs"
 FEW = 2

@@ -16,7 +16,7 @@ from benchmarks.rows import Row, duration
 from benchmarks.scale import Scale
 from benchmarks.workloads import Workload, stock
 from tidings.atoms import Atoms
-from tidings.matching.index import Index
+from tidings.matching.index.index import Index
 
 SHOWN = {"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9, "max": 100}
 

@@ -21,10 +21,10 @@ from benchmarks.processes import Spent
 from benchmarks.rows import Row
 from benchmarks.scale import Scale
 from benchmarks.workloads.metadata import SCHEMA, Rules, Type
-from tidings.metadata.log import Draft, What
-from tidings.provider import Provider, Source
-from tidings.store import Store
-from tidings.store.metadata import Registered
+from tidings.metadata.log import LogDraft, Operation
+from tidings.metadata.provider.provider import DocumentSource, Provider
+from tidings.metadata.sql.transaction import RegistrationResult
+from tidings.store.store import Store
 
 NAME = "metadata"
 OWNER = "benchmark"
@@ -151,19 +151,19 @@ class Measuring:
         self._bench.agree(workload, rules.size, self._place.name, found)
         return _row(workload, rules, self._place.name, times, found, nbytes, stored, built)
 
-    def _all(self, sources: Sequence[Source], batch: int) -> Counter[str]:
+    def _all(self, sources: Sequence[DocumentSource], batch: int) -> Counter[str]:
         entered = Counter[str]()
         for start in range(0, len(sources), batch):
             done = self._register(sources[start : start + batch])
             entered.update(uri for _, uri in done.outcome.entered)
         return entered
 
-    def _register(self, sources: Iterable[Source]) -> Registered:
+    def _register(self, sources: Iterable[DocumentSource]) -> RegistrationResult:
         return self._provider.register_many(sources)
 
-    def _clear(self, sources: Iterable[Source]) -> None:
+    def _clear(self, sources: Iterable[DocumentSource]) -> None:
         """Remove all documents, so that they are new again."""
-        self._provider.append([Draft(What.REMOVE, source.uri) for source in sources])
+        self._provider.append([LogDraft(Operation.REMOVE, source.uri) for source in sources])
         self._provider.catch_up()
 
 
@@ -215,7 +215,7 @@ def update(bench: Bench, place: Place, resources: int) -> None:
         bench.keep(_update_row(stored_of(resources), rules, place.name, times[1:], len(documents)))
 
 
-def _touched(provider: Provider, source: Source) -> int:
+def _touched(provider: Provider, source: DocumentSource) -> int:
     return len(provider.register(source.uri, source.body, source.media_type).outcome.changed)
 
 

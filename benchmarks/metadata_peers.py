@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyoxigraph as ox
 
 from benchmarks.workloads.metadata import Rules
-from tidings.provider import Source
+from tidings.metadata.provider.provider import DocumentSource
 
 
 class EachRule:
@@ -20,7 +20,7 @@ class EachRule:
         self._results: list[frozenset[str]] = [frozenset()] * rules.size
         self._store = ox.Store()
 
-    def register(self, sources: Iterable[Source]) -> dict[str, int]:
+    def register(self, sources: Iterable[DocumentSource]) -> dict[str, int]:
         """How many rules each new resource entered."""
         for source in sources:
             self._store.load(source.body, format=ox.RdfFormat.RDF_XML, base_iri=source.uri)

@@ -17,7 +17,8 @@ from benchmarks.engine import NotHere
 from benchmarks.harness import Bench
 from benchmarks.processes import TICKS, Spent, ticks
 from tests.postgres import find_binaries, running_server
-from tidings.store import Store, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 T = TypeVar("T")
 

@@ -30,13 +30,13 @@ from benchmarks.objects_databases import settle, watches
 from benchmarks.objects_programs import Orm
 from benchmarks.objects_settings import ASPECT
 from benchmarks.workloads.university import Base, University
-from tidings.objects.aspect.noticing import notice
-from tidings.objects.definition import Watch
-from tidings.objects.from_sqlalchemy import read_sqlalchemy
-from tidings.objects.noticed import Noticed
+from tidings.objects.listener.session_listener import notice
+from tidings.objects.model.relational_view import RelationalView
+from tidings.objects.object_change import ObjectChange
+from tidings.objects.propagation import Watch
+from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
 from tidings.objects.reasons import Object
-from tidings.objects.triggers.places import Places
-from tidings.objects.triggers.telling import indexes
+from tidings.objects.triggers.fanout_trigger import generate_indexes
 
 OWN = MetaData()
 WATCH = Table(
@@ -65,7 +65,7 @@ class Aspect(Orm):
         super().__init__(ASPECT, engine, tells=True)
         OWN.create_all(engine)
         with engine.begin() as connection:
-            for piece in indexes(Places(read_sqlalchemy(Base))):  # the same as triggers have
+            for piece in generate_indexes(RelationalView(read_sqlalchemy(Base))):  # the same as triggers have
                 connection.exec_driver_sql(piece.sql)
             connection.execute(insert(WATCH), watches(university))
         settle(engine)
@@ -75,7 +75,7 @@ class Aspect(Orm):
     def session(self) -> Session:
         return self._sessions()
 
-    def _store(self, noticed: Sequence[Noticed]) -> None:
+    def _store(self, noticed: Sequence[ObjectChange]) -> None:
         rows: list[dict[str, Any]] = []
         for each in noticed:
             subscribers = {str(hit.subscriber) for hit in each.told.hits}

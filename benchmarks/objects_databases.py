@@ -12,10 +12,10 @@ from sqlalchemy.orm import Mapper, class_mapper
 
 from benchmarks.engine import Counts
 from benchmarks.workloads.university import CLASSES, Base, University, attends, used_in
-from tidings.objects.from_sqlalchemy import read_sqlalchemy
-from tidings.objects.triggers.installing import install
-from tidings.objects.triggers.postgresql_site import open_postgresql
-from tidings.objects.triggers.sites import Site, open_sqlite
+from tidings.objects.outbox.database import ObjectDatabase, open_sqlite
+from tidings.objects.outbox.installation import install_triggers
+from tidings.objects.outbox.postgresql_database import open_postgresql
+from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
 
 TOLD = text("""
 SELECT c.id, count(DISTINCT h.subscriber_family || ':' || h.subscriber_key)
@@ -65,7 +65,7 @@ def fill(engine: Engine, university: University) -> None:
 def add_triggers(engine: Engine, url: str, university: University) -> None:
     """As `tidings model triggers --install` does, and then the watches as SQL."""
     with _site(url) as site:
-        install(site, read_sqlalchemy(Base))
+        install_triggers(site, read_sqlalchemy(Base))
     watch = text("INSERT INTO tidings_watches VALUES ('Student', :person, :cls, :key)")
     with engine.begin() as connection:
         connection.execute(watch, watches(university))
@@ -83,7 +83,7 @@ def watches(university: University) -> list[dict[str, str | None]]:
     ]
 
 
-def _site(url: str) -> AbstractContextManager[Site]:
+def _site(url: str) -> AbstractContextManager[ObjectDatabase]:
     return open_sqlite(url) if url.startswith("sqlite") else open_postgresql(url)
 
 

@@ -16,8 +16,8 @@ from benchmarks.relational import CORES, session
 from benchmarks.rows import Row
 from benchmarks.scale import Scale
 from benchmarks.workloads.campus import Campus
-from tidings.spark.objects.following import object_changes
-from tidings.spark.objects.results import Followed
+from tidings.objects.cdc.pipeline import derive_object_changes
+from tidings.objects.cdc.results import ChangeResults
 
 SPARK = f"Spark, local[{CORES}]"
 CLOSURE = f"{SPARK}, closure"
@@ -59,18 +59,18 @@ def write(spark: SparkSession, campus: Campus, folder: Path) -> None:
         frame.write.parquet(str(folder / name))
 
 
-def follow(spark: SparkSession, campus: Campus, folder: Path) -> Followed:
+def follow(spark: SparkSession, campus: Campus, folder: Path) -> ChangeResults:
     tables = {path.name: spark.read.parquet(str(path)) for path in folder.iterdir()}
-    return object_changes(spark, campus.placed, tables.pop("log"), ["pos"], base=tables)
+    return derive_object_changes(spark, campus.placed, tables.pop("log"), ["pos"], base=tables)
 
 
-def closure(spark: SparkSession, campus: Campus, folder: Path) -> tuple[Followed, int]:
+def closure(spark: SparkSession, campus: Campus, folder: Path) -> tuple[ChangeResults, int]:
     """All that counts as changed, and how many pairs of a change and an object that is."""
     followed = follow(spark, campus, folder)
     return followed, followed.reached.count()
 
 
-def told(followed: Followed, campus: Campus) -> Counts:
+def told(followed: ChangeResults, campus: Campus) -> Counts:
     """How many subscribers each change tells, in the order of the log."""
     pairs = followed.hits.select("change", "subscriber_family", "subscriber_key").distinct()
     counted = pairs.groupBy("change").count()

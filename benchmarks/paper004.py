@@ -13,7 +13,7 @@ from benchmarks.engines import IndexEngine, PlainEngine
 from benchmarks.harness import Bench
 from benchmarks.scale import Scale
 from benchmarks.workloads import Workload, paper004
-from tidings.matching.algorithms.catalogue import ALGORITHMS
+from research.events.catalogue import ALGORITHMS
 
 ITS_OWN = ("fair predicate", "equality-preferred", "quarantining")
 """The algorithms the paper measured."""

@@ -29,8 +29,8 @@ from benchmarks.plain_loop import PARTS, Done, Loop, Together, together
 from benchmarks.rows import Row
 from benchmarks.scale import Scale
 from benchmarks.workloads import Workload, stock
-from tidings.matching.index import Index
-from tidings.spark.batch import Request, Summary, match
+from tidings.matching.index.index import Index
+from tidings.spark.batch.job import BatchRequest, BatchSummary, run_batch_job
 from tidings.spark.session import open_session
 
 CORES = 2
@@ -99,7 +99,7 @@ class Turn(NamedTuple):
 
     without: tuple[float, Done]
     with_write: tuple[float, Done]
-    job: Summary
+    job: BatchSummary
 
 
 class Job:
@@ -109,10 +109,12 @@ class Job:
         self._files, self._runs = files, 0
         self._session = open_session(master=f"local[{CORES}]")
 
-    def run(self) -> Summary:
+    def run(self) -> BatchSummary:
         self._runs += 1
         out = self._files.out / f"matches-{self._runs}.parquet"
-        return match(self._session, Request(self._files.subscriptions, self._files.publications, out))
+        return run_batch_job(
+            self._session, BatchRequest(self._files.subscriptions, self._files.publications, out)
+        )
 
     def stop(self) -> None:
         self._session.stop()

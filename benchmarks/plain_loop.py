@@ -22,11 +22,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.matching.index import Index, Matches
+from tidings.events.json_columns import DecodedLines, decode_many, split_lines
+from tidings.events.path_table import PathTable
+from tidings.matching.index.index import Index
+from tidings.matching.index.matches import Matches
 from tidings.matching.parquet import Dictionary
-from tidings.publications.json_lines import DecodedLines, PathTable, decode_many, split_lines
-from tidings.spark.locations import Location
-from tidings.spark.output import Output, Report
+from tidings.spark.batch.output import ChunkOutput, ChunkReport
+from tidings.spark.sources.files import Location
 
 BLOCK_BYTES = 2 << 20
 """Decoded and matched at once: a block as the Spark job has them, which stays in the processor's cache."""
@@ -53,7 +55,7 @@ class Loop:
 
     def run(self, out: Path | None = None) -> Done:
         """Decode and match; with a folder, write as well."""
-        report = Report(0, 0)
+        report = ChunkReport(0, 0)
         seconds, matches, last = dict.fromkeys(PARTS, 0.0), 0, time.process_time()
 
         def spent_on(part: str) -> None:
@@ -62,7 +64,7 @@ class Loop:
             seconds[part] += now - last
             last = now
 
-        with Output(Location.of(out or "."), report, self._ids) as output:
+        with ChunkOutput(Location.of(out or "."), report, self._ids) as output:
             for decoded in self._decoded():
                 spent_on("decode")
                 found = self._index.match(decoded.atoms)

@@ -7,7 +7,7 @@ from benchmarks.engines import IndexEngine, PlainEngine, TextEngine
 from benchmarks.harness import Bench, Case
 from benchmarks.scale import Scale
 from benchmarks.workloads import stock
-from tidings.matching.algorithms.catalogue import ALGORITHMS
+from research.events.catalogue import ALGORITHMS
 
 TEN = 10
 EASE = 3.0

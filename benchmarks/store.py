@@ -14,7 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tidings.model import Publication, Reason, Subscription
-from tidings.store import Found, Store, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store, open_store
 
 ROWS = 200_000
 CHUNK = 20_000
@@ -35,7 +37,7 @@ def run(store: Store) -> None:
     publications = [Publication(f"e{i}", "application/json", body) for i, body in enumerate(bodies)]
     texts = [f"symbol = 'S{i}' and price < {i}" for i in range(ROWS)]
     wanted = [Subscription(f"s{i}", f"u{i % 1000}", "predicates", text) for i, text in enumerate(texts)]
-    found = [Found(f"e{i // 10}", f"s{i}", f"u{i * 7 % 1000}", BECAUSE) for i in range(ROWS)]
+    found = [MatchRow(f"e{i // 10}", f"s{i}", f"u{i * 7 % 1000}", BECAUSE) for i in range(ROWS)]
     measure("journal: append, 20,000 at a time", ROWS, lambda: publish(store, publications, CHUNK))
     measure("journal: the same again", ROWS, lambda: publish(store, publications, CHUNK))
     measure("journal: read", ROWS, lambda: sum(1 for _ in store.journal.read(0)))
@@ -52,7 +54,7 @@ def publish(store: Store, publications: Sequence[Publication], chunk: int) -> No
         store.journal.append(publications[start : start + chunk])
 
 
-def notify(store: Store, stream: str, found: Sequence[Found]) -> None:
+def notify(store: Store, stream: str, found: Sequence[MatchRow]) -> None:
     for start in range(0, len(found), CHUNK):
         store.notifications.commit_batch(stream, start, found[start : start + CHUNK])
 

@@ -24,10 +24,14 @@ from benchmarks.harness import Bench
 from benchmarks.metadata_places import Place, places
 from benchmarks.rows import Role, Row
 from benchmarks.scale import Scale
-from tidings.delivery import Courier, DeliveryLoop, Destinations, Happened, Rules
-from tidings.delivery.kinds import senders
+from tidings.delivery.destination_types.registry import create_senders
+from tidings.delivery.destinations import Destinations
+from tidings.delivery.dispatcher import DeliveryEvent, Dispatcher
+from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Publication, Reason, Subscription
-from tidings.store import Found, Store
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store
 
 NAME = "service, webhooks"
 AT_ONCE = 32
@@ -64,11 +68,11 @@ def receive(pipe: Connection) -> None:
     asyncio.run(serve())
 
 
-def fill(store: Store, rules: Rules, url: str, round: int, subscribers: int, each: int) -> None:
+def fill(store: Store, rules: DeliveryPolicy, url: str, round: int, subscribers: int, each: int) -> None:
     names = [f"p-{round}-{number}" for number in range(each)]
     body = json.dumps({"event_type": "furniture", "price": 180, "period": "XVI"}).encode()
     store.journal.append([Publication(name, "application/json", body) for name in names])
-    destinations = Destinations(store, senders(rules), rules)
+    destinations = Destinations(store, create_senders(rules), rules)
     owners = [f"u-{round}-{number}" for number in range(subscribers)]
     store.subscriptions.add_many(
         [Subscription(f"s-{who}", who, "predicates", "price < 200") for who in owners]
@@ -76,21 +80,21 @@ def fill(store: Store, rules: Rules, url: str, round: int, subscribers: int, eac
     for who in owners:
         destinations.add(who, "webhook", url)
     destinations.close()
-    found = [Found(name, f"s-{who}", who, BECAUSE) for name in names for who in owners]
+    found = [MatchRow(name, f"s-{who}", who, BECAUSE) for name in names for who in owners]
     store.notifications.commit_batch("bench", round, found)
 
 
-def deliver(store: Store, rules: Rules, count: int) -> None:
+def deliver(store: Store, rules: DeliveryPolicy, count: int) -> None:
     """Until so many were delivered."""
     done, left = Event(), [count]
 
-    def heard(happened: Happened) -> None:
+    def heard(happened: DeliveryEvent) -> None:
         assert happened.problem is None, happened.problem
         left[0] -= happened.count
         if left[0] <= 0:
             done.set()
 
-    with DeliveryLoop(Courier(store, senders(rules), rules), heard):
+    with DeliveryWorker(Dispatcher(store, create_senders(rules), rules), heard):
         done.wait()
 
 
@@ -105,7 +109,7 @@ def run(bench: Bench, scale: Scale) -> None:
 
 
 def measured(place: Place, store: Store, url: str, round: int, subscribers: int, each: int) -> Row:
-    rules, count = Rules(inside=True, per_place=AT_ONCE), subscribers * each
+    rules, count = DeliveryPolicy(inside=True, per_place=AT_ONCE), subscribers * each
     fill(store, rules, url, round, subscribers, each)
     spent, _ = place.spent(lambda: deliver(store, rules, count))
     return _row(subscribers, each, place.name, spent.cpu, spent.wall)

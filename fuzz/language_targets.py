@@ -8,34 +8,36 @@ from pathlib import Path
 
 from fuzz import seeds
 from fuzz.target import Run, Target, encoded, of_text, text_of
-from tidings.compiler.context import Context
-from tidings.compiler.pipeline import LANGUAGES, compile_many
+from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
-from tidings.languages import gql, predicates, rules, xpath
-from tidings.languages.tree import show_tree
-from tidings.metadata.checking import check
-from tidings.metadata.schema import Schema
-from tidings.metadata.schema_reading import read_schema
-from tidings.metadata.sparql import Graph
+from tidings.events import predicates
+from tidings.events.schema.event_schema import EventSchema, SchemaParts
+from tidings.events.schema.extension import extend
+from tidings.events.schema.files import dump, load, load_text, parts_of_text
+from tidings.events.tree import show_tree
+from tidings.graphs.gql import gql_parser
+from tidings.graphs.rdf import rdf_decoder
+from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.pipeline import LANGUAGES, compile_many
+from tidings.metadata.queries.sparql import ResourceGraph
+from tidings.metadata.rules import rule_parser
+from tidings.metadata.rules.rule_files import RuleFile
+from tidings.metadata.rules.validation import check_rule as check
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.schema.schema_parser import parse_schema
 from tidings.model import Subscription
-from tidings.objects.cardinalities import read_cardinality
-from tidings.objects.model_files import read_model
-from tidings.objects.plantuml import read_plantuml
-from tidings.objects.types import type_name
-from tidings.objects.xmi import read_xmi
-from tidings.publications import rdf
-from tidings.publications.references import linear_path
-from tidings.publications.references import load_text as load_references
-from tidings.repository.rule_files import RuleFile
-from tidings.schema.event_schema import EventSchema, SchemaParts
-from tidings.schema.extension import extend
-from tidings.schema.files import dump, load, load_text, parts_of_text
-from tidings.service.subscription_lines import asked_in
+from tidings.objects.model.notation import normalize_type, parse_cardinality
+from tidings.objects.readers.model_loader import read_model
+from tidings.objects.readers.plantuml_reader import read_plantuml
+from tidings.objects.readers.xmi_reader import read_xmi
+from tidings.reference_data.declarations import linear_path
+from tidings.reference_data.declarations import load_text as load_references
+from tidings.service.subscription_lines import parse_subscription_line
 
 SHOWN: dict[str, Callable[[str], str]] = {
     "predicates": lambda text: show_tree(predicates.parse(text)),
-    "xpath": lambda text: xpath.show(xpath.parse(text)),
-    "gql": lambda text: gql.show(gql.parse(text)),
+    "xpath": lambda text: xpath_parser.show(xpath_parser.parse(text)),
+    "gql": lambda text: gql_parser.show(gql_parser.parse(text)),
 }
 
 SPARQL = encoded(
@@ -54,7 +56,9 @@ def _events() -> EventSchema:
 
 @cache
 def metadata_schema() -> Schema:
-    return read_schema(rdf.decode((seeds.EXAMPLES / "metadata" / "schema.ttl").read_bytes(), "text/turtle"))
+    return parse_schema(
+        rdf_decoder.decode((seeds.EXAMPLES / "metadata" / "schema.ttl").read_bytes(), "text/turtle")
+    )
 
 
 def subscribe(language: str) -> Run:
@@ -84,14 +88,18 @@ def _refusal(language: str, text: str, schema: EventSchema | None) -> bool:
 
 def check_rule(data: bytes) -> None:
     text = text_of(data)
-    rule = rules.parse(text)
-    assert rules.show(rules.parse(rules.show(rule))) == rules.show(rule)
+    rule = rule_parser.parse_rule(text)
+    assert rule_parser.format_rule(
+        rule_parser.parse_rule(rule_parser.format_rule(rule))
+    ) == rule_parser.format_rule(rule)
     check(rule, metadata_schema(), {}, text)
 
 
 def check_query(data: bytes) -> None:
-    query = rules.parse_query(text_of(data))
-    assert rules.show(rules.parse_query(rules.show(query))) == rules.show(query)
+    query = rule_parser.parse_query(text_of(data))
+    assert rule_parser.format_rule(
+        rule_parser.parse_query(rule_parser.format_rule(query))
+    ) == rule_parser.format_rule(query)
 
 
 def check_rule_file(data: bytes) -> None:
@@ -138,8 +146,8 @@ def ask_sparql(data: bytes) -> None:
 
 
 @cache
-def _graph() -> Graph:
-    return Graph((), metadata_schema())
+def _graph() -> ResourceGraph:
+    return ResourceGraph((), metadata_schema())
 
 
 def _targets() -> Iterator[Target]:
@@ -156,7 +164,11 @@ def _targets() -> Iterator[Target]:
     yield Target("rule-queries", check_query, seeds.cases("languages/queries.txt"))
     yield Target("rule-file", check_rule_file, seeds.files("metadata/rules.txt"))
     yield Target("sparql", ask_sparql, SPARQL)
-    yield Target("subscription-line", asked_in, tuple(seeds.files("subscriptions.jsonl")[0].splitlines()))
+    yield Target(
+        "subscription-line",
+        parse_subscription_line,
+        tuple(seeds.files("subscriptions.jsonl")[0].splitlines()),
+    )
     yield Target(
         "reference-path", of_text(linear_path), encoded(("/stock/symbol", "//stock/@id", "/p:a/*//b/text()"))
     )
@@ -168,9 +180,9 @@ def _targets() -> Iterator[Target]:
     yield Target("plantuml", of_text(read_plantuml), plantuml)
     yield Target("xmi", read_xmi, (*seeds.files("university/*.xmi"), *seeds.files("*.uml")))
     yield Target("model-file", _model_file(), (*plantuml[:20], *seeds.files("university/*.xmi")))
-    yield Target("cardinality", of_text(read_cardinality), encoded(("1", "0..*", "1..n", "*", "2..5")))
+    yield Target("cardinality", of_text(parse_cardinality), encoded(("1", "0..*", "1..n", "*", "2..5")))
     yield Target(
-        "attribute-type", of_text(type_name), encoded(("String", "List<int>", "varchar(20)", "datetime"))
+        "attribute-type", of_text(normalize_type), encoded(("String", "List<int>", "varchar(20)", "datetime"))
     )
 
 

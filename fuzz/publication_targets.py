@@ -18,28 +18,37 @@ from decoding import same_as_definition
 from fuzz import seeds
 from fuzz.language_targets import metadata_schema
 from fuzz.target import Run, Target, fields_of, joined, text_of
+from tidings.api.v1.ingest import read_header_attributes
 from tidings.atoms import Atoms
+from tidings.console.highlight import highlight_publication
+from tidings.console.sniff import sniff_media_type
+from tidings.documents import xml_decoder
+from tidings.documents.tag_paths import TagPaths
+from tidings.documents.xml_columns import atoms_of, decode_documents
 from tidings.errors import DecodeProblem, InputError, TidingsError
-from tidings.interfaces.http.console.pretty import shown
-from tidings.interfaces.http.console.recognising import kind_of
-from tidings.interfaces.http.v1.header_attributes import attributes_of
-from tidings.metadata.documents import Reader
-from tidings.metadata.schema_reading import read_schema
+from tidings.events import json_decoder
+from tidings.events.json_columns import split_lines
+from tidings.events.schema.files import load
+from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.graphs.rdf import rdf_decoder
+from tidings.graphs.rdf.media_types import ATOM, FEEDS, JSON_FEED, JSON_LD, RDF_XML, RSS, TURTLE
+from tidings.graphs.rdf.multipart import n_triples
+from tidings.graphs.taxonomy_files import taxonomy_in
+from tidings.kinds import MEDIA_TYPES
+from tidings.metadata.documents import DocumentReader
+from tidings.metadata.schema.schema_parser import parse_schema
 from tidings.model import Publication
-from tidings.publications import event, rdf, xml
-from tidings.publications.feeds import items_of
-from tidings.publications.json_lines import split_lines
-from tidings.publications.media_types import MEDIA_TYPES
-from tidings.publications.rdf_media_types import ATOM, FEEDS, JSON_FEED, JSON_LD, RDF_XML, RSS, TURTLE
-from tidings.publications.rdf_parts import n_triples
-from tidings.publications.reference_tables import read_file
-from tidings.publications.references import Reference
-from tidings.publications.strict_json import parse_value
-from tidings.publications.taxonomy_files import taxonomy_in
-from tidings.publications.xml_atoms import atoms_of
-from tidings.publications.xml_columns import TagPaths, decode_documents
-from tidings.schema.files import load
-from tidings.service.offering import ACCEPTED, BATCH, CLOUD_EVENT, LINES, Sent, offered
+from tidings.parsers.strict_json import parse_value
+from tidings.reference_data.declarations import Reference
+from tidings.reference_data.tables import read_file
+from tidings.service.submission import (
+    ACCEPTED_MEDIA_TYPES,
+    CLOUD_EVENT,
+    CLOUD_EVENT_BATCH,
+    JSON_LINES_TYPES,
+    Submission,
+    parse_submission,
+)
 
 ALIASES = {
     "text/xml": "application/xml",
@@ -131,7 +140,7 @@ SEEDS: Mapping[str, tuple[bytes, ...]] = {
     ATOM: (_ATOM,),
     JSON_FEED: (_JSON_FEED,),
     "application/x-ndjson": (_EVENT + b"\n" + _CLOUD + b"\r\n\n", *seeds.files("quotes.jsonl")),
-    BATCH: (b"[" + _CLOUD + b"," + _CLOUD_BYTES + b"]", b"[]"),
+    CLOUD_EVENT_BATCH: (b"[" + _CLOUD + b"," + _CLOUD_BYTES + b"]", b"[]"),
 }
 
 
@@ -142,16 +151,16 @@ def _schema() -> object:
 
 def publish(media_type: str) -> Run:
     """Offer a body as HTTP and the command line do. What is accepted is decoded again, as the stream does."""
-    id_field = "id" if media_type in ("application/json", *LINES) else None
+    id_field = "id" if media_type in ("application/json", *JSON_LINES_TYPES) else None
 
     def run(data: bytes) -> None:
-        sent = Sent(data, media_type, id_field=id_field)
+        sent = Submission(data, media_type, id_field=id_field)
         with suppress(TidingsError):
-            offered(sent, _schema())  # type: ignore[arg-type]
-        for each in offered(sent, None):
+            parse_submission(sent, _schema())  # type: ignore[arg-type]
+        for each in parse_submission(sent, None):
             if not isinstance(each, InputError):
                 MEDIA_TYPES[each.media_type](each.body, None)
-                shown(each)
+                highlight_publication(each)
 
     return run
 
@@ -161,8 +170,8 @@ def publish_binary(data: bytes) -> None:
     lines, body = fields_of(data, 2)
     raw = [tuple(line.split(b":", 1)) for line in lines.split(b"\n") if b":" in line]
     headers = Headers(raw=[(name.strip().lower(), value.strip()) for name, value in raw])
-    sent = Sent(body, headers.get("content-type", ""), context=attributes_of(headers))
-    for each in offered(sent, None):
+    sent = Submission(body, headers.get("content-type", ""), context=read_header_attributes(headers))
+    for each in parse_submission(sent, None):
         if not isinstance(each, InputError):
             MEDIA_TYPES[each.media_type](each.body, None)
 
@@ -175,7 +184,7 @@ def compare_documents(data: bytes) -> None:
     buffer = np.frombuffer(between + b"".join(body + between for body in bodies), np.uint8)
     sizes = np.array([len(body) for body in bodies], np.int64)
     ends = np.cumsum(sizes + len(between))
-    found = decode_documents(buffer, ends - sizes, ends, TagPaths(), xml.DEFAULT)
+    found = decode_documents(buffer, ends - sizes, ends, TagPaths(), xml_decoder.DEFAULT)
     refused = [number for number, node in enumerate(nodes) if node is None]
     assert [number for number, _ in found.rejects] == refused, "one decoder refuses what the other accepts"
     expected = atoms_of(nodes)
@@ -185,7 +194,7 @@ def compare_documents(data: bytes) -> None:
 
 def _document(body: bytes) -> object:
     try:
-        return xml.decode(body)
+        return xml_decoder.decode(body)
     except DecodeProblem:
         return None
 
@@ -217,8 +226,8 @@ def graph_of(media_type: str) -> Run:
     """A graph, and the same after it was written as N-Triples and read again."""
 
     def run(data: bytes) -> None:
-        graph = rdf.decode(data, media_type, "http://example.org/base")
-        again = rdf.decode(n_triples(graph), "application/n-triples")
+        graph = rdf_decoder.decode(data, media_type, "http://example.org/base")
+        again = rdf_decoder.decode(n_triples(graph), "application/n-triples")
         assert len(again.edges) == len(graph.edges), "a graph changes when it is written and read"
 
     return run
@@ -232,11 +241,11 @@ def poll_feed(data: bytes) -> None:
 
 def read_metadata(data: bytes) -> None:
     media_type, body = fields_of(data, 2)
-    Reader(metadata_schema()).read(body, text_of(media_type), "http://example.org/doc.rdf")
+    DocumentReader(metadata_schema()).read(body, text_of(media_type), "http://example.org/doc.rdf")
 
 
 def read_metadata_schema(data: bytes) -> None:
-    read_schema(rdf.decode(data, TURTLE))
+    parse_schema(rdf_decoder.decode(data, TURTLE))
 
 
 def read_reference(suffix: str, on: str) -> Run:
@@ -263,18 +272,18 @@ def _parquet() -> Iterator[bytes]:
 
 
 def decode_strictly(data: bytes) -> None:
-    event.decode(data, _schema(), "id")  # type: ignore[arg-type]
+    json_decoder.decode(data, _schema(), "id")  # type: ignore[arg-type]
     parse_value(data)
 
 
 def recognise(data: bytes) -> None:
     """What the console takes a pasted text for, and how it shows a publication of that kind."""
     text = text_of(data)
-    shown(Publication("x", kind_of(text), data), ["/price"])
+    highlight_publication(Publication("x", sniff_media_type(text), data), ["/price"])
 
 
 def _targets() -> Iterator[Target]:
-    for media_type in ACCEPTED:
+    for media_type in ACCEPTED_MEDIA_TYPES:
         if media_type not in ALIASES:
             yield Target(f"publish:{media_type}", publish(media_type), SEEDS.get(media_type, ()))
     graphs: Callable[[str], Target] = lambda kind: Target(f"graph:{kind}", graph_of(kind), SEEDS[kind])  # noqa: E731

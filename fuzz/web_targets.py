@@ -19,52 +19,52 @@ from starlette.requests import Request
 from fuzz import seeds
 from fuzz.language_targets import metadata_schema
 from fuzz.target import Run, Target, encoded, fields_of, joined, of_text, text_of, texts_of
-from tidings import cloud_events, durations
-from tidings.backbone.kafka_entries import MEDIA_TYPE, WHAT, from_message
-from tidings.backbone.peer import checked as checked_peer
-from tidings.client.answers import checked as checked_service
-from tidings.client.following import Following
-from tidings.client.retrying import Patience
-from tidings.delivery.quiet import quiet_hours, quiet_until
+from tidings import cloud_events
+from tidings.api.authentication import _password
+from tidings.api.feeds import _has
+from tidings.api.http_error import HttpError
+from tidings.api.metadata.replication import _rules
+from tidings.api.middleware.csrf import is_same_origin
+from tidings.api.middleware.request_guard import _own
+from tidings.api.objects import _parse_watch
+from tidings.api.parameters import check_parameters
+from tidings.api.xml_rpc.messages import parse_call, render_fault
+from tidings.cli.metadata.registration import _of_line as read_document_line
+from tidings.client.responses import check_url as checked_service
+from tidings.client.retry import RetryPolicy
+from tidings.client.stream import NotificationStream
+from tidings.core import durations
+from tidings.core.limits import limits_in
+from tidings.delivery.quiet_hours import parse_quiet_hours, quiet_until
 from tidings.errors import TidingsError
-from tidings.feeds import harmless
-from tidings.feeds.discovery import feeds_named_in
-from tidings.feeds.fetching import Answer
-from tidings.feeds.logins import login_of
-from tidings.feeds.opml import opml
-from tidings.feeds.rendering import asked_for
-from tidings.feeds.said import said_by
-from tidings.feeds.websub import pushing_of
-from tidings.graph_values import meaning
-from tidings.graphs import XSD, literal
-from tidings.interfaces.cli.metadata_inputs import _of_line as read_document_line
-from tidings.interfaces.http.feeds import _has
-from tidings.interfaces.http.framing import _own
-from tidings.interfaces.http.metadata_repositories import _rules
-from tidings.interfaces.http.objects import _asked
-from tidings.interfaces.http.parameters import check_parameters
-from tidings.interfaces.http.refused import Refused
-from tidings.interfaces.http.same_origin import is_same_origin
-from tidings.interfaces.http.trust import _password
-from tidings.interfaces.http.xml_rpc import call_in, fault
-from tidings.limits import limits_in
-from tidings.metadata.as_json import from_json
+from tidings.feeds.fetcher import FetchResponse, split_login
+from tidings.feeds.inbound.response import discover_feeds
+from tidings.feeds.inbound.websub import find_hub
+from tidings.feeds.outbound import sanitize
+from tidings.feeds.outbound.formats import negotiate_format
+from tidings.feeds.outbound.summary import summarize_publication
+from tidings.feeds.outbound.writers import render_opml
+from tidings.graphs.feed_formats.dates import date_term, instant, written
+from tidings.graphs.feed_formats.feed import days, hours, minutes
+from tidings.graphs.feed_formats.feed_parser import Feed
+from tidings.graphs.feed_formats.html import SCHEMES, plain_text
+from tidings.graphs.model import XSD, literal
+from tidings.graphs.rdf.limits import Limits
+from tidings.graphs.values import meaning
+from tidings.kinds import MEDIA_TYPES
 from tidings.metadata.change_sets import changes_from_json, state_from_json
-from tidings.metadata.log_pages import page_from_json
+from tidings.metadata.log import page_from_json
+from tidings.metadata.provider.snapshot import _document, _head
+from tidings.metadata.replication.kafka_transport import MEDIA_TYPE_HEADER, OPERATION_HEADER, from_message
+from tidings.metadata.replication.peer import normalize_peer_url as checked_peer
+from tidings.metadata.resources import resource_from_json
 from tidings.model import Publication
-from tidings.operating.loading import load
-from tidings.provider.snapshots import _document, _head
-from tidings.publications.feeds import Feed
-from tidings.publications.feeds_dates import date_term, instant, written
-from tidings.publications.feeds_html import SCHEMES, plain_text
-from tidings.publications.feeds_value import days, hours, minutes
-from tidings.publications.media_types import MEDIA_TYPES
-from tidings.publications.rdf_limits import Limits
-from tidings.spark.objects.envelopes import read_envelope
+from tidings.objects.cdc.debezium import parse_envelope
+from tidings.operations import kafka_address
+from tidings.operations.egress_policy import is_private, split_host, strip_credentials
+from tidings.operations.retry_after import parse_retry_after
+from tidings.operations.settings_sources import load_settings
 from tidings.values import parse_instant, show_instant
-from tidings.web import kafka_address
-from tidings.web.network import host_of, is_inside, without_password
-from tidings.web.retry_after import retry_after
 
 FORBIDDEN = frozenset(
     {"script", "style", "iframe", "object", "embed", "form", "input", "meta", "base", "svg", "math"}
@@ -137,21 +137,26 @@ def send_call(data: bytes) -> None:
     """A call of XML-RPC; what is wrong with it is a fault, which can be written."""
     media_type, body = fields_of(data, 2)
     try:
-        call_in(body, text_of(media_type))
+        parse_call(body, text_of(media_type))
     except Fault as problem:
-        fault(problem)
+        render_fault(problem)
 
 
 def sanitise(data: bytes) -> None:
     """No element that runs, no handler of events and no other scheme is left, however the HTML is written."""
     text = text_of(data)
-    for each in _elements(harmless.markup(text)):
+    for each in _elements(sanitize.sanitize_html(text)):
         assert each.tag not in FORBIDDEN and not any(name.startswith("on") for name in each.attrib), each.tag
         for name in ("href", "src", "cite"):
             scheme = urlsplit(each.get(name, "")).scheme
             assert scheme in ("", *SCHEMES), scheme
     plain_text(text)
-    for made in (harmless.characters, harmless.line, harmless.escaped, harmless.link):
+    for made in (
+        sanitize.replace_invalid_characters,
+        sanitize.to_line,
+        sanitize.escape_html,
+        sanitize.safe_link,
+    ):
         made(text)
 
 
@@ -163,7 +168,9 @@ def _elements(markup: str) -> Iterator[Any]:
 def write_opml(data: bytes) -> None:
     """Names and addresses of feeds come from anybody: the list stays XML."""
     title, *rest = texts_of(data, 5)
-    etree.fromstring(opml(harmless.line(title), NOW, [(harmless.line(rest[0]), harmless.line(rest[1]))]))
+    etree.fromstring(
+        render_opml(sanitize.to_line(title), NOW, [(sanitize.to_line(rest[0]), sanitize.to_line(rest[1]))])
+    )
 
 
 def read_date(data: bytes) -> None:
@@ -182,9 +189,9 @@ def read_date(data: bytes) -> None:
 def read_headers(data: bytes) -> None:
     """Headers of answers and requests: Link, Retry-After, Accept, If-None-Match, If-Modified-Since, Authorization."""
     link, retry, accept, tags, since, authorization = texts_of(data, 6)
-    pushing_of(Answer(200, "http://example.org/f", None, {"link": link}, b""), FEED)
-    retry_after({"retry-after": retry}, NOW)
-    asked_for(accept)
+    find_hub(FetchResponse(200, "http://example.org/f", None, {"link": link}, b""), FEED)
+    parse_retry_after({"retry-after": retry}, NOW)
+    negotiate_format(accept)
     _password(authorization)
     for name, value in (("if-none-match", tags), ("if-modified-since", since)):
         raw = [(name.encode(), value.encode("latin-1", "replace"))]
@@ -194,15 +201,15 @@ def read_headers(data: bytes) -> None:
 def read_url(data: bytes) -> None:
     """Addresses as people type them: of feeds, webhooks, providers and services."""
     url = text_of(data)
-    without_password(url)
-    for read in (login_of, checked_peer, checked_service, _is_inside):
+    strip_credentials(url)
+    for read in (split_login, checked_peer, checked_service, _is_inside):
         with suppress(TidingsError):
             read(url)
 
 
 def _is_inside(url: str) -> bool:
     try:
-        return is_inside(host_of(url)[0])
+        return is_private(split_host(url)[0])
     except ValueError:  # a name and not an address: it is resolved first
         return False
 
@@ -217,7 +224,7 @@ def read_records(data: bytes) -> None:
         page_from_json,
         changes_from_json,
         state_from_json,
-        from_json,
+        resource_from_json,
     )
     for read in reads:
         try:
@@ -229,13 +236,13 @@ def read_records(data: bytes) -> None:
 def read_message(data: bytes) -> None:
     """A message of a Kafka topic that is the log of providers."""
     key, what, media_type, value = fields_of(data, 4)
-    headers = [(WHAT, what or None), (MEDIA_TYPE, media_type or None)]
+    headers = [(OPERATION_HEADER, what or None), (MEDIA_TYPE_HEADER, media_type or None)]
     from_message(SimpleNamespace(headers=lambda: headers, key=lambda: key, value=lambda: value), 1)  # type: ignore[arg-type]
 
 
 def follow(data: bytes) -> None:
     """A stream of server-sent events, as the client reads it."""
-    following = Following(0, None, None, Patience())
+    following = NotificationStream(0, None, None, RetryPolicy())
     for line in text_of(data).split("\n"):
         following.take(line)
 
@@ -259,10 +266,10 @@ def read_request(data: bytes) -> None:
 
 def read_bodies(data: bytes) -> None:
     """Bodies of requests that are read by hand: watches of objects, rules of a repository, documents a line."""
-    for read in (_asked, _rules, read_document_line):
+    for read in (_parse_watch, _rules, read_document_line):
         try:
             read(data)
-        except Refused:
+        except HttpError:
             continue
 
 
@@ -282,7 +289,7 @@ def read_snapshot(data: bytes) -> None:
 
 def plan_quiet(data: bytes) -> None:
     start, end, zone = texts_of(data, 3)
-    quiet_until(quiet_hours("ana", start, end, zone), NOW)
+    quiet_until(parse_quiet_hours("ana", start, end, zone), NOW)
 
 
 def read_settings() -> Run:
@@ -290,7 +297,7 @@ def read_settings() -> Run:
 
     def run(data: bytes) -> None:
         file.write_bytes(data)
-        load(config=file)
+        load_settings(config=file)
 
     return run
 
@@ -301,7 +308,7 @@ def summarise(data: bytes) -> None:
     media_type = text_of(kind)
     if media_type in MEDIA_TYPES:
         publication = Publication("x", media_type, body)
-        said_by(publication)
+        summarize_publication(publication)
         cloud_events.carried_text(publication)
 
 
@@ -314,7 +321,7 @@ def read_facts(data: bytes) -> None:
 def _targets() -> Iterator[Target]:
     yield Target("xml-rpc", send_call, (joined("text/xml", CALL), joined("text/xml; charset=latin-1", CALL)))
     yield Target("html", sanitise, HTML)
-    yield Target("discovery", lambda data: feeds_named_in(data, "http://example.org/p/"), HTML)
+    yield Target("discovery", lambda data: discover_feeds(data, "http://example.org/p/"), HTML)
     yield Target("opml", write_opml, (joined("My feeds", "One & two", "http://example.org/?a=1&b=2"),))
     yield Target("dates", read_date, DATES)
     yield Target("headers", read_headers, tuple(
@@ -325,7 +332,7 @@ def _targets() -> Iterator[Target]:
     yield Target("urls", read_url, URLS)
     yield Target(
         "kafka-address",
-        of_text(kafka_address.parse),
+        of_text(kafka_address.parse_kafka_address),
         encoded(("kafka://a:9092,[::1]/topic?security.protocol=SSL&sasl.password=%40",)),
     )
     yield Target("peer-records", read_records, (LOG_PAGE,))
@@ -335,10 +342,10 @@ def _targets() -> Iterator[Target]:
         (joined("http://example.org/d", "register", "text/turtle", "<a> <b> <c> ."),),
     )
     yield Target("event-stream", follow, EVENT_STREAM)
-    yield Target("request-head", read_request, HEADS, (Refused,))
+    yield Target("request-head", read_request, HEADS, (HttpError,))
     yield Target("request-bodies", read_bodies, BODIES)
     yield Target("snapshot", read_snapshot, (LOG_PAGE, SNAPSHOT))
-    yield Target("change-envelope", read_envelope, ENVELOPES)
+    yield Target("change-envelope", parse_envelope, ENVELOPES)
     yield Target("duration", of_text(durations.parse), encoded(("10 minutes", "90 s", "1 hour", "2 days")))
     yield Target(
         "quiet-hours",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import rdflib
 from hypothesis import strategies as st
 
-from tidings.graphs import TYPE, XSD, Edge, Graph, Term, blank, iri, literal
-from tidings.metadata.schema import Schema
-from tidings.publications.rdf import decode
+from tidings.graphs.model import TYPE, XSD, Edge, Graph, Term, blank, iri, literal
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.metadata.schema.model import Schema
 
 URI = "http://example.org/doc.rdf"
 LITERALS = [literal("x"), literal("92"), literal("5", XSD + "integer"), literal("true", XSD + "boolean")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidings.provider import Provider
+from tidings.metadata.provider.provider import Provider
 
 TURTLE = "text/turtle"
 DOC, OTHER = "http://example.org/doc.ttl", "http://example.org/other.ttl"

@@ -9,8 +9,9 @@ import numpy as np
 
 from reading import events_of
 from tidings.errors import DecodeProblem
-from tidings.publications.event import decode, publication_id
-from tidings.publications.json_lines import DecodedLines, PathTable, decode_many
+from tidings.events.json_columns import DecodedLines, decode_many
+from tidings.events.json_decoder import decode, publication_id
+from tidings.events.path_table import PathTable
 
 BETWEEN = b'9",}]'
 """Stands between documents: a decoder that looks beyond a document's end finds something to go on with."""

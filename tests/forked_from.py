@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tidings.metadata import triggers
+from tidings.metadata.filter import trigger_index
 
 for name in (
-    "tidings.backbone.following",
-    "tidings.backbone.joining",
+    "tidings.metadata.replication.log_follower",
+    "tidings.metadata.replication.routing",
     "tidings.delivery",
-    "tidings.delivery.kinds",
-    "tidings.interfaces.cli.main",
-    "tidings.interfaces.http.app",
-    "tidings.interfaces.http.serving",
-    "tidings.provider",
-    "tidings.repository.repository",
+    "tidings.delivery.destination_types.registry",
+    "tidings.cli.main",
+    "tidings.api.app",
+    "tidings.api.server",
+    "tidings.metadata.provider",
+    "tidings.metadata.repository.repository",
     "tidings.service",
 ):
     import_module(name)
-triggers.warm()
+trigger_index.warm_up()

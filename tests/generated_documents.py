@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tidings.documents import Axis, Node, NodeKind
-from tidings.languages.xpath_tree import All, Expression, Found, Never, Path, Step, ValueOperator
-from tidings.languages.xpath_tree import Any as Either
+from tidings.documents.model import Axis, Node, NodeKind
+from tidings.documents.xpath.xpath_tree import And, Expression, Not, Path, PathTest, Step, ValueOperator
+from tidings.documents.xpath.xpath_tree import Or as Either
 
 NAMES = ("a", "b", "c", "{urn:n}a")
 VALUES = ("x", "y", "xy", "5", " 7.50 ", "-1", "", "5e1", "12345678901234567890.5")
@@ -69,7 +69,7 @@ def paths(draw: st.DrawFn, depth: int, top: bool) -> Path:
 
 
 @st.composite
-def founds(draw: st.DrawFn, depth: int, top: bool) -> Found:
+def founds(draw: st.DrawFn, depth: int, top: bool) -> PathTest:
     path = draw(paths(depth=depth, top=top))
     operator = draw(st.sampled_from((None, *ValueOperator)))
     ordered = operator in (
@@ -84,7 +84,7 @@ def founds(draw: st.DrawFn, depth: int, top: bool) -> Found:
         literal = draw(
             st.sampled_from(NUMBERS if ordered or (not textual and draw(st.booleans())) else LITERALS)
         )
-    return Found(path, operator, literal)
+    return PathTest(path, operator, literal)
 
 
 @st.composite
@@ -92,8 +92,8 @@ def expressions(draw: st.DrawFn, depth: int = 2, top: bool = True) -> Expression
     """An expression; `top` for one that is a whole subscription."""
     sort = draw(st.integers(0, 5)) if depth > 0 else 5
     if sort == 0:
-        return Never(draw(expressions(depth=depth - 1, top=top)))
+        return Not(draw(expressions(depth=depth - 1, top=top)))
     if sort in (1, 2):
         parts = tuple(draw(st.lists(expressions(depth=depth - 1, top=top), min_size=2, max_size=3)))
-        return All(parts) if sort == 1 else Either(parts)
+        return And(parts) if sort == 1 else Either(parts)
     return draw(founds(depth=depth, top=top))

@@ -12,10 +12,18 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from tidings.graphs import RDFS, STRING, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
-from tidings.languages.gql_shown import show_term
-from tidings.languages.gql_tree import BLANK, Asked, Constraint, Pattern, PatternEdge, Variable, selected
-from tidings.taxonomies import SUBCLASS, SUBPROPERTY, Taxonomy, taxonomy_of
+from tidings.graphs.gql.gql_tree import (
+    BLANK,
+    Constraint,
+    ConstraintKind,
+    Pattern,
+    PatternEdge,
+    Variable,
+    selected,
+    show_term,
+)
+from tidings.graphs.model import RDFS, STRING, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
+from tidings.graphs.taxonomy import SUBCLASS, SUBPROPERTY, Taxonomy, taxonomy_of
 
 EX = "http://example.org/"
 DECLARED = f"PREFIX ex: <{EX}>\nPREFIX xsd: <{XSD}>\nPREFIX rdfs: <{RDFS}>\n"
@@ -56,16 +64,23 @@ typed_graphs = st.builds(
     st.lists(typings, min_size=3, max_size=8),
 )
 
-ORDERED = [Asked.EQUAL, Asked.UNEQUAL, Asked.LESS, Asked.AT_MOST, Asked.GREATER, Asked.AT_LEAST]
-INSIDE = [Asked.CONTAINS, Asked.STARTS_WITH]
-OF_TERMS = [Asked.IS, Asked.IS_NOT]
+ORDERED = [
+    ConstraintKind.EQUAL,
+    ConstraintKind.UNEQUAL,
+    ConstraintKind.LESS,
+    ConstraintKind.AT_MOST,
+    ConstraintKind.GREATER,
+    ConstraintKind.AT_LEAST,
+]
+INSIDE = [ConstraintKind.CONTAINS, ConstraintKind.STARTS_WITH]
+OF_TERMS = [ConstraintKind.IS, ConstraintKind.IS_NOT]
 OF_CLASSES = [
-    Asked.AT_CLASS,
-    Asked.NOT_AT_CLASS,
-    Asked.AT_OR_BELOW,
-    Asked.BELOW,
-    Asked.AT_OR_ABOVE,
-    Asked.ABOVE,
+    ConstraintKind.AT_CLASS,
+    ConstraintKind.NOT_AT_CLASS,
+    ConstraintKind.AT_OR_BELOW,
+    ConstraintKind.BELOW,
+    ConstraintKind.AT_OR_ABOVE,
+    ConstraintKind.ABOVE,
 ]
 
 
@@ -124,7 +139,7 @@ def _open(chance: random.Random, term: Term, names: dict[Term, str], how_often: 
 def _constraint(chance: random.Random, name: str, of_classes: bool, meant: Term | None) -> Constraint:
     """Something that is asked of a variable; now and then of what it was put in the place of, so that many hold."""
     if meant is not None and meant.kind is TermKind.IRI and chance.random() < (0.15 if of_classes else 0.4):
-        return Constraint(name, chance.choice([Asked.IS, Asked.IN]), (meant,))
+        return Constraint(name, chance.choice([ConstraintKind.IS, ConstraintKind.IN]), (meant,))
     if of_classes and chance.random() < 0.8:
         return Constraint(name, chance.choice(OF_CLASSES), (chance.choice([*CLASSES[:4], NODES[0]]),))
     kind = chance.randrange(4)
@@ -134,12 +149,12 @@ def _constraint(chance: random.Random, name: str, of_classes: bool, meant: Term 
         return Constraint(name, chance.choice(INSIDE), (literal(chance.choice(["oak", "e", "tab"])),))
     if kind == 2:
         listed = chance.sample([*VALUES, *NODES], chance.randint(1, 4))
-        return Constraint(name, Asked.IN, tuple(listed))
+        return Constraint(name, ConstraintKind.IN, tuple(listed))
     return Constraint(name, chance.choice(ORDERED), (chance.choice(VALUES),))
 
 
-_CALLED = {Asked.CONTAINS: "CONTAINS", Asked.STARTS_WITH: "STRSTARTS"}
-_SIGNS = {Asked.IS: "=", Asked.IS_NOT: "!="}
+_CALLED = {ConstraintKind.CONTAINS: "CONTAINS", ConstraintKind.STARTS_WITH: "STRSTARTS"}
+_SIGNS = {ConstraintKind.IS: "=", ConstraintKind.IS_NOT: "!="}
 _SPELLED = {**_SIGNS, **dict(zip(OF_CLASSES, ("=", "!=", "<=", "<", ">=", ">"), strict=True))}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
@@ -158,7 +173,7 @@ def condition(constraint: Constraint) -> str:
     name, operands = end(Variable(constraint.variable)), [end(term) for term in constraint.operands]
     if constraint.asked in _CALLED:
         return f"{_CALLED[constraint.asked]}({name}, {operands[0]})"
-    if constraint.asked is Asked.IN:
+    if constraint.asked is ConstraintKind.IN:
         return f"{name} IN ({', '.join(operands)})"
     return f"{name} {_SIGNS.get(constraint.asked, constraint.asked.value)} {operands[0]}"
 
@@ -195,7 +210,7 @@ class Writer:
             end(Variable(constraint.variable)),
             [self.operand(term) for term in constraint.operands],
         )
-        if constraint.asked is Asked.IN:
+        if constraint.asked is ConstraintKind.IN:
             return f"{name} {self.case('in')} ({', '.join(operands)})"
         classes = constraint.asked in OF_CLASSES
         sign = _SPELLED[constraint.asked] if classes else constraint.asked.value

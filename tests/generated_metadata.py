@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from rdflib.namespace import RDF, RDFS, XSD
 
 from tidings.metadata.resources import Ref, Resource, Value
-from tidings.metadata.schema import Class, Property, Reference, Schema
+from tidings.metadata.schema.model import Class, Property, Reference, Schema
 from tidings.values import Kind
 
 A, B = "http://example.org/a#", "http://example.org/b#"

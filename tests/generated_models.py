@@ -7,17 +7,17 @@ from xml.sax.saxutils import quoteattr
 
 from hypothesis import strategies as st
 
-from tidings.objects.model import (
+from tidings.objects.model.class_model import (
     Association,
     Attribute,
     Cardinality,
-    Class,
+    ChangeKind,
     End,
-    Implicit,
-    Kind,
-    Mark,
+    ImplicitMark,
+    MarkLimits,
     Model,
-    Propagates,
+    ModelClass,
+    PropagatesMark,
 )
 
 TYPES = ("string", "integer", "real", "boolean", "date", "datetime", None, "Colour")
@@ -31,7 +31,7 @@ LETTERS = "abcdefgxyzäß"
 class _Made:
     """A model while it is made: what later pieces may refer to."""
 
-    classes: list[Class]
+    classes: list[ModelClass]
 
     def model(self, associations: tuple[Association, ...] = ()) -> Model:
         return Model({each.name: each for each in self.classes}, associations)
@@ -52,7 +52,7 @@ def models(draw: st.DrawFn) -> Model:
 
 
 @st.composite
-def _classes(draw: st.DrawFn, made: _Made, number: int) -> Class:
+def _classes(draw: st.DrawFn, made: _Made, number: int) -> ModelClass:
     names = [
         f"{draw(st.text(LETTERS, min_size=1, max_size=4))}{number}x{at}"
         for at in range(draw(st.sampled_from([2, 1, 3, 0])))
@@ -61,7 +61,7 @@ def _classes(draw: st.DrawFn, made: _Made, number: int) -> Class:
     above = [each.name for each in made.classes]
     parents = (draw(st.sampled_from(above)),) if above and draw(st.booleans()) else ()
     label = draw(st.sampled_from([None, *names]))
-    return Class(
+    return ModelClass(
         f"{draw(st.sampled_from('ABCÄ'))}class{number}", attributes, parents, draw(st.booleans()), label
     )
 
@@ -74,28 +74,28 @@ def _associations(draw: st.DrawFn, model: Model, number: int) -> Association:
     implicit = propagates = None
     if told and draw(st.booleans()):
         end = draw(st.sampled_from(told))
-        implicit = Implicit(end, draw(_limits(model, ends[end.other])))
+        implicit = ImplicitMark(end, draw(_limits(model, ends[end.other])))
     if draw(st.booleans()):
         end = draw(st.sampled_from(End))
-        propagates = Propagates(end, draw(_limits(model, ends[end.other])))
+        propagates = PropagatesMark(end, draw(_limits(model, ends[end.other])))
     name = f"{draw(st.text(LETTERS, min_size=1, max_size=4))} rel{number}"
     return Association(name, source, target, draw(CARDINALITIES), draw(CARDINALITIES), implicit, propagates)
 
 
 @st.composite
-def _limits(draw: st.DrawFn, model: Model, near: str) -> Mark:
+def _limits(draw: st.DrawFn, model: Model, near: str) -> MarkLimits:
     """Mostly to attributes: in a history, few updates are of an object that something leads on from."""
-    kinds = draw(st.none() | st.frozensets(st.sampled_from(Kind), min_size=1))
+    kinds = draw(st.none() | st.frozensets(st.sampled_from(ChangeKind), min_size=1))
     names = [each.name for each in model.attributes_of(near)]
     if not names or draw(st.sampled_from([False, False, True])):
-        return Mark(None, kinds)
+        return MarkLimits(None, kinds)
     attributes = draw(st.frozensets(st.sampled_from(names), min_size=1, max_size=max(1, len(names) - 1)))
-    return Mark(attributes, kinds and kinds | {Kind.UPDATE})
+    return MarkLimits(attributes, kinds and kinds | {ChangeKind.UPDATE})
 
 
-def tags(mark: Implicit | Propagates) -> dict[str, str]:
+def tags(mark: ImplicitMark | PropagatesMark) -> dict[str, str]:
     """The tagged values of a mark; the end is always said."""
-    end = {"told": mark.told} if isinstance(mark, Implicit) else {"towards": mark.towards}
+    end = {"told": mark.told} if isinstance(mark, ImplicitMark) else {"towards": mark.towards}
     said = {word: each.value for word, each in end.items()}
     if mark.limits.attributes is not None:
         said["attributes"] = " ".join(sorted(mark.limits.attributes))
@@ -109,7 +109,7 @@ def marks(association: Association) -> dict[str, dict[str, str]]:
     return {name: tags(mark) for name, mark in found.items() if mark is not None}
 
 
-def class_marks(cls: Class) -> dict[str, dict[str, str]]:
+def class_marks(cls: ModelClass) -> dict[str, dict[str, str]]:
     said = {} if cls.label is None else {"label": cls.label}
     if cls.subscriber:
         return {"subscriber": said}
@@ -162,7 +162,7 @@ def _element(tag: str, kind: str, id: str, name: str) -> str:
     return f'<{tag} xmi:type="uml:{kind}" xmi:id={quoteattr(id.replace(" ", "_"))} name={quoteattr(name)}'
 
 
-def _class(cls: Class) -> list[str]:
+def _class(cls: ModelClass) -> list[str]:
     rows = [_element("packagedElement", "Class", cls.name, cls.name) + ">"]
     rows += (f"<generalization general={quoteattr(each)}/>" for each in cls.parents)
     for each in cls.attributes:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 
 from tests.generated_rules import VARIABLES, ends, joined, joins, leaves, rules
-from tidings.languages.rules_tree import Both, Condition, Path, Query, Rule, Searched
-from tidings.metadata.normal import class_of
-from tidings.metadata.schema import Schema
+from tidings.metadata.rules.normal_form import class_of
+from tidings.metadata.rules.tree import And, Condition, Path, Query, Rule, Variable
+from tidings.metadata.schema.model import Schema
 
 
 @st.composite
@@ -36,8 +36,8 @@ def wide_queries(draw: st.DrawFn, schema: Schema) -> Query:
             parts.append(connected)
             classes[variable] = cls
     parts += draw(st.lists(leaves(schema, classes), max_size=1))
-    where = joined(Both, parts) if parts else None
-    searched = tuple(Searched(cls, variable) for variable, cls in classes.items())
+    where = joined(And, parts) if parts else None
+    searched = tuple(Variable(cls, variable) for variable, cls in classes.items())
     register = draw(st.sampled_from(sorted(classes)))
     return draw(
         _shown(schema, Rule(searched, register, where), classes, draw(st.permutations(sorted(classes))))

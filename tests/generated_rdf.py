@@ -8,7 +8,7 @@ import pyoxigraph as ox
 import rdflib
 from hypothesis import strategies as st
 
-from tidings.graphs import STRING, XSD, Edge, Term, TermKind, blank, iri, literal
+from tidings.graphs.model import STRING, XSD, Edge, Term, TermKind, blank, iri, literal
 
 rdflib.NORMALIZE_LITERALS = False  # "01" is not "1": terms are compared character by character
 

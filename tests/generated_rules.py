@@ -19,24 +19,24 @@ from hypothesis import strategies as st
 
 from tests.generated_metadata import DOCUMENTS, FRAGMENTS, MOMENTS, NUMBERS, properties_of
 from tidings.errors import SubscriptionError
-from tidings.languages.rules_tree import (
-    Both,
-    Compares,
+from tidings.metadata.rules.tree import (
+    And,
     Comparison,
     Condition,
     Constant,
-    Either,
+    Operator,
+    Or,
     Path,
     Rule,
-    Searched,
     Step,
+    Variable,
 )
-from tidings.metadata.checking import check
-from tidings.metadata.schema import Schema
+from tidings.metadata.rules.validation import check_rule
+from tidings.metadata.schema.model import Schema
 from tidings.values import Kind
 
-EQUALITY = (Compares.EQUAL, Compares.UNEQUAL)
-ORDER = (Compares.LESS, Compares.AT_MOST, Compares.GREATER, Compares.AT_LEAST)
+EQUALITY = (Operator.EQUAL, Operator.UNEQUAL)
+ORDER = (Operator.LESS, Operator.AT_MOST, Operator.GREATER, Operator.AT_LEAST)
 VARIABLES = ("c", "s", "d", "x1")
 MOST_ALTERNATIVES = 64
 """A rule of a program is refused from 257 on, and a program of that size says no more than a smaller one."""
@@ -72,18 +72,18 @@ def ends(draw: st.DrawFn, schema: Schema, variable: str, cls: str, most: int = 3
     return End(Path(variable, tuple(steps)), *end)
 
 
-def operators(kind: Kind | None) -> tuple[Compares, ...]:
+def operators(kind: Kind | None) -> tuple[Operator, ...]:
     if kind in (Kind.NUMBER, Kind.INSTANT):
         return EQUALITY + ORDER
-    return (*EQUALITY, Compares.CONTAINS) if kind is Kind.STRING else EQUALITY
+    return (*EQUALITY, Operator.CONTAINS) if kind is Kind.STRING else EQUALITY
 
 
 @st.composite
-def constants(draw: st.DrawFn, kind: Kind | None, compares: Compares) -> Constant:
+def constants(draw: st.DrawFn, kind: Kind | None, compares: Operator) -> Constant:
     if kind is None:
         return Constant(draw(st.sampled_from(URIS)), draw(st.booleans()))
     value = draw(st.sampled_from(CONSTANTS[kind]))
-    return Constant("a" if compares is Compares.CONTAINS and not value else value)
+    return Constant("a" if compares is Operator.CONTAINS and not value else value)
 
 
 @st.composite
@@ -144,10 +144,10 @@ def conditions(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str], dept
     if depth == 0 or draw(st.integers(0, 2)) == 0:
         return draw(leaves(schema, classes))
     parts = draw(st.lists(conditions(schema, classes, depth - 1), min_size=2, max_size=2))
-    return joined(draw(st.sampled_from((Both, Either))), parts)
+    return joined(draw(st.sampled_from((And, Or))), parts)
 
 
-def joined(kind: type[Both | Either], parts: list[Condition]) -> Condition:
+def joined(kind: type[And | Or], parts: list[Condition]) -> Condition:
     """Parts of the same kind are taken in, as the parser does."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,))]
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
@@ -160,7 +160,7 @@ def joins(
     """Comparisons of a new variable with one that is there, or several such with `or`; None if there is no way."""
     tried = range(draw(st.integers(1, most)))
     found = [each for _ in tried if (each := draw(_join(schema, there, new, cls)))]
-    return joined(Either, list(found)) if found else None
+    return joined(Or, list(found)) if found else None
 
 
 @st.composite
@@ -176,7 +176,7 @@ def _join(draw: st.DrawFn, schema: Schema, there: Mapping[str, str], new: str, c
     more = [
         draw(_compared(schema, draw(st.sampled_from(near)), news)) for _ in range(draw(_HOW_MANY)) if near
     ]
-    return joined(Both, [first, *(each for each in more if each is not None)])
+    return joined(And, [first, *(each for each in more if each is not None)])
 
 
 _HOW_MANY = st.sampled_from((0, 0, 1, 2))
@@ -205,7 +205,7 @@ def rules(
     """`depth` is that of `and` and `or`; without it, there is no `or` at all."""
     known = {name: name for name in schema.classes} | dict(types or {})
     classes: dict[str, str] = {}
-    searched: list[Searched] = []
+    searched: list[Variable] = []
     parts: list[Condition] = []
     for variable in VARIABLES[: draw(st.integers(1, most))]:
         extension = draw(st.sampled_from(sorted(known)))
@@ -215,10 +215,10 @@ def rules(
         if classes and connected is None:
             continue
         parts += [connected] if connected else []
-        searched.append(Searched(extension, variable))
+        searched.append(Variable(extension, variable))
         classes[variable] = known[extension]
     parts += draw(st.lists(conditions(schema, classes, depth), max_size=2))
-    where = joined(Both, draw(st.permutations(parts))) if parts else None
+    where = joined(And, draw(st.permutations(parts))) if parts else None
     rule = Rule(tuple(draw(st.permutations(searched))), draw(st.sampled_from(sorted(classes))), where)
     return draw(with_circles(schema, classes, rule, dict(types or {})))
 
@@ -233,7 +233,7 @@ def with_circles(
         if more is None:
             continue
         parts = [more] if rule.where is None else [rule.where, more]
-        closed = Rule(rule.searched, rule.register, joined(Both, parts))
+        closed = Rule(rule.searched, rule.register, joined(And, parts))
         rule = closed if _is_taken(closed, schema, types) else rule
     return rule
 
@@ -248,7 +248,7 @@ def _across(draw: st.DrawFn, schema: Schema, classes: Mapping[str, str]) -> Comp
 
 def _is_taken(rule: Rule, schema: Schema, types: Mapping[str, str]) -> bool:
     try:
-        check(rule, schema, types)
+        check_rule(rule, schema, types)
     except SubscriptionError:
         return False
     return True
@@ -277,6 +277,6 @@ def _alternatives(rule: Rule, known: Mapping[str, int]) -> int:
 
 
 def _alternatives_of(condition: Condition) -> int:
-    if isinstance(condition, Both):
+    if isinstance(condition, And):
         return prod(_alternatives_of(part) for part in condition.parts)
-    return sum(map(_alternatives_of, condition.parts)) if isinstance(condition, Either) else 1
+    return sum(map(_alternatives_of, condition.parts)) if isinstance(condition, Or) else 1

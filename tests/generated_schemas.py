@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tidings.schema import Attribute, Domain, DomainKind, EventSchema, EventType, Member, SchemaParts
-from tidings.schema.domains import BUILT_IN, LISTED
-from tidings.schema.names import is_name
+from tidings.core.suggest import is_name
+from tidings.events.schema.domains import BUILT_IN, LISTED, Domain, DomainKind
+from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member, SchemaParts
 
 ODD = (
     "no",

@@ -12,9 +12,20 @@ from xml.sax.saxutils import escape, quoteattr
 
 from hypothesis import strategies as st
 
-from tidings.documents import Axis, NodeKind
-from tidings.languages.xpath_shown import XML_NAMESPACE, show_number, show_string
-from tidings.languages.xpath_tree import All, Any, Expression, Found, Never, Path, Step, ValueOperator
+from tidings.documents.model import Axis, NodeKind
+from tidings.documents.xpath.xpath_tree import (
+    XML_NAMESPACE,
+    And,
+    Expression,
+    Not,
+    Or,
+    Path,
+    PathTest,
+    Step,
+    ValueOperator,
+    show_number,
+    show_string,
+)
 
 P, D = "urn:p", "urn:d"
 PREFIXES = {"p": P, "d": D}
@@ -94,21 +105,21 @@ def _expression(draw: st.DrawFn, depth: int, inside: bool) -> Expression:
     if shape < 7:
         return _found(draw, depth, inside)
     if shape == 7:
-        return Never(_expression(draw, depth - 1, inside))
+        return Not(_expression(draw, depth - 1, inside))
     parts = [_expression(draw, depth - 1, inside) for _ in range(1 + _rolled(draw, 2))]
-    join = All if shape < 10 else Any
+    join = And if shape < 10 else Or
     return join(tuple(each for part in parts for each in (part.parts if isinstance(part, join) else (part,))))
 
 
-def _found(draw: st.DrawFn, depth: int, inside: bool) -> Found:
+def _found(draw: st.DrawFn, depth: int, inside: bool) -> PathTest:
     path, operator = _path(draw, depth, inside), draw(_OPERATORS)
     if operator is None:
-        return Found(path)
+        return PathTest(path)
     if operator in _ORDERS:
-        return Found(path, operator, draw(_NUMBERS))
+        return PathTest(path, operator, draw(_NUMBERS))
     if operator in _INSIDES:
-        return Found(path, operator, draw(_PIECES))
-    return Found(path, operator, draw(_NUMBERS) if _rolled(draw, 2) == 2 else draw(_VALUES))
+        return PathTest(path, operator, draw(_PIECES))
+    return PathTest(path, operator, draw(_NUMBERS) if _rolled(draw, 2) == 2 else draw(_VALUES))
 
 
 def _path(draw: st.DrawFn, depth: int, inside: bool) -> Path:
@@ -126,7 +137,7 @@ def _step(draw: st.DrawFn, kind: NodeKind, depth: int, begins: bool) -> Step:
     if not depth or _rolled(draw, 4) < 4:
         return Step(axis, kind, name)
     held = _expression(draw, depth - 1, inside=True)
-    return Step(axis, kind, name, held.parts if isinstance(held, All) else (held,))
+    return Step(axis, kind, name, held.parts if isinstance(held, And) else (held,))
 
 
 @st.composite
@@ -135,7 +146,7 @@ def branching(draw: st.DrawFn, depth: int = 2) -> Expression:
     return _branch(draw, depth, absolute=True)
 
 
-def _branch(draw: st.DrawFn, depth: int, absolute: bool) -> Found:
+def _branch(draw: st.DrawFn, depth: int, absolute: bool) -> PathTest:
     steps = [
         Step(_axis(draw), NodeKind.ELEMENT, draw(_PLAIN_NAMES)),
         Step(_axis(draw), NodeKind.ELEMENT, draw(_PLAIN_NAMES), _branches(draw, depth)),
@@ -146,10 +157,10 @@ def _branch(draw: st.DrawFn, depth: int, absolute: bool) -> Found:
     path = Path(absolute, tuple(steps[_rolled(draw, len(steps)) - 1 :]))
     operator = draw(_COMPARED)
     if operator is None:
-        return Found(path)
+        return PathTest(path)
     if operator in _ORDERS or _rolled(draw, 2) == 2:
-        return Found(path, operator, draw(_NUMBERS))
-    return Found(path, operator, draw(_VALUES.filter(bool)))
+        return PathTest(path, operator, draw(_NUMBERS))
+    return PathTest(path, operator, draw(_VALUES.filter(bool)))
 
 
 def _branches(draw: st.DrawFn, depth: int) -> tuple[Expression, ...]:
@@ -172,20 +183,20 @@ class Writer:
         self._random = Random(seed)
 
     def write(self, expression: Expression) -> str:
-        if isinstance(expression, Found):
+        if isinstance(expression, PathTest):
             return self._parenthesised(self._found(expression))
-        if isinstance(expression, Never):
+        if isinstance(expression, Not):
             return f"not{self._space()}({self.write(expression.part)})"
-        word = "and" if isinstance(expression, All) else "or"
+        word = "and" if isinstance(expression, And) else "or"
         return f" {self._space()}{word} ".join(self._part(part) for part in expression.parts)
 
     def _part(self, part: Expression) -> str:
-        return f"({self.write(part)})" if isinstance(part, All | Any) else self.write(part)
+        return f"({self.write(part)})" if isinstance(part, And | Or) else self.write(part)
 
     def _parenthesised(self, text: str) -> str:
         return f"({self._space()}{text})" if self._sometimes() else text
 
-    def _found(self, found: Found) -> str:
+    def _found(self, found: PathTest) -> str:
         path, operator = self._path(found.path), found.operator
         if operator is None:
             return path
@@ -197,7 +208,7 @@ class Writer:
             return f"{literal} {flipped}{self._space()}{path}"
         return f"{path}{self._space()} {operator.value} {literal}"
 
-    def _literal(self, found: Found) -> str:
+    def _literal(self, found: PathTest) -> str:
         if isinstance(found.literal, str):
             return show_string(found.literal)
         assert found.literal is not None
@@ -226,7 +237,7 @@ class Writer:
     def _predicates(self, predicates: tuple[Expression, ...]) -> str:
         if len(predicates) < 2 or self._sometimes():
             return "".join(f"[{self.write(predicate)}]" for predicate in predicates)
-        return f"[{self.write(All(predicates))}]"
+        return f"[{self.write(And(predicates))}]"
 
     def _sometimes(self) -> bool:
         return self._random.random() < 0.15

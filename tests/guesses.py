@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tidings import guessing
-from tidings.languages import slips
+from tidings.core import suggest
+from tidings.events import syntax_errors
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Guesses:
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> Guesses:
     """The counts from now on; what is counted is done as ever."""
-    found, find_stop = Guesses(), slips.find_stop
+    found, find_stop = Guesses(), syntax_errors.find_stop
 
     def compare(word: str, known: Sequence[str], n: int, cutoff: float) -> list[str]:
         found.compared += len(known)
@@ -33,6 +33,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Guesses:
         found.explained += 1
         return find_stop(*given)
 
-    monkeypatch.setattr(guessing, "get_close_matches", compare)
-    monkeypatch.setattr(slips, "find_stop", explain)
+    monkeypatch.setattr(suggest, "get_close_matches", compare)
+    monkeypatch.setattr(syntax_errors, "find_stop", explain)
     return found

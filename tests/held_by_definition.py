@@ -12,7 +12,7 @@ from random import Random
 
 from generated_metadata import DOCUMENTS, FRAGMENTS, A
 from tidings.metadata.resources import Ref, Resource
-from tidings.metadata.schema import Class, Property, Reference, Schema
+from tidings.metadata.schema.model import Class, Property, Reference, Schema
 from tidings.values import Kind
 
 URIS = tuple(f"{document}#{name}" for document in DOCUMENTS for name in FRAGMENTS)

@@ -13,7 +13,7 @@ import typer.main
 from typer.testing import CliRunner
 
 import tidings
-from tidings.interfaces.cli.main import app
+from tidings.cli.main import app
 
 
 def main() -> None:

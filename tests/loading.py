@@ -9,8 +9,9 @@ from pathlib import Path
 
 from sqlalchemy import event
 
-from tidings.provider import Provider
-from tidings.store import open_store, sqlite_url
+from tidings.metadata.provider.provider import Provider
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "metadata"
 RULES = {

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import pyoxigraph as ox
 
-from tidings.languages.rules_tree import Both, Compares, Comparison, Condition, Constant, Path, Rule
 from tidings.metadata.resources import Ref, Resource, Value
-from tidings.metadata.schema import Schema
+from tidings.metadata.rules.tree import And, Comparison, Condition, Constant, Operator, Path, Rule
+from tidings.metadata.schema.model import Schema
 from tidings.values import Kind, Scalar
 
 RDF, RDFS, XSD = (
@@ -117,7 +117,7 @@ class _Query:
     def condition(self, condition: Condition, named: Mapping[str, str], classes: Mapping[str, str]) -> str:
         if isinstance(condition, Comparison):
             return self.comparison(condition, named, classes)
-        word = " && " if isinstance(condition, Both) else " || "
+        word = " && " if isinstance(condition, And) else " || "
         return word.join(f"({self.condition(part, named, classes)})" for part in condition.parts)
 
     def comparison(self, comparison: Comparison, named: Mapping[str, str], classes: Mapping[str, str]) -> str:
@@ -131,7 +131,7 @@ class _Query:
         operator = comparison.compares
         test = (
             f"CONTAINS({left}, {right})"
-            if operator is Compares.CONTAINS
+            if operator is Operator.CONTAINS
             else f"{left} {operator.value} {right}"
         )
         return f"EXISTS {{ {triples} FILTER({test}) }}" if triples else test

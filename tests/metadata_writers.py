@@ -7,8 +7,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 
 from server_documents import body, registered
-from tidings.provider import Provider, Source
-from tidings.store import open_store
+from tidings.metadata.provider.provider import DocumentSource, Provider
+from tidings.store.store import open_store
 
 SIZE = 100
 
@@ -31,5 +31,5 @@ def registers_until_killed(url: str, progress: Connection) -> None:
         provider = Provider(store)
         for number in count(len(provider.documents()) // SIZE):
             uris = (f"http://example.org/{number}/{i}" for i in range(SIZE))
-            documents = (Source(uri, body("host.rdf"), "application/rdf+xml") for uri in uris)
+            documents = (DocumentSource(uri, body("host.rdf"), "application/rdf+xml") for uri in uris)
             progress.send(provider.register_many(documents).position)

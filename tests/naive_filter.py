@@ -9,22 +9,29 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Atomic, Join, Meeting, Predicate, Side, Triggering
-from tidings.metadata.literals import instant_text
-from tidings.metadata.naive import atomic_results
 from tidings.metadata.resources import SUBJECT, Ref, Resource
-from tidings.metadata.schema import Class, Property, Reference, Schema
+from tidings.metadata.rules.atomic import (
+    AtomicRule,
+    JoinCondition,
+    JoinPredicate,
+    JoinRule,
+    JoinSide,
+    TriggeringRule,
+)
+from tidings.metadata.rules.semantics import evaluate_atomic_rule
+from tidings.metadata.rules.tree import Operator
+from tidings.metadata.schema.literals import format_instant
+from tidings.metadata.schema.model import Class, Property, Reference, Schema
 from tidings.values import Kind, parse_instant
 
 Stored = Mapping[str, Resource]
 
-ORDERS = (Compares.LESS, Compares.AT_MOST, Compares.GREATER, Compares.AT_LEAST)
+ORDERS = (Operator.LESS, Operator.AT_MOST, Operator.GREATER, Operator.AT_LEAST)
 
 
-def results(rule: Atomic, stored: Stored, schema: Schema) -> set[str]:
+def results(rule: AtomicRule, stored: Stored, schema: Schema) -> set[str]:
     """The resources that an atomic rule registers: the definition."""
-    return atomic_results(rule, stored.values(), schema)
+    return evaluate_atomic_rule(rule, stored.values(), schema)
 
 
 def closure(uri: str, stored: Stored, schema: Schema) -> set[str]:
@@ -45,9 +52,9 @@ def _leads(value: Ref, declared: Property, stored: Stored, schema: Schema) -> bo
     return value.uri in stored and declared.leads_to in schema.at_or_above(stored[value.uri].cls)
 
 
-def parts(rule: Atomic) -> list[Atomic]:
+def parts(rule: AtomicRule) -> list[AtomicRule]:
     """An atomic rule and all it is made of."""
-    return [rule, *parts(rule.left), *parts(rule.right)] if isinstance(rule, Join) else [rule]
+    return [rule, *parts(rule.left), *parts(rule.right)] if isinstance(rule, JoinRule) else [rule]
 
 
 def _property(name: str, of: str, kind: Kind | None = None, **more: object) -> Property:
@@ -82,7 +89,7 @@ SCHEMA = Schema(
 
 def _instant(text: str) -> str:
     """In the form in which documents and rules have them once they are read."""
-    return str(instant_text(parse_instant(text)))
+    return str(format_instant(parse_instant(text)))
 
 
 URIS = tuple(f"d{i // 2}.rdf#r{i}" for i in range(6))
@@ -134,35 +141,35 @@ def _held(each: Property) -> st.SearchStrategy[tuple[object, ...]]:
 
 
 @st.composite
-def triggerings(draw: st.DrawFn, cls: str) -> Triggering:
+def triggerings(draw: st.DrawFn, cls: str) -> TriggeringRule:
     each = draw(st.sampled_from([*[None] * 5, SUBJECT, *properties_of(cls)]))
     if each is None:
-        return Triggering(cls)
+        return TriggeringRule(cls)
     if each == SUBJECT or each.kind is None:
         name = SUBJECT if each == SUBJECT else each.name
-        return Triggering(cls, name, draw(EQUALITIES), draw(st.sampled_from(URIS)), True)
+        return TriggeringRule(cls, name, draw(EQUALITIES), draw(st.sampled_from(URIS)), True)
     constant = draw(VALUES[each.kind])
-    return Triggering(cls, each.name, draw(_fitting(each.kind)), constant)
+    return TriggeringRule(cls, each.name, draw(_fitting(each.kind)), constant)
 
 
-EQUALITIES = st.sampled_from([Compares.EQUAL, Compares.EQUAL, Compares.UNEQUAL])
-BOTH = (Compares.EQUAL, Compares.UNEQUAL)
+EQUALITIES = st.sampled_from([Operator.EQUAL, Operator.EQUAL, Operator.UNEQUAL])
+BOTH = (Operator.EQUAL, Operator.UNEQUAL)
 FITTING = {
     Kind.NUMBER: (*BOTH, *ORDERS),
     Kind.INSTANT: (*BOTH, *ORDERS),
-    Kind.STRING: (*BOTH, Compares.CONTAINS),
+    Kind.STRING: (*BOTH, Operator.CONTAINS),
     Kind.BOOLEAN: BOTH,
     None: BOTH,
 }
 """What a rule may ask of values of a kind, and of references."""
 
 
-def _fitting(kind: Kind | None) -> st.SearchStrategy[Compares]:
+def _fitting(kind: Kind | None) -> st.SearchStrategy[Operator]:
     return EQUALITIES | st.sampled_from(FITTING[kind])
 
 
 @st.composite
-def atomics(draw: st.DrawFn, cls: str | None = None, depth: int = 3) -> Atomic:
+def atomics(draw: st.DrawFn, cls: str | None = None, depth: int = 3) -> AtomicRule:
     """A rule that registers resources of a class; every kind of join, most of them along references."""
     cls = cls or draw(st.sampled_from(["Provider", "Cycle", "Info"]))
     if not depth or draw(st.integers(0, 3)) == 0:
@@ -170,44 +177,44 @@ def atomics(draw: st.DrawFn, cls: str | None = None, depth: int = 3) -> Atomic:
     own, compares, other = draw(st.one_of(_same(cls), _along(cls), _back(cls), _by_value(cls)))
     mine, others = draw(atomics(cls, depth - 1)), draw(atomics(other.cls, depth - 1))
     if draw(st.booleans()):
-        return Join(Meeting(own, compares, other, True, draw(_also(own, other))), mine, others)
-    return Join(Meeting(other, compares, own, False, draw(_also(other, own))), others, mine)
+        return JoinRule(JoinCondition(own, compares, other, True, draw(_also(own, other))), mine, others)
+    return JoinRule(JoinCondition(other, compares, own, False, draw(_also(other, own))), others, mine)
 
 
-def _also(left: Side, right: Side) -> st.SearchStrategy[tuple[Predicate, ...]]:
+def _also(left: JoinSide, right: JoinSide) -> st.SearchStrategy[tuple[JoinPredicate, ...]]:
     """Nothing else that must hold, or one or two comparisons."""
     every = comparisons(left.cls, right.cls)
     return st.lists(st.sampled_from(every), max_size=2, unique=True).map(tuple)
 
 
 @lru_cache
-def comparisons(left: str, right: str) -> list[Predicate]:
+def comparisons(left: str, right: str) -> list[JoinPredicate]:
     """All ways to compare a property of one class, or a resource, with one of another; each kind is there as often."""
     own, other = (
         [(None, None), *((each.name, each.kind) for each in properties_of(cls))] for cls in (left, right)
     )
     found = [
-        Predicate(one, compares, two, turned)
+        JoinPredicate(one, compares, two, turned)
         for (one, kind), (two, other_kind) in product(own, other)
         if kind is other_kind
         for compares in FITTING[kind]
-        for turned in ((False, True) if compares is Compares.CONTAINS else (False,))
+        for turned in ((False, True) if compares is Operator.CONTAINS else (False,))
     ]
     return sorted(found, key=str)
 
 
-Asked = tuple[Side, Compares, Side]
+Asked = tuple[JoinSide, Operator, JoinSide]
 
 
 @st.composite
 def _same(draw: st.DrawFn, cls: str) -> Asked:
-    return Side(cls), draw(EQUALITIES), Side(cls)
+    return JoinSide(cls), draw(EQUALITIES), JoinSide(cls)
 
 
 @st.composite
 def _along(draw: st.DrawFn, cls: str) -> Asked:
     each = draw(st.sampled_from([each for each in properties_of(cls) if each.leads_to]))
-    return Side(cls, each.name), draw(EQUALITIES), Side(str(each.leads_to))
+    return JoinSide(cls, each.name), draw(EQUALITIES), JoinSide(str(each.leads_to))
 
 
 @st.composite
@@ -219,7 +226,7 @@ def _back(draw: st.DrawFn, cls: str) -> Asked:
         if each.leads_to and SCHEMA.at_or_above(cls) & SCHEMA.at_or_below(each.leads_to)
     ]
     other, name = draw(st.sampled_from(choices))
-    return Side(cls), draw(EQUALITIES), Side(other, name)
+    return JoinSide(cls), draw(EQUALITIES), JoinSide(other, name)
 
 
 @st.composite
@@ -229,19 +236,19 @@ def _by_value(draw: st.DrawFn, cls: str) -> Asked:
     other_cls = draw(st.sampled_from(list(SCHEMA.classes)))
     other = draw(st.sampled_from([each for each in properties_of(other_cls) if each.kind is kind]))
     compares = draw(_fitting(kind))
-    return Side(cls, own.name), compares, Side(other_cls, other.name)
+    return JoinSide(cls, own.name), compares, JoinSide(other_cls, other.name)
 
 
-def plain_joins() -> list[Join]:
+def plain_joins() -> list[JoinRule]:
     """One rule for each way to meet, each class, and each side: over all resources of the classes."""
     asked: list[Asked] = []
     for cls in SCHEMA.classes:
-        asked += [(Side(cls), compares, Side(cls)) for compares in BOTH]
+        asked += [(JoinSide(cls), compares, JoinSide(cls)) for compares in BOTH]
         for own in properties_of(cls):
             if own.leads_to:
-                asked += [(Side(cls, own.name), Compares.EQUAL, Side(own.leads_to))]
-                asked += [(Side(own.leads_to), Compares.EQUAL, Side(cls, own.name))]
-                asked += [(Side(cls, own.name), Compares.UNEQUAL, Side(own.leads_to))]
+                asked += [(JoinSide(cls, own.name), Operator.EQUAL, JoinSide(own.leads_to))]
+                asked += [(JoinSide(own.leads_to), Operator.EQUAL, JoinSide(cls, own.name))]
+                asked += [(JoinSide(cls, own.name), Operator.UNEQUAL, JoinSide(own.leads_to))]
     for one, other in (
         ("port", "memory"),
         ("host", "label"),
@@ -252,13 +259,15 @@ def plain_joins() -> list[Join]:
         for compares in FITTING[SCHEMA.properties[one][0].kind]:
             asked += [(_side(one), compares, _side(other)), (_side(other), compares, _side(one))]
     return [
-        Join(Meeting(left, compares, right, is_left), Triggering(left.cls), Triggering(right.cls))
+        JoinRule(
+            JoinCondition(left, compares, right, is_left), TriggeringRule(left.cls), TriggeringRule(right.cls)
+        )
         for left, compares, right in asked
         for is_left in (True, False)
     ]
 
 
-def joins_by_two() -> list[Join]:
+def joins_by_two() -> list[JoinRule]:
     """Each of those, with each comparison that may stand beside it."""
     return [
         replace(join, meeting=replace(join.meeting, also=(each,)))
@@ -267,5 +276,5 @@ def joins_by_two() -> list[Join]:
     ]
 
 
-def _side(name: str) -> Side:
-    return Side(SCHEMA.properties[name][0].of, name)
+def _side(name: str) -> JoinSide:
+    return JoinSide(SCHEMA.properties[name][0].of, name)

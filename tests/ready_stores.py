@@ -21,10 +21,11 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from postgres import Server
-from tidings.private import private_file
-from tidings.store import names, open_store, sqlite_url, store
-from tidings.store.database import Database, open_database
-from tidings.store.metadata_tables import metadata_identity
+from tidings.core.atomic_files import private_file
+from tidings.metadata.sql.log_tables import metadata_identity
+from tidings.store import names, store
+from tidings.store.database import Database, open_database, sqlite_url
+from tidings.store.store import open_store
 
 
 @contextlib.contextmanager
@@ -53,7 +54,7 @@ def place(path: Path) -> None:
     if path.exists() or not path.parent.is_dir():
         return
     content, name = template()
-    beside = private_file(path.with_name(f"{path.name}.{names.fresh('t')}"))
+    beside = private_file(path.with_name(f"{path.name}.{names.new_id('t')}"))
     try:
         beside.write_bytes(content.replace(name.encode(), _new_name().encode()))
         with contextlib.suppress(FileExistsError):
@@ -73,7 +74,7 @@ def template() -> tuple[bytes, str]:
 
 
 def _new_name() -> str:
-    return names.fresh("m", 16)
+    return names.new_id("m", 16)
 
 
 TEMPLATE = "ready_template"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidings.metadata.log import Draft, What
+from tidings.metadata.log import LogDraft, Operation
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "metadata"
 DOC, OTHER = "http://example.org/doc.rdf", "http://example.org/other.rdf"
@@ -18,9 +18,9 @@ def body(name: str) -> bytes:
     return (EXAMPLES / name).read_bytes()
 
 
-def registered(name: str, uri: str = DOC) -> Draft:
-    return Draft(What.REGISTER, uri, RDF_XML, body(name))
+def registered(name: str, uri: str = DOC) -> LogDraft:
+    return LogDraft(Operation.REGISTER, uri, RDF_XML, body(name))
 
 
-SCHEMA = Draft(What.SCHEMA, media_type="text/turtle", body=body("schema.ttl"))
+SCHEMA = LogDraft(Operation.SCHEMA, media_type="text/turtle", body=body("schema.ttl"))
 INFOS = "search ServerInformation s register s"

@@ -9,7 +9,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 
 from tidings.model import Publication, Subscription
-from tidings.store import Found, open_store
+from tidings.store.encoding import MatchRow
+from tidings.store.store import open_store
 
 
 def opens(url: str, name: str, start: Barrier) -> None:
@@ -52,8 +53,8 @@ def notifies(url: str, stream: str, start: Barrier, batches: int) -> None:
         start.wait()
         for batch in range(batches):
             people = choose.sample(range(40), 25)
-            own = [Found(f"{stream}-{batch}", f"s-{person}", f"user-{person}") for person in people]
-            shared = [Found(f"shared-{batch}", f"s-{person}", f"user-{person}") for person in people]
+            own = [MatchRow(f"{stream}-{batch}", f"s-{person}", f"user-{person}") for person in people]
+            shared = [MatchRow(f"shared-{batch}", f"s-{person}", f"user-{person}") for person in people]
             store.notifications.commit_batch(stream, batch, own + shared)
 
 
@@ -80,7 +81,7 @@ def gathers(url: str, stream: str, start: Barrier, batches: int) -> None:
         start.wait()
         for batch, people in enumerate(gathered(stream, batches)):
             publications = (f"{stream}-{batch}", f"shared-{batch}")
-            found = [Found(p, f"s-{who}", f"user-{who}") for p in publications for who in people]
+            found = [MatchRow(p, f"s-{who}", f"user-{who}") for p in publications for who in people]
             store.notifications.commit_batch(stream, batch, found)
             store.notifications.hand_over(f"user-{people[0]}" if batch % 2 else None)
 
@@ -95,6 +96,6 @@ def writes_until_killed(url: str, progress: Connection, first: int) -> None:
         for batch in count(first):
             ids = [f"p-{batch}-{i}" for i in range(BATCH)]
             store.journal.append(Publication(id, "application/json", b"{}") for id in ids)
-            found = [Found(id, f"s-{i % PEOPLE}", f"user-{i % PEOPLE}") for i, id in enumerate(ids)]
+            found = [MatchRow(id, f"s-{i % PEOPLE}", f"user-{i % PEOPLE}") for i, id in enumerate(ids)]
             store.notifications.commit_batch("main", batch, found)
             progress.send(batch)

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from tidings.languages.tree import And, Comparison, Not, Or, Tree, both, either, show_tree
+from tidings.events.operators import BETWEEN, CONTAINS, ENDS_WITH, EXISTS, IN, OPERATORS, STARTS_WITH, Takes
+from tidings.events.schema.domains import Domain, DomainKind
+from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member
+from tidings.events.tree import And, Comparison, Not, Or, Tree, both, either, show_tree
 from tidings.model import Subscription
-from tidings.operators import BETWEEN, CONTAINS, ENDS_WITH, EXISTS, IN, OPERATORS, STARTS_WITH, Takes
-from tidings.schema.domains import Domain, DomainKind
-from tidings.schema.event_schema import Attribute, EventSchema, EventType, Member
 from tidings.values import Instant, Kind, parse_instant
 
 PATHS = ("a", "b", "price", "seller.city", "odd name", "in")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tidings.interfaces.cli.main import app
+from tidings.cli.main import app
 
 
 class Called(NamedTuple):

@@ -9,7 +9,8 @@ import pytest
 
 from tidings.errors import InputError, NotAllowed, SetupError
 from tidings.service.access import Access, Caller, Scope
-from tidings.store import open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 
 @pytest.fixture

@@ -11,12 +11,13 @@ import pytest
 
 from tests.feeds.told import Told
 from tidings.errors import DecodeProblem, IdTaken, InputError
-from tidings.feeds.personal import Opened
+from tidings.events.json_columns import decode_many, documents_of
+from tidings.events.path_table import PathTable
+from tidings.feeds.outbound.personal_feeds import OpenFeed
 from tidings.model import Publication, Reject
-from tidings.publications.json_lines import PathTable, decode_many, documents_of
-from tidings.service import Tidings
-from tidings.service.cloud_events import cloud_events
-from tidings.store import Found
+from tidings.service.event_pages import build_cloud_events
+from tidings.service.tidings import Tidings
+from tidings.store.encoding import MatchRow
 
 
 @pytest.fixture
@@ -81,11 +82,11 @@ def test_where_labels_do_not_count_they_are_refused() -> None:
 def test_what_is_withheld_says_nothing(tidings: Tidings) -> None:
     tidings.store.audiences.grant("ana", "board")
     id = tidings.publish('{"price": 180}', "merger-of-acme", audience="board").id
-    tidings.store.notifications.commit_batch("main", 0, [Found(id, "s-1", "ana", (), {"x": "Acme"})])
-    [whole] = cloud_events(tidings.store, tidings.notifications("ana"))
+    tidings.store.notifications.commit_batch("main", 0, [MatchRow(id, "s-1", "ana", (), {"x": "Acme"})])
+    [whole] = build_cloud_events(tidings.store, tidings.notifications("ana"))
     assert whole["data"]["publication"]["body"] == {"price": 180}
     tidings.store.audiences.revoke("ana", "board")
-    [told] = cloud_events(tidings.store, tidings.notifications("ana"))
+    [told] = build_cloud_events(tidings.store, tidings.notifications("ana"))
     assert "subject" not in told
     assert told["data"] == {
         "subscriber": "ana",
@@ -108,12 +109,12 @@ def test_feeds_change_when_grants_do(tmp_path: Path) -> None:
         told.store.audiences.grant("cy", "board")
         secret = Publication("merger", "application/json", b'{"title": "Acme"}', audience="board")
         told.store.journal.append([secret])
-        told.tell(Found("merger", "s-1", "cy"))
+        told.tell(MatchRow("merger", "s-1", "cy"))
 
         def shown() -> tuple[bytes, str, object]:
             told.clock.go(10)
             opened = told.feeds.open(token)
-            assert isinstance(opened, Opened)
+            assert isinstance(opened, OpenFeed)
             page = told.feeds.page(opened, "json")
             assert page is not None
             known, body = told.feeds.tag(page), told.feeds.render(page)

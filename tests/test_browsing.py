@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from browsed import DATA, DOC, HOST, INFO, OTHER, PREFIXES, TURTLE, fill
 from effort import share
 from generated_metadata import document_graph, histories, schema_graph, schemas, state
-from tidings.browsing import Browser, Link, tree
 from tidings.errors import Absent, InputError, SetupError
-from tidings.languages.rules import parse
-from tidings.metadata.checking import check
-from tidings.metadata.picking import name_for, rule_for
+from tidings.metadata.provider.provider import DocumentSource, Provider
+from tidings.metadata.queries.browser import Browser, Link, class_tree, suggest_rule, suggest_rule_name
 from tidings.metadata.resources import Ref
-from tidings.metadata.schema import Reference
-from tidings.provider import Provider, Source
-from tidings.store import Store, open_store, sqlite_url
+from tidings.metadata.rules.rule_parser import parse_rule
+from tidings.metadata.rules.validation import check_rule
+from tidings.metadata.schema.model import Reference
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 STRONG, WEAK = Reference.STRONG, Reference.WEAK
 BOTH = f"{OTHER}#both"
@@ -41,7 +41,7 @@ def browser(store: Store) -> Browser:
 
 def test_classes_stand_below_each_other_with_counts(browser: Browser) -> None:
     """Below its second parent, a class stands once more; what is counted in both counts once above."""
-    assert [(depth, cls.name, cls.own, cls.all) for depth, cls in tree(browser.classes())] == [
+    assert [(depth, cls.name, cls.own, cls.all) for depth, cls in class_tree(browser.classes())] == [
         (0, "Thing", 0, 3),
         (1, "Provider", 0, 3),
         (2, "CycleProvider", 1, 2),
@@ -93,12 +93,18 @@ def test_a_picked_rule_registers_exactly_that(store: Store, what: str) -> None:
 
 
 def test_names_of_picked_rules() -> None:
-    assert name_for("CycleProvider") == "all-CycleProvider"
-    assert name_for("CycleProvider", HOST) == "doc.ttl-host"
-    assert name_for("servers:Disk") == "all-servers-Disk"
-    assert name_for("X", "urn:x") == "urn-x" and name_for("X", "http://example.org/") == "example.org"
-    assert name_for("X", "http://example.org/#///") == "example.org" and name_for("X", "#") == "picked"
-    assert len(name_for("X", "http://example.org/" + "x" * 400)) == 80
+    assert suggest_rule_name("CycleProvider") == "all-CycleProvider"
+    assert suggest_rule_name("CycleProvider", HOST) == "doc.ttl-host"
+    assert suggest_rule_name("servers:Disk") == "all-servers-Disk"
+    assert (
+        suggest_rule_name("X", "urn:x") == "urn-x"
+        and suggest_rule_name("X", "http://example.org/") == "example.org"
+    )
+    assert (
+        suggest_rule_name("X", "http://example.org/#///") == "example.org"
+        and suggest_rule_name("X", "#") == "picked"
+    )
+    assert len(suggest_rule_name("X", "http://example.org/" + "x" * 400)) == 80
 
 
 @pytest.mark.parametrize(
@@ -145,7 +151,7 @@ def test_a_ladder_of_diamonds_is_no_long_list(tmp_path: Path) -> None:
     )
     with open_store(sqlite_url(tmp_path / "s.db")) as opened:
         Provider(opened).load_schema((PREFIXES + steps).encode(), TURTLE)
-        assert sum(1 for _ in tree(Browser(opened).classes())) == 1 + 40 * 4
+        assert sum(1 for _ in class_tree(Browser(opened).classes())) == 1 + 40 * 4
 
 
 @share(5)
@@ -161,7 +167,9 @@ def test_any_metadata_is_seen_as_it_is(data: st.DataObject) -> None:
         for uri, resource in there.items():
             by_document.setdefault(uri.partition("#")[0], []).append(resource)
         provider.register_many(
-            Source(uri, document_graph(tuple(resources), schema).serialize(format="turtle").encode(), TURTLE)
+            DocumentSource(
+                uri, document_graph(tuple(resources), schema).serialize(format="turtle").encode(), TURTLE
+            )
             for uri, resources in by_document.items()
         )
         browser = Browser(store)
@@ -172,7 +180,7 @@ def test_any_metadata_is_seen_as_it_is(data: st.DataObject) -> None:
             assert seen.resource.cls == resource.cls
             out |= {(uri, each.property, each.uri, each.leads) for each in seen.references}
             back |= {(each.uri, each.property, uri, each.leads) for each in seen.referrers}
-            assert check(parse(rule_for(resource.cls, uri)), schema, {}) == resource.cls
+            assert check_rule(parse_rule(suggest_rule(resource.cls, uri)), schema, {}) == resource.cls
         said = {
             (uri, name, value.uri)
             for uri, resource in there.items()

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from tidings.cloud_events import carried_text, text_with
+from tidings.cloud_events import carried_text, cloud_event, text_of, text_with
 from tidings.model import Notification, Publication, Reason
-from tidings.service.cloud_events import cloud_event, cloud_events, text_of
-from tidings.store import Found, open_store, sqlite_url
+from tidings.service.event_pages import build_cloud_events
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import MatchRow
+from tidings.store.store import open_store
 
 TIME = "2026-11-17T03:00:00.000000Z"
 BECAUSE = (Reason("price < 200", 180, "/price"), Reason("not sold", None, ""))
@@ -106,8 +108,8 @@ def test_a_page_has_its_publications_with_it(tmp_path: Path) -> None:
         large = Publication("p-2", "application/json", b'"' + b"x" * 100 + b'"')
         store.journal.append([small, large])
         ids = ("p-1", "p-2", "http://e.org/d#x")
-        store.notifications.commit_batch("main", 0, [Found(id, "s-1", "ana", BECAUSE) for id in ids])
-        events = cloud_events(store, store.notifications.read("ana"), largest=50)
+        store.notifications.commit_batch("main", 0, [MatchRow(id, "s-1", "ana", BECAUSE) for id in ids])
+        events = build_cloud_events(store, store.notifications.read("ana"), largest=50)
     assert [event["data"]["sequence"] for event in events] == [1, 2, 3]
     assert [event["subject"] for event in events] == list(ids)
     bodies = [event["data"]["publication"] for event in events]

@@ -6,14 +6,14 @@ import gc
 
 import pytest
 
-from tidings.collecting import uncollected
+from tidings.core.gc_pause import without_gc
 
 
 def test_it_goes_on_afterwards_whatever_happens() -> None:
     assert gc.isenabled()
-    with pytest.raises(LookupError), uncollected():
+    with pytest.raises(LookupError), without_gc():
         assert not gc.isenabled()
-        with uncollected():
+        with without_gc():
             assert not gc.isenabled()
         assert not gc.isenabled()
         raise LookupError
@@ -23,7 +23,7 @@ def test_it_goes_on_afterwards_whatever_happens() -> None:
 def test_who_switched_it_off_finds_it_off() -> None:
     gc.disable()
     try:
-        with uncollected():
+        with without_gc():
             pass
         assert not gc.isenabled()
     finally:

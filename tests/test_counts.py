@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.counts import plural
+from tidings.core.text import plural
 
 
 @pytest.mark.parametrize(

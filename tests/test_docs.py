@@ -25,8 +25,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from terminal import Terminal
-from tidings.interfaces.cli.main import app
-from tidings.operators import OPERATORS, Operator
+from tidings.cli.main import app
+from tidings.events.operators import OPERATORS, Operator
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
@@ -208,7 +208,7 @@ def test_every_module_says_what_it_is_for(module: Path) -> None:
 @pytest.mark.parametrize("schema", ["furniture.yaml", "curiosities.yaml"])
 def test_examples_are_the_files_of_the_demo(schema: str) -> None:
     """Copies, because links would dangle in a copy of the folder."""
-    packaged = ROOT / "src/tidings/interfaces/cli" / schema
+    packaged = ROOT / "src/tidings/service" / schema
     assert not (ROOT / "examples" / schema).is_symlink()
     assert (ROOT / "examples" / schema).read_bytes() == packaged.read_bytes()
 

@@ -10,24 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from tidings.durable import temporary_beside, write_whole
+from tidings.core.atomic_files import temporary_beside, write_atomically
 
 SIZE = 200_000
 WRITER = """
 import sys
 from pathlib import Path
-from tidings.durable import write_whole
+from tidings.core.atomic_files import write_atomically
 
 path, letter = Path(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(100):
-    write_whole(path, letter * {size})
+    write_atomically(path, letter * {size})
 """
 KILLED = """
 import sys
 from pathlib import Path
-from tidings.durable import temporary_beside
+from tidings.core.atomic_files import temporary_beside
 
 with temporary_beside(Path(sys.argv[1])) as unfinished:
     unfinished.write_text("half")
@@ -50,7 +50,7 @@ def started(program: str, *arguments: str) -> subprocess.Popen[str]:
 
 def test_write_whole_by_concurrent_processes_never_mixes_their_contents(tmp_path: Path) -> None:
     path = tmp_path / "status"
-    write_whole(path, "a" * SIZE)
+    write_atomically(path, "a" * SIZE)
     writers = [started(WRITER.format(size=SIZE), str(path), letter) for letter in "abc"]
     for writer in writers:
         assert writer.stdin
@@ -67,19 +67,19 @@ def test_write_whole_after_a_killed_writer_removes_its_file(tmp_path: Path) -> N
     path = tmp_path / "status"
     killed = started(KILLED, str(path))
     (left,) = tmp_path.iterdir()
-    write_whole(path, "new")
+    write_atomically(path, "new")
     assert left.exists(), "a file that is being written stays"
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
-    write_whole(tmp_path / "another", "new")
+    write_atomically(tmp_path / "another", "new")
     assert not left.exists()
 
 
 def test_write_whole_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "status"
-    write_whole(path, "old")
+    write_atomically(path, "old")
     with pytest.raises(UnicodeEncodeError):
-        write_whole(path, "half \ud800")
+        write_atomically(path, "half \ud800")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

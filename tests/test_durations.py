@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings import durations
+from tidings.core import durations
 from tidings.errors import InputError
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tidings.errors import InputError
-from tidings.service import Tidings
-from tidings.service.previewing import Bounds, preview
+from tidings.service.preview import PreviewBounds, preview_subscription
+from tidings.service.tidings import Tidings
 
 PREFIXES = """@prefix ex: <http://example.org/> . @prefix dc: <http://purl.org/dc/elements/1.1/> .
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
@@ -83,8 +83,8 @@ def test_warnings_advice_for_plain_literals_matches_them(home: Tidings) -> None:
 
 
 def _previewed(home: Tidings, text: str) -> int:
-    found = preview(
-        home.store, home.preview_tables, home.subscribing(), None, "gql", text, Bounds(9, 10**6, 60)
+    found = preview_subscription(
+        home.store, home.preview_tables, home.subscribing(), None, "gql", text, PreviewBounds(9, 10**6, 60)
     )
     assert found.warnings == home.subscribing().check("gql", text).warnings
     return len(found.matches)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tidings.iris import is_absolute, resolve_iri
+from tidings.core.iris import is_absolute, resolve_iri
 
 RFC_BASE = "http://a/b/c/d;p?q"
 RFC_EXAMPLES = """

@@ -19,11 +19,15 @@ def test_layers() -> None:
 
 def test_helpers_of_kernels_are_called_by_kernels_only() -> None:
     """They have no entrance for Python: calling one ends the process without a word."""
-    kernels = ROOT / "src/tidings/kernels"
-    helpers = {f"{file.stem}.{name}" for file in kernels.glob("*.py") for name in inlined(file)}
+    kernels = ROOT / "src/tidings/matching/kernels"
+    helpers = {f"{file.stem}.{name}" for file in kernels.rglob("*.py") for name in inlined(file)}
     assert {"match._match_one", "codes.number_code"} <= helpers
     files = [file for folder in ("src", "tests", "benchmarks") for file in (ROOT / folder).rglob("*.py")]
-    others = [file for file in files if file.parent != kernels and "tidings.kernels" in file.read_text()]
+    others = [
+        file
+        for file in files
+        if kernels not in file.parents and "tidings.matching.kernels" in file.read_text()
+    ]
     assert len(others) > 10
     for file in others:
         assert not helpers & set(used_of_kernels(file)), file
@@ -43,10 +47,10 @@ def used_of_kernels(file: Path) -> Iterator[str]:
         alias.asname or alias.name: alias.name
         for node in imports
         for alias in node.names
-        if node.module == "tidings.kernels"
+        if str(node.module).startswith("tidings.matching.kernels")
     }
     for node in imports:
-        if str(node.module).startswith("tidings.kernels."):
+        if str(node.module).startswith("tidings.matching.kernels."):
             yield from (f"{str(node.module).rpartition('.')[2]}.{alias.name}" for alias in node.names)
     for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
@@ -56,7 +60,7 @@ def used_of_kernels(file: Path) -> Iterator[str]:
 def test_help_imports_nothing_heavy() -> None:
     """`tidings --help` must answer at once: none of these may be imported to print it."""
     heavy = {"numba", "numpy", "pyspark", "pyarrow", "pandas", "sqlalchemy", "lark"}
-    code = "import sys, tidings; from tidings.interfaces.cli import main; print(*sys.modules)"
+    code = "import sys, tidings; from tidings.cli import main; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(done.stdout.split())
 

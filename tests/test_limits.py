@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from tidings.core.limits import limits_from
+from tidings.documents import xml_decoder
+from tidings.documents.xpath import xpath_parser
 from tidings.errors import SetupError
-from tidings.languages import xpath
-from tidings.limits import limits_from
-from tidings.publications import xml
 
 NAME = "TIDINGS_SOME_LIMITS"
 
 
 def test_limits_that_are_named_and_those_that_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert limits_from(NAME, xml.Limits) == xml.Limits()
+    assert limits_from(NAME, xml_decoder.Limits) == xml_decoder.Limits()
     monkeypatch.setenv(NAME, "depth=100, nodes=5_000")
-    assert limits_from(NAME, xml.Limits) == xml.Limits(depth=100, nodes=5000)
+    assert limits_from(NAME, xml_decoder.Limits) == xml_decoder.Limits(depth=100, nodes=5000)
     monkeypatch.setenv(NAME, "steps=128")
-    assert limits_from(NAME, xpath.Limits) == xpath.Limits(steps=128)
+    assert limits_from(NAME, xpath_parser.Limits) == xpath_parser.Limits(steps=128)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_limits_that_are_named_and_those_that_are_not(monkeypatch: pytest.Monkey
 def test_what_is_no_limit_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     monkeypatch.setenv(NAME, given)
     with pytest.raises(SetupError, match=f"not a limit.*{NAME}"):
-        limits_from(NAME, xml.Limits)
+        limits_from(NAME, xml_decoder.Limits)
 
 
 def tidings(home: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import share
-from tidings.documents import Node, place_of
-from tidings.publications import enrichment, event
-from tidings.publications.enrichment import Enrichment, Lookup
-from tidings.publications.reference_tables import Row, table_of
-from tidings.publications.references import declare
+from tidings.documents.model import Node, place_of
+from tidings.events import json_decoder
+from tidings.reference_data import enrichment
+from tidings.reference_data.declarations import declare
+from tidings.reference_data.enrichment import Enrichment, Lookup
+from tidings.reference_data.tables import Row, table_of
 from tidings.service import preview_tables
-from tidings.service.preview_tables import Joined
-from tidings.spark import decoding
-from tidings.spark.decoding import Decoder
+from tidings.service.preview_tables import JoinedPublications
+from tidings.spark import decoder as decoding
+from tidings.spark.decoder import Decoder
 
 values = st.sampled_from([1, 2.5, "1", "IBM", "é<&", True, "", 0])
 texts = st.sampled_from(["1", "IBM", "é", "]]>", ""])
@@ -51,7 +52,7 @@ def test_events(first: Any, second: Any, keys: list[Any]) -> None:
     found = Enrichment.of([a_table("b", "k", first), a_table("a", "n.k", second)])
     body = json.dumps({"k": keys, "n": {"k": keys[:1]}, "ref": {"x": "own"}}).encode()
     decoder, added = added_in_a_task(found, body, "application/json")
-    made, wanted = Joined(found).event(event.decode(body)), decoder.event(body, added)
+    made, wanted = JoinedPublications(found).event(json_decoder.decode(body)), decoder.event(body, added)
     assert {k: list(map(repr, v)) for k, v in made.items()} == {
         k: list(map(repr, v)) for k, v in wanted.items()
     }
@@ -64,7 +65,7 @@ def test_documents(first: Any, second: Any, keys: list[str]) -> None:
     inner = "".join(f"<k>{key.replace('>', '&gt;')}</k>" for key in keys)
     body = f'<d k="IBM">{inner}</d>'.encode()
     decoder, added = added_in_a_task(found, body, "application/xml")
-    assert nodes(Joined(found).document(body)) == nodes(decoder.document(body, added))
+    assert nodes(JoinedPublications(found).document(body)) == nodes(decoder.document(body, added))
 
 
 def test_what_would_grow_too_large_is_looked_at_as_it_is(
@@ -77,4 +78,6 @@ def test_what_would_grow_too_large_is_looked_at_as_it_is(
             monkeypatch.setattr(module, "MOST_ADDED", most)
         found = Enrichment.of([a_table(f"t{rows}", "//k", [(["IBM"], "x")] * rows)])
         decoder, added = added_in_a_task(found, body, "application/xml")
-        assert added == () and nodes(Joined(found).document(body)) == nodes(decoder.document(body))
+        assert added == () and nodes(JoinedPublications(found).document(body)) == nodes(
+            decoder.document(body)
+        )

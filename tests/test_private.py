@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tidings.durable import write_whole
-from tidings.feeds.tokens import feed_key
-from tidings.private import private_file
-from tidings.repository.repository import Repository
-from tidings.service import Tidings
+from tidings.core.atomic_files import private_file, write_atomically
+from tidings.feeds.outbound.addresses import load_feed_key
+from tidings.metadata.repository.repository import Repository
+from tidings.service.tidings import Tidings
 from tidings.spark import checkpoint
-from tidings.store import open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 pytestmark = pytest.mark.usefixtures("stores_made_anew")
 
@@ -38,11 +38,11 @@ def test_a_new_home_and_what_is_in_it(tmp_path: Path) -> None:
     home = tmp_path / "above" / "home"
     with Tidings(home) as tidings:
         tidings.publish('{"price": 1}')
-        feed_key(home)
-        with checkpoint.running(home):
-            checkpoint.stream_id(home / "checkpoint" / "journal")
-            checkpoint.await_earlier(home)
-            write_whole(home / "stream.json", "{}", private=True)
+        load_feed_key(home)
+        with checkpoint.hold_run_lock(home):
+            checkpoint.read_stream_id(home / "checkpoint" / "journal")
+            checkpoint.await_previous_jvm(home)
+            write_atomically(home / "stream.json", "{}", private=True)
         assert (mode(tmp_path / "above"), mode(home)) == (0o775, 0o700)
         names = [
             "store.db",
@@ -80,10 +80,10 @@ def test_what_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "stream.json"
     path.touch()
     path.chmod(0o640)
-    write_whole(path, "new", private=True)
+    write_atomically(path, "new", private=True)
     assert (mode(path), path.read_text()) == (0o640, "new")
     (tmp_path / ".other.unfinished").touch(0o644)
-    write_whole(tmp_path / "other", "new", private=True)
+    write_atomically(tmp_path / "other", "new", private=True)
     assert mode(tmp_path / "other") == 0o600, "whatever a crash has left"
 
 

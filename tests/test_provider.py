@@ -16,24 +16,25 @@ from effort import share
 from generated_metadata import Registered, Step, document_graph, histories, schema_graph, schemas, state
 from generated_rules import programs
 from tidings.errors import Absent, InputError, SetupError, SubscriptionError
-from tidings.languages.rules_shown import show
-from tidings.languages.rules_tree import Rule
-from tidings.metadata.definition import results
-from tidings.metadata.problems import MetadataError
-from tidings.metadata.schema import Schema
-from tidings.provider import Provider
-from tidings.store import open_store, sqlite_url
-from tidings.store.rule_filter import Outcome
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.rules.semantics import evaluate_rule
+from tidings.metadata.rules.syntax import format_rule
+from tidings.metadata.rules.tree import Rule
+from tidings.metadata.schema.findings import MetadataError
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql.rule_filter import FilterOutcome
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 TURTLE = "text/turtle"
 EXAMPLES = Path(__file__).parents[1] / "examples" / "metadata"
 DOC = "http://example.org/doc.rdf"
 HOST, INFO = f"{DOC}#host", f"{DOC}#info"
-NOTHING = Outcome(frozenset(), frozenset(), frozenset())
+NOTHING = FilterOutcome(frozenset(), frozenset(), frozenset())
 LARGE = "search CycleProvider c register c where c.serverInformation.memory > 64"
 
 
-def take(provider: Provider, step: Step, schema: Schema) -> Outcome:
+def take(provider: Provider, step: Step, schema: Schema) -> FilterOutcome:
     if not isinstance(step, Registered):
         if step.uri in dict(provider.documents()):
             return provider.remove(step.uri).outcome
@@ -46,7 +47,7 @@ def take(provider: Provider, step: Step, schema: Schema) -> Outcome:
 
 def expected(history: list[Step], asked: dict[str, Rule], schema: Schema) -> set[tuple[str, str]]:
     there = state(history).values()
-    return {(name, uri) for name, rule in asked.items() for uri in results(rule, there, schema, asked)}
+    return {(name, uri) for name, rule in asked.items() for uri in evaluate_rule(rule, there, schema, asked)}
 
 
 @share(5)
@@ -61,7 +62,7 @@ def test_results_are_what_rules_mean_after_any_history(data: st.DataObject) -> N
         for step in history[:begin]:
             take(provider, step, schema)
         before = expected(history[:begin], asked, schema)
-        assert provider.add_rules({name: show(rule) for name, rule in asked.items()}, "ana") == before
+        assert provider.add_rules({name: format_rule(rule) for name, rule in asked.items()}, "ana") == before
         for at, step in enumerate(history[begin:], begin + 1):
             outcome, now = take(provider, step, schema), expected(history[:at], asked, schema)
             assert (outcome.entered, outcome.left) == (now - before, before - now)
@@ -79,7 +80,7 @@ def provider(tmp_path):
         yield found
 
 
-def register(provider: Provider, file: str) -> Outcome:
+def register(provider: Provider, file: str) -> FilterOutcome:
     return provider.register(DOC, (EXAMPLES / file).read_bytes(), "application/rdf+xml").outcome
 
 

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from tidings.errors import CheckProblem, InputError, SetupError
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.queries.engine import QueryEngine
+from tidings.metadata.repository.links import DirectLink
+from tidings.metadata.repository.repository import Repository
+from tidings.metadata.repository.synchronization import Synchronizer
 from tidings.metadata.resources import Ref
-from tidings.provider import Provider
-from tidings.queries import Queries
-from tidings.repository.direct_link import DirectLink
-from tidings.repository.repository import Repository
-from tidings.repository.rule_files import RuleFile
-from tidings.repository.syncing import Syncing
-from tidings.store import Store, open_store, sqlite_url
+from tidings.metadata.rules.rule_files import RuleFile
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "metadata"
 DOC = "http://example.org/doc.rdf"
@@ -40,7 +41,7 @@ def register(provider: Provider, file: str) -> None:
 
 
 def test_rules_of_a_provider_are_searched_by_name(store: Store, provider: Provider) -> None:
-    queries = Queries.at_provider(store)
+    queries = QueryEngine.at_provider(store)
     register(provider, "host.rdf")
     provider.add_rules({"large": LARGE, "large2": "search large l register l where l.serverPort > 80"}, "ana")
     provider.add_rules(
@@ -58,7 +59,7 @@ def test_rules_of_a_provider_are_searched_by_name(store: Store, provider: Provid
 
 
 def test_sparql_sees_what_changed(store: Store, provider: Provider) -> None:
-    queries = Queries.at_provider(store)
+    queries = QueryEngine.at_provider(store)
     asked = "SELECT ?m { ?i <http://example.org/servers#memory> ?m }"
     assert queries.sparql(asked, "text/csv").body == b"m\r\n"
     register(provider, "host.rdf")
@@ -70,7 +71,7 @@ def test_sparql_sees_what_changed(store: Store, provider: Provider) -> None:
 
 
 def test_what_is_referred_to_strongly(store: Store, provider: Provider) -> None:
-    queries = Queries.at_provider(store)
+    queries = QueryEngine.at_provider(store)
     register(provider, "host.rdf")
     found = queries.ask("search CycleProvider c")
     assert {uri: each.cls for uri, each in queries.referred(found).items()} == {
@@ -86,7 +87,7 @@ def repository(store: Store, provider: Provider, tmp_path: Path):
     with Repository(tmp_path / "repository") as opened:
         link = DirectLink(store, opened.store.repository.name("passau"))
         rules = RuleFile(f"large: {LARGE}\nmine: search large l register l", "rules.txt")
-        Syncing(opened.store, [link], rules).once()
+        Synchronizer(opened.store, [link], rules).once()
         opened.register_local("http://example.org/mine.ttl", MINE, "text/turtle")
         yield opened
 
@@ -96,7 +97,7 @@ MINE = b"""@prefix s: <http://example.org/servers#> .
 
 
 def test_a_repository_answers_from_what_it_holds(repository: Repository) -> None:
-    queries = Queries.at_repository(repository.store)
+    queries = QueryEngine.at_repository(repository.store)
     mine = Ref("http://example.org/mine.ttl#mine")
     assert queries.ask("search CycleProvider c select c, c.serverInformation.memory").rows == (
         (HOST, 92),
@@ -120,8 +121,8 @@ def test_a_rule_that_only_the_provider_knows(store: Store, provider: Provider, t
     register(provider, "host.rdf")
     with Repository(tmp_path / "repository") as opened:
         link = DirectLink(store, opened.store.repository.name("passau"))
-        Syncing(opened.store, [link], RuleFile("ours: search large l register l", "rules.txt")).once()
-        queries = Queries.at_repository(opened.store)
+        Synchronizer(opened.store, [link], RuleFile("ours: search large l register l", "rules.txt")).once()
+        queries = QueryEngine.at_repository(opened.store)
         assert queries.ask("search CycleProvider c select c").rows == ((HOST,),)
         with pytest.raises(InputError, match="what this rule registers is not known here"):
             queries.ask("search ours c")
@@ -129,6 +130,6 @@ def test_a_rule_that_only_the_provider_knows(store: Store, provider: Provider, t
 
 def test_without_a_schema(store: Store) -> None:
     with pytest.raises(SetupError, match="tidings provider schema FILE"):
-        Queries.at_provider(store).ask("search CycleProvider c")
+        QueryEngine.at_provider(store).ask("search CycleProvider c")
     with pytest.raises(SetupError, match="tidings repository"):
-        Queries.at_repository(store).sparql("ASK { ?s ?p ?o }")
+        QueryEngine.at_repository(store).sparql("ASK { ?s ?p ?o }")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Triggering
-from tidings.provider.evaluating import comparisons
+from tidings.metadata.provider.rule_program import estimate_comparisons
+from tidings.metadata.rules.atomic import TriggeringRule
+from tidings.metadata.rules.tree import Operator
 
 
 def test_what_is_found_by_an_index_is_not_compared() -> None:
     asked = [
-        Triggering("Host"),
-        Triggering("Host", "port", Compares.EQUAL, 80),
-        Triggering("Host", "port", Compares.GREATER, 80),
-        Triggering("Host", "name", Compares.CONTAINS, "a"),
-        Triggering("Host", "name", Compares.UNEQUAL, "a"),
+        TriggeringRule("Host"),
+        TriggeringRule("Host", "port", Operator.EQUAL, 80),
+        TriggeringRule("Host", "port", Operator.GREATER, 80),
+        TriggeringRule("Host", "name", Operator.CONTAINS, "a"),
+        TriggeringRule("Host", "name", Operator.UNEQUAL, "a"),
     ]
-    assert comparisons(asked, 1_000) == 3_000
-    assert comparisons(asked[:2], 1_000) == 0
+    assert estimate_comparisons(asked, 1_000) == 3_000
+    assert estimate_comparisons(asked[:2], 1_000) == 0

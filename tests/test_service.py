@@ -25,10 +25,13 @@ from tidings.errors import (
     SetupError,
     SyntaxProblem,
 )
+from tidings.metadata.provider.provider import Provider
 from tidings.model import Reject, Subscription
-from tidings.provider import Provider
-from tidings.service import Tidings
-from tidings.store import Appended, Found, Telling, open_store
+from tidings.objects.sql.object_notifications import NotificationOutcome
+from tidings.service.tidings import Tidings
+from tidings.store.encoding import MatchRow
+from tidings.store.journal import AppendResult
+from tidings.store.store import open_store
 
 METADATA = Path(__file__).parent.parent / "examples" / "metadata"
 FURNITURE = """
@@ -128,8 +131,8 @@ def test_a_rule_is_a_subscription_to_metadata(tidings: Tidings) -> None:
 def test_publishing(tidings: Tidings) -> None:
     first = tidings.publish('{"price": 180, "name": "é"}')
     assert first.position == 1 and first.id.startswith("p-") and len(first.id) == 10
-    assert tidings.publish(b"{}", id="mine") == Appended("mine", 2, new=True)
-    assert tidings.publish(b"{}", id="mine") == Appended("mine", 2, new=False)
+    assert tidings.publish(b"{}", id="mine") == AppendResult("mine", 2, new=True)
+    assert tidings.publish(b"{}", id="mine") == AppendResult("mine", 2, new=False)
     with pytest.raises(IdTaken):
         tidings.publish(b'{"other": 1}', id="mine")
     assert [one.body for one in tidings.store.journal.read(0)] == [
@@ -176,27 +179,27 @@ def test_publishing_many_gives_an_outcome_for_each(tidings: Tidings) -> None:
         b'{"id": "a", "n": 1}',
     ]
     first, broken, taken, made, unprintable, again = tidings.publish_many(lines, id_field="id")
-    assert first == Appended("a", 1, new=True)
-    assert again == Appended("a", 1, new=False)
-    assert isinstance(made, Appended) and made.position == 2 and made.id.startswith("p-")
+    assert first == AppendResult("a", 1, new=True)
+    assert again == AppendResult("a", 1, new=False)
+    assert isinstance(made, AppendResult) and made.position == 2 and made.id.startswith("p-")
     rejects = [broken, taken, unprintable]
     assert [one.id for one in rejects if isinstance(one, Reject)] == ["line 2", "line 3", "line 5"]
     assert isinstance(taken, Reject) and taken.facts["error"] == "IdTaken"
 
 
 def test_publishing_many_in_chunks(tidings: Tidings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.service.publishing.CHUNK", 10)
+    monkeypatch.setattr("tidings.service.ingest.PUBLISH_CHUNK", 10)
     lines = [b"{" if number % 7 == 0 else b'{"n": %d}' % number for number in range(1, 36)]
     outcomes = list(tidings.publish_many(lines))
     assert [one.id for one in outcomes if isinstance(one, Reject)] == [
         f"line {n}" for n in (7, 14, 21, 28, 35)
     ]
-    assert [one.position for one in outcomes if isinstance(one, Appended)] == list(range(1, 31))
+    assert [one.position for one in outcomes if isinstance(one, AppendResult)] == list(range(1, 31))
     assert list(tidings.publish_many([])) == []
 
 
 def test_notifications_and_dead_letters(tidings: Tidings) -> None:
-    tidings.store.notifications.commit_batch("main", 0, [Found(f"p-{n}", "s-1", "ana") for n in range(5)])
+    tidings.store.notifications.commit_batch("main", 0, [MatchRow(f"p-{n}", "s-1", "ana") for n in range(5)])
     assert [one.sequence for one in tidings.notifications("ana", after=2, limit=2)] == [3, 4]
     stop = threading.Event()
     following = tidings.follow("ana", after=4, stop=stop)
@@ -213,7 +216,7 @@ def test_an_accepted_delay(tidings: Tidings) -> None:
     with pytest.raises(InputError, match="no duration; received 'soon'"):
         tidings.subscribe("ana", "price < 200", within="soon")
     tidings.store.notifications.commit_batch(
-        "main", 0, [Found("p-1", "calm", "ana"), Found("p-1", "s", "ana")]
+        "main", 0, [MatchRow("p-1", "calm", "ana"), MatchRow("p-1", "s", "ana")]
     )
     assert [one.subscription for one in tidings.notifications("ana")] == ["s"]
     assert tidings.held("ana").count == 1
@@ -277,7 +280,7 @@ def test_a_home_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 def test_starting_is_cheap() -> None:
     """What is slow to import stays out of the commands that do not need it."""
     slow = "{'numba', 'pyspark', 'pandas', 'psycopg'}"
-    asked = f"import sys, tidings.provider, tidings.service; print({slow} & set(sys.modules))"
+    asked = f"import sys, tidings.metadata.provider, tidings.service; print({slow} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=os.environ
     )
@@ -286,8 +289,8 @@ def test_starting_is_cheap() -> None:
 
 def test_whom_a_change_of_an_object_concerns_is_told(tidings: Tidings) -> None:
     made = replace(NEW_TITLE, author=S3)
-    assert tidings.tell("university", MODEL, [made], LABELS) == Telling(2, 0)
+    assert tidings.tell("university", MODEL, [made], LABELS) == NotificationOutcome(2, 0)
     assert tidings.notifications("Student:S3") == []
-    assert tidings.tell("university", MODEL, [made], LABELS, tell_author=True) == Telling(1, 2)
+    assert tidings.tell("university", MODEL, [made], LABELS, tell_author=True) == NotificationOutcome(1, 2)
     [told] = tidings.notifications("Student:S3")
     assert told.because[0].predicate == "Second edition -usedIn-> Data structures <-attends- you"

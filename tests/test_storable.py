@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
+from tidings.core.storable import check_members
 from tidings.errors import InputError
-from tidings.storable import check_members
 
 
 @pytest.mark.parametrize(

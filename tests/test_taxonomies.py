@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.generated_graphs import CLASSES, taxonomies
 from tidings.errors import SchemaError
-from tidings.graphs import TYPE, Edge, Graph, Term, blank, iri, literal
-from tidings.taxonomies import SUBCLASS, SUBPROPERTY, Taxonomy, merged, taxonomy_of
+from tidings.graphs.model import TYPE, Edge, Graph, Term, blank, iri, literal
+from tidings.graphs.taxonomy import SUBCLASS, SUBPROPERTY, Taxonomy, merged, taxonomy_of
 
 A, B, C, D = (iri(f"urn:{name}") for name in "ABCD")
 

@@ -7,20 +7,22 @@ import json
 import pytest
 
 from tidings.atoms import Atoms
-from tidings.compiler.context import Context
-from tidings.compiler.pipeline import LANGUAGES, compile_many, understand
 from tidings.errors import SubscriptionError
-from tidings.graphs import XSD, literal
-from tidings.languages import gql, rules
-from tidings.matching import graphs
-from tidings.matching.index import Index
-from tidings.matching.naive import matches
-from tidings.metadata.literals import value_of
+from tidings.events import json_decoder
+from tidings.events.explanation import matches
+from tidings.graphs import explanation
+from tidings.graphs.atoms import GraphReader
+from tidings.graphs.feed_formats.dates import date_term, instant
+from tidings.graphs.gql import gql_parser
+from tidings.graphs.model import XSD, literal
+from tidings.graphs.rdf import rdf_decoder
+from tidings.graphs.taxonomy import merged
+from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.pipeline import LANGUAGES, compile_many, parse_and_check
+from tidings.matching.index.index import Index
+from tidings.metadata.rules import rule_parser
+from tidings.metadata.schema.literals import parse_literal
 from tidings.model import Subscription
-from tidings.publications import event, rdf
-from tidings.publications.feeds_dates import date_term, instant
-from tidings.publications.graph_atoms import GraphReader
-from tidings.taxonomies import merged
 from tidings.values import Instant, Kind, parse_instant
 
 NOON = "2004-05-31T12:00:00Z"
@@ -59,10 +61,10 @@ def test_parse_instant_leap_second_stands_before_midnight() -> None:
 
 def engines(text: str, value: str) -> set[bool]:
     """What the definition and the index say about an event with a value."""
-    found = event.decode(json.dumps({"at": value}).encode())
+    found = json_decoder.decode(json.dumps({"at": value}).encode())
     index = Index.create()
     index.add(compile_many([Subscription("s", "ana", "predicates", text)]))
-    return {matches(understand(text), found), bool(list(index.match(Atoms.of([found])).pairs()))}
+    return {matches(parse_and_check(text), found), bool(list(index.match(Atoms.of([found])).pairs()))}
 
 
 @pytest.mark.parametrize(
@@ -118,15 +120,15 @@ def test_subscriptions_in_bulk_a_fine_instant_among_strings_is_refused() -> None
 
 def test_subscriptions_lower_case_letters_are_those_of_rfc_3339() -> None:
     assert engines("at = 2004-05-31t12:00:00z", NOON) == {True}
-    assert rules.parse("search C c register c where c.at > 2004-05-31t12:00:00z").where is not None
+    assert rule_parser.parse_rule("search C c register c where c.at > 2004-05-31t12:00:00z").where is not None
 
 
 @pytest.mark.parametrize("time", [*AFTER_NOON, *SAME_AS_NOON[::2], "2016-12-31T23:59:60Z"])
 def test_cloud_events_time_is_compared_as_it_is_accepted(time: str) -> None:
     body = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "time": time}
-    found = event.decode(json.dumps(body).encode())
+    found = json_decoder.decode(json.dumps(body).encode())
     [path] = [path for path, values in found.items() if time in values]
-    assert matches(understand(f'"{path}" >= {NOON}'), found)
+    assert matches(parse_and_check(f'"{path}" >= {NOON}'), found)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +144,8 @@ def test_graphs_digits_beyond_microseconds_count(text: str, held: tuple[bool, ..
     index.add(compile_many([Subscription("s", "ana", "gql", text)]))
     for value, expected in zip((NOON, AFTER_NOON[0], "2016-12-31T23:59:60Z"), held, strict=True):
         body = f'<urn:a> <urn:at> "{value}"^^<{XSD}dateTime> .'.encode()
-        graph = rdf.decode(body, "text/turtle")
-        assert bool(graphs.Explainer(graph, merged()).explain(gql.parse(text))) is expected
+        graph = rdf_decoder.decode(body, "text/turtle")
+        assert bool(explanation.Explainer(graph, merged()).explain(gql_parser.parse(text))) is expected
         found = index.match(GraphReader(index.graph_paths, merged()).atoms([graph]))
         assert bool(list(found.pairs())) is expected
 
@@ -152,12 +154,12 @@ def test_graph_subscriptions_between_microseconds_are_refused() -> None:
     constants = ("2004-05-31T12:00:00.0000001Z", f'"2016-12-31T23:59:60Z"^^<{XSD}dateTime>')
     for constant in constants:
         with pytest.raises(SubscriptionError, match="compared to the microsecond"):
-            gql.parse(f"SELECT ?x WHERE (?x, <urn:at>, ?d) AND ?d = {constant}")
+            gql_parser.parse(f"SELECT ?x WHERE (?x, <urn:at>, ?d) AND ?d = {constant}")
 
 
 def test_metadata_instants_between_microseconds_are_no_values() -> None:
-    assert value_of(literal(AFTER_NOON[0], XSD + "dateTime"), Kind.INSTANT) is None
-    assert value_of(literal("2004-05-31t12:00:00.0000000z", XSD + "dateTime"), Kind.INSTANT) is not None
+    assert parse_literal(literal(AFTER_NOON[0], XSD + "dateTime"), Kind.INSTANT) is None
+    assert parse_literal(literal("2004-05-31t12:00:00.0000000z", XSD + "dateTime"), Kind.INSTANT) is not None
 
 
 @pytest.mark.parametrize("text", [*AFTER_NOON, "2016-12-31T23:59:60Z"])

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from tidings.xpath_numbers import xpath_number
+from tidings.documents.model import xpath_number
 
 NOWHERE = etree.fromstring("<nowhere/>")
 LXML_NUMBER = etree.XPath("number($text)")

@@ -20,7 +20,7 @@ from typing import Any
 import apprise
 import requests
 
-from tidings.web.walls import Refused, Walls
+from tidings.operations.sandbox import Sandbox, SandboxViolation
 
 PORT, FILE = int(sys.argv[1]), sys.argv[2]
 
@@ -110,15 +110,15 @@ def tried(action: Callable[[], object]) -> str:
     try:
         action()
     except Exception as error:  # noqa: BLE001 # what it raises is what is asked
-        while not isinstance(error, Refused) and (cause := error.__cause__ or error.__context__):
+        while not isinstance(error, SandboxViolation) and (cause := error.__cause__ or error.__context__):
             error = cause  # type: ignore[assignment]
         reason = getattr(error, "reason", error)
-        return "refused" if isinstance(reason, Refused) else repr(error)
+        return "refused" if isinstance(reason, SandboxViolation) else repr(error)
     return "done"
 
 
 if __name__ == "__main__":
-    walls = Walls(inside=len(sys.argv) > 3)
+    walls = Sandbox(inside=len(sys.argv) > 3)
     walls.build()
     found = {
         part: {name: tried(action) for name, action in actions.items()}

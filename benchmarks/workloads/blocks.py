@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from benchmarks.workloads.events import Attribute
 from benchmarks.workloads.runs import Integers
 from tidings.atoms import Column
-from tidings.compiler.plan import (
+from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import (
     ClauseBlock,
     Compiled,
-    Loose,
-    LooseTest,
+    IrregularClauses,
+    IrregularTest,
     Numbers,
     Operands,
-    Relation,
     TestShape,
 )
 
@@ -34,14 +34,14 @@ def compiled(subscriptions: Subscriptions, first: int) -> Compiled:
     table = _table(len(subscriptions), first)
     columns = subscriptions.columns()
     if columns is None:
-        loose = Loose(subscriptions.owner, tuple(_loose_tests(subscriptions)))
+        loose = IrregularClauses(subscriptions.owner, tuple(_loose_tests(subscriptions)))
         return Compiled(table, (), (), (), loose)
     shape = tuple(_shape(test.attribute, test.relation) for test in columns)
     operands = tuple(_operands(test.attribute, test.relation, test.low, test.high) for test in columns)
     return Compiled(table, (ClauseBlock(shape, operands, subscriptions.owner),), (), ())
 
 
-def _loose_tests(asked: Subscriptions) -> Iterator[LooseTest]:
+def _loose_tests(asked: Subscriptions) -> Iterator[IrregularTest]:
     """The tests of each attribute and relation. What a clause has twice of a sort is two tests."""
     clause = np.repeat(np.arange(asked.clauses, dtype=np.int32), np.diff(asked.starts))
     token = asked.attribute.astype(np.int64) * RELATIONS + asked.relation
@@ -53,7 +53,7 @@ def _loose_tests(asked: Subscriptions) -> Iterator[LooseTest]:
             attribute = asked.attributes[asked.attribute[places[0]]]
             relation = Relation(int(asked.relation[places[0]]))
             operands = _operands(attribute, relation, asked.low[places], asked.high[places])
-            yield LooseTest(_shape(attribute, relation), operands, clause[places])
+            yield IrregularTest(_shape(attribute, relation), operands, clause[places])
 
 
 def _repetitions(token: Integers, clause: Integers) -> Integers:

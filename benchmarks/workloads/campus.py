@@ -14,8 +14,8 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidings.objects.placing import Placed
-from tidings.objects.plantuml import read_plantuml
+from tidings.objects.model.table_mapping import MappedModel
+from tidings.objects.readers.plantuml_reader import read_plantuml
 
 ATTENDANTS, GROUP, BUILT_ON = 22, 4, 2
 WATCHING = 12
@@ -61,7 +61,7 @@ class Campus:
         assert self.changes <= self.objects and self.objects % STRIDE
 
     @cached_property
-    def placed(self) -> Placed:
+    def placed(self) -> MappedModel:
         return read_plantuml(MODEL)
 
     @property

@@ -9,8 +9,8 @@ import numpy as np
 import pyoxigraph as ox
 
 from benchmarks.workloads.graph_patterns import EXAMPLE
-from tidings.graphs import Graph
-from tidings.publications.rdf_parts import n_triples
+from tidings.graphs.model import Graph
+from tidings.graphs.rdf.multipart import n_triples
 
 ITEMS = 15
 """Of a feed: so many most sites show."""

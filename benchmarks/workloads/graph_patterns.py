@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tidings.graphs import XSD, Graph, Term, iri, literal
-from tidings.languages.gql_tree import Asked, Constraint, Pattern, PatternEdge, Variable
+from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable
+from tidings.graphs.model import XSD, Graph, Term, iri, literal
 
 EXAMPLE = "http://example.org/"
 VALUE = "value"
@@ -75,10 +75,10 @@ class GraphSubscriptions:
         if (at := int(self.value_at[row])) != NONE:
             edges.append(PatternEdge(ends[at], iri(EXAMPLE + VALUE), Variable("v")))
             bound = literal(str(self.bound[row]), XSD + "integer")
-            constraints.append(Constraint("v", Asked.AT_LEAST, (bound,)))
+            constraints.append(Constraint("v", ConstraintKind.AT_LEAST, (bound,)))
         if (at := int(self.class_at[row])) != NONE:
             of = named("c", int(self.class_number[row]))
-            constraints.append(Constraint(f"x{at}", Asked.AT_OR_BELOW, (of,)))
+            constraints.append(Constraint(f"x{at}", ConstraintKind.AT_OR_BELOW, (of,)))
         return Pattern((), tuple(edges), tuple(constraints))
 
     def texts(self) -> Iterator[str]:

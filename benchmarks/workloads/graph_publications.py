@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.workloads.graph_draws import Places, random_places
 from benchmarks.workloads.graph_patterns import EXAMPLE, VALUE, EdgeCodes, Ints, named
 from benchmarks.workloads.graph_table import COMMON_NODES, Table1
-from tidings.graphs import RDFS, TYPE, XSD, Edge, Graph, iri, literal
+from tidings.graphs.model import RDFS, TYPE, XSD, Edge, Graph, iri, literal
 
 VALUES = 1000
 BRANCHES, INNER, LEAVES = 3, 40, 81

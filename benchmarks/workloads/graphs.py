@@ -31,7 +31,7 @@ from benchmarks.workloads.graph_patterns import GraphWorkload
 from benchmarks.workloads.graph_publications import Core, tree_of_classes
 from benchmarks.workloads.graph_subscriptions import subscriptions
 from benchmarks.workloads.graph_table import COMMON_NODES, Table1
-from tidings.graphs import Graph
+from tidings.graphs.model import Graph
 
 __all__ = ["FIGURE_9E", "GraphWorkload", "Size", "Table1", "graphs"]
 

@@ -13,7 +13,7 @@ from enum import Enum
 
 import numpy as np
 
-from tidings.provider import Source
+from tidings.metadata.provider.provider import DocumentSource
 
 NAMESPACE = "http://example.org/servers#"
 DOCUMENTS = "http://example.org/documents/"
@@ -100,13 +100,13 @@ class Rules:
         prefixes = f"PREFIX s: <{NAMESPACE}> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>"
         return (f"{prefixes} {_SPARQL[self.type].format(number)}" for number in range(self.size))
 
-    def document(self, number: int, port: int = 5874) -> Source:
+    def document(self, number: int, port: int = 5874) -> DocumentSource:
         """The document that the rule of this number matches."""
         value = self.matched if self.type is Type.COMP else 0
         body = _DOCUMENT.format(port=port, value=value, memory=number)
-        return Source(f"{DOCUMENTS}{number}.rdf", body.encode(), RDF_XML)
+        return DocumentSource(f"{DOCUMENTS}{number}.rdf", body.encode(), RDF_XML)
 
-    def documents(self, count: int, seed: int = 1) -> list[Source]:
+    def documents(self, count: int, seed: int = 1) -> list[DocumentSource]:
         """So many documents, spread over the rule base: with each seed others, in another order."""
         most = max(self.size, count) if self.type is Type.COMP else self.size
         chosen = np.random.default_rng(seed).permutation(most)[:count]

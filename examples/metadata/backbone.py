@@ -25,13 +25,13 @@ from typing import Any, Self
 
 import httpx
 
-from tidings.languages.rules import parse
-from tidings.metadata.definition import results
-from tidings.metadata.documents import Reader
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.metadata.documents import DocumentReader
 from tidings.metadata.resources import Ref, Resource
-from tidings.metadata.schema import Reference, Schema
-from tidings.metadata.schema_reading import read_schema
-from tidings.publications.rdf import decode
+from tidings.metadata.rules.rule_parser import parse_rule
+from tidings.metadata.rules.semantics import evaluate_rule
+from tidings.metadata.schema.model import Reference, Schema
+from tidings.metadata.schema.schema_parser import parse_schema
 
 HERE = Path(__file__).parent
 SCHEMA = (HERE / "schema.ttl").read_bytes()
@@ -181,7 +181,7 @@ class Example:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder, self.stack = folder, stack
         self.documents: Documents = {}
-        self.schema = read_schema(decode(SCHEMA, "text/turtle"))
+        self.schema = parse_schema(decode(SCHEMA, "text/turtle"))
 
     def run(self) -> int:
         self.start()
@@ -315,7 +315,9 @@ class Example:
         """What a repository should have: its rules by their definition, over all documents there are."""
         there = every_resource(self.documents, self.schema)
         members = {
-            uri for text in RULES[name].values() for uri in results(parse(text), there.values(), self.schema)
+            uri
+            for text in RULES[name].values()
+            for uri in evaluate_rule(parse_rule(text), there.values(), self.schema)
         }
         return {uri: as_record(there[uri]) for uri in closure(members, there, self.schema)}
 
@@ -345,7 +347,7 @@ class Example:
 
 
 def every_resource(documents: Documents, schema: Schema) -> dict[str, Resource]:
-    read = (Reader(schema).read(body, "text/turtle", uri) for uri, body in documents.items())
+    read = (DocumentReader(schema).read(body, "text/turtle", uri) for uri, body in documents.items())
     return {resource.uri: resource for document in read for resource in document.resources}
 
 

@@ -14,18 +14,18 @@ from sqlalchemy.orm import sessionmaker
 from university import Base
 
 from tidings import Object, Watch, notice
-from tidings.objects.noticed import Noticed
-from tidings.objects.reasons import reasons
+from tidings.objects.object_change import ObjectChange
+from tidings.objects.reasons import find_reasons
 
 WATCHES = (Watch(Object("Student", 1), "Course", 1), Watch(Object("Student", 2), "Course"))
 """S1 watches ProgrammingBasics, S2 all courses."""
 
 
-def tell(noticed: list[Noticed]) -> None:
+def tell(noticed: list[ObjectChange]) -> None:
     """Called after a commit, with all that it changed."""
     for each in noticed:
         say(each.change.kind.value, str(each.change.object), *sorted(each.change.attributes))
-        whys = reasons(each.change.object, each.told.steps, each.told.hits)
+        whys = find_reasons(each.change.object, each.told.steps, each.told.hits)
         for who in sorted(whys, key=str):
             for why in whys[who]:
                 say(f"  {who}:", why.shown())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from changes import run
 
-from tidings.interfaces.cli.main import app
+from tidings.cli.main import app
 
 MODEL = str(Path(__file__).with_name("university.puml"))
 STUDENTS = ("Student:1", "Student:2", "Student:3")

@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidings.client import AsyncClient, Client
-    from tidings.compiler.pipeline import compile_many, compile_text
     from tidings.errors import InputError, NotTold, SetupError, StoreError, TidingsError
-    from tidings.matching.index import Index
+    from tidings.events.json_decoder import decode
+    from tidings.events.schema.event_schema import EventSchema
+    from tidings.events.schema.files import load as load_schema
+    from tidings.matching.compiler.pipeline import compile_many, compile_text
+    from tidings.matching.index.index import Index
     from tidings.model import Match, Notification, Publication, Reason, Reject, Subscription
-    from tidings.objects.aspect.noticing import notice
-    from tidings.objects.definition import Limits, Watch
-    from tidings.objects.marks import association, implicit, propagates, stored, subscriber
+    from tidings.objects.listener.session_listener import notice
+    from tidings.objects.propagation import Limits, Watch
+    from tidings.objects.readers.sqlalchemy_marks import association, implicit, propagates, stored, subscriber
     from tidings.objects.reasons import Object
-    from tidings.publications.event import decode
-    from tidings.schema.event_schema import EventSchema
-    from tidings.schema.files import load as load_schema
-    from tidings.service import Tidings
+    from tidings.service.tidings import Tidings
 
 _PLACES = {
     "AsyncClient": "client",
     "Client": "client",
-    "EventSchema": "schema.event_schema",
+    "EventSchema": "events.schema.event_schema",
     "Index": "matching.index",
     "InputError": "errors",
-    "Limits": "objects.definition",
+    "Limits": "objects.propagation",
     "Match": "model",
     "NotTold": "errors",
     "Notification": "model",
@@ -41,19 +41,19 @@ _PLACES = {
     "SetupError": "errors",
     "StoreError": "errors",
     "Subscription": "model",
-    "Tidings": "service",
+    "Tidings": "service.tidings",
     "TidingsError": "errors",
-    "Watch": "objects.definition",
-    "association": "objects.marks",
-    "compile_many": "compiler.pipeline",
-    "compile_text": "compiler.pipeline",
-    "decode": "publications.event",
-    "implicit": "objects.marks",
-    "load_schema": "schema.files:load",
-    "notice": "objects.aspect.noticing",
-    "propagates": "objects.marks",
-    "stored": "objects.marks",
-    "subscriber": "objects.marks",
+    "Watch": "objects.propagation",
+    "association": "objects.readers.sqlalchemy_marks",
+    "compile_many": "matching.compiler.pipeline",
+    "compile_text": "matching.compiler.pipeline",
+    "decode": "events.json_decoder",
+    "implicit": "objects.readers.sqlalchemy_marks",
+    "load_schema": "events.schema.files:load",
+    "notice": "objects.listener.session_listener",
+    "propagates": "objects.readers.sqlalchemy_marks",
+    "stored": "objects.readers.sqlalchemy_marks",
+    "subscriber": "objects.readers.sqlalchemy_marks",
 }
 
 __all__ = [

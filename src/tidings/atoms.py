@@ -40,7 +40,7 @@ class Aspect(IntEnum):
     NUMBER = 9
 
 
-class Of(IntEnum):
+class PublicationKind(IntEnum):
     """What sort of publication something is about."""
 
     EVENT = 0
@@ -59,7 +59,7 @@ class Column:
     path: str
     aspect: Aspect = Aspect.VALUE
     domain: str = ""
-    of: Of = Of.EVENT
+    of: PublicationKind = PublicationKind.EVENT
 
 
 class AtomKind(IntEnum):
@@ -123,11 +123,11 @@ class Atoms:
         return len(self.starts) - 1
 
     @property
-    def about(self) -> Of:
+    def about(self) -> PublicationKind:
         """What sort of publications these are."""
         if self.edges is not None:
-            return Of.GRAPH
-        return Of.DOCUMENT if len(self.parent) else Of.EVENT
+            return PublicationKind.GRAPH
+        return PublicationKind.DOCUMENT if len(self.parent) else PublicationKind.EVENT
 
     def part(self, first: int, last: int) -> Atoms:
         """The publications from `first` to before `last`, without copying their atoms."""

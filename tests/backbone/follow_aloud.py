@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 
-from tidings.backbone.following import Follower
-from tidings.backbone.joining import log_for
-from tidings.provider import Provider
-from tidings.store import open_store
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.log_follower import LogFollower
+from tidings.metadata.replication.routing import open_log
+from tidings.store.store import open_store
 
 
 def main(store_url: str, log: str) -> None:
     with open_store(store_url) as store:
         provider = Provider(store)
-        found = log_for(store, provider, *((log, None) if log.startswith("http") else (None, log)))
+        found = open_log(store, provider, *((log, None) if log.startswith("http") else (None, log)))
         assert found is not None
-        follower = Follower(store, provider, found, page=1)
+        follower = LogFollower(store, provider, found, page=1)
         while True:
             follower.step(wait=30)
             sys.stdout.write(f"{follower.position}\n")

@@ -12,12 +12,13 @@ import httpx
 
 from tests.interfaces.serving import served
 from tests.ports import free_port
-from tidings.backbone.follow_loop import FollowLoop
-from tidings.backbone.joining import log_for
-from tidings.interfaces.http.metadata import api_for
-from tidings.interfaces.http.trust import Trust
-from tidings.provider import Provider
-from tidings.store import Store, open_store, sqlite_url
+from tidings.api.authentication import TrustPolicy
+from tidings.api.metadata.provider_routes import build_provider_api
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.log_follower import FollowWorker
+from tidings.metadata.replication.routing import open_log
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "metadata"
 SCHEMA = (EXAMPLES / "schema.ttl").read_bytes()
@@ -63,9 +64,9 @@ class Node:
         """Serve the provider, and follow another one if it should, or did before."""
         with self.store() as store, ExitStack() as stack:
             provider = Provider(store)
-            found = log_for(store, provider, follow, log)
-            loop = stack.enter_context(FollowLoop(store, provider, found, PAGE)) if found else None
-            api = api_for(store, Trust(token), loop)
+            found = open_log(store, provider, follow, log)
+            loop = stack.enter_context(FollowWorker(store, provider, found, PAGE)) if found else None
+            api = build_provider_api(store, TrustPolicy(token), loop)
             address = stack.enter_context(served(api.router, self.port, at_end=[api.news.end]))
             client: AbstractContextManager[httpx.Client] = httpx.Client(
                 base_url=address, trust_env=False, timeout=60

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.backbone.nodes import PAGE, Asked, Node, everything, host, uri
-from tidings.backbone.circles import Circle, refuse_own
-from tidings.backbone.following import Diverged, Follower
-from tidings.backbone.joining import log_for
-from tidings.backbone.peer import HOPS, Peer, Unreachable
+from tidings.api.metadata import provider_routes
 from tidings.errors import InputError
-from tidings.interfaces.http import metadata
-from tidings.provider import Provider
-from tidings.store import Store
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.log_follower import Circle, Diverged, LogFollower, check_not_own_address
+from tidings.metadata.replication.peer import HOPS_HEADER, Peer, Unreachable
+from tidings.metadata.replication.routing import open_log
+from tidings.store.store import Store
 
 LARGE = "search CycleProvider c register c where c.serverInformation.memory > 64"
 
@@ -139,9 +138,9 @@ def test_a_provider_does_not_follow_itself(one: Node) -> None:
 
 def test_an_own_address_that_makes_no_sense_is_nobodys() -> None:
     with Peer("http://127.0.0.1:1") as peer:
-        refuse_own(peer, ["http://example.org:99999"])
+        check_not_own_address(peer, ["http://example.org:99999"])
         with pytest.raises(Circle):
-            refuse_own(peer, ["http://example.org:99999", "http://localhost:1/"])
+            check_not_own_address(peer, ["http://example.org:99999", "http://localhost:1/"])
 
 
 def said(asked: Asked, what: str) -> str:
@@ -166,7 +165,7 @@ def test_many_register_at_once_with_both(one: Node, two: Node) -> None:
 @pytest.mark.parametrize("hops", ["000" + "9" * 5_000, "5", "-1", "x", "²"])
 def test_how_often_something_was_handed_on_is_a_small_number(one: Node, two: Node, hops: str) -> None:
     with one.runs(), two.runs(one.url) as second:
-        asked = {HOPS: hops.encode()}
+        asked = {HOPS_HEADER: hops.encode()}
         answer = second.client.delete("/metadata/documents", params={"uri": uri(1)}, headers=asked)
         assert answer.status_code == 508
 
@@ -191,11 +190,11 @@ def test_nothing_is_registered_by_itself_at_a_follower(one: Node, two: Node) -> 
             Provider(store).register(uri(1), host(92), "application/rdf+xml")
 
 
-def follower_of(store: Store, node: Node) -> Follower:
+def follower_of(store: Store, node: Node) -> LogFollower:
     provider = Provider(store)
-    log = log_for(store, provider, node.url, None)
+    log = open_log(store, provider, node.url, None)
     assert log is not None
-    return Follower(store, provider, log, PAGE)
+    return LogFollower(store, provider, log, PAGE)
 
 
 def test_a_provider_with_something_else_in_its_log_cannot_follow(one: Node, two: Node) -> None:
@@ -218,7 +217,7 @@ def test_what_is_in_the_log_and_not_applied_here_yet(
     one: Node, two: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The follower cannot follow, here because its log is another one, but its leader is there."""
-    monkeypatch.setattr(metadata, "LONGEST_WAIT", 0.2)
+    monkeypatch.setattr(provider_routes, "LONGEST_WAIT", 0.2)
     with two.runs() as other:
         other.load_schema()
         other.put(2, 92)

@@ -12,38 +12,39 @@ from hypothesis import strategies as st
 
 from effort import share
 from tests.backbone.nodes import SCHEMA, everything, host, uri
-from tidings.backbone.following import Follower
-from tidings.backbone.shared_log import SharedLog
 from tidings.errors import Absent
-from tidings.metadata.log import Draft, What
-from tidings.provider import Provider
-from tidings.store import open_store, sqlite_url
+from tidings.metadata.log import LogDraft, Operation
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.log_follower import LogFollower
+from tidings.metadata.replication.routing import DatabaseLog
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 RULES = {
     "large": "search CycleProvider c register c where c.serverInformation.memory > 64",
     "all": "search ServerInformation s register s",
 }
-BROKEN = Draft(What.REGISTER, uri(9), "text/turtle", b"<#x> a <#Nothing> .")
+BROKEN = LogDraft(Operation.REGISTER, uri(9), "text/turtle", b"<#x> a <#Nothing> .")
 NUMBERS = st.integers(0, 2)
 
 registered = st.builds(
-    lambda number, memory: Draft(What.REGISTER, uri(number), "application/rdf+xml", host(memory)),
+    lambda number, memory: LogDraft(Operation.REGISTER, uri(number), "application/rdf+xml", host(memory)),
     NUMBERS,
     st.sampled_from([32, 92]),
 )
-removed = st.builds(lambda number: Draft(What.REMOVE, uri(number)), NUMBERS)
+removed = st.builds(lambda number: LogDraft(Operation.REMOVE, uri(number)), NUMBERS)
 steps = st.tuples(st.integers(0, 1), st.one_of(registered, removed, st.none()))
 """At which of two providers something is registered, or how it takes a step; what is broken comes from elsewhere."""
 
 
-def forward(log: SharedLog, draft: Draft, there: set[str]) -> None:
+def forward(log: DatabaseLog, draft: LogDraft, there: set[str]) -> None:
     """Removing what is not there is refused, whatever is applied where."""
-    if draft.what is What.REMOVE and draft.uri not in there:
+    if draft.what is Operation.REMOVE and draft.uri not in there:
         with pytest.raises(Absent):
             log.forward(draft)
         return
     log.forward(draft)
-    there.add(draft.uri) if draft.what is What.REGISTER else there.remove(draft.uri)
+    there.add(draft.uri) if draft.what is Operation.REGISTER else there.remove(draft.uri)
 
 
 @share(4)
@@ -53,12 +54,12 @@ def test_two_providers_and_one_that_comes_later(history, pages: tuple[int, int],
         urls = [sqlite_url(Path(folder) / f"{name}.db") for name in ("one", "two", "late", "log")]
         one, two, late, log = (stack.enter_context(open_store(url)) for url in urls)
         providers = [Provider(one), Provider(two)]
-        logs = [stack.enter_context(SharedLog(urls[-1], each)) for each in providers]
+        logs = [stack.enter_context(DatabaseLog(urls[-1], each)) for each in providers]
         followers = [
-            Follower(store, provider, log, page)
+            LogFollower(store, provider, log, page)
             for store, provider, log, page in zip((one, two), providers, logs, pages, strict=True)
         ]
-        logs[0].forward(Draft(What.SCHEMA, "", "text/turtle", SCHEMA))
+        logs[0].forward(LogDraft(Operation.SCHEMA, "", "text/turtle", SCHEMA))
         for provider, follower in zip(providers, followers, strict=True):
             follower.step()
             provider.add_rules(RULES, "ana")

@@ -14,36 +14,36 @@ from kafka_broker import USER, Broker
 from tests.backbone.nodes import SCHEMA, Asked, Node, everything, host, uri
 from tests.backbone.test_killed import follow_until
 from tests.ports import free_port
-from tidings.backbone import follow_loop, kafka_writing
-from tidings.backbone.following import Diverged, Follower
-from tidings.backbone.joining import shared_log
-from tidings.backbone.kafka_entries import to_message
-from tidings.backbone.log import Shared
-from tidings.backbone.peer import Peer, Unreachable
 from tidings.errors import InputError, SetupError
-from tidings.metadata.log import Draft, Entry, What
-from tidings.provider import Provider
-from tidings.store.metadata_log import Trimmed
-from tidings.web.kafka_address import Address, parse
+from tidings.metadata.log import LogDraft, LogEntry, Operation
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication import kafka_transport, log_follower
+from tidings.metadata.replication.kafka_transport import to_message
+from tidings.metadata.replication.log_follower import Diverged, LogFollower
+from tidings.metadata.replication.log_protocol import SharedReplicationLog
+from tidings.metadata.replication.peer import Peer, Unreachable
+from tidings.metadata.replication.routing import open_shared_log
+from tidings.metadata.sql.log_rows import Trimmed
+from tidings.operations.kafka_address import KafkaAddress, parse_kafka_address
 
 pytestmark = pytest.mark.xdist_group("kafka")
 
-NEEDS_IT = tuple(f"tidings.backbone.kafka_{each}" for each in ("client", "log", "topic"))
+NEEDS_IT = tuple(f"tidings.metadata.replication.kafka_{each}" for each in ("client", "log", "topic"))
 DRAFTS = [
-    Draft(What.SCHEMA, "", "text/turtle", b"any \x00 bytes"),
-    Draft(What.REGISTER, "http://example.org/ö.rdf", "application/rdf+xml", b""),
-    Draft(What.REMOVE, uri(1)),
-    Draft(What.REGISTER, uri(2), "text/turtle", b"x" * 1000),
+    LogDraft(Operation.SCHEMA, "", "text/turtle", b"any \x00 bytes"),
+    LogDraft(Operation.REGISTER, "http://example.org/ö.rdf", "application/rdf+xml", b""),
+    LogDraft(Operation.REMOVE, uri(1)),
+    LogDraft(Operation.REGISTER, uri(2), "text/turtle", b"x" * 1000),
 ]
 
 
 @contextmanager
-def opened(node: Node, url: str) -> Iterator[Shared]:
-    with node.store() as store, shared_log(store, Provider(store), url) as log:
+def opened(node: Node, url: str) -> Iterator[SharedReplicationLog]:
+    with node.store() as store, open_shared_log(store, Provider(store), url) as log:
         yield log
 
 
-def read_all(log: Shared, after: int) -> tuple[Entry, ...]:
+def read_all(log: SharedReplicationLog, after: int) -> tuple[LogEntry, ...]:
     """What stands after a position; it may come on several pages."""
     page = log.page(after, 10, 0)
     return page.entries + read_all(log, page.entries[-1].position) if page.entries else ()
@@ -103,7 +103,7 @@ def test_a_provider_that_is_killed_goes_on_where_it_was(one: Node, two: Node, ka
 def test_a_broker_that_is_away(
     one: Node, two: Node, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow_loop, "LONGEST_PAUSE", 0.5)
+    monkeypatch.setattr(log_follower, "MAX_BACKOFF_SECONDS", 0.5)
     log = kafka_broker.empty()
     with one.runs(log=log) as first, two.runs(log=log) as second:
         first.load_schema()
@@ -113,7 +113,7 @@ def test_a_broker_that_is_away(
             said = problem_of(first, lambda problem: problem is not None)
             assert said is not None and "Kafka does not answer" in said and "does a broker run there?" in said
             with monkeypatch.context() as impatient:
-                impatient.setattr(kafka_writing, "WRITE_SECONDS", 1.0)
+                impatient.setattr(kafka_transport, "WRITE_TIMEOUT_SECONDS", 1.0)
                 refused = second.put(2, 92)
             assert refused.status_code == 503 and "does not say that it has" in refused.json()["what"]
             assert first.documents() == [uri(1)]
@@ -205,15 +205,15 @@ def test_what_retention_has_deleted(one: Node, two: Node, kafka_broker: Broker) 
         first.put(1, 92)
         first.put(2, 92)
         kafka_broker.trim(topic_of(url), 2)
-        with two.store() as store, shared_log(store, Provider(store), url) as log:
+        with two.store() as store, open_shared_log(store, Provider(store), url) as log:
             with pytest.raises(Trimmed, match="the log begins at position 3"):
                 log.page(0, 10, 0)
             page = log.page(2, 10, 0)
             assert (page.first, page.head, len(page.entries)) == (3, 3, 1)
             with pytest.raises(SetupError, match="tidings provider follow URL --once"):
-                Follower(store, Provider(store), log).step()
+                LogFollower(store, Provider(store), log).step()
             with Peer(one.url) as leader:
-                assert Follower(store, Provider(store), leader, page=1).step().restored
+                assert LogFollower(store, Provider(store), leader, page=1).step().restored
         with two.runs(log=url) as second:
             assert second.put(3, 92).json()["position"] == 4
             first.reaches(4)
@@ -222,15 +222,15 @@ def test_what_retention_has_deleted(one: Node, two: Node, kafka_broker: Broker) 
 
 def test_another_topic_in_its_place(one: Node, kafka_broker: Broker) -> None:
     url = kafka_broker.empty()
-    with one.store() as store, shared_log(store, Provider(store), url) as log:
-        follower = Follower(store, Provider(store), log)
-        for draft in (Draft(What.SCHEMA, "", "text/turtle", SCHEMA), DRAFTS[2]):
+    with one.store() as store, open_shared_log(store, Provider(store), url) as log:
+        follower = LogFollower(store, Provider(store), log)
+        for draft in (LogDraft(Operation.SCHEMA, "", "text/turtle", SCHEMA), DRAFTS[2]):
             log.append(draft)
         assert follower.step().applied == 2
         kafka_broker.delete(topic_of(url))
         kafka_broker.create(topic_of(url))
         for _ in range(2):
-            log.append(Draft(What.REMOVE, uri(5)))
+            log.append(LogDraft(Operation.REMOVE, uri(5)))
         with pytest.raises(Diverged, match=r"2: remove http://example.org/5.rdf there"):
             while True:  # what was known of the old one is forgotten first
                 try:
@@ -276,13 +276,13 @@ def test_a_setting_that_the_client_does_not_know(one: Node) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("kafka://h/t", Address(("h:9092",), "t")),
-        ("kafka://h:1,[::1]:2/a.b-c_d", Address(("h:1", "[::1]:2"), "a.b-c_d")),
-        ("kafka://h/t?sasl.password=a%26b+c", Address(("h:9092",), "t", (("sasl.password", "a&b+c"),))),
+        ("kafka://h/t", KafkaAddress(("h:9092",), "t")),
+        ("kafka://h:1,[::1]:2/a.b-c_d", KafkaAddress(("h:1", "[::1]:2"), "a.b-c_d")),
+        ("kafka://h/t?sasl.password=a%26b+c", KafkaAddress(("h:9092",), "t", (("sasl.password", "a&b+c"),))),
     ],
 )
-def test_addresses(text: str, wanted: Address) -> None:
-    assert parse(text) == wanted
+def test_addresses(text: str, wanted: KafkaAddress) -> None:
+    assert parse_kafka_address(text) == wanted
     assert "a&b" not in repr(wanted) and "a&b" not in wanted.name
 
 
@@ -300,17 +300,17 @@ def test_addresses(text: str, wanted: Address) -> None:
 )
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(InputError, match="accepted"):
-        parse(text)
+        parse_kafka_address(text)
 
 
 def test_an_address_is_shown_as_it_was_written() -> None:
     with pytest.raises(InputError, match="received kafka://h;"):
-        parse("kafka://h")
+        parse_kafka_address("kafka://h")
 
 
 def test_a_password_is_not_shown() -> None:
     with pytest.raises(InputError, match="has no name and no password") as refused:
-        parse("kafka://ana:secret@h/t")
+        parse_kafka_address("kafka://ana:secret@h/t")
     assert "secret" not in str(refused.value)
 
 

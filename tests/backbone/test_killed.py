@@ -9,8 +9,8 @@ from random import Random
 from forked import Forked
 from tests.backbone.nodes import Node, everything
 from tests.backbone.test_following import LARGE
-from tidings.provider import Provider
-from tidings.store import Store
+from tidings.metadata.provider.provider import Provider
+from tidings.store.store import Store
 
 HERE = Path(__file__).parent
 ENTRIES, KILLS = 16, 3

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.backbone.nodes import SCHEMA, Node
-from tidings.backbone.following import Follower
-from tidings.backbone.peer import Peer
 from tidings.errors import TidingsError
-from tidings.provider import Provider
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.log_follower import LogFollower
+from tidings.metadata.replication.peer import Peer
 
 DEEP = b"[" * 100_000
 HUGE = 10**30
@@ -78,7 +78,7 @@ def followed(node: Node, url: str) -> str:
     with node.store() as store, Peer(url) as peer:
         provider = Provider(store)
         with pytest.raises(TidingsError) as problem:
-            Follower(store, provider, peer).catch_up()
+            LogFollower(store, provider, peer).catch_up()
         assert not provider.documents()
         return str(problem.value)
 
@@ -136,7 +136,7 @@ def test_whom_it_follows(two: Node, leader: bytes) -> None:
     """Whoever it is, the log counts."""
     status = b'{"provider": "m-1", "leader": ' + leader + b"}"
     with answering(page(entry(1), head=1), status=status) as url, two.store() as store, Peer(url) as peer:
-        Follower(store, Provider(store), peer).catch_up()
+        LogFollower(store, Provider(store), peer).catch_up()
         assert Provider(store).position == 1
 
 

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.backbone.nodes import PAGE, SCHEMA, TURTLE, Node, everything, uri
-from tidings.backbone.joining import log_for, shared_log
-from tidings.backbone.kafka_log import KafkaLog
-from tidings.backbone.log import Shared
-from tidings.backbone.shared_log import SharedLog
 from tidings.errors import Absent, InputError, SetupError
-from tidings.metadata.log import Draft, What
-from tidings.provider import Provider
-from tidings.store import sqlite_url
+from tidings.metadata.log import LogDraft, Operation
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.kafka_log import KafkaLog
+from tidings.metadata.replication.log_protocol import SharedReplicationLog
+from tidings.metadata.replication.routing import DatabaseLog, open_log, open_shared_log
+from tidings.store.database import sqlite_url
 
 DISK = b"\n:Disk a rdfs:Class .\n"
 
@@ -48,11 +47,11 @@ def test_any_of_them_takes_registrations(one: Node, two: Node, log: str) -> None
 
 
 def test_what_is_registered_elsewhere_may_be_removed_before_it_is_applied_here(one: Node, log: str) -> None:
-    with one.store() as store, shared_log(store, Provider(store), log) as here:
-        here.append(Draft(What.REGISTER, uri(1), "text/turtle", b""))
-        assert here.forward(Draft(What.REMOVE, uri(1))).position == 2
+    with one.store() as store, open_shared_log(store, Provider(store), log) as here:
+        here.append(LogDraft(Operation.REGISTER, uri(1), "text/turtle", b""))
+        assert here.forward(LogDraft(Operation.REMOVE, uri(1))).position == 2
         with pytest.raises(Absent, match="no such document"):
-            here.forward(Draft(What.REMOVE, uri(1)))
+            here.forward(LogDraft(Operation.REMOVE, uri(1)))
         assert here.page(0, 1, 0).head == 2
 
 
@@ -70,10 +69,10 @@ def test_what_cannot_be_applied_is_a_dead_letter_for_all(one: Node, two: Node, l
         one.runs(log=log) as first,
         two.runs(log=log) as second,
         two.store() as store,
-        shared_log(store, Provider(store), log) as shared,
+        open_shared_log(store, Provider(store), log) as shared,
     ):
         first.load_schema()
-        assert shared.append(Draft(What.REGISTER, uri(1), "text/turtle", b"<#x> a <#Nothing> .")) == 2
+        assert shared.append(LogDraft(Operation.REGISTER, uri(1), "text/turtle", b"<#x> a <#Nothing> .")) == 2
         assert first.put(2, 92).json()["position"] == 3
         second.reaches(3)
         assert first.documents() == second.documents() == [uri(2)]
@@ -85,11 +84,11 @@ def test_what_cannot_be_applied_is_a_dead_letter_for_all(one: Node, two: Node, l
 
 def test_who_comes_too_late_is_told_why(one: Node, log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two schemas were both right when they were checked, and contradict each other."""
-    kind = KafkaLog if log.startswith("kafka") else SharedLog
+    kind = KafkaLog if log.startswith("kafka") else DatabaseLog
     append = kind.append
 
-    def late(self: Shared, draft: Draft) -> int:
-        append(self, Draft(What.SCHEMA, "", "text/turtle", SCHEMA + DISK))
+    def late(self: SharedReplicationLog, draft: LogDraft) -> int:
+        append(self, LogDraft(Operation.SCHEMA, "", "text/turtle", SCHEMA + DISK))
         return append(self, draft)
 
     with one.runs(log=log) as first:
@@ -113,7 +112,7 @@ def test_one_that_comes_later(one: Node, two: Node, log: str) -> None:
 
 def test_there_is_no_snapshot_of_a_shared_log(one: Node, log: str) -> None:
     with one.store() as store:
-        found = log_for(store, Provider(store), None, log)
+        found = open_log(store, Provider(store), None, log)
         assert found is not None
         with closing(found), pytest.raises(SetupError, match="tidings provider follow URL --once"):
             found.snapshot().__enter__()
@@ -121,12 +120,12 @@ def test_there_is_no_snapshot_of_a_shared_log(one: Node, log: str) -> None:
 
 def test_a_log_cannot_be_where_the_provider_is(one: Node) -> None:
     with one.store() as store, pytest.raises(InputError, match="own store"):
-        log_for(store, Provider(store), None, one.store_url)
+        open_log(store, Provider(store), None, one.store_url)
 
 
 def test_one_or_the_other_is_followed(one: Node, log: str) -> None:
     with one.store() as store, pytest.raises(InputError, match="not both"):
-        log_for(store, Provider(store), "http://127.0.0.1:1", log)
+        open_log(store, Provider(store), "http://127.0.0.1:1", log)
 
 
 def test_a_shared_log_has_to_be_named_again(one: Node, log: str) -> None:
@@ -134,4 +133,4 @@ def test_a_shared_log_has_to_be_named_again(one: Node, log: str) -> None:
     with one.runs(log=log) as first:
         first.load_schema()
     with one.store() as store, pytest.raises(InputError, match="--log"):
-        log_for(store, Provider(store), None, None)
+        open_log(store, Provider(store), None, None)

@@ -8,9 +8,9 @@ import pytest
 
 from tests.backbone.nodes import PAGE, Asked, Node, everything, uri
 from tests.backbone.test_following import LARGE, equal, follower_of
-from tidings.backbone.following import Diverged
-from tidings.backbone.peer import Peer, Unreachable
-from tidings.provider import Provider
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.log_follower import Diverged
+from tidings.metadata.replication.peer import Peer, Unreachable
 
 RULES = "/metadata/repositories/passau/rules"
 

@@ -16,9 +16,9 @@ from benchmarks.workloads.documents import Documents, DocumentWorkload, Texts
 from benchmarks.workloads.leaves import Leaf
 from benchmarks.workloads.stock_documents import EASE, stock_documents
 from benchmarks.workloads.xpaths import xpaths
-from tidings.documents import Axis, LinearStep, NodeKind, show_steps
-from tidings.languages.xpath import parse
-from tidings.languages.xpath_tree import All, Expression, Found, ValueOperator
+from tidings.documents.model import Axis, LinearStep, NodeKind, show_steps
+from tidings.documents.xpath.xpath_parser import parse
+from tidings.documents.xpath.xpath_tree import And, Expression, PathTest, ValueOperator
 
 
 def found(workload: DocumentWorkload) -> np.ndarray:
@@ -28,13 +28,13 @@ def found(workload: DocumentWorkload) -> np.ndarray:
     return np.array([[bool(each(tree)) for tree in trees] for each in asked])
 
 
-def predicates(expression: Expression, above: tuple[LinearStep, ...] = ()) -> Iterator[tuple[str, Found]]:
+def predicates(expression: Expression, above: tuple[LinearStep, ...] = ()) -> Iterator[tuple[str, PathTest]]:
     """The linear path predicates of a text without `or` and `not()`."""
-    if isinstance(expression, All):
+    if isinstance(expression, And):
         for part in expression.parts:
             yield from predicates(part, above)
         return
-    assert isinstance(expression, Found)
+    assert isinstance(expression, PathTest)
     for step in expression.path.steps:
         above = (*above, LinearStep(step.axis, step.kind, step.name))
         for part in step.predicates:
@@ -151,15 +151,15 @@ class TestAnthology:
 
 def _own_steps(expression: Expression) -> Iterator[LinearStep]:
     """Every step of a text once."""
-    parts = expression.parts if isinstance(expression, All) else ()
-    steps = expression.path.steps if isinstance(expression, Found) else ()
+    parts = expression.parts if isinstance(expression, And) else ()
+    steps = expression.path.steps if isinstance(expression, PathTest) else ()
     for part in (*parts, *(each for step in steps for each in step.predicates)):
         yield from _own_steps(part)
     for step in steps:
         yield LinearStep(step.axis, step.kind, step.name)
 
 
-def _alone(path: str, predicate: Found) -> str:
+def _alone(path: str, predicate: PathTest) -> str:
     literal = predicate.literal
     shown = (
         f"{literal:g}"

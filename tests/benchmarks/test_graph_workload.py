@@ -11,11 +11,11 @@ import pytest
 from benchmarks.workloads.graph_draws import random_places
 from benchmarks.workloads.graph_patterns import NONE, GraphSubscriptions, GraphWorkload
 from benchmarks.workloads.graphs import FIGURE_9E, Size, Table1, graphs
-from tidings.graphs import TYPE, Graph
-from tidings.languages.gql import parse
-from tidings.languages.gql_tree import Asked, variables
-from tidings.matching.graphs import Explainer, matches
-from tidings.taxonomies import taxonomy_of
+from tidings.graphs.explanation import Explainer, matches
+from tidings.graphs.gql.gql_parser import parse
+from tidings.graphs.gql.gql_tree import ConstraintKind, variables
+from tidings.graphs.model import TYPE, Graph
+from tidings.graphs.taxonomy import taxonomy_of
 
 TABLE = Table1(subscriptions=1000, matched=0.01)
 SMALL = Table1(subscriptions=1000, matched=0.01, subscription=FIGURE_9E)
@@ -162,8 +162,8 @@ class TestConstraints:
         self, constrained: GraphWorkload
     ) -> None:
         asked = Counter(each.asked for p in constrained.subscriptions.patterns() for each in p.constraints)
-        assert asked[Asked.AT_LEAST] == pytest.approx(270, abs=40)
-        assert asked[Asked.AT_OR_BELOW] == pytest.approx(270, abs=40)
+        assert asked[ConstraintKind.AT_LEAST] == pytest.approx(270, abs=40)
+        assert asked[ConstraintKind.AT_OR_BELOW] == pytest.approx(270, abs=40)
 
     def test_constraints_can_fail(self, constrained: GraphWorkload) -> None:
         """Without its classes, a publication matches fewer."""

@@ -12,13 +12,13 @@ from benchmarks.metadata_places import PostgreSQL
 from benchmarks.rows import Row
 from benchmarks.scale import TINY
 from benchmarks.workloads.metadata import SCHEMA, Rules, Type
-from tidings.languages.rules import parse
-from tidings.metadata.definition import results
-from tidings.metadata.documents import Reader
-from tidings.metadata.schema_reading import read_schema
-from tidings.publications.rdf import decode
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.metadata.documents import DocumentReader
+from tidings.metadata.rules.rule_parser import parse_rule
+from tidings.metadata.rules.semantics import evaluate_rule
+from tidings.metadata.schema.schema_parser import parse_schema
 
-READER_SCHEMA = read_schema(decode(SCHEMA, "text/turtle"))
+READER_SCHEMA = parse_schema(decode(SCHEMA, "text/turtle"))
 
 
 def quiet() -> Bench:
@@ -27,11 +27,11 @@ def quiet() -> Bench:
 
 @pytest.mark.parametrize("kind", Type)
 def test_rules_match_as_many_documents_as_the_paper_says(kind: Type) -> None:
-    rules, reader = Rules(kind, 20, share=0.25), Reader(READER_SCHEMA)
+    rules, reader = Rules(kind, 20, share=0.25), DocumentReader(READER_SCHEMA)
     sources = rules.documents(20)
     read = [reader.read(source.body, source.media_type, source.uri) for source in sources]
     there = [resource for document in read for resource in document.resources]
-    found = [sorted(results(parse(text), there, READER_SCHEMA)) for text in rules.texts().values()]
+    found = [sorted(evaluate_rule(parse_rule(text), there, READER_SCHEMA)) for text in rules.texts().values()]
     everything = sorted(f"{source.uri}#host" for source in sources)
     if kind is Type.COMP:
         assert found == [everything] * 5 + [[]] * 15

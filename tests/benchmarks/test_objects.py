@@ -39,9 +39,9 @@ from benchmarks.workloads.university import (
     Student,
     University,
 )
-from tidings.objects.definition import Change, Graph, Link, Watch, told
-from tidings.objects.from_sqlalchemy import read_sqlalchemy
-from tidings.objects.model import Kind
+from tidings.objects.model.class_model import ChangeKind
+from tidings.objects.propagation import Change, ObjectGraph, ObjectLink, Watch, propagate_change
+from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
 from tidings.objects.reasons import Object
 
 SMALL = University(persons=40, courses=20, material=8, object_watches=20, class_watches=7)
@@ -52,18 +52,18 @@ def quiet() -> Bench:
     return Bench(1, lambda _: None, TINY.budget)
 
 
-def graph(university: University) -> Graph:
+def graph(university: University) -> ObjectGraph:
     model = read_sqlalchemy(Base).model
     known = {each.name: each for each in model.associations}
     links = [
-        Link(known["attends"], Object("Student", person), Object("Course", course))
+        ObjectLink(known["attends"], Object("Student", person), Object("Course", course))
         for person, course in university.attends
     ] + [
-        Link(known["usedIn"], Object("LearningMaterial", one), Object("Course", course))
+        ObjectLink(known["usedIn"], Object("LearningMaterial", one), Object("Course", course))
         for one, course in university.used_in
     ]
     classes = {Object(one.cls.__name__, one.key): one.cls.__name__ for one in university.objects()}
-    return Graph(model, classes, frozenset(links))
+    return ObjectGraph(model, classes, frozenset(links))
 
 
 def test_an_update_should_tell_whom_the_definition_tells() -> None:
@@ -73,8 +73,8 @@ def test_an_update_should_tell_whom_the_definition_tells() -> None:
     )
     told_by: Counter[type] = Counter()
     for one in SMALL.objects():
-        change = Change(Kind.UPDATE, Object(one.cls.__name__, one.key), frozenset({"title"}))
-        defined = {hit.subscriber.key for hit in told(there, watches, change).hits}
+        change = Change(ChangeKind.UPDATE, Object(one.cls.__name__, one.key), frozenset({"title"}))
+        defined = {hit.subscriber.key for hit in propagate_change(there, watches, change).hits}
         assert SMALL.told(one) == defined
         told_by[one.cls] += len(defined)
     assert all(told_by[cls] for cls in CLASSES), "somebody is told about each class"
@@ -190,22 +190,22 @@ def test_figures_have_a_line_for_each_program() -> None:
 CAMPUS = Campus(120, 120)
 
 
-def campus_graph(campus: Campus) -> Graph:
+def campus_graph(campus: Campus) -> ObjectGraph:
     """By the words in which the campus is described."""
     known = {each.name: each for each in campus.placed.model.associations}
-    links = set[Link]()
+    links = set[ObjectLink]()
     for number in range(campus.courses):
         course, material = Object("Course", number), Object("LearningMaterial", number)
-        links.add(Link(known["usedIn"], material, course))
+        links.add(ObjectLink(known["usedIn"], material, course))
         for turn in range(22):
             student = Object("Student", (3 * number + 7919 * turn) % campus.students)
-            links.add(Link(known["attends"], student, course))
+            links.add(ObjectLink(known["attends"], student, course))
         for next in (1, 2):
             earlier = Object("LearningMaterial", number // 4 * 4 + (number + next) % 4)
-            links.add(Link(known["buildsOn"], material, earlier))
+            links.add(ObjectLink(known["buildsOn"], material, earlier))
     classes = {Object(*campus.object(number)): campus.object(number).cls for number in range(campus.objects)}
     assert len(links) == campus.references == 5 * campus.objects
-    return Graph(campus.placed.model, classes, frozenset(links))
+    return ObjectGraph(campus.placed.model, classes, frozenset(links))
 
 
 def test_a_change_on_the_campus_should_tell_whom_the_definition_tells() -> None:
@@ -216,7 +216,9 @@ def test_a_change_on_the_campus_should_tell_whom_the_definition_tells() -> None:
     assert len(watches) == CAMPUS.watches
     assert len(set(CAMPUS.changed())) == CAMPUS.objects
     for one in CAMPUS.changed():
-        follows = told(there, frozenset(watches), Change(Kind.UPDATE, Object(*one), frozenset({"title"})))
+        follows = propagate_change(
+            there, frozenset(watches), Change(ChangeKind.UPDATE, Object(*one), frozenset({"title"}))
+        )
         assert {Object(*each) for each in CAMPUS.reached(one)} == follows.reached
         assert CAMPUS.told(one) == {hit.subscriber.key for hit in follows.hits}
 

@@ -22,7 +22,7 @@ from benchmarks.scale import TINY
 from benchmarks.workloads import Subscriptions, anthology
 from benchmarks.workloads import stock as stock_workload
 from benchmarks.workloads.stock_documents import stock_documents
-from tidings.matching.algorithms.catalogue import ALGORITHMS
+from research.events.catalogue import ALGORITHMS
 from tidings.relational.tables import Plan
 
 PROMISED = (

@@ -25,10 +25,10 @@ from benchmarks.workloads import (
 )
 from benchmarks.workloads.begen import predicate_probability
 from benchmarks.workloads.draws import chosen, picked, shares, zipf
+from research.events.catalogue import ALGORITHMS
 from tidings.atoms import Atoms
-from tidings.compiler.plan import Relation
-from tidings.matching.algorithms.catalogue import ALGORITHMS
-from tidings.publications.event import decode
+from tidings.events.json_decoder import decode
+from tidings.events.operators import Relation
 
 MAKERS: dict[str, Callable[[], Workload]] = {
     "paper 004": lambda: paper004(300, 40),

@@ -11,13 +11,12 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.filled import fill
 from tests.browser.people import ARGUMENTS, Place
-from tidings.feeds.hub import Hub
-from tidings.feeds.hub_rules import Rules
-from tidings.interfaces.http.app import app_for
-from tidings.interfaces.http.context import Context
-from tidings.interfaces.http.serving import listen, server_for
-from tidings.operating.settings import Part
-from tidings.service import Tidings
+from tidings.api.app import create_app
+from tidings.api.server import create_server, listen
+from tidings.feeds.hub.hub import Hub, HubPolicy
+from tidings.operations.settings import ServicePart
+from tidings.service.context import ServiceContext
+from tidings.service.tidings import Tidings
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -53,9 +52,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
     """A service with something in it. What a stream would write, tests write: Spark takes long to start."""
     with Tidings(tmp_path_factory.mktemp("home")) as tidings, listen("127.0.0.1", 0) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        hub = Hub(tidings.feeds_at(address), Rules(inside=True))
+        hub = Hub(tidings.feeds_at(address), HubPolicy(inside=True))
         table = fill(tidings)
-        server = server_for(app_for(Context(tidings, hub, parts=frozenset({Part.API}))))
+        server = create_server(create_app(ServiceContext(tidings, hub, parts=frozenset({ServicePart.API}))))
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

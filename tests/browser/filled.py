@@ -6,10 +6,12 @@ import json
 
 import browsed
 from tests.interfaces.calling import EXAMPLES
+from tidings.metadata.provider.provider import Provider
 from tidings.model import Reason
-from tidings.provider import Provider
-from tidings.service import Tidings
-from tidings.store import DeadLetter, Found, ObjectSource
+from tidings.objects.sql.object_sources import ObjectSource
+from tidings.service.tidings import Tidings
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.encoding import MatchRow
 
 PRICE = "furniture_category is a 'dining room' and price < 200"
 TABLE = {
@@ -50,7 +52,7 @@ def fill(tidings: Tidings) -> str:
     row = {"page": {"type": "uri", "value": "http://example.org/page"}}
     bound = {"head": {"vars": ["page"]}, "results": {"bindings": [row]}}
     because = (Reason("?d >= 2004", 2005, ""),)
-    found = Found(page.id, ids[2], "ana", because, bound)
+    found = MatchRow(page.id, ids[2], "ana", because, bound)
     letter = DeadLetter("p-broken", "price is no number", {}, 7, b'{"price": "a lot"}')
     tidings.store.notifications.commit_batch("a test", 4, [found], [letter])
     return ids[0]
@@ -66,6 +68,6 @@ def told(tidings: Tidings, subscription: str, batch: int, **values: object) -> i
         Reason("furniture_category is a 'dining room'", "table", "/furniture_category"),
         Reason("price < 200", int(str(event["price"])), "/price"),
     )
-    match = Found(published.id, subscription, owner.subscriber, because)
+    match = MatchRow(published.id, subscription, owner.subscriber, because)
     tidings.store.notifications.commit_batch("a test", batch, [match])
     return tidings.store.notifications.last_sequence(owner.subscriber)

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.people import WAIT, Place
 from tests.interfaces.calling import start_anew
-from tidings.service import Tidings
+from tidings.service.tidings import Tidings
 
 
 @pytest.mark.long

@@ -12,9 +12,9 @@ from tests.browser.filled import PRICE, TABLE, told
 from tests.browser.people import Place
 from tests.feeds.site import Response, a_site
 from tests.interfaces.calling import EXAMPLES
-from tidings.delivery import Rules
-from tidings.service.delivering import delivery_loop, destinations_of
-from tidings.service.pipeline import pipeline
+from tidings.delivery.policy import DeliveryPolicy
+from tidings.service.delivery import create_dispatcher, open_destinations
+from tidings.service.pipeline import read_pipeline
 
 
 def test_from_log_in_to_a_notification_that_arrives(place: Place) -> None:
@@ -205,10 +205,10 @@ def test_a_dead_letter_is_replayed(place: Place) -> None:
 
 
 def test_what_a_destination_did_not_take_is_replayed(place: Place) -> None:
-    rules = Rules(retries=(), inside=True)
-    with a_site() as site, delivery_loop(place.tidings.store, rules), place.visited("ana") as ana:
+    rules = DeliveryPolicy(retries=(), inside=True)
+    with a_site() as site, create_dispatcher(place.tidings.store, rules), place.visited("ana") as ana:
         site.pages["/hook"] = Response(500, b"never")
-        hook = destinations_of(place.tidings.store, rules).add(
+        hook = open_destinations(place.tidings.store, rules).add(
             "ana", "webhook", site.url("/hook"), name="hook"
         )
         told(place.tidings, place.table, place.next_batch(), price=42)
@@ -248,7 +248,9 @@ def test_charts_move(place: Place) -> None:
         lag = root.page.get_by_role("img", name="Lag")
         expect(lag).to_be_visible()
         place.tidings.store.measures.add({"publications": 500, "lag": 42, "batch_seconds": 0.5})
-        now = pipeline(place.tidings.store, timedelta(minutes=1), 1).now.lag  # what was measured may be over
+        now = read_pipeline(
+            place.tidings.store, timedelta(minutes=1), 1
+        ).now.lag  # what was measured may be over
         expect(lag).to_have_attribute("aria-label", f"Lag: now {now} publications, most 42 publications")
         expect(lag.locator("polyline")).to_have_count(1)
         chart = root.page.locator(".chart", has=lag)

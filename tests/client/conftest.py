@@ -7,13 +7,13 @@ from threading import Thread
 
 import pytest
 
-from tidings.feeds.hub import Hub
-from tidings.interfaces.http.app import app_for
-from tidings.interfaces.http.context import Context
-from tidings.interfaces.http.serving import listen, server_for
-from tidings.operating.settings import Part, Settings
-from tidings.service import Tidings
+from tidings.api.app import create_app
+from tidings.api.server import create_server, listen
+from tidings.feeds.hub.hub import Hub
+from tidings.operations.settings import ServicePart, Settings
 from tidings.service.access import Access
+from tidings.service.context import ServiceContext
+from tidings.service.tidings import Tidings
 
 
 class Service:
@@ -31,8 +31,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with Tidings(tmp_path_factory.mktemp("home")) as tidings, listen("127.0.0.1", 0) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
         settings = Settings(delivery={"private_callbacks": True})
-        context = Context(tidings, Hub(tidings.feeds_at(address)), settings, parts=frozenset({Part.API}))
-        server = server_for(app_for(context))
+        context = ServiceContext(
+            tidings, Hub(tidings.feeds_at(address)), settings, parts=frozenset({ServicePart.API})
+        )
+        server = create_server(create_app(context))
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

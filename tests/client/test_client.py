@@ -18,18 +18,10 @@ from server_documents import SCHEMA
 from tests.client.conftest import Service
 from tidings.client import AsyncClient, Client, Subscribed, Taken
 from tidings.client.destinations import AsyncDestinations, Destinations
-from tidings.errors import (
-    Absent,
-    DecodeProblem,
-    IdTaken,
-    InputError,
-    NotAllowed,
-    SyntaxProblem,
-    TidingsError,
-)
+from tidings.errors import Absent, DecodeProblem, IdTaken, InputError, NotAllowed, SyntaxProblem, TidingsError
+from tidings.metadata.provider.provider import Provider
 from tidings.model import Subscription
-from tidings.provider import Provider
-from tidings.store import Found
+from tidings.store.encoding import MatchRow
 
 
 @pytest.fixture
@@ -334,7 +326,7 @@ def test_the_same_to_be_awaited(service: Service, name: str) -> None:
         async with AsyncClient(service.address, service.token(name, "subscribe", "publish")) as client:
             made = await client.subscribe("price < 200")
             taken = await client.publish({"price": 180})
-            service.tidings.store.notifications.commit_batch(name, 0, [Found(taken.id, made.id, name)])
+            service.tidings.store.notifications.commit_batch(name, 0, [MatchRow(taken.id, made.id, name)])
             assert [one.id async for one in client.subscriptions()] == [made.id]
             assert (await client.change(made.id, text="price < 2")).text == "price < 2"
             assert (await client.pause(made.id)).state == "paused"

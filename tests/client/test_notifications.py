@@ -15,7 +15,7 @@ import pytest
 from tests.interfaces.streaming import BECAUSE, Place, place_at
 from tidings.client import AsyncClient, Client, Content, NoAnswer, Patience
 from tidings.errors import InputError, NotAllowed
-from tidings.store import Found
+from tidings.store.encoding import MatchRow
 
 EAGER = Patience(attempts=50, first=0.01, longest=0.05)
 
@@ -42,7 +42,7 @@ def test_a_notification_with_everything_it_has(client: Client, place: Place, nam
     place.tell(name, body="é".encode("latin-1"))
     bindings = {"object": "Script:2"}
     place.store.notifications.commit_batch(
-        name, 0, [Found("Script2", "my école", name, kind="updated", bindings=bindings)]
+        name, 0, [MatchRow("Script2", "my école", name, kind="updated", bindings=bindings)]
     )
     page = client.notifications()
     first, second, third = page.notifications
@@ -118,7 +118,7 @@ def test_what_is_refused_is_the_error_that_was_raised(client: Client, place: Pla
 def test_a_token_that_is_revoked_ends_following(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.interfaces.http.v1.looking_out.TOKEN_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.streams.fanout.TOKEN_SECONDS", 0.02)
     lost = place.access.make("lost", ["subscribe"], name)
     place.tell(name)
     with Client(place.address, lost.secret, EAGER) as client:

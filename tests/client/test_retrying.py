@@ -12,13 +12,13 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from tests.interfaces.serving import served
+from tidings.api.routes import problem_response
 from tidings.client import Client, NoAnswer, Patience
-from tidings.client.event_lines import EventLines
+from tidings.client.stream import EventStreamParser
 from tidings.cloud_events import cloud_event
 from tidings.errors import Absent, CheckProblem, ConsistencyProblem, TidingsError, TooOften, error_from
-from tidings.interfaces.http.answers import wrong
 from tidings.model import Notification
-from tidings.web.retry_after import retry_after
+from tidings.operations.retry_after import parse_retry_after
 
 QUICK = Patience(attempts=4, first=0.001, longest=0.002)
 STANDING = {"acknowledged": 1, "last": 2, "time": None}
@@ -83,7 +83,7 @@ def test_not_now_is_asked_again(moody: Moody, client: Client) -> None:
 
 def test_often_enough(moody: Moody, client: Client) -> None:
     problem = TooOften("too many requests", seconds=0, accepted="10 a second")
-    moody.answers = [wrong(problem) for _ in range(5)]
+    moody.answers = [problem_response(problem) for _ in range(5)]
     with pytest.raises(TooOften, match="too many requests") as refused:
         client.standing()
     assert (refused.value.seconds, refused.value.accepted) == (0, "10 a second")
@@ -91,14 +91,14 @@ def test_often_enough(moody: Moody, client: Client) -> None:
 
 
 def test_a_server_that_asks_for_too_much_patience(moody: Moody, client: Client) -> None:
-    moody.answers = [wrong(TooOften("come back next week", seconds=604_800)), right()]
+    moody.answers = [problem_response(TooOften("come back next week", seconds=604_800)), right()]
     with pytest.raises(TooOften) as refused:
         client.standing()
     assert refused.value.seconds == 604_800
 
 
 def test_what_is_refused_is_not_asked_again(moody: Moody, client: Client) -> None:
-    moody.answers = [wrong(Absent("there is no such thing")), right()]
+    moody.answers = [problem_response(Absent("there is no such thing")), right()]
     with pytest.raises(Absent):
         client.standing()
     assert len(moody.answers) == 1
@@ -131,7 +131,7 @@ def test_following_a_stream_of_something_else_is_an_error(moody: Moody, client: 
 
 
 def test_event_lines_with_an_id_that_is_no_cursor_are_left_out() -> None:
-    lines = EventLines()
+    lines = EventStreamParser()
     for id in ("9" * 5_000, "\u0663", "-1", "x"):
         assert [lines.take(line) for line in (f"id: {id}", "data: {}", "")] == [None, None, None]
 
@@ -178,7 +178,7 @@ def test_pauses_double_and_are_drawn() -> None:
 def test_how_long_a_server_asks_for() -> None:
     now = datetime(2026, 11, 17, 3, 0, 0, tzinfo=UTC)
     given = ["", "5", "Tue, 17 Nov 2026 03:00:30 GMT", "Tue, 17 Nov 2026 02:00:00 GMT", "soon"]
-    assert [retry_after({"retry-after": one}, now) for one in given] == [None, 5, 30, 0, None]
+    assert [parse_retry_after({"retry-after": one}, now) for one in given] == [None, 5, 30, 0, None]
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import SCHEMA, schema_texts, texts, untidy
-from tidings.compiler.blocks import unpack
-from tidings.compiler.pipeline import compile_columns, compile_many, compile_text
-from tidings.compiler.plan import Compiled, Plan
 from tidings.errors import SubscriptionError
+from tidings.events.schema.event_schema import EventSchema
+from tidings.matching.compiler.blocks import unpack
+from tidings.matching.compiler.pipeline import compile_columns, compile_many, compile_text
+from tidings.matching.compiler.plan import Compiled, Plan
 from tidings.model import Subscription
-from tidings.schema.event_schema import EventSchema
 
 
 def compiled(found: list[str], schema: EventSchema | None = None) -> Compiled:

@@ -8,11 +8,11 @@ import pytest
 
 from tests.pairs import Pair, outcome, read_pairs
 from tests.strategies import SCHEMA
-from tidings.compiler.pipeline import compile_text, understand
 from tidings.errors import SubscriptionError
-from tidings.languages.tree import show_tree
-from tidings.schema.domains import Domain, DomainKind
-from tidings.schema.event_schema import Attribute, EventSchema, EventType, Member
+from tidings.events.schema.domains import Domain, DomainKind
+from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member
+from tidings.events.tree import show_tree
+from tidings.matching.compiler.pipeline import compile_text, parse_and_check
 
 HERE = Path(__file__).parent
 
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 def understood(text: str, schema: EventSchema | None) -> str:
     try:
         compile_text(text, schema)
-        return outcome(show_tree(understand(text, schema)))
+        return outcome(show_tree(parse_and_check(text, schema)))
     except SubscriptionError as problem:
         return outcome(problem)
 

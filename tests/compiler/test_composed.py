@@ -9,18 +9,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.generated_xpaths import DECLARATIONS, Writer, branching, expressions
-from tidings.compiler.blocks import unpack_loose
-from tidings.compiler.composed import Composer
-from tidings.compiler.context import DEFAULT_LIMIT, Context
-from tidings.compiler.plan import Test
-from tidings.compiler.twig_words import TwigWriter, read_twig
-from tidings.compiler.twigs import Twig
-from tidings.compiler.xpath import compile_xpath
-from tidings.compiler.xpath_bulk import COMPOSED_FROM, XPathFront, cut
+from tidings.documents.twig_words import TwigWriter, read_twig
+from tidings.documents.twigs import Twig
+from tidings.documents.xpath.xpath_parser import DEFAULT
+from tidings.documents.xpath.xpath_tree import Expression, show
+from tidings.documents.xpath_bulk import COMPOSED_FROM, XPathFront, cut
+from tidings.documents.xpath_compiler import compile_xpath
+from tidings.documents.xpath_composer import Composer
 from tidings.errors import SubscriptionError
-from tidings.languages.xpath import DEFAULT
-from tidings.languages.xpath_shown import show
-from tidings.languages.xpath_tree import Expression
+from tidings.matching.compiler.blocks import unpack_irregular
+from tidings.matching.compiler.context import DEFAULT_LIMIT, Context
+from tidings.matching.compiler.plan import Test
 
 Alternative = tuple[frozenset[Test], Twig, bool]
 Outcome = str | list[Alternative]
@@ -33,7 +32,7 @@ def outcomes(texts: Sequence[str]) -> list[Outcome]:
     done = XPathFront().compile_rows([*texts, *enough], None, DEFAULT_LIMIT, writer)
     twigs = writer.finish()
     found: list[list[Alternative]] = [[] for _ in (*texts, *enough)]
-    loose = zip(done.loose.rows, unpack_loose(done.loose), done.loose.twigs, strict=True)
+    loose = zip(done.loose.rows, unpack_irregular(done.loose), done.loose.twigs, strict=True)
     for row, clause, twig in loose:
         found[row].append((frozenset(clause), read_twig(twigs, twig), bool(twigs.exact[twig])))
         assert len(set(clause)) == len(clause)
@@ -69,7 +68,7 @@ def test_a_few_texts_are_what_many_are() -> None:
     texts = ["/a[b = 5 and c]", "/a]", "/a or /b"]
     done = XPathFront().compile_rows(texts, None, DEFAULT_LIMIT, TwigWriter())
     assert list(done.problems) == [1] and len(texts) < COMPOSED_FROM
-    clauses = list(zip(done.loose.rows.tolist(), map(frozenset, unpack_loose(done.loose)), strict=True))
+    clauses = list(zip(done.loose.rows.tolist(), map(frozenset, unpack_irregular(done.loose)), strict=True))
     many = outcomes(texts)
     assert clauses == [(row, tests) for row in (0, 2) for tests, _, _ in many[row]]
 

@@ -10,21 +10,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.generated_graphs import EX, Writer, graphs, patterns, sparql, typed_graphs
-from tidings.compiler.blocks import unpack, unpack_loose
-from tidings.compiler.context import DEFAULT_LIMIT
-from tidings.compiler.gql import plan_of
-from tidings.compiler.gql_bulk import COMPOSED_FROM, GqlFront
-from tidings.compiler.gql_composed import Composer
-from tidings.compiler.graph_layout import MOST_VARIABLES
-from tidings.compiler.graph_numbers import PatternNumbers
-from tidings.compiler.graph_words import words_of
-from tidings.compiler.pipeline import compile_many
-from tidings.compiler.plan import Loose, Test
-from tidings.compiler.twig_words import TwigWriter
+from tidings.documents.twig_words import TwigWriter
 from tidings.errors import SubscriptionError
-from tidings.graphs import XSD, Term, iri, literal
-from tidings.languages.gql import DEFAULT, parse, show
-from tidings.languages.gql_tree import Asked, Constraint, Pattern, PatternEdge, Variable
+from tidings.graphs.gql.gql_parser import DEFAULT, parse
+from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable, show
+from tidings.graphs.gql_bulk import COMPOSED_FROM, GqlFront
+from tidings.graphs.gql_compiler import plan_of
+from tidings.graphs.gql_composer import Composer
+from tidings.graphs.model import XSD, Term, iri, literal
+from tidings.graphs.pattern_layout import MOST_VARIABLES
+from tidings.graphs.pattern_numbers import PatternNumbers
+from tidings.graphs.pattern_words import words_of
+from tidings.matching.compiler.blocks import unpack, unpack_irregular
+from tidings.matching.compiler.context import DEFAULT_LIMIT
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.plan import IrregularClauses, Test
 from tidings.model import Subscription
 
 Outcome = str | tuple[frozenset[Test], list[int], bool]
@@ -32,11 +32,11 @@ PREFIX = f"PREFIX ex: <{EX}> "
 ENOUGH = [f"{PREFIX}SELECT * WHERE (?x, ex:more{n}, ?y)" for n in range(COMPOSED_FROM)]
 
 
-def said(loose: Loose, writer: TwigWriter) -> list[Outcome]:
+def said(loose: IrregularClauses, writer: TwigWriter) -> list[Outcome]:
     """Of each clause the tests, the words of its pattern, and whether the tests say all."""
     twigs = writer.finish()
     found: list[Outcome] = []
-    for clause, twig in zip(unpack_loose(loose), loose.twigs, strict=True):
+    for clause, twig in zip(unpack_irregular(loose), loose.twigs, strict=True):
         assert len(set(clause)) == len(clause)
         words = twigs.words[twigs.starts[twig] : twigs.starts[twig + 1]].tolist()
         found.append((frozenset(clause), words, bool(twigs.exact[twig])))
@@ -119,10 +119,10 @@ OPERANDS = [
     st.lists(
         st.builds(
             lambda name, asked, operands: Constraint(
-                name, asked, tuple(operands) if asked is Asked.IN else operands[:1]
+                name, asked, tuple(operands) if asked is ConstraintKind.IN else operands[:1]
             ),
             st.sampled_from(["x", "y", "p"]),
-            st.sampled_from(Asked),
+            st.sampled_from(ConstraintKind),
             st.lists(st.sampled_from(OPERANDS), min_size=1, max_size=3, unique=True).map(tuple),
         ),
         max_size=6,
@@ -291,7 +291,7 @@ def test_a_few_texts_are_what_many_are() -> None:
 
 
 def test_many_heads_are_not_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.compiler.gql_composed._MOST_HEADS", 2)
+    monkeypatch.setattr("tidings.graphs.gql_composer._MOST_HEADS", 2)
     are_compiled_as_alone([f"PREFIX e: <urn:{n % 5}:> SELECT * WHERE (?x, e:p, e:o{n})" for n in range(20)])
 
 

@@ -6,14 +6,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from research.events.truth import satisfies
 from tests.strategies import SCHEMA, events, schema_events, schema_texts, texts
 from tidings.atoms import Aspect, Column, Event
-from tidings.compiler.pipeline import compile_text, understand
-from tidings.compiler.plan import Plan, Relation
 from tidings.errors import CheckProblem, SubscriptionError, TooLarge
-from tidings.matching.algorithms.truth import satisfies
-from tidings.matching.naive import matches
-from tidings.schema.event_schema import EventSchema
+from tidings.events.explanation import matches
+from tidings.events.operators import Relation
+from tidings.events.schema.event_schema import EventSchema
+from tidings.matching.compiler.pipeline import compile_text, parse_and_check
+from tidings.matching.compiler.plan import Plan
 from tidings.values import Kind
 
 
@@ -27,12 +28,12 @@ def compiled(text: str, schema: EventSchema | None = None) -> Plan:
 
 @given(texts(), events())
 def test_a_plan_holds_where_its_tree_does(text: str, event: Event) -> None:
-    assert satisfies(compiled(text), event) == matches(understand(text), event)
+    assert satisfies(compiled(text), event) == matches(parse_and_check(text), event)
 
 
 @given(schema_texts(), schema_events())
 def test_a_plan_holds_where_its_tree_does_with_a_schema(text: str, event: Event) -> None:
-    assert satisfies(compiled(text, SCHEMA), event) == matches(understand(text, SCHEMA), event)
+    assert satisfies(compiled(text, SCHEMA), event) == matches(parse_and_check(text, SCHEMA), event)
 
 
 PARTS = [
@@ -58,7 +59,7 @@ def test_what_is_refused_as_impossible_never_holds(text: str, event: Event) -> N
         compile_text(text, SCHEMA)
     except CheckProblem as problem:
         assert problem.what.startswith(("no ", "can never hold"))
-        assert not matches(understand(text, SCHEMA), event)
+        assert not matches(parse_and_check(text, SCHEMA), event)
 
 
 def clauses(text: str, schema: EventSchema | None = None) -> list[list[str]]:

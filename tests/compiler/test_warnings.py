@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.compiler.context import LONGEST_WARNING, MOST_WARNINGS, Context, first_warnings
-from tidings.compiler.pipeline import LANGUAGES
 from tidings.errors import TextWarning
-from tidings.schema.event_schema import EventSchema
-from tidings.schema.files import load_text
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.schema.files import load_text
+from tidings.matching.compiler.context import LONGEST_WARNING, MOST_WARNINGS, Context, first_warnings
+from tidings.matching.compiler.pipeline import LANGUAGES
 
 SCHEMA = """
 domains:

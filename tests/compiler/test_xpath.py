@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.compiler.blocks import unpack
-from tidings.compiler.context import Context
-from tidings.compiler.pipeline import compile_columns
-from tidings.compiler.twig_words import read_twig
-from tidings.compiler.twigs import DOCUMENT, Twig
-from tidings.compiler.xpath import compile_xpath
-from tidings.documents import show_node
+from tidings.documents.model import show_node
+from tidings.documents.twig_words import read_twig
+from tidings.documents.twigs import DOCUMENT, Twig
+from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import TooLarge
+from tidings.matching.compiler.blocks import unpack
+from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.pipeline import compile_columns
 
 
 def shown(text: str) -> list[str]:

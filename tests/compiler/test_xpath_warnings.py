@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from tests.generated_xpaths import documents, expressions
 from tests.matching.test_documents import Engines
 from tests.matching.test_documents import engines as engines
-from tidings.compiler.context import Context
-from tidings.compiler.pipeline import LANGUAGES
-from tidings.compiler.xpath_warnings import NEVER
-from tidings.documents import Axis, NodeKind
+from tidings.documents.explanation import matches
+from tidings.documents.model import Axis, NodeKind
+from tidings.documents.xml_decoder import decode
+from tidings.documents.xpath.xpath_tree import And, Expression, Path, PathTest, Step, ValueOperator, show
+from tidings.documents.xpath_warnings import NEVER
 from tidings.errors import CheckProblem, TooLarge
-from tidings.languages.xpath import show
-from tidings.languages.xpath_tree import All, Expression, Found, Path, Step, ValueOperator
-from tidings.matching.documents import matches
-from tidings.publications.xml import decode
+from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.pipeline import LANGUAGES
 
 
 def warned(text: str) -> list[str]:
@@ -98,8 +97,8 @@ def conjunctions(draw: st.DrawFn) -> Expression:
     for _ in range(2):
         attribute = [Step(Axis.CHILD, NodeKind.ATTRIBUTE, draw(st.sampled_from(["x", "y"])))]
         steps = [Step(Axis.CHILD, NodeKind.ELEMENT, draw(NAMES)), *draw(st.sampled_from([[], attribute]))]
-        found.append(Found(Path(True, tuple(steps)), *draw(TESTS)))
-    return All(tuple(found))
+        found.append(PathTest(Path(True, tuple(steps)), *draw(TESTS)))
+    return And(tuple(found))
 
 
 def test_warnings_text_said_to_match_no_document_matches_none(engines: Engines) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks.peers.toolchain import java_jars, tool
 from conformance.suites import or_skip
-from tidings.compiler.pipeline import understand
-from tidings.matching.naive import matches
-from tidings.publications.event import decode
+from tidings.events.explanation import matches
+from tidings.events.json_decoder import decode
+from tidings.matching.compiler.pipeline import parse_and_check
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 
@@ -97,7 +97,7 @@ def test_patterns_match_the_events_that_event_ruler_matches() -> None:
     random = Random(7)
     pairs = [_pair(random) for _ in range(PAIRS)]
     theirs = _answers(pairs)
-    ours = [matches(understand(text), decode(json.dumps(event).encode())) for _, text, event in pairs]
+    ours = [matches(parse_and_check(text), decode(json.dumps(event).encode())) for _, text, event in pairs]
     assert len(theirs) == PAIRS and 0.02 < sum(theirs) / PAIRS < 0.98
     assert not [
         (*pair, one, other) for pair, one, other in zip(pairs, ours, theirs, strict=True) if one != other

@@ -15,7 +15,7 @@ import pytest
 from conformance.suites import json_ld_suite, unexplained
 from conformance.test_rdf_suite import comparable_graphs, expected_graphs, same_graphs
 from tidings.errors import DecodeProblem
-from tidings.publications.rdf import decode_graphs
+from tidings.graphs.rdf.rdf_decoder import decode_graphs
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 

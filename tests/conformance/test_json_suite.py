@@ -11,7 +11,7 @@ import pytest
 from conformance.suites import json_suite, unexplained
 from decoding import same_as_definition
 from tidings.errors import DecodeProblem
-from tidings.publications.strict_json import parse_value
+from tidings.parsers.strict_json import parse_value
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 

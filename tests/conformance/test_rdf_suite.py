@@ -17,9 +17,9 @@ from rdflib.compare import isomorphic
 
 from conformance.suites import rdf_suite, unexplained
 from tidings.errors import DecodeProblem
-from tidings.graphs import Term, TermKind
-from tidings.publications.rdf import NamedGraph, decode_graphs
-from tidings.publications.rdf_parts import n_triples
+from tidings.graphs.model import Term, TermKind
+from tidings.graphs.rdf.multipart import n_triples
+from tidings.graphs.rdf.rdf_decoder import NamedGraph, decode_graphs
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 

@@ -11,9 +11,9 @@ import rdflib
 
 from conformance.suites import rdf_suite, unexplained
 from tidings.errors import InputError, NotSupported, SubscriptionError, SyntaxProblem
-from tidings.languages import gql
-from tidings.metadata.schema import Schema
-from tidings.metadata.sparql import Graph
+from tidings.graphs.gql import gql_parser
+from tidings.metadata.queries.sparql import ResourceGraph
+from tidings.metadata.schema.model import Schema
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 
@@ -50,7 +50,7 @@ def _cases() -> Iterator[Case]:
 
 def test_queries_are_accepted_or_refused_as_the_suite_says() -> None:
     assert len(cases()) > 80
-    graph = Graph((), Schema({}, {}))
+    graph = ResourceGraph((), Schema({}, {}))
     found = {}
     for case in cases():
         refusal = _refusal(graph, case.text)
@@ -73,13 +73,13 @@ def test_subscriptions_accept_no_query_that_is_wrong() -> None:
 
 def _is_pattern(text: str) -> bool:
     try:
-        gql.parse(text)
+        gql_parser.parse(text)
     except SubscriptionError:
         return False
     return True
 
 
-def _refusal(graph: Graph, text: str) -> SyntaxProblem | None:
+def _refusal(graph: ResourceGraph, text: str) -> SyntaxProblem | None:
     """Why a text is no query. One that is and cannot be evaluated, for a function that is not there, is right."""
     try:
         graph.ask(text)

@@ -20,15 +20,15 @@ import pytest
 from lxml import etree
 
 from conformance.suites import unexplained, xml_suite
+from tidings.api.xml_rpc.messages import parse_call
 from tidings.atoms import Atoms
+from tidings.documents.tag_paths import TagPaths
+from tidings.documents.xml_columns import atoms_of, decode_documents
+from tidings.documents.xml_decoder import DEFAULT, decode
 from tidings.errors import DecodeProblem, TidingsError
-from tidings.interfaces.http.xml_rpc import call_in
-from tidings.objects.xmi import read_xmi
-from tidings.publications import rdf
-from tidings.publications.feeds import items_of
-from tidings.publications.xml import DEFAULT, decode
-from tidings.publications.xml_atoms import atoms_of
-from tidings.publications.xml_columns import TagPaths, decode_documents
+from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.graphs.rdf import rdf_decoder
+from tidings.objects.readers.xmi_reader import read_xmi
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 
@@ -110,10 +110,10 @@ def _entries_that_accept(body: bytes) -> Iterator[str]:
     """Where a document is read that has a DOCTYPE. A parse that fails later, at what is not RDF or XMI, says so."""
     for name, read in (
         ("document", decode),
-        ("RDF/XML", lambda given: rdf.decode(given, "application/rdf+xml")),
+        ("RDF/XML", lambda given: rdf_decoder.decode(given, "application/rdf+xml")),
         ("feed", lambda given: items_of(given, "application/rss+xml")),
         ("XMI", read_xmi),
-        ("XML-RPC", lambda given: call_in(given, "text/xml")),
+        ("XML-RPC", lambda given: parse_call(given, "text/xml")),
     ):
         try:
             read(body)

@@ -10,7 +10,7 @@ import pytest
 from tests.delivery.receiving import Delivering, delivering
 from tests.feeds.site import Site, a_site
 from tests.store.conftest import new_url, takes_places_back, url
-from tidings.store import sqlite_url
+from tidings.store.database import sqlite_url
 
 __all__ = ["new_url", "takes_places_back", "url"]
 

@@ -12,32 +12,37 @@ from standardwebhooks.webhooks import Webhook
 
 from tests.feeds.site import Request, Response, Site
 from tests.feeds.told import BECAUSE, Clock
-from tidings.delivery import Courier, DeliveryLoop, Destinations, Happened, Rules
-from tidings.delivery.kinds import senders
+from tidings.delivery.destination_types.registry import create_senders
+from tidings.delivery.destinations import Destinations
+from tidings.delivery.dispatcher import DeliveryEvent, Dispatcher
+from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.sql.destination_store import Destination
+from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Publication, Reason, Subscription
-from tidings.store import Destination, Found, Store, open_store
-from tidings.web.network import Network
-from tidings.web.posting import Times
+from tidings.operations.egress_policy import EgressPolicy
+from tidings.operations.http_pool import Timeouts
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store, open_store
 
-RULES = Rules(inside=True, jitter=0.0, times=Times(2.0, 5.0, 10.0))
+RULES = DeliveryPolicy(inside=True, jitter=0.0, times=Timeouts(2.0, 5.0, 10.0))
 OK = Response(204)
 
 
 class Delivering:
     """A store with subscribers, and a loop that a test moves step by step."""
 
-    def __init__(self, url: str, rules: Rules = RULES, network: Network | None = None) -> None:
+    def __init__(self, url: str, rules: DeliveryPolicy = RULES, network: EgressPolicy | None = None) -> None:
         self.clock, self.rules, self.url = Clock(), rules, url
         self.store: Store = open_store(url, self.clock)
-        self.happened: list[Happened] = []
+        self.happened: list[DeliveryEvent] = []
         self.network, self.batches = network, 0
-        self.destinations = Destinations(self.store, senders(rules, network, self.clock), rules)
+        self.destinations = Destinations(self.store, create_senders(rules, network, self.clock), rules)
         self.loop = self.another_loop()
 
-    def another_loop(self) -> DeliveryLoop:
-        made = senders(self.rules, self.network, self.clock)
-        courier = Courier(self.store, made, self.rules, Random(7))
-        return DeliveryLoop(courier, self.happened.append)
+    def another_loop(self) -> DeliveryWorker:
+        made = create_senders(self.rules, self.network, self.clock)
+        courier = Dispatcher(self.store, made, self.rules, Random(7))
+        return DeliveryWorker(courier, self.happened.append)
 
     def subscribe(self, subscriber: str, id: str, within: int | None = None) -> None:
         self.store.subscriptions.add(Subscription(id, subscriber, "predicates", "price < 200", within))
@@ -57,14 +62,14 @@ class Delivering:
             [Publication(name, "application/json", body, audience=audience) for name, body in bodies.items()]
         )
         self.batches += 1
-        found = [Found(name, id, subscriber, (reason,)) for name in names]
+        found = [MatchRow(name, id, subscriber, (reason,)) for name in names]
         self.store.notifications.commit_batch("test", self.batches, found)
 
     def webhook(self, site: Site, subscriber: str = "ana", path: str = "/", **more: Any) -> Destination:
         site.pages.setdefault(path, OK)
         return self.destinations.add(subscriber, "webhook", site.url(path), **more)
 
-    def steps(self, loop: DeliveryLoop | None = None) -> None:
+    def steps(self, loop: DeliveryWorker | None = None) -> None:
         """Go on until there is nothing to do now."""
         while (loop or self.loop).step():
             pass
@@ -76,7 +81,9 @@ class Delivering:
 
 
 @contextmanager
-def delivering(url: str, rules: Rules = RULES, network: Network | None = None) -> Iterator[Delivering]:
+def delivering(
+    url: str, rules: DeliveryPolicy = RULES, network: EgressPolicy | None = None
+) -> Iterator[Delivering]:
     made = Delivering(url, rules, network)
     try:
         yield made

@@ -13,13 +13,13 @@ import pytest
 from tests.delivery.mail import a_post
 from tests.delivery.receiving import OK, RULES, delivering
 from tests.feeds.site import Request, Response, Site
-from tidings.delivery import Rules
-from tidings.delivery.apprise_process import ENDED, AppriseProcess
-from tidings.delivery.apprise_targets import AppriseTargets
+from tidings.delivery.destination_types.apprise_process import ENDED, AppriseProcess
+from tidings.delivery.destination_types.apprise_targets import AppriseTargets
+from tidings.delivery.policy import DeliveryPolicy
 from tidings.errors import InputError
-from tidings.store import sqlite_url
-from tidings.web.network import Network
-from tidings.web.walls import PRIVATE
+from tidings.operations.egress_policy import EgressPolicy
+from tidings.operations.sandbox import PRIVATE_ADDRESS
+from tidings.store.database import sqlite_url
 
 
 def text_of(mail: EmailMessage) -> str:
@@ -53,7 +53,7 @@ def test_mail_says_what_and_why_and_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_a_target_is_a_secret(tmp_path: Path) -> None:
-    with delivering(sqlite_url(tmp_path / "store.db"), Rules()) as at:
+    with delivering(sqlite_url(tmp_path / "store.db"), DeliveryPolicy()) as at:
         target = "discord://012345678901234567/aSecretToken_0123456789"
         to = at.destinations.add("ana", "apprise", target)
         assert at.destinations.shown(to) == "discord://..." and "aSecretToken" not in repr(to)
@@ -92,7 +92,7 @@ def test_a_target_is_a_secret(tmp_path: Path) -> None:
 )
 def test_what_may_not_be_a_target(target: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        AppriseTargets(Rules()).check(target)
+        AppriseTargets(DeliveryPolicy()).check(target)
 
 
 @pytest.mark.parametrize(
@@ -105,19 +105,19 @@ def test_what_may_not_be_a_target(target: str, said: str) -> None:
 )
 def test_places(target: str, place: str) -> None:
     """Services at hosts of their own lead nowhere else, whatever stands where others have a host."""
-    assert AppriseTargets(Rules()).check(target) == place
+    assert AppriseTargets(DeliveryPolicy()).check(target) == place
 
 
 def test_a_name_that_leads_inside_later_gains_nothing(tmp_path: Path, site: Site) -> None:
     """The name is that of this machine; when it is named, it seems to be a public one."""
-    network = Network(resolve=lambda host, port: ["93.184.216.34"])
+    network = EgressPolicy(resolve=lambda host, port: ["93.184.216.34"])
     rules = replace(RULES, inside=False)
     site.pages["/"] = OK
     with delivering(sqlite_url(tmp_path / "s.db"), rules, network) as at, a_post() as post:
         mail = post.target.replace("127.0.0.1", "localhost")
         for target in (mail, f"json://localhost:{site.port}/", f"gotify://localhost:{site.port}/{'t' * 15}"):
             tested = at.destinations.test(at.destinations.add("ana", "apprise", target))
-            assert (tested.taken, tested.problem) == (False, PRIVATE), target
+            assert (tested.taken, tested.problem) == (False, PRIVATE_ADDRESS), target
         assert (post.mails, site.requests) == ([], [])
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects
 from tests.feeds.site import Request, Response, Site
-from tidings.store import Destination
+from tidings.delivery.sql.destination_store import Destination
 
 A_WEEK = 7 * 86_400
 

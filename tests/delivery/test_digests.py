@@ -10,10 +10,10 @@ import pytest
 from server_documents import ALL, DOC, RDF_XML, SCHEMA, body
 from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects, verified
 from tests.feeds.site import Response, Site
-from tidings.delivery.quiet import quiet_hours
+from tidings.delivery.quiet_hours import parse_quiet_hours
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions
 from tidings.model import Reason, Subscription
-from tidings.provider import Provider
-from tidings.provider.subscribing import RuleSubscriptions
 
 OTHER = Reason("price < 190", 180, "/price")
 
@@ -157,7 +157,7 @@ def test_what_a_rule_found_before_it_was_paused_is_a_digest(at: Delivering, site
 
 def test_quiet_hours_gather(at: Delivering, site: Site) -> None:
     """The clock says noon in UTC; in Berlin it is two hours later."""
-    at.store.preferences.set_quiet("ana", quiet_hours("ana", "13:00", "15:30", "Europe/Berlin"))
+    at.store.preferences.set_quiet("ana", parse_quiet_hours("ana", "13:00", "15:30", "Europe/Berlin"))
     at.webhook(site)
     at.webhook(site, "bo", "/bo")
     at.tell("ana", "s-1", "p-1")
@@ -179,7 +179,7 @@ def test_quiet_hours_gather(at: Delivering, site: Site) -> None:
 
 
 def test_quiet_hours_that_are_taken_back_wake_at_once(at: Delivering, site: Site) -> None:
-    at.store.preferences.set_quiet("ana", quiet_hours("ana", "11:00", "15:30", "UTC"))
+    at.store.preferences.set_quiet("ana", parse_quiet_hours("ana", "11:00", "15:30", "UTC"))
     at.webhook(site)
     at.tell("ana", "s-1", "p-1")
     at.steps()
@@ -194,7 +194,7 @@ def test_a_retry_waits_for_the_end_of_quiet_hours(at: Delivering, site: Site) ->
     at.webhook(site)
     at.tell("ana", "s-1", "p-1")
     at.steps()
-    at.store.preferences.set_quiet("ana", quiet_hours("ana", "12:00", "12:10", "UTC"))
+    at.store.preferences.set_quiet("ana", parse_quiet_hours("ana", "12:00", "12:10", "UTC"))
     site.pages["/"] = OK
     at.clock.go(599)
     at.steps()

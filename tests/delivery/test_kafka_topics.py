@@ -12,14 +12,14 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from kafka_broker import Broker
 from tests.delivery.receiving import RULES, Delivering, delivering
-from tidings.delivery import Rules
+from tidings.delivery.policy import DeliveryPolicy
 from tidings.errors import InputError
-from tidings.store import sqlite_url
-from tidings.web.posting import Times
+from tidings.operations.http_pool import Timeouts
+from tidings.store.database import sqlite_url
 
 pytestmark = pytest.mark.xdist_group("kafka")
 
-PATIENT = replace(RULES, times=Times(2, 5, 20))
+PATIENT = replace(RULES, times=Timeouts(2, 5, 20))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_what_is_too_large_for_the_topic_is_a_dead_letter_at_once(
 
 def test_a_broker_that_is_away_loses_nothing(tmp_path: Path, kafka_broker: Broker) -> None:
     url = sqlite_url(tmp_path / "s.db")
-    with delivering(url, replace(RULES, times=Times(2, 5, 1))) as at:
+    with delivering(url, replace(RULES, times=Timeouts(2, 5, 1))) as at:
         at.subscribe("ana", "s-1")
         to = at.destinations.add("ana", "kafka", "kafka://127.0.0.1:1/nowhere")
         at.tell("ana", "s-1", "p-1")
@@ -94,20 +94,28 @@ def test_a_broker_that_is_away_loses_nothing(tmp_path: Path, kafka_broker: Broke
 @pytest.mark.parametrize(
     ("rules", "target", "said"),
     [
-        (Rules(), "kafka://h/t", "no broker that may be used"),
-        (Rules(brokers=("h:9092",)), "kafka://h,other/t", "no broker that may be used"),
-        (Rules(inside=True), "kafka://h/t?sasl.kerberos.kinit.cmd=touch+x", "no setting of a destination"),
-        (Rules(inside=True), "kafka://h/t?ssl.key.location=/etc/passwd", "no setting of a destination"),
-        (Rules(inside=True), "http://h/t", "no address of a topic"),
+        (DeliveryPolicy(), "kafka://h/t", "no broker that may be used"),
+        (DeliveryPolicy(brokers=("h:9092",)), "kafka://h,other/t", "no broker that may be used"),
+        (
+            DeliveryPolicy(inside=True),
+            "kafka://h/t?sasl.kerberos.kinit.cmd=touch+x",
+            "no setting of a destination",
+        ),
+        (
+            DeliveryPolicy(inside=True),
+            "kafka://h/t?ssl.key.location=/etc/passwd",
+            "no setting of a destination",
+        ),
+        (DeliveryPolicy(inside=True), "http://h/t", "no address of a topic"),
     ],
 )
-def test_what_may_not_be_a_topic(tmp_path: Path, rules: Rules, target: str, said: str) -> None:
+def test_what_may_not_be_a_topic(tmp_path: Path, rules: DeliveryPolicy, target: str, said: str) -> None:
     with delivering(sqlite_url(tmp_path / "store.db"), rules) as at, pytest.raises(InputError, match=said):
         at.destinations.add("ana", "kafka", target)
 
 
 def test_a_broker_that_may_be_named(tmp_path: Path) -> None:
-    with delivering(sqlite_url(tmp_path / "store.db"), Rules(brokers=("h:9092",))) as at:
+    with delivering(sqlite_url(tmp_path / "store.db"), DeliveryPolicy(brokers=("h:9092",))) as at:
         target = "kafka://h/t?security.protocol=SASL_SSL&sasl.password=secret"
         to = at.destinations.add("ana", "kafka", target)
         assert at.destinations.shown(to) == "kafka://h:9092/t"

@@ -20,13 +20,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.feeds.told import BECAUSE, Clock
-from tidings.delivery import Courier, DeliveryLoop, Rules
+from tidings.delivery.destination_types.sender import Refusal, SendResult, StopCheck
+from tidings.delivery.dispatcher import Dispatcher
 from tidings.delivery.messages import Message
-from tidings.delivery.sending import Enough, Refusal, Sent
+from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.sql.destination_store import Destination
+from tidings.delivery.worker import DeliveryWorker
 from tidings.model import Subscription
-from tidings.store import Destination, Found, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import MatchRow
+from tidings.store.store import open_store
 
-RULES = Rules(retries=(5, 60), run=3, jitter=0.0, workers=4, per_place=2, letters=timedelta(days=3650))
+RULES = DeliveryPolicy(
+    retries=(5, 60), run=3, jitter=0.0, workers=4, per_place=2, letters=timedelta(days=3650)
+)
 NAMES = ("s-1", "s-2", "s-3")
 
 
@@ -43,15 +50,15 @@ class Receiver:
     def shown(self, target: str) -> str:
         return target
 
-    def send(self, to: Destination, messages: Sequence[Message], enough: Enough) -> Sent:
+    def send(self, to: Destination, messages: Sequence[Message], enough: StopCheck) -> SendResult:
         for number, message in enumerate(messages):
             if not self.left.get(to.id, 1):
-                return Sent(number, Refusal("not now"))
+                return SendResult(number, Refusal("not now"))
             if to.id in self.left:
                 self.left[to.id] -= 1
             json.loads(message.text)
             self.got.setdefault((to.id, message.subscription), []).extend(message.ids)
-        return Sent(len(messages))
+        return SendResult(len(messages))
 
     def end(self) -> None: ...
 
@@ -65,7 +72,7 @@ class Histories(RuleBasedStateMachine):
         self.clock, self.receiver = Clock(), Receiver()
         self.store = open_store(sqlite_url(Path(self.folder.name) / "store.db"), self.clock)
         self.store.subscriptions.add_many([Subscription(n, "ana", "predicates", "a = 1") for n in NAMES])
-        self.loop = DeliveryLoop(Courier(self.store, {"test": self.receiver}, RULES, chance=Random(1)))
+        self.loop = DeliveryWorker(Dispatcher(self.store, {"test": self.receiver}, RULES, chance=Random(1)))
         self.told: dict[str, list[str]] = {name: [] for name in NAMES}
         self.since: dict[str, dict[str, int]] = {}
         self.ever: set[str] = set()
@@ -81,7 +88,9 @@ class Histories(RuleBasedStateMachine):
     @rule(names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
     def tell(self, names: list[str]) -> None:
         self.batch += 1
-        found = [Found(f"p-{self.batch}-{number}", name, "ana", BECAUSE) for number, name in enumerate(names)]
+        found = [
+            MatchRow(f"p-{self.batch}-{number}", name, "ana", BECAUSE) for number, name in enumerate(names)
+        ]
         self.store.notifications.commit_batch("test", self.batch, found)
         told = self.store.notifications.read("ana", limit=100_000)
         self.told = {name: [one.id for one in told if one.subscription == name] for name in NAMES}

@@ -18,7 +18,8 @@ from tests.delivery import deliver_aloud
 from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects
 from tests.feeds.callbacks import eventually
 from tests.feeds.site import Request, Response, Site, a_site
-from tidings.store import Progress, open_store
+from tidings.delivery.sql.cursors import RunOutcome
+from tidings.store.store import open_store
 
 WHO = ("ana", "bo", "cy", "di")
 
@@ -111,10 +112,10 @@ def test_who_comes_back_too_late_changes_nothing(at: Delivering, site: Site) -> 
     at.clock.go(10)
     [next_one] = at.store.lanes.take(1, timedelta(seconds=10))
     assert next_one.attempts == 1, "whoever vanished had made an attempt"
-    assert at.store.lanes.finish([(late, Progress(2, 2))]) == [False]
+    assert at.store.lanes.finish([(late, RunOutcome(2, 2))]) == [False]
     assert not at.store.lanes.gather([late], 2) and not at.store.lanes.release([late])
     assert not at.store.lanes.put_off([(late, at.clock())])
-    assert at.store.lanes.finish([(next_one, Progress(1, 1))]) == [True]
+    assert at.store.lanes.finish([(next_one, RunOutcome(1, 1))]) == [True]
     at.steps()
     assert subjects(site.requests) == ["p-2"]
 
@@ -125,7 +126,7 @@ def test_who_is_gone_is_disabled_with_what_became_of_the_run(at: Delivering, sit
     at.tell("ana", "s-1", "p-1", "p-2")
     at.store.lanes.wake(10)
     [lane] = at.store.lanes.take(1, timedelta(seconds=10))
-    assert at.store.lanes.finish([(lane, Progress(1, 1, "status 410", gone="gone"))]) == [True]
+    assert at.store.lanes.finish([(lane, RunOutcome(1, 1, "status 410", gone="gone"))]) == [True]
     found = at.store.destinations.find(hook.id)
     assert found and (found.state, found.reason) == ("disabled", "gone")
     assert at.store.lanes.take(1, timedelta(seconds=10)) == []
@@ -202,7 +203,7 @@ def test_what_waits_for_a_thread_too_long_is_left_to_others(
     url: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One process is held up by a slow receiver while it has taken more than it can begin; another begins that."""
-    monkeypatch.setattr("tidings.delivery.loop.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("tidings.delivery.worker.PATIENCE_SECONDS", 0.05)
     go_on = Event()
 
     def slowly(_: Request) -> Response:

@@ -14,9 +14,11 @@ from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, s
 from tests.feeds.callbacks import eventually
 from tests.feeds.site import Request, Site, a_site
 from tests.feeds.told import BECAUSE
-from tidings.delivery.quiet import quiet_hours
+from tidings.delivery.quiet_hours import parse_quiet_hours
+from tidings.delivery.sql.destination_store import Destination
 from tidings.model import Publication, Subscription
-from tidings.store import Destination, Found, Store
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store
 
 WORKERS = 32
 
@@ -41,7 +43,7 @@ def tell_all(at: Delivering, site: Site, name: str, count: int, each: int = 1, w
         at.store.destinations.add(
             Destination("", who, None, "webhook", site.url("/"), f"{site.url()}", secret="whsec_c2VjcmV0")
         )
-    found = [Found(one, f"s-{who}", who, BECAUSE) for one in published for who in owners]
+    found = [MatchRow(one, f"s-{who}", who, BECAUSE) for one in published for who in owners]
     at.store.notifications.commit_batch("test", at.batches, found)
     return owners
 
@@ -100,7 +102,7 @@ def test_so_do_quiet_hours(at: Delivering, site: Site) -> None:
     def left_alone(name: str, count: int) -> list[str]:
         owners = tell_all(at, site, name, count)
         for who in owners:
-            at.store.preferences.set_quiet(who, quiet_hours(who, "11:00", "13:00", "UTC"))
+            at.store.preferences.set_quiet(who, parse_quiet_hours(who, "11:00", "13:00", "UTC"))
         return owners
 
     few, many = statements(at, left_alone)

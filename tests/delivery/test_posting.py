@@ -9,10 +9,10 @@ from threading import Event, Thread
 import pytest
 
 from tests.feeds.site import Request, Response, Site, a_site
-from tidings.web.network import FetchProblem, Network
-from tidings.web.posting import Poster, Times
+from tidings.operations.egress_policy import EgressPolicy, FetchProblem
+from tidings.operations.http_pool import HttpPool, Timeouts
 
-QUICK = Times(connect=2.0, read=5.0, total=1.0, kept=60.0)
+QUICK = Timeouts(connect=2.0, read=5.0, total=1.0, kept=60.0)
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
-def poster() -> Iterator[Poster]:
-    with Poster(QUICK, Network(is_inside=lambda _: False)) as made:
+def poster() -> Iterator[HttpPool]:
+    with HttpPool(QUICK, EgressPolicy(is_inside=lambda _: False)) as made:
         yield made
 
 
@@ -35,7 +35,7 @@ def test_connections_are_kept_for_a_name(site: Site) -> None:
         return ["127.0.0.1"]
 
     site.pages["/"] = Response(204)
-    with Poster(QUICK, Network(resolve, lambda _: False)) as poster:
+    with HttpPool(QUICK, EgressPolicy(resolve, lambda _: False)) as poster:
         for _ in range(3):
             assert poster.post(site.url("/", "one.example"), {}, b"x").status == 204
         assert poster.post(site.url("/", "two.example"), {}, b"x").status == 204
@@ -48,15 +48,15 @@ def test_connections_are_kept_for_a_name(site: Site) -> None:
 def test_a_connection_that_is_old_is_made_anew(site: Site) -> None:
     leads = ["127.0.0.1"]
     site.pages["/"] = Response(204)
-    network = Network(lambda host, port: leads, lambda address: address == "127.0.0.3")
-    with Poster(Times(2, 5, 5, kept=0.0), network) as poster:
+    network = EgressPolicy(lambda host, port: leads, lambda address: address == "127.0.0.3")
+    with HttpPool(Timeouts(2, 5, 5, kept=0.0), network) as poster:
         poster.post(site.url("/", "one.example"), {}, b"")
         leads[:] = ["127.0.0.3"]
         with pytest.raises(FetchProblem, match="private network"):
             poster.post(site.url("/", "one.example"), {}, b"")
 
 
-def test_a_connection_that_the_server_closed_meanwhile(poster: Poster) -> None:
+def test_a_connection_that_the_server_closed_meanwhile(poster: HttpPool) -> None:
     """Servers close what waits too long: the request goes over a new one."""
     closed = Event()
 
@@ -78,7 +78,7 @@ def test_a_connection_that_the_server_closed_meanwhile(poster: Poster) -> None:
         thread.join()
 
 
-def test_an_answer_in_drops_ends(poster: Poster, site: Site) -> None:
+def test_an_answer_in_drops_ends(poster: HttpPool, site: Site) -> None:
     """One byte in each read would do to hold a thread for days."""
     ended = Event()
 
@@ -94,7 +94,7 @@ def test_an_answer_in_drops_ends(poster: Poster, site: Site) -> None:
         ended.set()
 
 
-def test_only_the_beginning_of_an_answer_is_read(poster: Poster, site: Site) -> None:
+def test_only_the_beginning_of_an_answer_is_read(poster: HttpPool, site: Site) -> None:
     site.pages["/"] = Response(200, b"x" * 1_000_000)
     answer = poster.post(site.url("/"), {}, b"x")
     assert answer.status == 200 and len(answer.body) == 10_000
@@ -110,7 +110,7 @@ def test_ending_what_is_under_way(site: Site) -> None:
         return Response(204)
 
     site.pages["/"] = never  # type: ignore[assignment]
-    with Poster(Times(2, 60, 60), Network(is_inside=lambda _: False)) as poster:
+    with HttpPool(Timeouts(2, 60, 60), EgressPolicy(is_inside=lambda _: False)) as poster:
 
         def end() -> None:
             begun.wait(60)
@@ -132,7 +132,7 @@ def test_ending_what_is_under_way(site: Site) -> None:
         (b"HTTP/1.1 abc\r\n\r\n", "no answer that can be read"),
     ],
 )
-def test_answers_that_are_none(poster: Poster, said: bytes, what: str) -> None:
+def test_answers_that_are_none(poster: HttpPool, said: bytes, what: str) -> None:
     def serve(listening: socket.socket) -> None:
         connection, _ = listening.accept()
         with connection:
@@ -147,6 +147,6 @@ def test_answers_that_are_none(poster: Poster, said: bytes, what: str) -> None:
         thread.join()
 
 
-def test_nobody_listens(poster: Poster) -> None:
+def test_nobody_listens(poster: HttpPool) -> None:
     with pytest.raises(FetchProblem, match="nothing listens there"):
         poster.post("http://127.0.0.1:1/", {}, b"")

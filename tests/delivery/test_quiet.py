@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.delivery.quiet import quiet_hours, quiet_until, show
+from tidings.delivery.quiet_hours import format_quiet_hours, parse_quiet_hours, quiet_until
 from tidings.errors import InputError
 
 BERLIN = "Europe/Berlin"
@@ -41,12 +41,12 @@ def local(text: str, zone: str = BERLIN, fold: int = 0) -> datetime:
     ],
 )
 def test_quiet_until(start: str, end: str, moment: str, until: str | None) -> None:
-    found = quiet_until(quiet_hours("ana", start, end, BERLIN), local(moment))
+    found = quiet_until(parse_quiet_hours("ana", start, end, BERLIN), local(moment))
     assert found == (local(until) if until else None)
 
 
 def test_the_hour_that_comes_twice_is_quiet_both_times() -> None:
-    hours = quiet_hours("ana", "22:00", "02:30", BERLIN)
+    hours = parse_quiet_hours("ana", "22:00", "02:30", BERLIN)
     for fold in (0, 1):
         end = local("2026-10-25 02:30", fold=1)
         assert quiet_until(hours, local("2026-10-25 02:15", fold=fold)) == end
@@ -62,7 +62,7 @@ def test_the_hour_that_comes_twice_is_quiet_both_times() -> None:
 def test_the_end_is_later_and_quiet_no_more(moment: datetime, start: int, end: int, zone: str) -> None:
     if start == end:
         return
-    hours = quiet_hours("ana", show(start), show(end), zone)
+    hours = parse_quiet_hours("ana", format_quiet_hours(start), format_quiet_hours(end), zone)
     until = quiet_until(hours, moment)
     if until is not None:
         assert moment < until <= moment + timedelta(hours=25)
@@ -85,4 +85,4 @@ def test_the_end_is_later_and_quiet_no_more(moment: datetime, start: int, end: i
 )
 def test_what_are_no_quiet_hours(start: str, end: str, zone: str) -> None:
     with pytest.raises(InputError):
-        quiet_hours("ana", start, end, zone)
+        parse_quiet_hours("ana", start, end, zone)

@@ -12,11 +12,11 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from tests.delivery.receiving import OK, RULES, Delivering, delivering, event, subjects, verified
 from tests.feeds.site import Request, Response, Site
-from tidings.delivery.kinds import WEBHOOK
-from tidings.delivery.rules import Rules
+from tidings.delivery.destination_types.registry import WEBHOOK
+from tidings.delivery.policy import DeliveryPolicy
 from tidings.errors import Absent, InputError
-from tidings.store import instant
-from tidings.web.network import Network
+from tidings.operations.egress_policy import EgressPolicy
+from tidings.store.encoding import format_instant
 
 SCHEDULE = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000)
 
@@ -85,11 +85,11 @@ def test_order_is_kept_and_a_failure_holds_its_own_subscription_only(at: Deliver
     assert len({one.headers["webhook-id"] for one in of_first}) == 3, "what is repeated has its id again"
     whole = at.store.destinations.health_of([hook.id])[hook.id]
     assert (whole.delivered, whole.consecutive_failures) == (5, 0)
-    assert whole.last_success == instant(at.clock()) and whole.last_error == "status 500: not now"
+    assert whole.last_success == format_instant(at.clock()) and whole.last_error == "status 500: not now"
 
 
 def test_the_schedule_of_standard_webhooks_then_a_dead_letter(at: Delivering, site: Site) -> None:
-    assert Rules().retries == SCHEDULE
+    assert DeliveryPolicy().retries == SCHEDULE
     site.pages["/"] = Response(503)
     hook = at.webhook(site)
     at.tell("ana", "s-1", "p-1", "p-2")
@@ -235,7 +235,7 @@ def test_what_is_no_webhook(sqlite_at: Delivering, target: str) -> None:
 
 
 def test_private_addresses_are_refused_when_made(sqlite: str) -> None:
-    with delivering(sqlite, Rules()) as at:
+    with delivering(sqlite, DeliveryPolicy()) as at:
         for target in ("http://127.0.0.1/", "http://[::1]/", "http://169.254.169.254/x", "http://10.0.0.1/"):
             with pytest.raises(InputError, match="private network") as refused:
                 at.destinations.add("ana", WEBHOOK, target)
@@ -245,7 +245,7 @@ def test_private_addresses_are_refused_when_made(sqlite: str) -> None:
 def test_a_name_that_leads_inside_later_gains_nothing(sqlite: str, site: Site) -> None:
     """DNS rebinding: public when the destination was made, this machine when it is delivered to."""
     leads = ["93.184.216.34"]
-    network = Network(resolve=lambda host, port: leads)
+    network = EgressPolicy(resolve=lambda host, port: leads)
     with delivering(sqlite, replace(RULES, inside=False), network) as at:
         at.subscribe("ana", "s-1")
         hook = at.destinations.add("ana", WEBHOOK, f"http://rebound.example:{site.port}/?key=secret")

@@ -8,11 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.feeds.site import Request, Response, Site
 from tests.feeds.told import PUBLIC, Told
-from tidings.feeds.hub_loop import HubLoop
-from tidings.feeds.hub_rules import Rules
-from tidings.publications.feeds import items_of
+from tidings.feeds.hub.hub import HubPolicy
+from tidings.feeds.hub.worker import HubWorker
+from tidings.graphs.feed_formats.feed_parser import items_of
 
-RULES = Rules(inside=True)
+RULES = HubPolicy(inside=True)
 
 
 def echo(request: Request) -> Response:
@@ -34,7 +34,7 @@ def form(told: Told, site: Site, path: str = "/call", **more: str) -> dict[str, 
     return {f"hub.{name}": value for name, value in said.items()}
 
 
-def subscribe(told: Told, loop: HubLoop, site: Site, path: str = "/call", **more: str) -> None:
+def subscribe(told: Told, loop: HubWorker, site: Site, path: str = "/call", **more: str) -> None:
     """Subscribe a callback that agrees."""
     site.pages[urlsplit(path).path] = echo
     loop.hub.ask(form(told, site, path, **more))

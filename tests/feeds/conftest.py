@@ -12,10 +12,11 @@ import pytest
 from tests.feeds.callbacks import RULES
 from tests.feeds.site import Site, a_site
 from tests.feeds.told import Told
-from tidings.feeds.hub import Hub
-from tidings.feeds.hub_loop import HubLoop
-from tidings.feeds.polling import Poller
-from tidings.store import Store, open_store, sqlite_url
+from tidings.feeds.hub.hub import Hub
+from tidings.feeds.hub.worker import HubWorker
+from tidings.feeds.inbound.poller import Poller
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 
 class Clock:
@@ -62,7 +63,7 @@ def told(tmp_path: Path) -> Iterator[Told]:
 
 
 @pytest.fixture
-def loop(told: Told) -> Iterator[HubLoop]:
-    made = HubLoop(Hub(told.feeds, RULES, chance=Random(7)))
+def loop(told: Told) -> Iterator[HubWorker]:
+    made = HubWorker(Hub(told.feeds, RULES, chance=Random(7)))
     yield made
     made.close()

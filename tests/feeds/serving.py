@@ -9,17 +9,17 @@ from threading import Thread
 from fastapi import FastAPI
 
 from tests.feeds.told import Told
-from tidings.feeds.hub import Hub
-from tidings.feeds.hub_loop import HubLoop
-from tidings.feeds.hub_rules import Rules
-from tidings.interfaces.http import feeds, hub
-from tidings.interfaces.http.heads import Heads
-from tidings.interfaces.http.joining import join
-from tidings.interfaces.http.serving import listen, server_for
+from tidings.api import feeds
+from tidings.api import feeds as hub
+from tidings.api.middleware.head_requests import HeadRequestMiddleware
+from tidings.api.routes import join_routers
+from tidings.api.server import create_server, listen
+from tidings.feeds.hub.hub import Hub, HubPolicy
+from tidings.feeds.hub.worker import HubWorker
 
 
 @contextmanager
-def served(told: Told, rules: Rules | None = None) -> Iterator[str]:
+def served(told: Told, rules: HubPolicy | None = None) -> Iterator[str]:
     """Serves the feeds of a store from `with` to the end of it; gives the address.
 
     Connections wait in the socket's queue until the server takes them, so nobody has to wait for it here.
@@ -28,13 +28,13 @@ def served(told: Told, rules: Rules | None = None) -> Iterator[str]:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         telling = Hub(told.see_at(url), rules)
         app = FastAPI(openapi_url=None)
-        app.add_middleware(Heads)
-        join(app, feeds.router_for(telling.feeds), hub.router_for(telling))
-        server = server_for(app)
+        app.add_middleware(HeadRequestMiddleware)
+        join_routers(app, feeds.router_for(telling.feeds), hub.hub_router_for(telling))
+        server = create_server(app)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            with HubLoop(telling):
+            with HubWorker(telling):
                 yield url
         finally:
             server.should_exit = True

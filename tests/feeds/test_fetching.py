@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 from tests.feeds.site import Request, Response, Site, a_site
 from tidings.errors import InputError, TidingsError
-from tidings.feeds.fetching import Fetcher, Manners
-from tidings.web.network import FetchProblem, Network, host_of
+from tidings.feeds.fetcher import Fetcher, FetchPolicy
+from tidings.operations.egress_policy import EgressPolicy, FetchProblem, split_host
 
 PUBLIC = "127.0.0.2"
-NETWORK = Network(is_inside=lambda address: address != PUBLIC)
+NETWORK = EgressPolicy(is_inside=lambda address: address != PUBLIC)
 """One address of loopback plays the public web, the others are inside, as they are."""
 
 
@@ -35,12 +35,12 @@ def public() -> Iterator[Site]:
         yield made
 
 
-def fetch(url: str, manners: Manners | None = None, inside_host: str | None = None):  # type: ignore[no-untyped-def]
+def fetch(url: str, manners: FetchPolicy | None = None, inside_host: str | None = None):  # type: ignore[no-untyped-def]
     with Fetcher(manners, NETWORK) as fetcher:
         return fetcher.fetch(url, {}, inside_host)
 
 
-def refusal(url: str, manners: Manners | None = None, inside_host: str | None = None) -> str:
+def refusal(url: str, manners: FetchPolicy | None = None, inside_host: str | None = None) -> str:
     with pytest.raises(FetchProblem) as caught:
         fetch(url, manners, inside_host)
     return str(caught.value)
@@ -54,8 +54,8 @@ def test_an_answer(public: Site) -> None:
 
 def test_we_say_who_we_are_and_which_host_is_meant(public: Site) -> None:
     public.pages["/feed"] = Response()
-    network = Network(lambda host, port: [PUBLIC], NETWORK.is_inside)
-    with Fetcher(Manners(contact="https://example.org/bot"), network) as fetcher:
+    network = EgressPolicy(lambda host, port: [PUBLIC], NETWORK.is_inside)
+    with Fetcher(FetchPolicy(contact="https://example.org/bot"), network) as fetcher:
         fetcher.fetch(f"http://news.example:{public.port}/feed#part", {"if-none-match": '"1"'})
     [request] = public.requests
     assert request.headers["user-agent"].startswith("Tidings/")
@@ -80,7 +80,7 @@ def test_redirects_are_followed_and_those_for_good_are_told(public: Site) -> Non
 def test_redirects_end(public: Site) -> None:
     numbers = count()
     public.pages["/loop"] = lambda request: Response(302, headers={"Location": f"/loop?{next(numbers)}"})
-    assert refusal(public.url("/loop"), Manners(redirects=3)).startswith("too many redirects (")
+    assert refusal(public.url("/loop"), FetchPolicy(redirects=3)).startswith("too many redirects (")
     assert len(public.requests) == 4
 
 
@@ -99,7 +99,7 @@ def test_a_public_address_does_not_lead_inside(public: Site, site: Site) -> None
 
 
 def test_a_name_that_leads_inside_is_refused_before_it_is_asked(site: Site) -> None:
-    network = Network(lambda host, port: [PUBLIC, "127.0.0.1"], NETWORK.is_inside)
+    network = EgressPolicy(lambda host, port: [PUBLIC, "127.0.0.1"], NETWORK.is_inside)
     with Fetcher(network=network) as fetcher, pytest.raises(FetchProblem, match="private network"):
         fetcher.fetch(f"http://rebinding.example:{site.port}/", {})
     assert site.requests == []
@@ -124,7 +124,7 @@ def test_what_the_owner_typed_may_be_inside_and_leads_to_its_own_host_only(site:
 )
 def test_no_addresses(url: str) -> None:
     with pytest.raises(InputError, match="no address on the web"):
-        host_of(url)
+        split_host(url)
 
 
 PASSWORDS = [
@@ -142,7 +142,7 @@ PASSWORDS = [
 @pytest.mark.parametrize("url", PASSWORDS)
 def test_passwords_are_not_kept_and_not_repeated(url: str) -> None:
     with pytest.raises(InputError) as caught:
-        host_of(url)
+        split_host(url)
     assert "secret" not in str(caught.value) + str(caught.value.facts())
 
 
@@ -170,9 +170,9 @@ def test_passwords_of_this_machine_are_sent_to_nobody(
 def test_a_body_is_read_up_to_the_limit(public: Site) -> None:
     public.pages["/exact"] = Response(200, b"x" * 1_000)
     public.pages["/endless"] = lambda request: Response(200, repeat(b"x" * 1_000))
-    assert len(fetch(public.url("/exact"), Manners(size=1_000)).body) == 1_000
+    assert len(fetch(public.url("/exact"), FetchPolicy(size=1_000)).body) == 1_000
     endless = public.url("/endless")
-    said = refusal(endless, Manners(size=999))
+    said = refusal(endless, FetchPolicy(size=999))
     assert said == f"the answer is too large ({endless}); accepted: 999 bytes"
 
 
@@ -183,7 +183,7 @@ def test_a_small_body_that_stands_for_a_large_one(public: Site) -> None:
     public.pages["/strange"] = Response(200, zlib.compress(b"x"), {"Content-Encoding": "deflate"})
     public.pages["/broken"] = Response(200, b"no gzip", {"Content-Encoding": "gzip"})
     assert fetch(public.url("/bomb")).body == b"x" * 10_000_000
-    assert "the answer is too large" in refusal(public.url("/bomb"), Manners(size=9_999_999))
+    assert "the answer is too large" in refusal(public.url("/bomb"), FetchPolicy(size=9_999_999))
     assert "cut short" in refusal(public.url("/cut"))
     assert "received deflate" in refusal(public.url("/strange"))
     assert "no answer that can be read" in refusal(public.url("/broken"))
@@ -195,7 +195,7 @@ def test_fetch_data_after_the_compressed_body_is_refused(public: Site) -> None:
     public.pages["/more"] = lambda request: Response(
         200, chain([packed], repeat(b"y" * 1_000)), {"Content-Encoding": "gzip"}
     )
-    assert "something follows the compressed answer" in refusal(public.url("/more"), Manners(total=5))
+    assert "something follows the compressed answer" in refusal(public.url("/more"), FetchPolicy(total=5))
 
 
 def test_an_answer_in_drops_ends(public: Site) -> None:
@@ -210,7 +210,7 @@ def test_an_answer_in_drops_ends(public: Site) -> None:
             listening.set()
 
     public.pages["/slow"] = lambda request: Response(200, drops())
-    assert "takes too long" in refusal(public.url("/slow"), Manners(total=0.1))
+    assert "takes too long" in refusal(public.url("/slow"), FetchPolicy(total=0.1))
     assert listening.wait(60)
 
 
@@ -218,7 +218,7 @@ def test_headers_in_drops_end_too() -> None:
     with socket.create_server((PUBLIC, 0)) as server, ThreadPoolExecutor(1) as pool:
         url = f"http://{PUBLIC}:{server.getsockname()[1]}/"
         dripping = pool.submit(_drip_headers, server)
-        assert "takes too long" in refusal(url, Manners(total=0.1))
+        assert "takes too long" in refusal(url, FetchPolicy(total=0.1))
         assert dripping.result(60) == "nobody listens"
 
 
@@ -243,7 +243,7 @@ def test_no_answer_at_all(public: Site) -> None:
 
     public.pages["/silent"] = silent
     url = public.url("/silent")
-    assert refusal(url, Manners(read=0.05)) == f"no answer in time ({url}); accepted: 0.05 seconds"
+    assert refusal(url, FetchPolicy(read=0.05)) == f"no answer in time ({url}); accepted: 0.05 seconds"
     ended.set()
 
 
@@ -293,7 +293,7 @@ def test_names_without_an_address(error: Exception, said: str) -> None:
     def resolve(host: str, port: int) -> list[str]:
         raise error
 
-    with Fetcher(network=Network(resolve)) as fetcher, pytest.raises(FetchProblem) as caught:
+    with Fetcher(network=EgressPolicy(resolve)) as fetcher, pytest.raises(FetchProblem) as caught:
         fetcher.fetch("http://a.example/", {})
     assert str(caught.value).startswith(said)
 
@@ -327,7 +327,7 @@ def test_one_request_for_each_host_at_a_time(public: Site) -> None:
     public.pages |= {"/alone": alone, "/together": together}
     with Fetcher(network=NETWORK) as fetcher, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: fetcher.fetch(public.url("/alone"), {}), range(16)))
-        named = Network(lambda host, port: [PUBLIC], NETWORK.is_inside)
+        named = EgressPolicy(lambda host, port: [PUBLIC], NETWORK.is_inside)
         with Fetcher(network=named) as other:
             hosts = [f"http://{name}.example:{public.port}/together" for name in "ab"]
             assert [each.status for each in pool.map(lambda url: other.fetch(url, {}), hosts)] == [200, 200]
@@ -354,7 +354,7 @@ def test_the_certificate_is_that_of_the_name_though_the_connection_goes_to_an_ad
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(*certificate)
     trusting = ssl.create_default_context(cafile=str(certificate[0]))
-    network = Network(lambda host, port: [PUBLIC], NETWORK.is_inside)
+    network = EgressPolicy(lambda host, port: [PUBLIC], NETWORK.is_inside)
     with a_site(PUBLIC, serving) as site, Fetcher(network=network, tls=trusting) as fetcher:
         site.pages["/feed"] = Response(200, b"hello")
         assert fetcher.fetch(f"https://news.example:{site.port}/feed", {}).body == b"hello"
@@ -378,7 +378,7 @@ def test_a_redirect_to_an_address_that_no_request_can_have(public: Site) -> None
 def lost() -> Iterator[Fetcher]:
     """Wherever an address leads, it is to where nobody listens."""
     with Fetcher(
-        Manners(connect=5, read=5), Network(lambda host, port: [PUBLIC], lambda address: False)
+        FetchPolicy(connect=5, read=5), EgressPolicy(lambda host, port: [PUBLIC], lambda address: False)
     ) as made:
         yield made
 

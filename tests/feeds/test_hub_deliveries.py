@@ -19,12 +19,12 @@ from tests.feeds.callbacks import (
 )
 from tests.feeds.site import Response, Site, a_site
 from tests.feeds.told import PUBLIC, Told
-from tidings.feeds.hub_loop import AT_ONCE, HubLoop
+from tidings.feeds.hub.worker import AT_ONCE, HubWorker
 
 ALL_TRIES = len(RULES.retries) + 1
 
 
-def test_new_entries_are_pushed_and_signed(told: Told, loop: HubLoop, site: Site) -> None:
+def test_new_entries_are_pushed_and_signed(told: Told, loop: HubWorker, site: Site) -> None:
     told.tell_events(1, 2)
     subscribe(told, loop, site, secret="a secret & more")
     loop.step()
@@ -46,7 +46,7 @@ def test_new_entries_are_pushed_and_signed(told: Told, loop: HubLoop, site: Site
 
 
 @pytest.mark.parametrize("format", ["rss", "rdf", "json"])
-def test_each_format_is_a_topic_of_its_own(told: Told, loop: HubLoop, site: Site, format: str) -> None:
+def test_each_format_is_a_topic_of_its_own(told: Told, loop: HubWorker, site: Site, format: str) -> None:
     subscribe(told, loop, site, topic=f"{PUBLIC}/feeds/{told.token}.{format}")
     told.tell_events(1, 1)
     loop.step()
@@ -55,7 +55,7 @@ def test_each_format_is_a_topic_of_its_own(told: Told, loop: HubLoop, site: Site
 
 
 def test_a_failed_push_is_tried_again_and_takes_what_came_meanwhile_with_the_next(
-    told: Told, loop: HubLoop, site: Site
+    told: Told, loop: HubWorker, site: Site
 ) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = Response(500)
@@ -75,7 +75,7 @@ def test_a_failed_push_is_tried_again_and_takes_what_came_meanwhile_with_the_nex
     "answer", [Response(500), Response(302, headers={"location": "/other"}), Response(404)]
 )
 def test_a_push_that_fails_and_fails_is_given_up(
-    told: Told, loop: HubLoop, site: Site, answer: Response
+    told: Told, loop: HubWorker, site: Site, answer: Response
 ) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = answer
@@ -99,7 +99,7 @@ def test_a_push_that_fails_and_fails_is_given_up(
     assert titles(pushes(site)[-1]) == ["event 2"], "what was given up stops nothing"
 
 
-def test_a_callback_that_is_gone_is_forgotten(told: Told, loop: HubLoop, site: Site) -> None:
+def test_a_callback_that_is_gone_is_forgotten(told: Told, loop: HubWorker, site: Site) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = Response(410)
     told.tell_events(1, 1)
@@ -111,7 +111,7 @@ def test_a_callback_that_is_gone_is_forgotten(told: Told, loop: HubLoop, site: S
     assert len(pushes(site)) == 1
 
 
-def test_a_callback_that_does_not_answer_is_a_failure(told: Told, loop: HubLoop) -> None:
+def test_a_callback_that_does_not_answer_is_a_failure(told: Told, loop: HubWorker) -> None:
     with a_site() as site:
         subscribe(told, loop, site)
     [made] = loop.hub.store.subscriptions()
@@ -134,7 +134,7 @@ def test_a_callback_that_does_not_answer_is_a_failure(told: Told, loop: HubLoop)
     ],
 )
 def test_a_callback_that_is_busy_says_when_to_come_again(
-    told: Told, loop: HubLoop, site: Site, status: int, said: str, seconds: int
+    told: Told, loop: HubWorker, site: Site, status: int, said: str, seconds: int
 ) -> None:
     subscribe(told, loop, site, lease_seconds="2592000")
     site.pages["/call"] = Response(status, headers={"Retry-After": said})
@@ -149,7 +149,7 @@ def test_a_callback_that_is_busy_says_when_to_come_again(
     assert len(pushes(site)) == 2 and loop.hub.store.deliveries(address(told)) == []
 
 
-def test_retry_after_means_nothing_with_another_status(told: Told, loop: HubLoop, site: Site) -> None:
+def test_retry_after_means_nothing_with_another_status(told: Told, loop: HubWorker, site: Site) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = Response(500, headers={"Retry-After": "3600"})
     told.tell_events(1, 1)
@@ -159,7 +159,7 @@ def test_retry_after_means_nothing_with_another_status(told: Told, loop: HubLoop
     assert len(pushes(site)) == 2
 
 
-def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubLoop, site: Site) -> None:
+def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubWorker, site: Site) -> None:
     """While one does not answer, another is told twice."""
     released = Event()
     with a_site("127.0.0.2") as slow, loop:
@@ -180,7 +180,7 @@ def test_one_that_hangs_does_not_delay_another(told: Told, loop: HubLoop, site: 
     assert [titles(push) for push in pushes(site)] == [["event 1"], ["event 2"]]
 
 
-def test_those_who_share_a_feed_are_all_told(told: Told, loop: HubLoop, site: Site) -> None:
+def test_those_who_share_a_feed_are_all_told(told: Told, loop: HubWorker, site: Site) -> None:
     paths = [f"/{n}" for n in range(2 * AT_ONCE + 1)]
     for path in paths:
         subscribe(told, loop, site, path)
@@ -190,7 +190,7 @@ def test_those_who_share_a_feed_are_all_told(told: Told, loop: HubLoop, site: Si
     assert [len(pushes(site, path)) for path in paths] == [1] * len(paths)
 
 
-def test_one_that_ends_the_hub_each_time_is_given_up(told: Told, loop: HubLoop, site: Site) -> None:
+def test_one_that_ends_the_hub_each_time_is_given_up(told: Told, loop: HubWorker, site: Site) -> None:
     """Taken again and again without a word of how it went."""
     subscribe(told, loop, site)
     told.tell_events(1, 1)

@@ -15,14 +15,13 @@ from tests.feeds.callbacks import (
 )
 from tests.feeds.site import Response, Site
 from tests.feeds.told import PUBLIC, Told
-from tidings.feeds.hub import Hub
-from tidings.feeds.hub_loop import HubLoop
-from tidings.feeds.hub_rules import Rules
-from tidings.feeds.personal import PersonalFeeds
-from tidings.feeds.tokens import Addresses
+from tidings.feeds.hub.hub import Hub, HubPolicy
+from tidings.feeds.hub.worker import HubWorker
+from tidings.feeds.outbound.addresses import FeedTokens
+from tidings.feeds.outbound.personal_feeds import PersonalFeeds
 
 
-def test_a_revoked_address_ends_what_was_subscribed_with_it(told: Told, loop: HubLoop, site: Site) -> None:
+def test_a_revoked_address_ends_what_was_subscribed_with_it(told: Told, loop: HubWorker, site: Site) -> None:
     subscribe(told, loop, site)
     loop.hub.ask(form(told, site, "/other"))
     told.feeds.addresses.renew("cy", "s-1")
@@ -33,7 +32,7 @@ def test_a_revoked_address_ends_what_was_subscribed_with_it(told: Told, loop: Hu
     assert sorted(denials(site)) == ["/call", "/other"] and len(site.requests) == 3
 
 
-def test_a_withdrawn_subscription_is_told_of_no_more(told: Told, loop: HubLoop, site: Site) -> None:
+def test_a_withdrawn_subscription_is_told_of_no_more(told: Told, loop: HubWorker, site: Site) -> None:
     subscribe(told, loop, site)
     told.tell_events(1, 1)
     told.store.subscriptions.remove(["s-1"])
@@ -44,7 +43,7 @@ def test_a_withdrawn_subscription_is_told_of_no_more(told: Told, loop: HubLoop, 
 
 
 def test_a_callback_is_told_that_its_feed_has_ended_though_there_is_nothing_new(
-    told: Told, loop: HubLoop, site: Site
+    told: Told, loop: HubWorker, site: Site
 ) -> None:
     subscribe(told, loop, site, "/call?mine=1")
     topic = f"{PUBLIC}/feeds/{told.token}.atom"
@@ -61,7 +60,7 @@ def test_a_callback_is_told_that_its_feed_has_ended_though_there_is_nothing_new(
 
 @pytest.mark.parametrize("answer", [Response(200), Response(404), Response(410)])
 def test_what_a_callback_says_to_a_denial_does_not_matter(
-    told: Told, loop: HubLoop, site: Site, answer: Response
+    told: Told, loop: HubWorker, site: Site, answer: Response
 ) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = answer
@@ -71,7 +70,9 @@ def test_what_a_callback_says_to_a_denial_does_not_matter(
     assert denials(site) == ["/call"]
 
 
-def test_a_denial_that_nobody_hears_is_said_again_and_given_up(told: Told, loop: HubLoop, site: Site) -> None:
+def test_a_denial_that_nobody_hears_is_said_again_and_given_up(
+    told: Told, loop: HubWorker, site: Site
+) -> None:
     subscribe(told, loop, site)
     site.pages["/call"] = Response(503)
     told.feeds.addresses.renew("cy", "s-1")
@@ -80,12 +81,12 @@ def test_a_denial_that_nobody_hears_is_said_again_and_given_up(told: Told, loop:
     assert denials(site) == ["/call"] * (len(RULES.questions) + 1)
 
 
-def test_without_the_key_of_addresses_nobody_is_denied(told: Told, loop: HubLoop, site: Site) -> None:
+def test_without_the_key_of_addresses_nobody_is_denied(told: Told, loop: HubWorker, site: Site) -> None:
     """Nobody knows what the topic was called."""
     subscribe(told, loop, site)
     told.store.subscriptions.remove(["s-1"])
-    other = PersonalFeeds(told.store, Addresses(told.store, bytes(32)), told.feeds.places)
-    lost = HubLoop(Hub(other, RULES))
+    other = PersonalFeeds(told.store, FeedTokens(told.store, bytes(32)), told.feeds.places)
+    lost = HubWorker(Hub(other, RULES))
     while lost.step():
         pass
     lost.close()
@@ -95,7 +96,7 @@ def test_without_the_key_of_addresses_nobody_is_denied(told: Told, loop: HubLoop
 
 
 def test_one_that_is_too_many_by_the_time_it_is_verified_is_denied(told: Told, site: Site) -> None:
-    loop = HubLoop(Hub(told.feeds, Rules(inside=True, per_feed=1)))
+    loop = HubWorker(Hub(told.feeds, HubPolicy(inside=True, per_feed=1)))
     site.pages |= {"/0": echo, "/1": echo}
     loop.hub.ask(form(told, site, "/0"))
     loop.hub.ask(form(told, site, "/1"))

@@ -12,10 +12,10 @@ import pytest
 from tests.feeds.conftest import Clock
 from tests.feeds.site import Request, Response, Site, a_site, rss
 from tidings.errors import InputError
-from tidings.feeds.logins import authorization, login_of
-from tidings.feeds.polling import Poller
-from tidings.store import Store
-from tidings.web.network import FetchProblem, Network
+from tidings.feeds.fetcher import authorization_header, split_login
+from tidings.feeds.inbound.poller import Poller
+from tidings.operations.egress_policy import EgressPolicy, FetchProblem
+from tidings.store.store import Store
 
 PUBLIC = "127.0.0.2"
 
@@ -40,7 +40,7 @@ def typed(site: Site, login: str = "ann:se:cret%2F%40") -> str:
 @pytest.fixture
 def public(store: Store, clock: Clock) -> Iterator[Poller]:
     """A poller for which one address of loopback is the public web."""
-    network = Network(is_inside=lambda address: address != PUBLIC)
+    network = EgressPolicy(is_inside=lambda address: address != PUBLIC)
     with Poller(store, clock=clock, network=network, chance=Random(7)) as made:
         yield made
 
@@ -59,12 +59,12 @@ def public(store: Store, clock: Clock) -> Iterator[Poller]:
     ],
 )
 def test_names_and_passwords_are_taken_out_of_addresses(url: str, found: tuple[str, str | None]) -> None:
-    assert login_of(url) == found
+    assert split_login(url) == found
 
 
 def test_a_name_that_no_server_could_read() -> None:
     with pytest.raises(InputError, match="a name with a colon"):
-        login_of("https://a%3Ab:secret@example.org/")
+        split_login("https://a%3Ab:secret@example.org/")
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_a_name_that_no_server_could_read() -> None:
     ["http://example.org/", "https://example.org:444/", "https://other.example/", "https://www.example.org/"],
 )
 def test_only_the_origin_that_was_typed_is_told(there: str) -> None:
-    assert authorization("ann:x", "https://example.org/feed", there) == {}
-    assert authorization("ann:x", "https://example.org/feed", "https://EXAMPLE.org:443/moved")
-    assert authorization(None, "https://example.org/", "https://example.org/") == {}
+    assert authorization_header("ann:x", "https://example.org/feed", there) == {}
+    assert authorization_header("ann:x", "https://example.org/feed", "https://EXAMPLE.org:443/moved")
+    assert authorization_header(None, "https://example.org/", "https://example.org/") == {}
 
 
 def test_a_feed_with_a_password_is_read_and_polled(

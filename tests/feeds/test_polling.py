@@ -12,20 +12,23 @@ import pytest
 from tests.feeds.conftest import Clock
 from tests.feeds.site import Request, Response, Site, a_site, rss
 from tidings.errors import InputError, TidingsError
-from tidings.feeds.fetching import Manners
-from tidings.feeds.polling import APART, Polled, Poller
-from tidings.feeds.taking import PUBLICATION, REPLACES
-from tidings.graphs import Graph
-from tidings.languages import gql
-from tidings.matching.graphs import matches
-from tidings.publications.rdf import decode
-from tidings.store import PolledFeed, Store, Taken, open_store, sqlite_url
-from tidings.web.network import FetchProblem, Network
+from tidings.feeds.fetcher import FetchPolicy
+from tidings.feeds.inbound.items import PUBLICATION, REPLACES
+from tidings.feeds.inbound.poller import APART, Poller, PollResult
+from tidings.feeds.sql.polled_feeds import PolledFeed
+from tidings.feeds.sql.polled_items import ItemCounts
+from tidings.graphs.explanation import matches
+from tidings.graphs.gql import gql_parser
+from tidings.graphs.model import Graph
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.operations.egress_policy import EgressPolicy, FetchProblem
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 TITLE = "http://purl.org/rss/1.0/title"
 
 
-def poll(poller: Poller) -> list[Polled]:
+def poll(poller: Poller) -> list[PollResult]:
     return list(poller.poll_due())
 
 
@@ -57,7 +60,7 @@ def titles(store: Store) -> list[str]:
 def test_adding_a_feed_polls_it_at_once(poller: Poller, site: Site, store: Store, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a", "b", ttl=30))
     polled = poller.add(site.url())
-    assert polled.taken == Taken(items=2, new=2, edited=0, refused=0)
+    assert polled.taken == ItemCounts(items=2, new=2, edited=0, refused=0)
     kept = feed(store)
     assert polled.feed == kept
     assert (kept.title, kept.site, kept.ttl, kept.failures, kept.problem) == (
@@ -123,7 +126,7 @@ def test_an_item_is_published_once(poller: Poller, site: Site, store: Store, clo
     site.pages["/rss.xml"] = Response(200, rss("a", "b"))
     clock.move(hours=2)
     [again] = poll(poller)
-    assert again.taken == Taken(items=2, new=1, edited=0, refused=0)
+    assert again.taken == ItemCounts(items=2, new=1, edited=0, refused=0)
     assert titles(store) == ["a", "b"]
 
 
@@ -136,7 +139,7 @@ def test_an_edited_item_is_published_as_changed(
             poller.add(site.url())
         else:
             [polled] = poll(poller)
-            assert polled.taken == Taken(items=1, new=0, edited=1, refused=0)
+            assert polled.taken == ItemCounts(items=1, new=0, edited=1, refused=0)
         clock.move(hours=2)
     assert titles(store) == ["a", "edited", "a"]
     ids = [one.id for one in store.journal.read(0)]
@@ -157,8 +160,8 @@ def test_subscriptions_find_items_and_edits_of_items(
         site.pages["/rss.xml"] = Response(200, rss(title))
         poller.add(site.url())
         clock.move(hours=2)
-    about = gql.parse("SELECT ?item WHERE (?item, rss:title, ?title) AND ?title contains 'cats'")
-    edits = gql.parse("SELECT ?item WHERE (?item, dcterms:replaces, ?before)")
+    about = gql_parser.parse("SELECT ?item WHERE (?item, rss:title, ?title) AND ?title contains 'cats'")
+    edits = gql_parser.parse("SELECT ?item WHERE (?item, dcterms:replaces, ?before)")
     assert [matches(about, graph) for graph in graphs(store)] == [True, True]
     assert [matches(edits, graph) for graph in graphs(store)] == [False, True]
 
@@ -189,7 +192,7 @@ def test_a_feed_that_is_removed_and_added_again_publishes_nothing_twice(
     poller.add(site.url())
     store.feeds.remove(site.url())
     site.pages["/rss.xml"] = Response(200, rss("a", "b"))
-    assert poller.add(site.url()).taken == Taken(items=2, new=1, edited=0, refused=0)
+    assert poller.add(site.url()).taken == ItemCounts(items=2, new=1, edited=0, refused=0)
 
 
 def test_what_cannot_be_read_is_not_added(poller: Poller, site: Site, store: Store) -> None:
@@ -254,7 +257,7 @@ def test_what_we_fail_at_in_one_feed_keeps_no_other_from_being_read(
     broken = False
     urls = [site.url(host=host) for host in ("broken.example", "fine.example")]
     site.pages["/rss.xml"] = Response(200, rss("a"))
-    with Poller(store, clock=clock, network=Network(resolve)) as poller:
+    with Poller(store, clock=clock, network=EgressPolicy(resolve)) as poller:
         for url in urls:
             poller.add(url)
         broken = True
@@ -308,7 +311,7 @@ def test_a_feed_that_moved_for_good_has_a_new_address(
     clock.move(hours=2)
     [polled] = poll(poller)
     assert feed(store).url == site.url("/new.xml")
-    assert polled.taken == Taken(items=2, new=1, edited=0, refused=0), "its items are known"
+    assert polled.taken == ItemCounts(items=2, new=1, edited=0, refused=0), "its items are known"
 
 
 def test_two_addresses_of_one_feed_become_one_feed(poller: Poller, site: Site, store: Store) -> None:
@@ -332,7 +335,7 @@ def test_a_feed_that_moved_for_now_has_not(poller: Poller, site: Site, store: St
 
 def test_a_feed_inside_that_moves_elsewhere_may_not_lead_inside_any_more(store: Store, clock: Clock) -> None:
     """Its owner has typed the first host, and nobody the second."""
-    network = Network(is_inside=lambda address: address != "127.0.0.2")
+    network = EgressPolicy(is_inside=lambda address: address != "127.0.0.2")
     with (
         a_site() as inside,
         a_site("127.0.0.2") as public,
@@ -354,7 +357,7 @@ def test_an_item_that_cannot_be_used_is_a_dead_letter_and_the_others_are_publish
 ) -> None:
     large = rss("a", "x" * 1_000_001, "c")
     site.pages["/rss.xml"] = Response(200, large.replace(b"http://example.org/item/2", b"http://[c"))
-    assert poller.add(site.url()).taken == Taken(items=3, new=1, edited=0, refused=2)
+    assert poller.add(site.url()).taken == ItemCounts(items=3, new=1, edited=0, refused=2)
     letters = store.dead_letters.read(0, 10)
     assert {letter.source for letter in letters} == {site.url()}
     assert sorted(str(letter.facts["item"]) for letter in letters) == ["item-1", "item-2"]
@@ -414,7 +417,7 @@ def test_follow_polls_what_becomes_due_until_it_is_stopped(
 ) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     poller.add(site.url())
-    heard: list[Polled] = []
+    heard: list[PollResult] = []
     thread = Thread(target=poller.follow, args=(heard.append,))
     thread.start()
     clock.move(hours=2)
@@ -451,7 +454,7 @@ def test_stopping_does_not_wait_for_a_server_that_does_not_answer(
 
 def test_an_answer_beyond_the_limit_is_a_problem_of_its_feed(store: Store, site: Site, clock: Clock) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
-    with Poller(store, Manners(size=10_000), clock=clock) as poller:
+    with Poller(store, FetchPolicy(size=10_000), clock=clock) as poller:
         poller.add(site.url())
         site.pages["/rss.xml"] = Response(200, rss(*("long" * 100 for _ in range(100))))
         clock.move(hours=2)

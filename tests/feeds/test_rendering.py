@@ -17,15 +17,15 @@ from lxml import etree
 from tests.feeds.told import PUBLIC, Told
 from tests.objects.test_definition import MODEL
 from tests.objects.test_notices import LABELS, NEW_TITLE
-from tidings.feeds.harmless import line, link, markup
-from tidings.feeds.personal import title_of
-from tidings.feeds.rendering import FORMATS, asked_for
-from tidings.feeds.tokens import ALL
+from tidings.feeds.outbound.addresses import ALL_FEEDS
+from tidings.feeds.outbound.formats import FORMATS, negotiate_format
+from tidings.feeds.outbound.personal_feeds import feed_title
+from tidings.feeds.outbound.sanitize import safe_link, sanitize_html, to_line
+from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.graphs.rdf.rdf_decoder import decode
 from tidings.model import Publication, Reason, Subscription
-from tidings.objects.notices import Notice, notices
-from tidings.publications.feeds import items_of
-from tidings.publications.rdf import decode
-from tidings.store import Found
+from tidings.objects.notices import Notice, build_notices
+from tidings.store.encoding import MatchRow
 
 PAGE = """
 @prefix rss: <http://purl.org/rss/1.0/> . @prefix dc: <http://purl.org/dc/elements/1.1/> .
@@ -72,7 +72,7 @@ def parsed(told: Told, format: str) -> Any:
 
 def tell_page(told: Told, body: str = PAGE) -> None:
     told.put(Publication("p-page", "text/turtle", body.encode()))
-    told.tell(Found("p-page", "s-1", "cy", (PATTERN,), BINDINGS))
+    told.tell(MatchRow("p-page", "s-1", "cy", (PATTERN,), BINDINGS))
 
 
 XML = ["atom", "rss", "rdf"]
@@ -126,7 +126,7 @@ def test_items_of_rss_1_without_a_link_are_told_apart(told: Told) -> None:
     """
     for name in ("p-1", "p-2"):
         told.put(Publication(name, "application/json", b'{"price": 5}'))
-        told.tell(Found(name, "s-1", "cy", (Reason("price < 200", 5, "/price"),)))
+        told.tell(MatchRow(name, "s-1", "cy", (Reason("price < 200", 5, "/price"),)))
     first, second = parsed(told, "rdf").entries
     assert first.link == f"{PUBLIC}/feeds/{told.token}.rdf#{first.id}"
     assert second.link == f"{PUBLIC}/feeds/{told.token}.rdf#{second.id}" and first.id != second.id
@@ -176,7 +176,7 @@ def test_the_node_that_was_asked_for_gives_the_title(told: Told) -> None:
 
 def test_an_event_without_a_title_is_titled_by_its_reasons(told: Told) -> None:
     told.publish({"price": 180, "seller": {"city": "Oslo <b>"}}, ids=["p-1"])
-    told.tell(Found("p-1", "s-1", "cy", (Reason("price < 200", 180, "/price"),)))
+    told.tell(MatchRow("p-1", "s-1", "cy", (Reason("price < 200", 180, "/price"),)))
     [entry] = parsed(told, "atom").entries
     assert entry.title == "price 180 < 200"
     assert entry.summary == "price 180 < 200"
@@ -187,27 +187,27 @@ def test_a_document_has_a_title_and_its_text(told: Told) -> None:
     told.put(
         Publication("p-1", "application/xml", b"<post><name>Chairs</name><url>http://x.example/</url></post>")
     )
-    told.tell(Found("p-1", "s-1", "cy"))
+    told.tell(MatchRow("p-1", "s-1", "cy"))
     [entry] = parsed(told, "rss").entries
     assert (entry.title, entry.link) == ("Chairs", "http://x.example/")
     assert "&lt;post&gt;&lt;name&gt;Chairs" in entry.content[0].value
 
 
 def test_what_is_not_in_the_journal_is_told_all_the_same(told: Told) -> None:
-    told.tell(Found("line 7 of a file", "s-1", "cy"))
+    told.tell(MatchRow("line 7 of a file", "s-1", "cy"))
     assert parsed(told, "atom").entries[0].title == "Publication line 7 of a file"
 
 
 def test_a_date_to_come_does_not_stay_on_top(told: Told) -> None:
     told.publish({"title": "later", "date": "2999-01-01"}, ids=["p-1"])
-    told.tell(Found("p-1", "s-1", "cy"))
+    told.tell(MatchRow("p-1", "s-1", "cy"))
     assert parsed(told, "atom").entries[0].updated == "2026-05-01T12:00:00Z"
 
 
 def test_a_pattern_is_titled_without_its_prefixes(told: Told) -> None:
     text = "PREFIX ex: <http://e.example/>\nprefix : <urn:x>SELECT * WHERE (?x, ex:p, <urn:y>) AND ?x <= ex:C"
     told.store.subscriptions.add(Subscription("s-2", "cy", "gql", text))
-    titles = [title_of(one) for one, _ in told.feeds.listed("cy")]
+    titles = [feed_title(one) for one, _ in told.feeds.listed("cy")]
     assert titles == ["price < 200", "SELECT * WHERE (?x, ex:p, ‹urn:y›) AND ?x <= ex:C"]
 
 
@@ -230,7 +230,7 @@ HOSTILE_PAGE = {
 @pytest.mark.parametrize("format", [*XML, "json"])
 def test_a_title_that_is_turned_turns_nothing_beside_it(told: Told, format: str) -> None:
     told.publish({"title": "\u202ereverse \u2067" + "x" * 300, "summary": "a"}, ids=["p-1"])
-    told.tell(Found("p-1", "s-1", "cy", ()))
+    told.tell(MatchRow("p-1", "s-1", "cy", ()))
     [(title, _, _)] = leaving(rendered(told, format), format)
     assert title.startswith("\u202ereverse") and title.endswith("…\u2069\u202c")
 
@@ -252,7 +252,7 @@ def test_hostile_content_comes_out_harmless(told: Told, format: str) -> None:
     said = (f"<javascript:alert(6)> <{name}> {json.dumps(text)} ." for name, text in HOSTILE_PAGE.items())
     told.put(Publication("p-4", "text/turtle", "\n".join(said).encode()))
     reasons = (Reason("x contains 'y'", "y" * 3_000_000 + "\udfff", "/x"), Reason(HOSTILE + ODD, None, ""))
-    told.tell(*(Found(f"p-{n}", "s-1", "cy", reasons) for n in (1, 2, 3, 4)))
+    told.tell(*(MatchRow(f"p-{n}", "s-1", "cy", reasons) for n in (1, 2, 3, 4)))
     body = rendered(told, format)
     assert len(body) < 200_000
     assert len(items_of(body, FORMATS[format].media_type)[1]) == 4
@@ -269,7 +269,7 @@ def test_hostile_content_comes_out_harmless(told: Told, format: str) -> None:
 def test_names_with_markup_come_out_harmless(told: Told, format: str) -> None:
     """Publishers choose ids of publications, subscribers their names and the ids of subscriptions."""
     told.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
-    told.tell(Found(HOSTILE, HOSTILE, f"bo{HOSTILE}", ()))
+    told.tell(MatchRow(HOSTILE, HOSTILE, f"bo{HOSTILE}", ()))
     token = told.feeds.addresses.token(f"bo{HOSTILE}", HOSTILE)
     assert token
     page = told.feeds.page(told.feeds.open(token), format)  # type: ignore[arg-type]
@@ -285,7 +285,7 @@ def test_names_with_markup_come_out_harmless(told: Told, format: str) -> None:
 def test_list_of_feeds_of_a_name_with_markup_is_harmless(told: Told) -> None:
     told.store.subscriptions.add(Subscription(HOSTILE, f"bo{HOSTILE}", "predicates", "price < 200"))
     told.store.subscriptions.add(Subscription("s-3", f"bo{HOSTILE}", "predicates", f"title = {HOSTILE!r}"))
-    token = told.feeds.addresses.token(f"bo{HOSTILE}", ALL)
+    token = told.feeds.addresses.token(f"bo{HOSTILE}", ALL_FEEDS)
     assert token
     root = etree.fromstring(told.feeds.opml(token))  # type: ignore[arg-type]
     said = [root.findtext("head/title"), *(one.get("text") for one in root.iter("outline"))]
@@ -333,10 +333,10 @@ def test_the_look_for_dangers_finds_some() -> None:
 def test_no_line_has_a_tag_and_all_is_xml(text: str) -> None:
     """`lxml` refuses what XML cannot hold."""
     element = etree.Element("x")
-    for made in (line(text), markup(text), link("http://e.example/" + text) or ""):
+    for made in (to_line(text), sanitize_html(text), safe_link("http://e.example/" + text) or ""):
         element.text = made
         assert "<script" not in made.lower()
-    assert not re.search("<[A-Za-z/!?]", line(text))
+    assert not re.search("<[A-Za-z/!?]", to_line(text))
 
 
 @pytest.mark.parametrize(
@@ -353,13 +353,13 @@ def test_no_line_has_a_tag_and_all_is_xml(text: str) -> None:
     ],
 )
 def test_the_format_that_is_asked_for(accept: str | None, suffix: str) -> None:
-    assert asked_for(accept).suffix == suffix
+    assert negotiate_format(accept).suffix == suffix
 
 
 def object_feed(told: Told, *given: Notice) -> str:
     told.store.object_notifications.tell("university", given)
     [(listed, token)] = told.feeds.listed("Student:S3")
-    assert (listed.id, title_of(listed)) == ("university", "Changes in university") and token
+    assert (listed.id, feed_title(listed)) == ("university", "Changes in university") and token
     return token
 
 
@@ -367,7 +367,7 @@ def object_feed(told: Told, *given: Notice) -> str:
 def test_what_changed_of_an_object_is_an_entry(told: Told, format: str) -> None:
     """Its values before and after and the reasons; a publication of the same name is another thing."""
     told.put(Publication("LearningMaterial:Script2", "application/json", b'{"title": "not this"}'))
-    token = object_feed(told, *notices("university", MODEL, NEW_TITLE, LABELS))
+    token = object_feed(told, *build_notices("university", MODEL, NEW_TITLE, LABELS))
     page = told.feeds.page(told.feeds.open(token), format)  # type: ignore[arg-type]
     [(title, shown, _)] = leaving(told.feeds.render(page), format)  # type: ignore[arg-type]
     assert title == "Second edition updated (title)"

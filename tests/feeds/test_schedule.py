@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.feeds.schedule import (
+from tidings.feeds.inbound.schedule import (
     FIRST_RETRY,
     LATEST,
     SOONEST,
     USUAL,
     after_failure,
     after_success,
-    not_skipped,
+    next_allowed,
     skips_of,
 )
-from tidings.web.retry_after import LONGEST_PAUSE, retry_after
+from tidings.operations.retry_after import LONGEST_PAUSE, parse_retry_after
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -85,7 +85,7 @@ def test_retry_after_counts_after_success_too() -> None:
     ],
 )
 def test_retry_after(said: str, seconds: int | None) -> None:
-    assert retry_after({"retry-after": said}, NOON) == seconds
+    assert parse_retry_after({"retry-after": said}, NOON) == seconds
 
 
 @given(st.integers(0, 2**32), st.integers(1, 200))
@@ -125,15 +125,15 @@ FRIDAY = 4
 def test_hours_and_days_to_skip(
     due: datetime, hours: Iterable[int], days: Iterable[int], moved: datetime
 ) -> None:
-    found = not_skipped(due, skips_of(hours, days), Random(7))
+    found = next_allowed(due, skips_of(hours, days), Random(7))
     assert moved <= found <= moved + SOONEST
     assert (found == due) == (moved == due)
 
 
 def test_hours_to_skip_are_those_of_utc() -> None:
     east = NOON.astimezone(timezone(timedelta(hours=9)))
-    assert not_skipped(east, skips_of([12], []), Random(7)) >= NOON.replace(hour=13)
-    assert not_skipped(east, skips_of([21], []), Random(7)) == NOON
+    assert next_allowed(east, skips_of([12], []), Random(7)) >= NOON.replace(hour=13)
+    assert next_allowed(east, skips_of([21], []), Random(7)) == NOON
 
 
 @given(
@@ -143,7 +143,7 @@ def test_a_time_that_is_not_skipped_is_the_soonest_there_is(
     hours: set[int], days: set[int], minutes: int
 ) -> None:
     due = NOON + timedelta(minutes=minutes)
-    found = not_skipped(due, skips_of(hours, days), Random(minutes))
+    found = next_allowed(due, skips_of(hours, days), Random(minutes))
     assert found.hour not in hours and found.weekday() not in days and found >= due
     between = due
     while between + timedelta(hours=1) < found - SOONEST:

@@ -11,10 +11,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.feeds.site import rss
-from tidings.feeds.taking import PUBLICATION, REPLACES, found, publication_id, takings
-from tidings.publications.feeds import Item, items_of
-from tidings.publications.rdf import decode
-from tidings.store import PolledFeed, Store, Taken, open_store, sqlite_url
+from tidings.feeds.inbound.items import PUBLICATION, REPLACES, index_items, plan_items, publication_id
+from tidings.feeds.sql.polled_feeds import PolledFeed
+from tidings.feeds.sql.polled_items import ItemCounts
+from tidings.graphs.feed_formats.feed_parser import Item, items_of
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HISTORIES = st.lists(
@@ -42,10 +45,10 @@ def items(said: dict[str, str]) -> list[Item]:
     return list(items_of(body, "")[1])
 
 
-def take(store: Store, feed: PolledFeed, said: dict[str, str]) -> Taken:
-    there = found(items(said))
+def take(store: Store, feed: PolledFeed, said: dict[str, str]) -> ItemCounts:
+    there = index_items(items(said))
     hashes = {key: item.hash for key, item in there.items()}
-    outcome = store.feeds.take(feed, NOON, hashes, lambda seen: takings(feed, there, seen), {})
+    outcome = store.feeds.take(feed, NOON, hashes, lambda seen: plan_items(feed, there, seen), {})
     assert outcome is not None
     return outcome[1]
 
@@ -65,9 +68,9 @@ def test_histories(store: Store, history: list[dict[str, str] | str], twice: boo
             continue
         new = {pair for pair in said.items() if pair[0] not in last and pair not in ever}
         edited = {id for id, title in said.items() if id in last and last[id] != title}
-        assert take(store, feed, said) == Taken(len(said), len(new), len(edited), 0)
+        assert take(store, feed, said) == ItemCounts(len(said), len(new), len(edited), 0)
         if twice:
-            assert take(store, feed, said) == Taken(len(said), 0, 0, 0)
+            assert take(store, feed, said) == ItemCounts(len(said), 0, 0, 0)
         told += len(new) + len(edited)
         last, ever = last | said, ever | set(said.items())
     assert store.journal.head() - first == told
@@ -95,6 +98,6 @@ def test_an_item_that_was_forgotten_and_comes_back_is_known(store: Store) -> Non
     feed = store.feeds.add(f"http://example.org/{next(NUMBERS)}", NOON, inside=False)
     take(store, feed, {"a": "one"})
     store.feeds.take(feed, NOON + timedelta(days=100), {}, lambda seen: [], {})
-    assert take(store, feed, {"a": "one"}) == Taken(1, 0, 0, 0)
+    assert take(store, feed, {"a": "one"}) == ItemCounts(1, 0, 0, 0)
     store.feeds.take(feed, NOON + timedelta(days=100), {}, lambda seen: [], {})
-    assert take(store, feed, {"a": "two"}) == Taken(1, 1, 0, 0), "but not that it was edited"
+    assert take(store, feed, {"a": "two"}) == ItemCounts(1, 1, 0, 0), "but not that it was edited"

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tidings.feeds.personal import PersonalFeeds
-from tidings.feeds.places import places_at
-from tidings.feeds.tokens import Addresses
+from tidings.feeds.outbound.addresses import FeedTokens, create_feed_urls
+from tidings.feeds.outbound.personal_feeds import PersonalFeeds
 from tidings.model import Publication, Reason, Subscription
-from tidings.store import Found, Store, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store, open_store
 
 KEY = bytes(range(32))
 PUBLIC = "http://feeds.example.org"
@@ -43,7 +44,7 @@ class Told:
         self.see_at(public)
 
     def see_at(self, public: str) -> PersonalFeeds:
-        self.feeds = PersonalFeeds(self.store, Addresses(self.store, KEY), places_at(public))
+        self.feeds = PersonalFeeds(self.store, FeedTokens(self.store, KEY), create_feed_urls(public))
         return self.feeds
 
     @property
@@ -52,7 +53,7 @@ class Told:
         assert found
         return found
 
-    def tell(self, *found: Found) -> None:
+    def tell(self, *found: MatchRow) -> None:
         """Tell what was found, in a batch."""
         self.store.notifications.commit_batch("test", self.batches, found)
         self.batches += 1
@@ -61,7 +62,7 @@ class Told:
         """Tell cy of events with these numbers: the titles of their entries, newest first."""
         numbers = range(first, last + 1)
         self.publish(*({"title": f"event {n}", "price": n} for n in numbers), ids=[f"p-{n}" for n in numbers])
-        self.tell(*(Found(f"p-{n}", "s-1", "cy", BECAUSE) for n in numbers))
+        self.tell(*(MatchRow(f"p-{n}", "s-1", "cy", BECAUSE) for n in numbers))
         return [f"event {n}" for n in reversed(numbers)]
 
     def publish(self, *events: dict[str, Any], ids: Sequence[str]) -> None:

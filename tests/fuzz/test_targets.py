@@ -19,8 +19,8 @@ from fuzz import language_targets, publication_targets, web_targets
 from fuzz.publication_targets import ALIASES
 from fuzz.registry import TARGETS
 from fuzz.target import Target
-from tidings.compiler.pipeline import LANGUAGES
-from tidings.service.offering import ACCEPTED
+from tidings.matching.compiler.pipeline import LANGUAGES
+from tidings.service.submission import ACCEPTED_MEDIA_TYPES
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = ROOT / "src" / "tidings"
@@ -62,23 +62,23 @@ PARSERS = frozenset(
 """Calls by which bytes or text from outside are taken apart."""
 
 OWN = {
-    "backbone/circles.py": "compares addresses that backbone/peer.py has checked",
-    "client/subscribed.py": "reads lines that the caller has written, to say which one was refused",
-    "client/taken.py": "reads what the caller publishes, for its id; the service checks it",
-    "delivery/apprise_process.py": "reads the answers of its own worker process",
-    "delivery/apprise_worker.py": "reads the requests of its own parent process",
-    "delivery/webhooks.py": "splits addresses after host_of, which has a target",
-    "feeds/hub.py": "splits addresses after host_of, which has a target",
-    "feeds/places.py": "reads a setting of the operator's, checked when settings are loaded",
-    "interfaces/cli/metadata_log.py": "reads files that `tidings provider` wrote, for the operator",
-    "interfaces/cli/model_changes.py": "reads rows of the outbox that triggers wrote",
-    "interfaces/cli/query.py": "reads answers that it has just computed",
-    "interfaces/cli/warm.py": "reads a report of its own Spark task",
-    "objects/triggers/opening.py": "reads the address of the operator's own database",
-    "objects/triggers/reading.py": "reads rows of the outbox that triggers wrote",
-    "publications/enrichment.py": "reads rows that publications/reference_tables.py wrote",
-    "service/keeping.py": "reads backups, which the operator made and restores",
-    "web/posting.py": "splits addresses after host_of, which has a target",
+    "metadata/replication/log_follower.py": "compares addresses that metadata/replication/peer.py has checked",
+    "client/subscriptions.py": "reads lines that the caller has written, to say which one was refused",
+    "client/publications.py": "reads what the caller publishes, for its id; the service checks it",
+    "delivery/destination_types/apprise_process.py": "reads the answers of its own worker process",
+    "delivery/destination_types/apprise_worker.py": "reads the requests of its own parent process",
+    "delivery/destination_types/webhooks.py": "splits addresses after host_of, which has a target",
+    "feeds/hub/hub.py": "splits addresses after host_of, which has a target",
+    "feeds/outbound/addresses.py": "reads a setting of the operator's, checked when settings are loaded",
+    "cli/metadata/change_log.py": "reads files that `tidings provider` wrote, for the operator",
+    "cli/objects/changes.py": "reads rows of the outbox that triggers wrote",
+    "cli/metadata/query.py": "reads answers that it has just computed",
+    "service/precompilation.py": "reads a report of its own Spark task",
+    "objects/outbox/database_url.py": "reads the address of the operator's own database",
+    "objects/outbox/tables.py": "reads rows of the outbox that triggers wrote",
+    "reference_data/enrichment.py": "reads rows that reference_data/tables.py wrote",
+    "service/backup.py": "reads backups, which the operator made and restores",
+    "operations/http_pool.py": "splits addresses after host_of, which has a target",
 }
 OWN_FOLDERS = {
     "matching/": "segments of the index, which it wrote itself",
@@ -105,7 +105,7 @@ def _is_accepted(target: Target, sample: bytes) -> bool:
 
 
 def test_every_media_type_and_language_has_a_target() -> None:
-    published = {f"publish:{ALIASES.get(media_type, media_type)}" for media_type in ACCEPTED}
+    published = {f"publish:{ALIASES.get(media_type, media_type)}" for media_type in ACCEPTED_MEDIA_TYPES}
     assert published <= TARGETS.keys()
     assert LANGUAGES.keys() <= TARGETS.keys()
 

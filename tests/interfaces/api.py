@@ -9,12 +9,12 @@ from threading import Thread
 import httpx
 from fastapi import FastAPI
 
-from tidings.interfaces.http.access import Asking
-from tidings.interfaces.http.serving import listen, server_for
-from tidings.interfaces.http.v1 import api
-from tidings.interfaces.http.v1.limits import Limits
-from tidings.service import Tidings
+from tidings.api import app as api
+from tidings.api.authentication import Authenticator
+from tidings.api.server import create_server, listen
+from tidings.api.v1.limits import Limits
 from tidings.service.access import Access
+from tidings.service.tidings import Tidings
 
 
 class Service:
@@ -51,10 +51,10 @@ class Service:
 def served_api(tidings: Tidings, limits: Limits | None = None) -> Iterator[Service]:
     """The API of a home until the end of the `with`."""
     app = FastAPI()
-    app.state.asking = Asking(Access(tidings.store))
-    api.add_to(app, tidings, limits)
+    app.state.asking = Authenticator(Access(tidings.store))
+    api.add_v1_routes(app, tidings, limits)
     with listen("127.0.0.1", 0) as listening:
-        server = server_for(app)
+        server = create_server(app)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         service = Service(tidings, f"http://127.0.0.1:{listening.getsockname()[1]}")

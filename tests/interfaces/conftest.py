@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.interfaces.calling import EXAMPLES, Done, Tidings
-from tidings.interfaces.cli.main import app
+from tidings.cli.main import app
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 
 from tests.interfaces.serving import served
-from tidings.interfaces.http.metadata import api_for
-from tidings.interfaces.http.trust import Trust
-from tidings.store import Store
+from tidings.api.authentication import TrustPolicy
+from tidings.api.metadata.provider_routes import build_provider_api
+from tidings.store.store import Store
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "metadata"
 SCHEMA = EXAMPLES / "schema.ttl"
@@ -24,7 +24,7 @@ TURTLE, RDF_XML = {"Content-Type": "text/turtle"}, {"Content-Type": "application
 @contextmanager
 def provided(store: Store, token: str | None = None, port: int = 0) -> Iterator[httpx.Client]:
     """Whom to ask for the provider of a store."""
-    api = api_for(store, Trust(token))
+    api = build_provider_api(store, TrustPolicy(token))
     with (
         served(api.router, port, at_end=[api.news.end]) as address,
         httpx.Client(base_url=address, trust_env=False, timeout=60) as client,

@@ -8,9 +8,9 @@ from threading import Thread
 
 from fastapi import APIRouter, FastAPI
 
-from tidings.interfaces.http.access import Asking
-from tidings.interfaces.http.rates import Rates
-from tidings.interfaces.http.serving import listen, server_for
+from tidings.api.authentication import Authenticator
+from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.api.server import create_server, listen
 
 
 @contextmanager
@@ -18,8 +18,8 @@ def served(
     router: APIRouter,
     port: int = 0,
     at_end: Sequence[Callable[[], object]] = (),
-    asking: Asking | None = None,
-    rates: Rates | None = None,
+    asking: Authenticator | None = None,
+    rates: RateLimiter | None = None,
 ) -> Iterator[str]:
     """The address at which a router is served until the end of the `with`, when `at_end` is called."""
     app = FastAPI()
@@ -27,7 +27,7 @@ def served(
     app.state.at_end = at_end
     app.include_router(router)
     with listen("127.0.0.1", port) as listening:
-        server = server_for(app)
+        server = create_server(app)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -13,12 +13,15 @@ import httpx
 from fastapi import APIRouter
 
 from tests.interfaces.serving import served
-from tidings.interfaces.http.access import Asking
-from tidings.interfaces.http.v1 import asyncapi, notification_socket, notifications
-from tidings.interfaces.http.v1.looking_out import LookOut
+from tidings.api.authentication import Authenticator
+from tidings.api.v1 import asyncapi, notifications
+from tidings.api.v1.streams import websocket
+from tidings.api.v1.streams.fanout import NotificationFanout
 from tidings.model import Publication, Reason
 from tidings.service.access import Access
-from tidings.store import Found, Store, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store, open_store
 
 BECAUSE = (Reason("price < 200", 180, "/price"),)
 
@@ -30,7 +33,7 @@ class Place:
     store: Store
     access: Access
     address: str = ""
-    look_out: LookOut | None = None
+    look_out: NotificationFanout | None = None
     written: int = field(default=0)
 
     def token(self, subscriber: str | None = None, *scopes: str) -> str:
@@ -44,7 +47,7 @@ class Place:
         self.written += count
         ids = [f"p-{number}" for number in range(first, self.written)]
         self.store.journal.append([Publication(id, "application/json", body) for id in ids])
-        found = [Found(id, f"{subscription}-{subscriber}", subscriber, BECAUSE) for id in ids]
+        found = [MatchRow(id, f"{subscription}-{subscriber}", subscriber, BECAUSE) for id in ids]
         self.store.notifications.commit_batch("test", first, found)
 
     def tell_all(self, subscribers: list[str]) -> None:
@@ -52,18 +55,18 @@ class Place:
         self.written += 1
         id = f"p-{self.written}-all"
         self.store.journal.append([Publication(id, "application/json", b'{"price": 1}')])
-        found = [Found(id, f"s-{name}", name, BECAUSE) for name in subscribers]
+        found = [MatchRow(id, f"s-{name}", name, BECAUSE) for name in subscribers]
         self.store.notifications.commit_batch("all", self.written, found)
 
     @contextmanager
     def serve(self, port: int = 0, **more: Any) -> Iterator[str]:
         """Serve it; again and again, if need be."""
-        self.look_out = LookOut(self.store, look=0.02, **more)
+        self.look_out = NotificationFanout(self.store, look=0.02, **more)
         router = APIRouter()
         router.include_router(notifications.router_for(self.store, self.look_out))
-        router.include_router(notification_socket.router_for(self.store, self.look_out))
+        router.include_router(websocket.router_for(self.store, self.look_out))
         router.include_router(asyncapi.router)
-        with served(router, port, [self.look_out.end], Asking(self.access)) as self.address:
+        with served(router, port, [self.look_out.end], Authenticator(self.access)) as self.address:
             yield self.address
 
     @property

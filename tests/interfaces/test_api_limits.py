@@ -14,27 +14,27 @@ from websockets.sync.client import connect
 
 from tests.interfaces.api import served_api
 from tests.operating.served import Served, served
+from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.api.v1.limits import VARIABLE, Limits, load_limits
 from tidings.errors import SetupError
-from tidings.interfaces.http.rates import Rates
-from tidings.interfaces.http.v1.limits import VARIABLE, Limits, limits
 from tidings.model import Subscription
-from tidings.service import Tidings
 from tidings.service.access import Access
-from tidings.service.bulk_warnings import BulkWarnings
+from tidings.service.bulk_subscribe import BulkWarnings
+from tidings.service.tidings import Tidings
 
 
 def test_limits_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "rate=600, burst=10 subscriptions=5")
-    assert limits() == Limits(rate=600, burst=10, subscriptions=5)
+    assert load_limits() == Limits(rate=600, burst=10, subscriptions=5)
     for wrong in ("rate=0", "speed=5", "clauses=100000"):
         monkeypatch.setenv(VARIABLE, wrong)
         with pytest.raises(SetupError, match="limit"):
-            limits()
+            load_limits()
 
 
 def test_a_bucket_fills_up_again() -> None:
     now = [0.0]
-    rates = Rates(60, 3, 2, clock=lambda: now[0])
+    rates = RateLimiter(60, 3, 2, clock=lambda: now[0])
     assert [rates.take("a").is_allowed for _ in range(4)] == [True, True, True, False]
     left = rates.take("a")
     assert (left.requests, left.seconds) == (0, 1)
@@ -46,7 +46,7 @@ def test_a_bucket_fills_up_again() -> None:
 
 
 def test_looking_takes_nothing() -> None:
-    rates = Rates(60, 1, 2, clock=lambda: 0.0)
+    rates = RateLimiter(60, 1, 2, clock=lambda: 0.0)
     assert rates.look("a").is_allowed and rates.look("a").is_allowed
     rates.take("a")
     assert (rates.look("a").is_allowed, rates.look("a").seconds) == (False, 1)
@@ -56,7 +56,7 @@ def test_looking_takes_nothing() -> None:
 
 def test_rates_charge_takes_more_than_there_is_and_is_waited_for() -> None:
     now = [0.0]
-    rates = Rates(60, 3, 2, clock=lambda: now[0])
+    rates = RateLimiter(60, 3, 2, clock=lambda: now[0])
     rates.take("a")
     rates.charge("a", 4)
     left = rates.take("a")
@@ -266,7 +266,7 @@ def test_more_than_memory_is_meant_for(tmp_path: Path) -> None:
 
 def test_rates_after_the_clock_was_set_back_refill_from_then_on() -> None:
     now = [100_000.0]
-    rates = Rates(60, 3, 2, clock=lambda: now[0])
+    rates = RateLimiter(60, 3, 2, clock=lambda: now[0])
     assert rates.take("ana").requests == 2
     now[0] -= 24 * 60 * 60
     assert rates.take("ana").requests == 1

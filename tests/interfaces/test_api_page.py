@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 
 from tests.interfaces.api import Service, served_api
-from tidings.interfaces.http.v1.limits import Limits
-from tidings.service import Tidings
-from tidings.service.offering import ACCEPTED
+from tidings.api.v1.limits import Limits
+from tidings.service.submission import ACCEPTED_MEDIA_TYPES
+from tidings.service.tidings import Tidings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 EXAMPLE = re.compile(
@@ -59,5 +59,5 @@ def test_every_limit_and_media_type_is_named() -> None:
     limits = Limits()
     for field in fields(Limits):
         assert f"| `{field.name}` | {getattr(limits, field.name):,} |" in PAGE
-    known = {kind for kind in ACCEPTED if not kind.startswith("application/x-")}
+    known = {kind for kind in ACCEPTED_MEDIA_TYPES if not kind.startswith("application/x-")}
     assert {kind for kind in known if f"`{kind}`" not in PAGE} == set()

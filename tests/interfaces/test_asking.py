@@ -10,10 +10,11 @@ import pytest
 from fastapi import APIRouter
 
 from tests.interfaces.serving import served
-from tidings.interfaces.http.access import COOKIE, Asking, Subscribing, refuse_strangers
-from tidings.interfaces.http.answers import Answering
+from tidings.api.authentication import COOKIE, Authenticator, SubscribeCaller, require_owner
+from tidings.api.routes import ProblemRoute
 from tidings.service.access import Access
-from tidings.store import open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 
 @pytest.fixture
@@ -24,17 +25,17 @@ def access(tmp_path: Path) -> Iterator[Access]:
 
 @pytest.fixture
 def client(access: Access) -> Iterator[httpx.Client]:
-    router = APIRouter(route_class=Answering)
+    router = APIRouter(route_class=ProblemRoute)
     router.add_api_route("/things/{subscriber}", things)
     with (
-        served(router, asking=Asking(access)) as address,
+        served(router, asking=Authenticator(access)) as address,
         httpx.Client(base_url=address, trust_env=False) as made,
     ):
         yield made
 
 
-def things(subscriber: str, caller: Subscribing) -> str:
-    refuse_strangers(caller, subscriber, "thing")
+def things(subscriber: str, caller: SubscribeCaller) -> str:
+    require_owner(caller, subscriber, "thing")
     return caller.token.name
 
 

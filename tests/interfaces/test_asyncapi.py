@@ -12,8 +12,8 @@ import pytest
 
 from tests.interfaces.schema_check import problems
 from tests.interfaces.streaming import Place, client_of, events_of, place_at
-from tidings.interfaces.http.v1.shapes import CloudEvent
-from tidings.store import Found
+from tidings.api.v1.schemas import CloudEvent
+from tidings.store.encoding import MatchRow
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_what_comes_is_as_it_says(document: dict[str, Any], place: Place) -> Non
     place.tell("ana", 1)
     place.tell("ana", 1, body="no JSON é".encode("latin-1"))
     place.store.notifications.commit_batch(
-        "objects", 0, [Found("Script2", "school", "ana", kind="updated", bindings={"object": "Script:2"})]
+        "objects", 0, [MatchRow("Script2", "school", "ana", kind="updated", bindings={"object": "Script:2"})]
     )
     [operation] = [one for name, one in document["operations"].items() if name == "streamNotifications"]
     schema = resolved(document, resolved(document, operation["messages"][0])["payload"])

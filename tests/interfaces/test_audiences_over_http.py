@@ -11,7 +11,7 @@ import pytest
 
 from tests.operating.served import Served, served
 from tidings.service.access import Access
-from tidings.store import Found
+from tidings.store.encoding import MatchRow
 
 AUDIENCES = "/v1/audiences"
 
@@ -71,7 +71,7 @@ def test_everything_that_is_read_looks_again(place: Served) -> None:
             "once, and not for each line"
         )
         assert [one.audience for one in store.journal.read(0)] == ["board", "x", "y", None]
-        store.notifications.commit_batch("test", 0, [Found("merger", "s-1", "ana")])
+        store.notifications.commit_batch("test", 0, [MatchRow("merger", "s-1", "ana")])
         assert read(ana)["data"]["publication"]["body"] == body
         assert streamed(ana)["data"]["publication"]["body"] == body
         wanted = {"text": "deal = 'Acme'", "language": "predicates"}

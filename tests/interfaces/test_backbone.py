@@ -13,7 +13,8 @@ import pytest
 from tests.interfaces.calling import Tidings, listens_at, start
 from tests.interfaces.providing import DOC, provided, register, with_schema
 from tests.ports import free_port
-from tidings.store import Store, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 
 @pytest.fixture

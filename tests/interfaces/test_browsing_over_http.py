@@ -12,12 +12,13 @@ import pytest
 
 from browsed import DATA, DOC, HOST, INFO, OTHER, PREFIXES, TURTLE, fill
 from tests.interfaces.serving import served
-from tidings.interfaces.http.metadata_browsing import router_for
-from tidings.interfaces.http.trust import Trust
-from tidings.languages.rules import parse
-from tidings.provider import Provider
+from tidings.api.authentication import TrustPolicy
+from tidings.api.metadata.browse import router_for
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.rules.rule_parser import parse_rule
 from tidings.service.access import Access
-from tidings.store import Store, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def client(store: Store) -> Iterator[httpx.Client]:
     fill(Provider(store))
-    with served(router_for(store, Trust(None))) as address, httpx.Client(base_url=address) as client:
+    with served(router_for(store, TrustPolicy(None))) as address, httpx.Client(base_url=address) as client:
         yield client
 
 
@@ -138,13 +139,13 @@ def test_the_rule_to_copy_registers_what_is_seen(client: httpx.Client, store: St
     ):
         rule, command = Reader(client.get(address).text).copied
         name, _, text = rule.partition(": ")
-        assert parse(text)
+        assert parse_rule(text)
         assert {uri for _, uri in Provider(store).add_rules({name: text}, "ana")} == expected
         assert re.fullmatch(r"tidings provider pick \S+ --as NAME", command)
 
 
 def test_without_a_schema_and_without_resources(store: Store) -> None:
-    with served(router_for(store, Trust(None))) as address:
+    with served(router_for(store, TrustPolicy(None))) as address:
         assert httpx.get(f"{address}/metadata/classes").status_code == 409
         assert "no schema for metadata yet" in httpx.get(f"{address}/browse").text
         Provider(store).load_schema((PREFIXES + ":X a rdfs:Class .").encode(), TURTLE)
@@ -153,7 +154,7 @@ def test_without_a_schema_and_without_resources(store: Store) -> None:
 
 def test_with_a_token(store: Store) -> None:
     fill(Provider(store))
-    with served(router_for(store, Trust("secret"))) as address:
+    with served(router_for(store, TrustPolicy("secret"))) as address:
         assert httpx.get(f"{address}/metadata/classes").status_code == 401
         page = httpx.get(f"{address}/browse")
         assert page.status_code == 401 and page.headers["www-authenticate"].startswith("Basic ")
@@ -167,7 +168,7 @@ def test_administrators_need_no_other_token(store: Store) -> None:
     fill(Provider(store))
     access = Access(store)
     root, ana = access.make("root", ["administer"]), access.make("phone", ["subscribe"], "ana")
-    with served(router_for(store, Trust("secret", access=access))) as address:
+    with served(router_for(store, TrustPolicy("secret", access=access))) as address:
         for given, status in ((root.secret, 200), (ana.secret, 403), ("tdg_other", 401), ("secret", 200)):
             assert httpx.get(f"{address}/browse", auth=("anybody", given)).status_code == status
             bearer = {"Authorization": f"Bearer {given}"}

@@ -10,10 +10,10 @@ import pytest
 
 from tests.interfaces.api import Service, served_api
 from tests.interfaces.providing import SCHEMA
-from tidings.interfaces.http.v1.limits import Limits
-from tidings.provider import Provider
-from tidings.service import Tidings
-from tidings.service.previewing import Bounds, preview
+from tidings.api.v1.limits import Limits
+from tidings.metadata.provider.provider import Provider
+from tidings.service.preview import PreviewBounds, preview_subscription
+from tidings.service.tidings import Tidings
 
 TAXONOMY = """
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix e: <http://e.org/> .
@@ -126,11 +126,13 @@ def test_a_preview_ends_in_time_and_says_so(tmp_path: Path) -> None:
         ticks = iter(range(10_000))
         tools = tidings.store, tidings.preview_tables, tidings.subscribing(), None
         arguments = *tools, "predicates", "price >= 0"
-        found = preview(*arguments, Bounds(200, 10**6, 100), clock=lambda: float(next(ticks)))
+        found = preview_subscription(
+            *arguments, PreviewBounds(200, 10**6, 100), clock=lambda: float(next(ticks))
+        )
         assert (found.looked_at, found.complete) == (100, False)
-        found = preview(*arguments, Bounds(200, 1_000, 100), clock=lambda: 0.0)
+        found = preview_subscription(*arguments, PreviewBounds(200, 1_000, 100), clock=lambda: 0.0)
         assert (found.looked_at < 20, found.complete) == (True, False)
-        found = preview(*arguments, Bounds(150, 10**6, 100), clock=lambda: 0.0)
+        found = preview_subscription(*arguments, PreviewBounds(150, 10**6, 100), clock=lambda: 0.0)
         assert (found.looked_at, len(found.matches), found.complete, found.notes) == (150, 150, True, [])
 
 

@@ -9,8 +9,8 @@ from time import monotonic
 import pytest
 
 from tests.operating.served import Served, served
-from tidings.interfaces.http import connection
-from tidings.operating.settings import Part
+from tidings.api.middleware import connection
+from tidings.operations.settings import ServicePart
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 UPGRADE = (
@@ -23,7 +23,7 @@ UPGRADE = (
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(connection, "REQUEST_SECONDS", 1.0)
-        with served(tmp_path_factory.mktemp("home"), frozenset({Part.API})) as opened:
+        with served(tmp_path_factory.mktemp("home"), frozenset({ServicePart.API})) as opened:
             yield opened
 
 

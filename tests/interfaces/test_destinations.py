@@ -13,8 +13,12 @@ from standardwebhooks.webhooks import Webhook
 from tests.feeds.site import Response, Site, a_site
 from tests.feeds.told import BECAUSE
 from tests.interfaces.calling import Tidings, listens_at, start
+from tidings.delivery.sql.cursors import RunOutcome
+from tidings.delivery.sql.dead_deliveries import DeadDelivery
 from tidings.model import Publication
-from tidings.store import Found, Letter, Progress, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import MatchRow
+from tidings.store.store import open_store
 
 
 @pytest.fixture
@@ -63,11 +67,13 @@ def test_dead_letters_are_listed_and_replayed(tidings: Tidings, private: None, t
         made = added(tidings, site)
         with open_store(sqlite_url(tmp_path / ".tidings/store.db")) as store:
             store.journal.append([Publication("p-1", "application/json", b"{}")])
-            store.notifications.commit_batch("test", 1, [Found("p-1", "s-1", "ana", BECAUSE)])
+            store.notifications.commit_batch("test", 1, [MatchRow("p-1", "s-1", "ana", BECAUSE)])
             store.lanes.wake(10)
             [lane] = store.lanes.take(1, timedelta(minutes=1))
-            letter = Letter(made["id"], "s-1", "ana", lane.place, 1, 1, False, "n-1", "status 500", 9, "2999")
-            assert store.lanes.finish([(lane, Progress(1, 0, "status 500", letter=letter))]) == [True]
+            letter = DeadDelivery(
+                made["id"], "s-1", "ana", lane.place, 1, 1, False, "n-1", "status 500", 9, "2999"
+            )
+            assert store.lanes.finish([(lane, RunOutcome(1, 0, "status 500", letter=letter))]) == [True]
         shown = tidings("destination", "letters", made["id"])
         assert shown.stdout == "#1  s-1 1  9 attempts  status 500\n"
         assert json.loads(tidings("destination", "letters", made["id"], "--json").stdout)["message"] == "n-1"
@@ -95,7 +101,7 @@ def test_the_service_delivers_until_it_is_asked_to_end(
             listens_at(serving)
             with open_store(sqlite_url(tmp_path / ".tidings/store.db")) as store:
                 store.journal.append([Publication("p-1", "application/json", b'{"price": 180}')])
-                store.notifications.commit_batch("test", 1, [Found("p-1", "s-1", "ana", BECAUSE)])
+                store.notifications.commit_batch("test", 1, [MatchRow("p-1", "s-1", "ana", BECAUSE)])
             [request] = site.wait_for(1)
             told = Webhook(made["secret"]).verify(request.body, dict(request.headers))
             assert told["data"]["publication"]["body"] == {"price": 180}

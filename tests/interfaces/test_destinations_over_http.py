@@ -17,11 +17,11 @@ from tests.delivery.receiving import RULES, Delivering, delivering
 from tests.feeds.site import Request, Response, Site, a_site
 from tests.interfaces.serving import served
 from tests.interfaces.streaming import bearing
-from tidings.interfaces.http.access import Asking
-from tidings.interfaces.http.v1 import destinations, preferences
-from tidings.interfaces.http.writing import AT_ONCE
+from tidings.api.authentication import Authenticator
+from tidings.api.middleware.write_limiter import AT_ONCE
+from tidings.api.v1 import destinations, preferences
 from tidings.service.access import Access
-from tidings.store import sqlite_url
+from tidings.store.database import sqlite_url
 
 
 @dataclass
@@ -49,7 +49,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         router = APIRouter()
         router.include_router(destinations.router_for(at.destinations))
         router.include_router(preferences.router_for(at.store))
-        with served(router, asking=Asking(access)) as address:
+        with served(router, asking=Authenticator(access)) as address:
 
             def client(subscriber: str | None, scope: str) -> httpx.Client:
                 secret = access.make("test", [scope], subscriber).secret

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from tidings.interfaces.drawing.layers import GAP, crossings, placed
-from tidings.interfaces.drawing.picture import (
+from tidings.core.drawing.layered_layout import GAP, compute_layout, count_crossings
+from tidings.core.drawing.picture import (
     CHARACTER,
     MOST_LINES,
     PAD,
@@ -18,11 +18,11 @@ from tidings.interfaces.drawing.picture import (
     Box,
     Edge,
     Picture,
-    columns,
-    shortened,
-    wrapped,
+    measure_text,
+    shorten_text,
+    wrap_text,
 )
-from tidings.interfaces.drawing.svg import drawn
+from tidings.core.drawing.svg import render_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -57,7 +57,7 @@ def above_of(ways: tuple[tuple[str, ...], ...]) -> dict[str, list[str]]:
 
 @given(pictures())
 def test_nothing_stands_on_anything_else(picture: Picture) -> None:
-    at = placed(picture.boxes, picture.edges)
+    at = compute_layout(picture.boxes, picture.edges)
     spans = {
         each.key: (at.middles[each.key] - each.width / 2, at.middles[each.key] + each.width / 2)
         for each in picture.boxes
@@ -77,7 +77,7 @@ def test_nothing_stands_on_anything_else(picture: Picture) -> None:
 
 @given(pictures())
 def test_crossings_are_counted_and_never_more_than_as_given(picture: Picture) -> None:
-    at = placed(picture.boxes, picture.edges)
+    at = compute_layout(picture.boxes, picture.edges)
     above = above_of(at.ways)
     places = {key: (layer, i) for layer, keys in enumerate(at.order) for i, key in enumerate(keys)}
     pieces = [piece for way in at.ways for piece in pairwise(way)]
@@ -86,19 +86,19 @@ def test_crossings_are_counted_and_never_more_than_as_given(picture: Picture) ->
         for (a, b), (c, d) in combinations(pieces, 2)
         if places[a][0] == places[c][0] and (places[a][1] - places[c][1]) * (places[b][1] - places[d][1]) < 0
     )
-    assert crossings(at.order, above) == crossing
+    assert count_crossings(at.order, above) == crossing
     given = [[each.key for each in picture.boxes if each.layer == layer] for layer in range(len(at.order))]
     for layer, keys in enumerate(at.order):
         given[layer] += sorted(set(keys) - set(given[layer]), key=lambda key: int(key[1:].partition("/")[0]))
-    assert crossing <= crossings(given, above)
+    assert crossing <= count_crossings(given, above)
 
 
 def test_lines_are_disentangled() -> None:
     """Each box below belongs to the one above it from the other end."""
     boxes = [box(f"{layer}{i}", layer) for layer in range(3) for i in range(6)]
     edges = [Edge(f"{layer}{i}", f"{layer + 1}{5 - i}") for layer in range(2) for i in range(6)]
-    at = placed(boxes, edges)
-    assert crossings(at.order, above_of(at.ways)) == 0
+    at = compute_layout(boxes, edges)
+    assert count_crossings(at.order, above_of(at.ways)) == 0
     for edge in edges:
         assert abs(at.middles[edge.source] - at.middles[edge.target]) < 0.2
 
@@ -112,16 +112,16 @@ def test_words_fit_their_boxes() -> None:
         " ".join(["word"] * 60),
     ):
         made = box("k", 0, text, "group 1")
-        assert len(made.lines) <= MOST_LINES and all(columns(line) <= WIDEST for line in made.lines)
-        assert all(columns(line) * CHARACTER + 2 * PAD <= made.width for line in made.lines)
-    assert wrapped("a b") == ("a b",) and wrapped("") == ()
-    assert shortened("abcdefghij", 5) == "ab…ij" and shortened("abc", 3) == "abc"
-    assert columns("数e\u0301") == 3
+        assert len(made.lines) <= MOST_LINES and all(measure_text(line) <= WIDEST for line in made.lines)
+        assert all(measure_text(line) * CHARACTER + 2 * PAD <= made.width for line in made.lines)
+    assert wrap_text("a b") == ("a b",) and wrap_text("") == ()
+    assert shorten_text("abcdefghij", 5) == "ab…ij" and shorten_text("abc", 3) == "abc"
+    assert measure_text("数e\u0301") == 3
 
 
 @given(pictures())
 def test_any_words_are_good_xml(picture: Picture) -> None:
-    root = etree.fromstring(drawn(picture).encode())
+    root = etree.fromstring(render_svg(picture).encode())
     assert root.get("role") == "img"
     for name in root.get("aria-labelledby", "").split():
         assert root.xpath(f"//*[@id='{name}']")
@@ -135,7 +135,7 @@ def test_any_words_are_good_xml(picture: Picture) -> None:
 
 
 def test_lines_end_at_their_boxes() -> None:
-    svg = drawn(
+    svg = render_svg(
         Picture(
             "t", "d", ("a", "b", "c"), (box("low", 0), box("mid", 1), box("high", 2)), (Edge("low", "high"),)
         )
@@ -161,5 +161,5 @@ def test_the_same_picture_is_the_same_text() -> None:
     picture = Picture(
         "t", "d", ("a", "b"), (box("low", 0), box("high", 1, group="group 1")), (Edge("low", "high", "3"),)
     )
-    assert drawn(picture) == drawn(picture)
-    assert "prefers-color-scheme: dark" in drawn(picture)
+    assert render_svg(picture) == render_svg(picture)
+    assert "prefers-color-scheme: dark" in render_svg(picture)

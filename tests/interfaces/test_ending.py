@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.interfaces.cli.ending import Ending, requests
-from tidings.operating.under_way import UnderWay
+from tidings.cli.operations.serve_status import ShutdownNotice, describe_requests
+from tidings.operations.health import PendingWork
 
 
 def test_what_is_waited_for_is_said_in_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    under_way, asked = UnderWay(), [0]
-    ending = Ending(under_way, 20.0)
+    under_way, asked = PendingWork(), [0]
+    ending = ShutdownNotice(under_way, 20.0)
     ending.say()
     assert capsys.readouterr().err == "", "nothing is there that could be under way"
-    under_way.watch(lambda: requests(asked[0], 5))
+    under_way.watch(lambda: describe_requests(asked[0], 5))
     ending.say()
     assert capsys.readouterr().err == "", "nothing is under way"
     asked[0] = 2

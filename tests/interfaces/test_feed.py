@@ -13,7 +13,8 @@ import pytest
 
 from tests.feeds.site import Response, Site, a_site, rss
 from tests.interfaces.calling import Tidings, listens_at, start
-from tidings.store import open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 
 @pytest.fixture

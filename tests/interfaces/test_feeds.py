@@ -13,7 +13,9 @@ import pytest
 
 from tests.interfaces.calling import Tidings, listens_at, start
 from tests.interfaces.providing import SCHEMA
-from tidings.store import Found, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import MatchRow
+from tidings.store.store import open_store
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:8080/(feeds|opml)/[A-Za-z0-9_-]{32}")
 
@@ -114,7 +116,7 @@ def test_listening_everywhere_needs_a_public_address(tidings: Tidings) -> None:
 def test_serve_until_a_signal_comes(subscribed: Tidings, tmp_path: Path, number: signal.Signals) -> None:
     """A process of its own, as a user starts it: a reader follows the feed, and the end is clean."""
     with open_store(sqlite_url(tmp_path / ".tidings" / "store.db")) as store:
-        store.notifications.commit_batch("test", 0, [Found("p-1", "s-1", "cy")])
+        store.notifications.commit_batch("test", 0, [MatchRow("p-1", "s-1", "cy")])
     server = start("serve", "--port", "0", "--only", "api", "--only", "delivery", cwd=tmp_path)
     try:
         address = listens_at(server)

@@ -14,11 +14,11 @@ from lxml import etree
 
 from tests.feeds.serving import served
 from tests.feeds.told import Told
-from tidings.feeds.personal import PAGE
-from tidings.feeds.rendering import FORMATS
+from tidings.feeds.outbound.formats import FORMATS
+from tidings.feeds.outbound.personal_feeds import PAGE
+from tidings.graphs.feed_formats.feed_parser import items_of
 from tidings.model import Subscription
-from tidings.publications.feeds import items_of
-from tidings.store import Found
+from tidings.store.encoding import MatchRow
 
 NAMES = {"atom": "http://www.w3.org/2005/Atom", "fh": "http://purl.org/syndication/history/1.0"}
 
@@ -216,14 +216,14 @@ def test_a_withdrawn_subscription_has_no_feed_even_if_its_id_is_somebody_elses_n
     told.store.subscriptions.remove(["s-1"])
     assert web.get(f"/feeds/{token}.atom").status_code == 410
     told.store.subscriptions.add(Subscription("s-1", "bo", "predicates", "price < 9"))
-    told.tell(Found("p-secret", "s-1", "bo"))
+    told.tell(MatchRow("p-secret", "s-1", "bo"))
     assert web.get(f"/feeds/{token}.atom").status_code == 410
 
 
 def test_a_feed_has_what_one_subscription_found_and_nothing_else(told: Told, web: httpx.Client) -> None:
     told.store.subscriptions.add(Subscription("s-2", "cy", "predicates", "price < 9"))
     told.tell_events(1, 1)
-    told.tell(Found("p-1", "s-2", "cy"), Found("p-2", "s-2", "cy"), Found("p-1", "s-9", "bo"))
+    told.tell(MatchRow("p-1", "s-2", "cy"), MatchRow("p-2", "s-2", "cy"), MatchRow("p-1", "s-9", "bo"))
     assert titles(web.get(f"/feeds/{told.token}.atom")) == ["event 1"]
     other = told.feeds.addresses.token("cy", "s-2")
     assert titles(web.get(f"/feeds/{other}.atom")) == ["Publication p-2", "event 1"]

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.operating.served import Served, served
-from tidings.operating.settings import Part
+from tidings.operations.settings import ServicePart
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("home"), frozenset({Part.API})) as opened:
+    with served(tmp_path_factory.mktemp("home"), frozenset({ServicePart.API})) as opened:
         yield opened
 
 

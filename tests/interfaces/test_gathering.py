@@ -8,9 +8,9 @@ from threading import Event
 
 import pytest
 
+from tidings.api.batcher import Batcher
+from tidings.api.http_error import HttpError
 from tidings.errors import InputError
-from tidings.interfaces.http.gathering import Gathering
-from tidings.interfaces.http.refused import Refused
 
 
 class Work:
@@ -28,7 +28,7 @@ class Work:
         return [2 * one for one in some]
 
 
-async def begun(gathering: Gathering[int, int], *numbers: int) -> list[asyncio.Task[int]]:
+async def begun(gathering: Batcher[int, int], *numbers: int) -> list[asyncio.Task[int]]:
     """These wait for their outcomes, in this order."""
     tasks = [asyncio.create_task(gathering.add(one)) for one in numbers]
     await asyncio.sleep(0)
@@ -40,7 +40,7 @@ def test_what_comes_meanwhile_is_done_together() -> None:
     work = Work()
 
     async def ask() -> list[int]:
-        gathering = Gathering(work, "numbers", together=3)
+        gathering = Batcher(work, "numbers", together=3)
         tasks = await begun(gathering, 1)
         tasks += await begun(gathering, 2, 3, 4, 5)
         work.may.set()
@@ -54,7 +54,7 @@ def test_what_goes_wrong_is_told_to_all_whom_it_concerns_and_to_nobody_else() ->
     work = Work()
 
     async def ask() -> list[int | BaseException]:
-        gathering = Gathering(work, "numbers", together=2)
+        gathering = Batcher(work, "numbers", together=2)
         tasks = await begun(gathering, 1)
         tasks += await begun(gathering, 0, 2, 3)
         work.may.set()
@@ -70,7 +70,7 @@ def test_whoever_goes_away_holds_up_nobody() -> None:
     work = Work()
 
     async def ask() -> int:
-        gathering = Gathering(work, "numbers")
+        gathering = Batcher(work, "numbers")
         gone, *_ = await begun(gathering, 1)
         both = await begun(gathering, 2, 3)
         gone.cancel()
@@ -86,10 +86,10 @@ def test_no_more_wait_than_there_is_room_for() -> None:
     work = Work()
 
     async def ask() -> list[int]:
-        gathering = Gathering(work, "numbers", waiting=2)
+        gathering = Batcher(work, "numbers", waiting=2)
         tasks = await begun(gathering, 1)
         tasks += await begun(gathering, 2, 3)
-        with pytest.raises(Refused, match="too many numbers wait") as refused:
+        with pytest.raises(HttpError, match="too many numbers wait") as refused:
             await gathering.add(4)
         assert refused.value.status == 503
         work.may.set()

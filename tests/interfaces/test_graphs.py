@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.calling import Tidings
-from tidings.service import Tidings as Service
+from tidings.service.tidings import Tidings as Service
 
 TAXONOMY = """@prefix ex: <http://example.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 ex:Lab rdfs:subClassOf ex:Academia . ex:topss a ex:Lab . ex:author rdfs:subPropertyOf ex:creator ."""

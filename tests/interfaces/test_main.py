@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.calling import Tidings, start
-from tidings.interfaces.cli import main
+from tidings.cli import main
 from tidings.model import Reason
 from tidings.reasons import because
 

@@ -23,13 +23,13 @@ from tests.interfaces.providing import (
     register,
     with_schema,
 )
-from tidings.interfaces.http import metadata
-from tidings.interfaces.http.bodies import body_of
-from tidings.interfaces.http.refused import Refused
-from tidings.metadata.log import What
-from tidings.metadata.log_pages import page_from_json
-from tidings.provider import Provider
-from tidings.store import Store, open_store, sqlite_url
+from tidings.api.http_error import HttpError
+from tidings.api.metadata import provider_routes
+from tidings.api.request_body import read_body
+from tidings.metadata.log import Operation, page_from_json
+from tidings.metadata.provider.provider import Provider
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 MINE = "/metadata/repositories/passau"
 
@@ -162,7 +162,7 @@ def test_what_is_wrong_is_said_as_json(
 
 
 def test_a_body_is_limited(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "LARGEST", 100)
+    monkeypatch.setattr(provider_routes, "LARGEST", 100)
     assert register(client).status_code == 413
 
 
@@ -173,8 +173,8 @@ def test_a_client_that_goes_in_the_middle_of_its_body() -> None:
     async def receive() -> dict:
         return next(parts)
 
-    with pytest.raises(Refused, match="ends too early") as refused:
-        asyncio.run(body_of(Request({"type": "http", "headers": []}, receive), 100))
+    with pytest.raises(HttpError, match="ends too early") as refused:
+        asyncio.run(read_body(Request({"type": "http", "headers": []}, receive), 100))
     assert refused.value.status == 400
 
 
@@ -204,7 +204,7 @@ def test_the_log_is_read_page_by_page(client: httpx.Client, store: Store) -> Non
     assert list(page.entries) == store.metadata.log.read(0, 2)
     rest = page_from_json(client.get("/metadata/log", params={"after": 2}).json())
     assert [(each.position, each.what, each.uri, each.body) for each in rest.entries] == [
-        (3, What.REMOVE, DOC, b"")
+        (3, Operation.REMOVE, DOC, b"")
     ]
     assert client.get("/metadata/log?after=3").json()["entries"] == []
 

@@ -11,11 +11,11 @@ import pytest
 from lxml import etree
 
 from tests.interfaces.calling import EXAMPLES, Tidings
+from tidings.core.drawing.svg import render_svg
 from tidings.errors import Absent, InputError
-from tidings.interfaces.drawing.svg import drawn
-from tidings.interfaces.model_picture import MOST, picture_of
-from tidings.objects.model import Association, Class, End, Model, Propagates
-from tidings.objects.plantuml import read_plantuml
+from tidings.objects.model.class_model import Association, End, Model, ModelClass, PropagatesMark
+from tidings.objects.model.model_picture import MAX_CLASSES, build_model_picture
+from tidings.objects.readers.plantuml_reader import read_plantuml
 
 UNIVERSITY = EXAMPLES / "university"
 DOCS = EXAMPLES.parent / "docs"
@@ -143,7 +143,7 @@ def test_diagrams_go_where_they_are_asked_to(tidings: Tidings) -> None:
 
 def test_changes_go_up() -> None:
     model = read_plantuml((UNIVERSITY / "university.puml").read_text()).model
-    picture = picture_of(model)
+    picture = build_model_picture(model)
     assert {box.key: box.layer for box in picture.boxes} == {
         "Student": 2,
         "Lecturer": 0,
@@ -165,7 +165,7 @@ class C
 A --> C : one <<propagates>>
 C "1" --> "*" A : two <<propagates>>
 C -- C : three <<propagates>>"""
-    picture = picture_of(read_plantuml(text).model)
+    picture = build_model_picture(read_plantuml(text).model)
     edges = {each.label: each for each in picture.edges}
     assert set(edges) == {"one «propagates»", "two «propagates»", "is a"}
     turned = edges["two «propagates»"]
@@ -174,24 +174,24 @@ C -- C : three <<propagates>>"""
     boxes = {box.key: box for box in picture.boxes}
     assert "↻ three «propagates»" in boxes["C"].text
     assert (boxes["B"].kind, boxes["B"].count, boxes["A"].count) == ("subscriber", "", "«subscriber»")
-    etree.fromstring(drawn(picture).encode())
+    etree.fromstring(render_svg(picture).encode())
 
 
 def test_large_models_are_drawn_in_part() -> None:
-    classes = {f"C{i}": Class(f"C{i}") for i in range(MOST + 1)}
-    marked = Association("to", "C0", "C1", propagates=Propagates(End.TARGET))
-    picture = picture_of(Model(classes, (marked,)))
+    classes = {f"C{i}": ModelClass(f"C{i}") for i in range(MAX_CLASSES + 1)}
+    marked = Association("to", "C0", "C1", propagates=PropagatesMark(End.TARGET))
+    picture = build_model_picture(Model(classes, (marked,)))
     assert [box.key for box in picture.boxes] == ["C0", "C1"]
-    assert f"{MOST - 1} more are not drawn." in picture.notes
+    assert f"{MAX_CLASSES - 1} more are not drawn." in picture.notes
     every = tuple(
-        Association(f"to {i}", "C0", name, propagates=Propagates(End.TARGET))
+        Association(f"to {i}", "C0", name, propagates=PropagatesMark(End.TARGET))
         for i, name in enumerate(classes)
     )
     with pytest.raises(InputError, match="too much for one picture; received 61 classes"):
-        picture_of(Model(classes, every))
-    assert len(picture_of(Model(classes, every), ["C7"]).boxes) == 2
+        build_model_picture(Model(classes, every))
+    assert len(build_model_picture(Model(classes, every), ["C7"]).boxes) == 2
     with pytest.raises(Absent, match="no such class"):
-        picture_of(Model(classes), ["C"])
+        build_model_picture(Model(classes), ["C"])
 
 
 def test_help_teaches(tidings: Tidings) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.interfaces.calling import EXAMPLES, Tidings
 from tests.objects.histories import create_tables
-from tidings.interfaces.cli.model_inputs import read_model
+from tidings.cli.objects.triggers import read_model
 
 PUML = f"{EXAMPLES}/university/university.puml"
 SUMMARY = "4 classes, 3 associations: attends implicit, usedIn propagates."

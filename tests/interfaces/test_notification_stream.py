@@ -16,11 +16,11 @@ from sqlalchemy import create_engine
 
 from postgres import Server
 from tests.interfaces.streaming import Event, Place, bearing, client_of, events_of, numbers, place_at
+from tidings.api.v1.streams.fanout import NotificationFanout
+from tidings.api.v1.streams.page_cache import LINES, PAGE_BYTES
 from tidings.errors import StoreError
-from tidings.interfaces.http.v1.kept_pages import LINES, PAGE_BYTES
-from tidings.interfaces.http.v1.looking_out import LookOut
 from tidings.service.access import Access
-from tidings.store import open_store
+from tidings.store.store import open_store
 
 LONG = 60.0
 
@@ -90,7 +90,7 @@ def test_of_one_subscription_the_cursor_moves_all_the_same(
 
 
 def test_a_heartbeat_when_nothing_comes(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidings.interfaces.http.v1.event_stream.HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.streams.event_stream.HEARTBEAT_SECONDS", 0.02)
     with client.stream("GET", "/v1/notifications/stream") as response:
         events = events_of(response)
         assert [next(events), next(events)] == [Event(retry=2000), Event(comment="still here")]
@@ -99,7 +99,7 @@ def test_a_heartbeat_when_nothing_comes(client: httpx.Client, monkeypatch: pytes
 def test_a_token_that_is_revoked_ends_the_stream(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.interfaces.http.v1.looking_out.TOKEN_SECONDS", 0.02)
+    monkeypatch.setattr("tidings.api.v1.streams.fanout.TOKEN_SECONDS", 0.02)
     lost, kept = place.access.make("lost", ["subscribe"], name), place.token(name)
     with client_of(place, lost.secret) as first, client_of(place, kept) as second:
         with (
@@ -201,7 +201,7 @@ def test_what_is_brought_to_everybody_is_no_more_than_a_page(
 ) -> None:
     """A slow reader holds it while it is being sent, as it holds one that it asks for."""
     home.tell(name, count, body=b'{"text": "%s"}' % (b"x" * length))
-    page = LookOut(home.store)._new({name: 0}, {name: count})[name]
+    page = NotificationFanout(home.store)._new({name: 0}, {name: count})[name]
     assert len(page.lines) <= LINES and page.size <= PAGE_BYTES
     assert [line.sequence for line in page.lines] == [*range(1, page.cursor + 1)]
 
@@ -209,7 +209,7 @@ def test_what_is_brought_to_everybody_is_no_more_than_a_page(
 def test_a_reader_that_takes_nothing_is_let_go(
     place: Place, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.interfaces.http.v1.event_stream.STALL_SECONDS", 0.1)
+    monkeypatch.setattr("tidings.api.v1.streams.event_stream.STALL_SECONDS", 0.1)
     place.tell(name, 25, body=LARGE)
     look_out = place.look_out
     assert look_out is not None
@@ -225,7 +225,7 @@ def test_the_connection_of_a_reader_that_takes_nothing_ends(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system ends it, long before the stream would be let go: to close it waits until what was written is taken."""
-    monkeypatch.setattr("tidings.interfaces.http.serving.TAKEN_SECONDS", 0.3)
+    monkeypatch.setattr("tidings.api.server.SEND_TIMEOUT_SECONDS", 0.3)
     with place_at(tmp_path) as place, place.serve():
         place.tell(name, 25, body=LARGE)
         with slow_reader(place, place.token(name)):
@@ -298,7 +298,7 @@ def test_a_store_that_cannot_be_read_by_a_reader_ends_its_stream(
     def broken(*_: object, **__: object) -> None:
         raise StoreError("the store says: it is gone")
 
-    monkeypatch.setattr("tidings.interfaces.http.v1.kept_pages.read_page", broken)
+    monkeypatch.setattr("tidings.api.v1.streams.page_cache.read_page", broken)
     with client.stream("GET", "/v1/notifications/stream") as response:
         assert [event.comment for event in events_of(response)] == [None, "the store cannot be read now"]
 

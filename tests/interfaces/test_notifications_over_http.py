@@ -10,7 +10,7 @@ import pytest
 
 from tests.interfaces.streaming import Place, bearing, client_of, place_at
 from tidings.model import Subscription
-from tidings.store import Found
+from tidings.store.encoding import MatchRow
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_waiting_for_the_first(client: httpx.Client, place: Place, name: str) ->
 def test_what_is_held_and_due_is_handed_over(client: httpx.Client, place: Place, name: str) -> None:
     """No stream runs here: reading is enough, and so is waiting."""
     id = place.store.subscriptions.add(Subscription("", name, "predicates", "price < 2", 1))
-    place.store.notifications.commit_batch("held", 0, [Found("p-held", id, name)])
+    place.store.notifications.commit_batch("held", 0, [MatchRow("p-held", id, name)])
     assert place.store.notifications.held(name).count == 1
     assert sequences(client.get("/v1/notifications", params={"wait": 60})) == [1]
 

@@ -15,11 +15,11 @@ from tests.objects.histories import create_tables
 from tests.objects.sources import TITLE, happens, university_in
 from tests.objects.university import PUML
 from tidings.objects.notices import Notice
-from tidings.objects.plantuml import read_plantuml
-from tidings.objects.triggers.generated import generated
-from tidings.objects.triggers.opening import open_site
-from tidings.service import Tidings as Service
-from tidings.store import ObjectSource
+from tidings.objects.outbox.database_url import open_database
+from tidings.objects.readers.plantuml_reader import read_plantuml
+from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.triggers.generator import generate_schema
+from tidings.service.tidings import Tidings as Service
 
 NEW = "#1  university  LearningMaterial:2  Second edition updated (title)  "
 
@@ -237,8 +237,8 @@ def school(tidings: Tidings, tmp_path: Path) -> ObjectSource:
     placed = read_plantuml(SCHOOL)
     database = f"sqlite:///{tmp_path}/school.db"
     sqlite3.connect(tmp_path / "school.db").close()
-    with open_site(database) as site:
-        pieces = [piece.sql for piece in generated(placed, site.dialect)]
+    with open_database(database) as site:
+        pieces = [piece.sql for piece in generate_schema(placed, site.dialect)]
         rows = ["INSERT INTO person VALUES (1, 'S1')", "INSERT INTO student VALUES (1)"]
         rows.append("INSERT INTO course VALUES (1, 'Trees')")
         site.run([*create_tables(placed, "INTEGER"), *pieces, *rows])

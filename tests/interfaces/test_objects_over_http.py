@@ -11,9 +11,11 @@ import pytest
 from tests.interfaces.serving import served
 from tests.objects.sources import university_in
 from tests.objects.university import PUML
-from tidings.interfaces.http import objects
-from tidings.interfaces.http.trust import Trust
-from tidings.store import ObjectSource, Store, open_store, sqlite_url
+from tidings.api import objects
+from tidings.api.authentication import TrustPolicy
+from tidings.objects.sql.object_sources import ObjectSource
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 WATCHES = "/objects/university/watches"
 MINE = {"as": "Student:3", "watches": "Course:DataStructures"}
@@ -36,7 +38,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def client(store: Store) -> Iterator[httpx.Client]:
     with (
-        served(objects.router_for(store, Trust(None))) as address,
+        served(objects.router_for(store, TrustPolicy(None))) as address,
         httpx.Client(base_url=address, trust_env=False) as made,
     ):
         yield made
@@ -93,7 +95,7 @@ def test_a_database_that_is_away_is_told_with_a_status_to_come_back(
 
 
 def test_whoever_does_not_know_the_token_is_refused(store: Store) -> None:
-    with served(objects.router_for(store, Trust("secret", is_public=True))) as address:
+    with served(objects.router_for(store, TrustPolicy("secret", is_public=True))) as address:
         asked = httpx.get(f"{address}{WATCHES}", trust_env=False)
         assert (asked.status_code, asked.json()["what"]) == (401, "watching needs the token of the service")
         knows = httpx.get(f"{address}/objects", headers={"Authorization": "Bearer secret"}, trust_env=False)

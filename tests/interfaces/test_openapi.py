@@ -13,8 +13,8 @@ from fastapi.openapi.models import OpenAPI
 
 from tests.interfaces.api import Service, served_api
 from tests.interfaces.schema_check import problems
-from tidings.service import Tidings
-from tidings.service.offering import ACCEPTED
+from tidings.service.submission import ACCEPTED_MEDIA_TYPES
+from tidings.service.tidings import Tidings
 
 PATHS = {
     "/v1/publications": {"get", "post"},
@@ -138,7 +138,9 @@ def test_a_generated_client_can_tell_what_it_publishes(service: Service, documen
     told = document["paths"]["/v1/publications"]["post"]["requestBody"]["content"]
     schemas = {kind: one["schema"] for kind, one in told.items() if "schema" in one}
     examples = {kind: one["example"] for kind, one in told.items() if "example" in one}
-    assert schemas.keys() | examples.keys() == set(ACCEPTED) and not schemas.keys() & examples.keys()
+    assert (
+        schemas.keys() | examples.keys() == set(ACCEPTED_MEDIA_TYPES) and not schemas.keys() & examples.keys()
+    )
     assert {kind for kind, schema in schemas.items() if schema.get("type") != "string"} == SENT.keys()
     assert len({schemas[kind]["$ref"] for kind in SENT}) == len(SENT)
     assert [problems(body, schemas[kind], document) for kind, body in SENT.items()] == [[], [], []]
@@ -156,13 +158,13 @@ def test_where_it_is_served_and_under_which_licence(service: Service, document: 
 
 
 def test_the_document_of_the_whole_service(tmp_path: Path) -> None:
-    from tidings.feeds.hub import Hub  # noqa: PLC0415 - the whole service, once
-    from tidings.interfaces.http.app import app_for  # noqa: PLC0415
-    from tidings.interfaces.http.context import Context  # noqa: PLC0415
-    from tidings.interfaces.http.v1.openapi import document as made_of  # noqa: PLC0415
+    from tidings.api.app import create_app  # noqa: PLC0415
+    from tidings.api.v1.openapi import build_openapi as made_of  # noqa: PLC0415
+    from tidings.feeds.hub.hub import Hub  # noqa: PLC0415 - the whole service, once
+    from tidings.service.context import ServiceContext  # noqa: PLC0415
 
     with Tidings(tmp_path) as tidings:
-        made = made_of(app_for(Context(tidings, Hub(tidings.feeds_at("http://127.0.0.1:1")))))
+        made = made_of(create_app(ServiceContext(tidings, Hub(tidings.feeds_at("http://127.0.0.1:1")))))
     OpenAPI.model_validate(made)
     assert PATHS.keys() <= made["paths"].keys()
     assert all(path.startswith("/v1/") for path in made["paths"])

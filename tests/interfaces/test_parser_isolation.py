@@ -14,11 +14,11 @@ import httpx
 import pytest
 
 from tests.operating.served import Served, served
-from tidings.feeds.fetching import Answer
-from tidings.feeds.reading import read
-from tidings.graphs import RDF
-from tidings.operating.settings import Part
-from tidings.publications.parser_pool import Lane, Limits, ParserPool
+from tidings.feeds.fetcher import FetchResponse
+from tidings.feeds.inbound.response import parse_response
+from tidings.graphs.model import RDF
+from tidings.operations.settings import ServicePart
+from tidings.parsers.parser_pool import Lane, Limits, ParserPool
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def _served(home: Path) -> Iterator[Served]:
-    with served(home, frozenset({Part.API}), parsers=Recorded(SHORT)) as made:
+    with served(home, frozenset({ServicePart.API}), parsers=Recorded(SHORT)) as made:
         publish(made, b"<a/>", "application/xml")  # which starts a process
         yield made
 
@@ -154,5 +154,5 @@ def test_what_is_sent_is_parsed_in_a_parser_process(
 def test_feed_of_a_site_is_parsed_in_a_parser_process(service: Served) -> None:
     """As it is when it is polled, or pushed by a hub: the pool of the service is installed in this process."""
     CALLS.clear()
-    facts, items = read(Answer(200, "http://example.org/feed", None, {}, FEED))
+    facts, items = parse_response(FetchResponse(200, "http://example.org/feed", None, {}, FEED))
     assert (facts.title, len(items), CALLS) == (None, 1, ["read_feed"])

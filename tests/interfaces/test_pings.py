@@ -21,18 +21,18 @@ from tests.feeds.site import Response, Site, a_site, rss
 from tests.interfaces.leaving import left_halfway
 from tests.interfaces.serving import served
 from tests.operating.served import served as running
-from tidings.feeds.places import places_at
-from tidings.interfaces.http import xml_rpc
-from tidings.interfaces.http.pings import router_for
+from tidings.api.xml_rpc import messages
+from tidings.api.xml_rpc.endpoints import router_for
+from tidings.feeds.outbound.addresses import create_feed_urls
 from tidings.model import Reason
-from tidings.service import Tidings
 from tidings.service.access import Access
-from tidings.store import Found
+from tidings.service.tidings import Tidings
+from tidings.store.encoding import MatchRow
 
 DC = "http://purl.org/dc/elements/1.1/"
 GQL = "SELECT ?x WHERE (?x, rss:title, ?t) AND ?t contains 'cats'"
 
-PLACES = places_at("http://127.0.0.1:1")
+PLACES = create_feed_urls("http://127.0.0.1:1")
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def test_notifications_feed_links_where_the_service_is_reached(
 def tell(tidings: Tidings, subscription: str, publication: str) -> None:
     """What the stream does when the two match."""
     reason = Reason("?t contains 'cats'", "cats", "")
-    found = Found(publication, subscription, "ann", (reason,))
+    found = MatchRow(publication, subscription, "ann", (reason,))
     tidings.store.notifications.commit_batch("test", 1, [found])
 
 
@@ -373,7 +373,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_whatever_is_answered_can_be_read(value: object) -> None:
-    [read], _ = loads(xml_rpc.answer(value))
+    [read], _ = loads(messages.render_response(value))
     assert isinstance(read, type(value)) or value is None or isinstance(value, int | bytes)
 
 
@@ -417,9 +417,9 @@ TREES = st.recursive(
 def test_whatever_is_called_is_a_call_or_a_fault(within: list[str], root: str) -> None:
     text = f"<{root}>{''.join(within)}</{root}>"
     try:
-        method, _ = xml_rpc.call_in(text.encode(), "text/xml")
+        method, _ = messages.parse_call(text.encode(), "text/xml")
     except Fault as fault:
-        assert b"<fault>" in xml_rpc.fault(fault)
+        assert b"<fault>" in messages.render_fault(fault)
     else:
         assert isinstance(method, str)
 

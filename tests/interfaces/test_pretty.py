@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tidings.console.highlight import LONGEST, highlight_place, highlight_publication
+from tidings.console.sniff import KINDS, sniff_media_type
 from tidings.errors import Place
-from tidings.interfaces.http.console.pretty import LONGEST, shown, underlined
-from tidings.interfaces.http.console.recognising import KINDS, kind_of
 from tidings.model import Publication
-from tidings.service.offering import ACCEPTED
+from tidings.service.submission import ACCEPTED_MEDIA_TYPES
 
 
 def body(text: str, media_type: str = "application/json", *marked: str) -> str:
-    return str(shown(Publication("p", media_type, text.encode()), marked))
+    return str(highlight_publication(Publication("p", media_type, text.encode()), marked))
 
 
 def test_values_that_matched_are_marked() -> None:
@@ -38,7 +38,7 @@ def test_what_cannot_be_read_is_shown_as_it_is() -> None:
     assert body("{<") == "{&lt;"
     assert body("[" * 100_000).startswith("[[[")
     assert body('"' + "x" * LONGEST + '"').endswith("<em>… and so on</em>")
-    assert str(shown(Publication("p", "application/json", b"\xff\x00"))) == "ff 00 …"
+    assert str(highlight_publication(Publication("p", "application/json", b"\xff\x00"))) == "ff 00 …"
 
 
 def test_documents_in_one_line_are_indented() -> None:
@@ -67,11 +67,11 @@ def test_documents_in_one_line_are_indented() -> None:
     ],
 )
 def test_kinds_are_recognised(text: str, kind: str) -> None:
-    assert kind_of(text) == kind and kind in KINDS and KINDS.keys() <= set(ACCEPTED)
+    assert sniff_media_type(text) == kind and kind in KINDS and KINDS.keys() <= set(ACCEPTED_MEDIA_TYPES)
 
 
 def test_the_place_of_an_error_is_marked() -> None:
-    assert str(underlined(Place("a < b", 1, 3))) == "a <mark>&lt;</mark> b"
-    assert str(underlined(Place("one\ntwo", 2, 4, 1))) == "one\ntwo<mark> </mark>"
+    assert str(highlight_place(Place("a < b", 1, 3))) == "a <mark>&lt;</mark> b"
+    assert str(highlight_place(Place("one\ntwo", 2, 4, 1))) == "one\ntwo<mark> </mark>"
     long = "\n".join(["x"] * 50 + ["y" * 1_000] + ["z"] * 50)
-    assert len(str(underlined(Place(long, 51, 500, 2)))) < 700
+    assert len(str(highlight_place(Place(long, 51, 500, 2)))) < 700

@@ -14,9 +14,9 @@ from fastapi import APIRouter
 
 import tidings
 from tests.interfaces.serving import served
+from tidings.api import problem_details
+from tidings.api.routes import STATUSES, ProblemRoute
 from tidings.errors import CheckProblem, InputError, Place, TooOften, pointing
-from tidings.interfaces.http import problems
-from tidings.interfaces.http.answers import STATUSES, Answering
 
 PAGE = Path(__file__).parents[2] / "docs" / "problems.md"
 TEXT = "prise < 200"
@@ -24,10 +24,10 @@ TEXT = "prise < 200"
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
-    router = APIRouter(route_class=Answering)
+    router = APIRouter(route_class=ProblemRoute)
     router.add_api_route("/text", wrong_text)
     router.add_api_route("/often", too_often)
-    router.include_router(problems.router())
+    router.include_router(problem_details.router())
     with served(router) as address, httpx.Client(base_url=address, trust_env=False) as made:
         yield made
 
@@ -73,7 +73,7 @@ def test_the_innermost_pointer_counts() -> None:
 
 
 def test_types_lead_to_a_page(client: httpx.Client) -> None:
-    page = client.get(problems.PAGE)
+    page = client.get(problem_details.PAGE)
     assert page.headers["content-security-policy"].startswith("default-src 'none'")
     assert 'id="check-problem"' in page.text
 
@@ -83,5 +83,5 @@ def test_every_kind_is_described() -> None:
         if not module.name.startswith(("tidings.__main__", "tidings.spark", "tidings.relational")):
             importlib.import_module(module.name)
     listed = re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(), re.MULTILINE)
-    assert listed == [problems.name_of(kind) for kind in problems.kinds()]
-    assert {problems.name_of(kind) for kind, _ in STATUSES} <= set(listed)
+    assert listed == [problem_details.problem_name(kind) for kind in problem_details.list_problem_types()]
+    assert {problem_details.problem_name(kind) for kind, _ in STATUSES} <= set(listed)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.calling import Tidings, start
-from tidings.interfaces.cli import inputs
-from tidings.spark import files
+from tidings.cli import inputs
+from tidings.spark.sources import files
 
 TABLE = {"event_type": ["antiques", "furniture"], "price": 180, "quantity": 2, "period": "XVI"}
 TABLE |= {"furniture_category": "table"}
@@ -83,7 +83,10 @@ def test_ids_of_lines_come_from_a_field(tidings: Tidings) -> None:
 
 @pytest.mark.parametrize("name", ["e.ndjson", "e.jsonl.gz", "e.ndjson.gz"])
 def test_lines_come_in_the_files_that_the_stream_reads_too(tidings: Tidings, name: str) -> None:
-    assert (inputs.LINES, inputs.COMPRESSED) == (files.LINES, files.COMPRESSED)
+    assert (inputs.LINE_SUFFIXES, inputs.COMPRESSED_SUFFIXES) == (
+        files.LINE_SUFFIXES,
+        files.COMPRESSED_SUFFIXES,
+    )
     lines = b'{"a": 1}\n{"a": 2}\n'
     Path(name).write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
     done = tidings("publish", name)

@@ -13,19 +13,19 @@ import pytest
 
 from tests.interfaces.calling import EXAMPLES, Tidings
 from tests.interfaces.serving import served
-from tidings.interfaces.http.queries import router_for
-from tidings.interfaces.http.repository import Following, app_for
-from tidings.interfaces.http.trust import Trust
+from tidings.api.authentication import TrustPolicy
+from tidings.api.metadata.repository import FollowState, create_repository_app, query_router_for
 from tidings.metadata.documents import Document
+from tidings.metadata.filter.trigger_index import TriggerIndex
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.queries.engine import QueryEngine
+from tidings.metadata.repository.links import DirectLink
+from tidings.metadata.repository.repository import Repository
+from tidings.metadata.repository.synchronization import Synchronizer
 from tidings.metadata.resources import Resource
-from tidings.metadata.triggers import Triggers
-from tidings.provider import Provider
-from tidings.queries import Queries
-from tidings.repository.direct_link import DirectLink
-from tidings.repository.repository import Repository
-from tidings.repository.rule_files import RuleFile
-from tidings.repository.syncing import Syncing
-from tidings.store import open_store, sqlite_url
+from tidings.metadata.rules.rule_files import RuleFile
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 DOC = "http://example.org/doc.rdf"
 HOST, INFO = f"{DOC}#host", f"{DOC}#info"
@@ -116,7 +116,7 @@ def test_no_repository_is_made_by_asking(tidings: Tidings) -> None:
 def address(query):
     with (
         open_store(sqlite_url(Path(".tidings") / "store.db")) as store,
-        served(router_for(Queries.at_provider(store), Trust(None))) as url,
+        served(query_router_for(QueryEngine.at_provider(store), TrustPolicy(None))) as url,
     ):
         yield url
 
@@ -142,7 +142,7 @@ def test_what_sparql_cannot_name_is_counted(query, address: str) -> None:
         odd = Document(
             "http://x.org/a b", (Resource("http://x.org/a b", "ServerInformation", {"cpu": (1,)}),)
         )
-        store.metadata.transact(lambda work: work.register(schema, [odd], Triggers(schema)))
+        store.metadata.transact(lambda work: work.register(schema, [odd], TriggerIndex(schema)))
     found = httpx.get(f"{address}/sparql", params={"query": MEMORY})
     assert (found.status_code, found.headers["tidings-left-out"]) == (200, "1")
     assert "1 URI left out" in query("--sparql", "ASK {}").stderr
@@ -201,7 +201,7 @@ def repository(query):
     with open_store(sqlite_url(Path(".tidings") / "store.db")) as store, Repository(HOME) as opened:
         link = DirectLink(store, opened.store.repository.name("passau"))
         rule = "large: search CycleProvider c register c where c.serverInformation.memory > 64"
-        Syncing(opened.store, [link], RuleFile(rule, "rules.txt")).once()
+        Synchronizer(opened.store, [link], RuleFile(rule, "rules.txt")).once()
     rmtree(".tidings")
     with Repository(HOME) as opened:
         yield opened
@@ -212,7 +212,7 @@ def test_a_repository_is_asked_without_its_provider(repository: Repository, tidi
     assert tidings("query", asked, "--csv").stdout.splitlines() == ["c.serverHost", "pirates.uni-passau.de"]
     assert tidings("query", asked, "--csv", "--home", str(HOME)).exit_code == 0
     assert tidings("query", "--sparql", MEMORY).stdout.split() == ["m", "92"]
-    with served(app_for(repository, Following()).router) as url:
+    with served(create_repository_app(repository, FollowState()).router) as url:
         rows = httpx.get(f"{url}/query", params={"query": asked}).json()["rows"]
         assert rows == [["pirates.uni-passau.de"]]
         found = httpx.post(f"{url}/sparql", data={"query": MEMORY}, headers={"Accept": "text/csv"})

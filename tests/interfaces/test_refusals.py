@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.calling import Tidings
+from tidings.cli.operations import doctor
 from tidings.errors import SetupError
-from tidings.interfaces.cli import doctor
 from tidings.spark.session import check_address, open_session
 
 MATCH = ("match", "--subscriptions", "subs.jsonl", "--publications", "e.jsonl")
@@ -42,10 +42,10 @@ def test_run_takes_an_id_field_with_a_folder_only(tidings: Tidings) -> None:
 
 
 def test_doctor_names_the_spark_that_would_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doctor.where_spark_runs(None) == "local[*]"
+    assert doctor.describe_spark_target(None) == "local[*]"
     monkeypatch.setenv("SPARK_REMOTE", "sc://cluster")
-    assert doctor.where_spark_runs(None) == "sc://cluster"
-    assert doctor.where_spark_runs("local[1]") == "local[1]"
+    assert doctor.describe_spark_target(None) == "sc://cluster"
+    assert doctor.describe_spark_target("local[1]") == "local[1]"
 
 
 def test_doctor_looks_at_the_store_of_the_home_folder(tidings: Tidings) -> None:

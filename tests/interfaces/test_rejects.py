@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 from tests.interfaces.calling import Tidings
-from tidings.store import DeadLetter, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.store import open_store
 
 LETTERS = 2_300
 

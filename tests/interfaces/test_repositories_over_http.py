@@ -11,9 +11,10 @@ import pytest
 
 from tests.interfaces.providing import DOC, HOST, LARGE, SMALL, provided, register, with_schema
 from tidings.metadata.change_sets import changes_from_json, state_from_json
-from tidings.provider import Provider
-from tidings.store import Store, open_store, sqlite_url
-from tidings.store.repositories import KEPT
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.sql.repository_feeds import MAX_APPLIED_NOTIFICATIONS
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 MINE = "/metadata/repositories/passau"
 
@@ -51,18 +52,25 @@ def test_changes_have_the_resources_they_are_about(client: httpx.Client, store: 
 
 def test_what_a_repository_has_applied_is_forgotten(client: httpx.Client, store: Store) -> None:
     rules(client, all="search ServerInformation s register s")
-    many = " ".join(f"<#{n}> a <http://example.org/servers#ServerInformation> ." for n in range(KEPT + 1))
+    many = " ".join(
+        f"<#{n}> a <http://example.org/servers#ServerInformation> ."
+        for n in range(MAX_APPLIED_NOTIFICATIONS + 1)
+    )
     client.put(
         "/metadata/documents", params={"uri": DOC}, content=many, headers={"Content-Type": "text/turtle"}
     )
-    assert len(client.get(f"{MINE}/changes").json()["moves"]) == KEPT + 1
-    for after, kept in ((0, KEPT + 1), (KEPT, KEPT + 1), (KEPT + 1, 0)):
+    assert len(client.get(f"{MINE}/changes").json()["moves"]) == MAX_APPLIED_NOTIFICATIONS + 1
+    for after, kept in (
+        (0, MAX_APPLIED_NOTIFICATIONS + 1),
+        (MAX_APPLIED_NOTIFICATIONS, MAX_APPLIED_NOTIFICATIONS + 1),
+        (MAX_APPLIED_NOTIFICATIONS + 1, 0),
+    ):
         assert client.get(f"{MINE}/changes", params={"after": after}).status_code == 200
         assert len(store.notifications.read("passau")) == kept
-    assert client.get(f"{MINE}/changes", params={"after": KEPT}).status_code == 410
+    assert client.get(f"{MINE}/changes", params={"after": MAX_APPLIED_NOTIFICATIONS}).status_code == 410
     register(client)
-    told = client.get(f"{MINE}/changes", params={"after": KEPT + 1}).json()
-    assert told["moves"][0]["sequence"] == KEPT + 2
+    told = client.get(f"{MINE}/changes", params={"after": MAX_APPLIED_NOTIFICATIONS + 1}).json()
+    assert told["moves"][0]["sequence"] == MAX_APPLIED_NOTIFICATIONS + 2
 
 
 def test_the_state_is_everything_at_once(client: httpx.Client) -> None:

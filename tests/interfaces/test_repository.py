@@ -16,12 +16,13 @@ import pytest
 
 from tests.interfaces.calling import Tidings, start
 from tests.interfaces.providing import EXAMPLES, LARGE, provided
-from tidings.languages.rules import parse
-from tidings.metadata.definition import results
-from tidings.metadata.strong import closure
-from tidings.provider import Provider, Source
-from tidings.repository.repository import Repository
-from tidings.store import open_store, sqlite_url
+from tidings.metadata.provider.provider import DocumentSource, Provider
+from tidings.metadata.repository.repository import Repository
+from tidings.metadata.resources import strong_closure
+from tidings.metadata.rules.rule_parser import parse_rule
+from tidings.metadata.rules.semantics import evaluate_rule
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 ALL = "search CycleProvider c register c"
 INFOS = "search ServerInformation s register s"
@@ -32,12 +33,12 @@ def at(number: int) -> str:
     return f"http://example.org/{number}.rdf"
 
 
-def server(number: int, memory: int = 92, info: str = "#info") -> Source:
+def server(number: int, memory: int = 92, info: str = "#info") -> DocumentSource:
     """A server with its information, or with that of another one."""
     body = f"""@prefix s: <http://example.org/servers#> .
         <#host> a s:CycleProvider ; s:serverPort {number} ; s:serverInformation <{info}> .
         <#info> a s:ServerInformation ; s:memory {memory} ."""
-    return Source(at(number), body.encode(), TURTLE)
+    return DocumentSource(at(number), body.encode(), TURTLE)
 
 
 @contextmanager
@@ -91,9 +92,9 @@ def expected(file: Path, rules: dict[str, str]) -> dict[str, dict[str, Any]]:
     with provider_at(file) as provider, open_store(sqlite_url(file)) as store:
         uris = [uri for uri, _ in provider.documents()]
         every = {each.uri: each for uri in uris for each in store.metadata.resources(uri)}
-        trees = {name: parse(text) for name, text in rules.items()}
-        found = [results(tree, every.values(), provider.schema, trees) for tree in trees.values()]
-        held = closure(set[str]().union(*found), every, provider.schema)
+        trees = {name: parse_rule(text) for name, text in rules.items()}
+        found = [evaluate_rule(tree, every.values(), provider.schema, trees) for tree in trees.values()]
+        held = strong_closure(set[str]().union(*found), every, provider.schema)
         return {uri: dict(every[uri].values) for uri in held}
 
 

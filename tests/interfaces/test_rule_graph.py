@@ -12,12 +12,12 @@ import pytest
 from lxml import etree
 
 from tests.interfaces.calling import EXAMPLES, Tidings
-from tidings.interfaces.drawing.picture import Edge, Picture
-from tidings.interfaces.rule_kinds_picture import rules_by_kind
-from tidings.interfaces.rule_picture import MOST, picture_of
-from tidings.provider import Provider
-from tidings.store import Store, open_store, sqlite_url
-from tidings.store.rule_graph import Counted, Kind, Kinds
+from tidings.core.drawing.picture import Edge, Picture
+from tidings.metadata.filter.rule_picture import MAX_BOXES, build_rule_picture, draw_rule_kinds
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.sql.rule_graph import RuleKind, RuleKindCount, RuleKindGraph
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 DOCS = EXAMPLES.parent / "docs"
 OF = "search CycleProvider c register c"
@@ -45,7 +45,7 @@ def shown(picture: Picture) -> dict[str, tuple[int, str, str, str | None]]:
 def test_the_paper_s_example(store: Store) -> None:
     """The tree of figure 5, with the numbers and groups of figure 7 and the results of figure 9."""
     Provider(store).add_rules({"passau": PASSAU}, "ana")
-    picture = picture_of(store)
+    picture = build_rule_picture(store)
     assert shown(picture) == {
         "#1 ServerInformation": (0, "memory > 64", "1 result", None),
         "#2 ServerInformation": (0, "cpu > 500", "1 result", None),
@@ -72,7 +72,7 @@ def test_the_paper_s_example(store: Store) -> None:
 def test_all_comparisons_of_a_join_are_told(store: Store) -> None:
     Provider(store).add_rules({"near": f"{OF} where c.serverInformation.cpu < c.serverPort"}, "ana")
     Provider(store).add_rules({"free": "search ServerInformation s register s where s.memory < s.cpu"}, "ana")
-    asked = {title: box[1] for title, box in shown(picture_of(store)).items()}
+    asked = {title: box[1] for title, box in shown(build_rule_picture(store)).items()}
     assert asked == {
         "#1 ServerInformation": "all of the class",
         "#2 CycleProvider": "all of the class",
@@ -81,7 +81,7 @@ def test_all_comparisons_of_a_join_are_told(store: Store) -> None:
         "near": "of ana",
         "free": "of ana",
     }
-    kinds = {box.text for box in picture_of(store, most=5).boxes}
+    kinds = {box.text for box in build_rule_picture(store, most=5).boxes}
     assert {
         "CycleProvider.serverInformation = ServerInformation and CycleProvider.serverPort > ServerInformation.cpu",
         "ServerInformation = ServerInformation and ServerInformation.cpu > ServerInformation.memory",
@@ -90,7 +90,7 @@ def test_all_comparisons_of_a_join_are_told(store: Store) -> None:
 
 def test_what_rules_share_is_one_box(store: Store) -> None:
     Provider(store).add_rules({"passau": PASSAU, "large": LARGE, "again": LARGE}, "ana")
-    picture = picture_of(store)
+    picture = build_rule_picture(store)
     memory = [box.key for box in picture.boxes if box.text == "memory > 64"]
     assert len(memory) == 1
     assert sum(edge.source == memory[0] for edge in picture.edges) == 2
@@ -105,7 +105,7 @@ def test_what_rules_share_is_one_box(store: Store) -> None:
 def test_some_rules_alone(store: Store) -> None:
     one = f"{OF} where c = <http://example.org/doc.rdf#host>"
     Provider(store).add_rules({"passau": PASSAU, "all": OF, "one": one}, "ana")
-    assert [box[1] for box in shown(picture_of(store, ["all", "one", "all"])).values()] == [
+    assert [box[1] for box in shown(build_rule_picture(store, ["all", "one", "all"])).values()] == [
         "all of the class",
         "= <http://example.org/doc.rdf#host>",
         "of ana",
@@ -117,7 +117,7 @@ def test_a_large_rule_base_is_drawn_as_kinds(store: Store) -> None:
     provider = Provider(store)
     provider.add_rules({f"m{i}": f"{OF} where c.serverInformation.memory > {i}" for i in range(200)}, "ana")
     provider.add_rules({"fast": f"{OF} where c.serverInformation.cpu > 500", "all": OF}, "bob")
-    picture = picture_of(store)
+    picture = build_rule_picture(store)
     assert sorted((box.layer, box.title, box.text, box.count, box.group or "") for box in picture.boxes) == [
         (0, "1 triggering rule", "ServerInformation.cpu > …", "1 result", ""),
         (0, "1 triggering rule", "all of CycleProvider", "1 result", ""),
@@ -129,24 +129,26 @@ def test_a_large_rule_base_is_drawn_as_kinds(store: Store) -> None:
     labels = sorted(edge.label for edge in picture.edges)
     assert labels == ["1", "1", "1", "200", "200", "201"]
     assert "too many to draw each" in picture.notes[0] and "--rule NAME" in picture.notes[1]
-    assert len(picture_of(store, ["m7"]).boxes) == 4
+    assert len(build_rule_picture(store, ["m7"]).boxes) == 4
 
 
 def test_kinds_that_are_too_many_are_taken_together() -> None:
-    def kinds(owners: int, properties: int, classes: int) -> Kinds:
-        counts = {Kind(-1, owner=f"o{i}"): Counted(2, 1) for i in range(owners)}
+    def kinds(owners: int, properties: int, classes: int) -> RuleKindGraph:
+        counts = {RuleKind(-1, owner=f"o{i}"): RuleKindCount(2, 1) for i in range(owners)}
         counts |= {
-            Kind(0, f"C{c}", f"p{p}", "="): Counted(3, 4) for c in range(classes) for p in range(properties)
+            RuleKind(0, f"C{c}", f"p{p}", "="): RuleKindCount(3, 4)
+            for c in range(classes)
+            for p in range(properties)
         }
-        source = Kind(0, "C0", "p0", "=")
-        return Kinds(counts, {(source, Kind(-1, owner=f"o{i}")): 1 for i in range(owners)}, {})
+        source = RuleKind(0, "C0", "p0", "=")
+        return RuleKindGraph(counts, {(source, RuleKind(-1, owner=f"o{i}")): 1 for i in range(owners)}, {})
 
-    assert len(rules_by_kind(kinds(5, 5, 5), MOST).boxes) == 5 + 25
-    owners = rules_by_kind(kinds(100, 5, 5), MOST)
+    assert len(draw_rule_kinds(kinds(5, 5, 5), MAX_BOXES).boxes) == 5 + 25
+    owners = draw_rule_kinds(kinds(100, 5, 5), MAX_BOXES)
     assert shown(owners)["200 rules"] == (1, "of all owners", "100 results", None)
     assert (len(owners.boxes), [edge.label for edge in owners.edges]) == (26, ["100"])
-    assert len(rules_by_kind(kinds(1, 50, 10), MOST).boxes) == 1 + 10
-    assert shown(rules_by_kind(kinds(1, 2, 100), MOST)) == {
+    assert len(draw_rule_kinds(kinds(1, 50, 10), MAX_BOXES).boxes) == 1 + 10
+    assert shown(draw_rule_kinds(kinds(1, 2, 100), MAX_BOXES)) == {
         "2 rules": (1, "of all owners", "1 result", None),
         "600 triggering rules": (0, "of all classes", "800 results", None),
     }

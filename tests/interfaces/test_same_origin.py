@@ -12,11 +12,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from tests.interfaces.serving import served
-from tidings.interfaces.http.access import COOKIE, Asking, Subscribing, asking
-from tidings.interfaces.http.answers import Answering
-from tidings.interfaces.http.refused import Refused
+from tidings.api.authentication import COOKIE, Authenticator, SubscribeCaller, get_authenticator
+from tidings.api.http_error import HttpError
+from tidings.api.routes import ProblemRoute
 from tidings.service.access import Access, Scope
-from tidings.store import open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 FOREIGN = (
     {},
@@ -30,17 +31,17 @@ FOREIGN = (
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """The address of a service with one route of each kind, and a token."""
-    router = APIRouter(route_class=Answering)
+    router = APIRouter(route_class=ProblemRoute)
 
     @router.api_route("/v1/things", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
-    def things(caller: Subscribing) -> str | None:
+    def things(caller: SubscribeCaller) -> str | None:
         return caller.subscriber
 
     @router.websocket("/v1/socket")
     async def socket(socket: WebSocket) -> None:
         try:
-            caller = await asking(socket).allowed(socket, Scope.SUBSCRIBE)
-        except Refused:
+            caller = await get_authenticator(socket).allowed(socket, Scope.SUBSCRIBE)
+        except HttpError:
             await socket.close()
             return
         await socket.accept()
@@ -50,7 +51,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
     with open_store(sqlite_url(folder / "s.db")) as store:
         access = Access(store)
         secret = access.make("phone", [Scope.SUBSCRIBE], "ana").secret
-        with served(router, asking=Asking(access)) as address:
+        with served(router, asking=Authenticator(access)) as address:
             yield address, secret
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.operating.served import Served, served
-from tidings.operating.settings import Part
+from tidings.operations.settings import ServicePart
 
 SCHEMA = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
  xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#">
@@ -19,7 +19,7 @@ SCHEMA = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("home"), frozenset({Part.API})) as opened:
+    with served(tmp_path_factory.mktemp("home"), frozenset({ServicePart.API})) as opened:
         yield opened
 
 

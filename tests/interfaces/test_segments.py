@@ -10,9 +10,10 @@ import pytest
 from tests.interfaces.calling import Tidings
 from tidings import Index, Subscription, compile_many
 from tidings.matching.index.segment import ClusterDescription
-from tidings.spark import live_index
-from tidings.spark.live_index import LiveIndex
-from tidings.store import open_store, sqlite_url
+from tidings.spark.stream import live_index
+from tidings.spark.stream.live_index import LiveIndex
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 
 def make(folder: Path | str) -> Index:
@@ -79,9 +80,9 @@ def test_a_stream_that_goes_on_meanwhile(
     tidings: Tidings, live: LiveIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The state names a version that is deleted before it is opened; by then there is a newer state."""
-    remembered, calls = live_index.remembered, []
+    remembered, calls = live_index.read_index_state, []
 
-    def slow(segments: Path) -> live_index.State | None:
+    def slow(segments: Path) -> live_index.IndexState | None:
         state = remembered(segments)
         if not calls:
             live.index.add(compile_many([Subscription("later", "bo", "predicates", "exists reserve")]))
@@ -90,7 +91,7 @@ def test_a_stream_that_goes_on_meanwhile(
         calls.append(segments)
         return state
 
-    monkeypatch.setattr(live_index, "remembered", slow)
+    monkeypatch.setattr(live_index, "read_index_state", slow)
     assert "2 subscriptions in 2 segments" in tidings("segments").stdout
     assert len(calls) == 2
 

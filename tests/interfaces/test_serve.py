@@ -21,7 +21,7 @@ import pytest
 from terminal import Terminal
 from tests.interfaces.calling import Tidings, listens_at, start, start_anew
 from tests.operating.receiver import Receiver
-from tidings.service import Tidings as Service
+from tidings.service.tidings import Tidings as Service
 
 PATIENCE = 250
 CLIENT = httpx.Client(timeout=60, verify=False)  # to read certificates takes longer than to ask

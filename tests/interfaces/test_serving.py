@@ -14,13 +14,13 @@ import pytest
 from fastapi import FastAPI
 
 from tests.operating.served import served
-from tidings.interfaces.http import serving
-from tidings.interfaces.http.serving import listen, server_for
-from tidings.operating.settings import Part
+from tidings.api import server as serving
+from tidings.api.server import create_server, listen
+from tidings.operations.settings import ServicePart
 
 CODE = """
 import resource
-from tidings.interfaces.http.serving import allow_many_files
+from tidings.api.server import allow_many_files
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
 print(allow_many_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[0], allow_many_files())
@@ -44,7 +44,7 @@ def test_what_is_written_goes_out_at_once() -> None:
 def test_a_head_that_does_not_end_is_refused() -> None:
     """Nobody has shown a token before it has ended: it must not fill the memory."""
     with listen("127.0.0.1", 0) as listening:
-        server = server_for(FastAPI())
+        server = create_server(FastAPI())
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
@@ -65,7 +65,7 @@ def test_a_request_that_takes_too_long_when_the_service_ends_is_told(
     """Somebody who sends a body slowly, if at all: the log says that it was cut, and not how the program is built."""
     monkeypatch.setattr(serving, "GRACE", 0)
     with ExitStack() as kept:
-        with served(tmp_path, frozenset({Part.API})) as service:
+        with served(tmp_path, frozenset({ServicePart.API})) as service:
             to = urlsplit(service.url)
             client = kept.enter_context(socket.create_connection((to.hostname, to.port), 60))
             head = ("POST /v1/publications HTTP/1.1", "Host: x", f"Authorization: Bearer {service.token}")

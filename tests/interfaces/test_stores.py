@@ -18,11 +18,11 @@ import pytest
 from postgres import Server, find_binaries
 from terminal import Terminal
 from tests.interfaces.calling import Tidings
-from tidings.interfaces.cli.limit_problems import KINDS
-from tidings.operating.settings import Limits
-from tidings.service import Tidings as Service
-from tidings.store import open_store
+from tidings.cli.operations.limits import LIMIT_MODULES
+from tidings.operations.settings import Limits
+from tidings.service.tidings import Tidings as Service
 from tidings.store.migrations import NEWEST
+from tidings.store.store import open_store
 
 
 def test_version_and_migrate(tidings: Tidings, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_master_that_is_none(tidings: Tidings, tmp_path: Path) -> None:
 
 
 def test_every_limit_of_the_settings_is_known() -> None:
-    assert list(KINDS) == list(Limits.model_fields)
+    assert list(LIMIT_MODULES) == list(Limits.model_fields)
 
 
 def test_commands_work_with_the_store_that_the_file_names(

@@ -12,11 +12,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tidings.errors import SetupError, StoreError
-from tidings.interfaces.cli import stream_keeper
-from tidings.interfaces.cli.stream_keeper import State, StreamKeeper
-from tidings.operating.settings import Settings
-from tidings.service import Tidings
-from tidings.spark.queries import _explained
+from tidings.operations.settings import Settings
+from tidings.service import stream_worker
+from tidings.service.stream_worker import StreamState, StreamWorker
+from tidings.service.tidings import Tidings
+from tidings.spark.stream.query import _explained
 
 RESTARTS = 3
 IN_SPARK = """Query tidings terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when
@@ -29,7 +29,7 @@ IN_JAVA = """Query tidings terminated with exception: org.apache.spark.SparkExce
 Caused by: java.io.IOException: No space left on device"""
 
 
-class Failing(StreamKeeper):
+class Failing(StreamWorker):
     """One whose stream fails in ways that a test decides about, and then ends."""
 
     failures: Iterator[BaseException]
@@ -53,7 +53,7 @@ def kept(home: Path, failures: list[BaseException]) -> Failing:
 
 def test_its_own_failures_are_enough_at_some_time(tmp_path: Path) -> None:
     keeper = kept(tmp_path, [SetupError("Spark does not start")] * 10)
-    assert (keeper.state, keeper.starts) == (State.GIVEN_UP, RESTARTS + 1)
+    assert (keeper.state, keeper.starts) == (StreamState.GIVEN_UP, RESTARTS + 1)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_what_it_stands_on_is_waited_for(
     tmp_path: Path, passing: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     keeper = kept(tmp_path, [passing] * 10 + [SetupError("Spark has ended")] * RESTARTS)
-    assert (keeper.state, keeper.starts) == (State.ENDED, 10 + RESTARTS + 1)
+    assert (keeper.state, keeper.starts) == (StreamState.ENDED, 10 + RESTARTS + 1)
     told = [record for record in caplog.records if record.levelname == "ERROR"]
     assert len(told) == 10 + RESTARTS and not any(record.exc_info for record in told)
 
@@ -91,12 +91,12 @@ class Waiting(Failing):
 def test_keeper_after_a_failure_that_passes_starts_again_when_its_cause_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_keeper, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(stream_worker, "CHECK_SECONDS", 0.01)
     with Tidings(tmp_path) as tidings:
         keeper = Waiting(tidings, Settings(), lambda news: None)
         keeper.failures, keeper.causes = iter([StoreError("disk is full")]), iter([True, True, False])
         keeper._keep()
-    assert (keeper.state, keeper.starts) == (State.ENDED, 2)
+    assert (keeper.state, keeper.starts) == (StreamState.ENDED, 2)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_keeper_on_a_full_disk_sees_when_there_is_space(small_disk: Path) -> Non
     full = OSError(errno.ENOSPC, "No space left on device")
     with Tidings(small_disk / "home") as tidings:
         tidings.publish("{}")
-        keeper = StreamKeeper(tidings, Settings(), lambda news: None)
+        keeper = StreamWorker(tidings, Settings(), lambda news: None)
         assert not keeper._is_there(full)
         ballast = small_disk / "ballast"
         ballast.write_bytes(bytes(shutil.disk_usage(small_disk).free - 100_000))

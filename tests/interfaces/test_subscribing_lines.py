@@ -12,13 +12,14 @@ import pytest
 from tests.guesses import Guesses
 from tests.interfaces.api import Service, served_api
 from tests.interfaces.providing import DOC, HOST, SCHEMA
-from tidings import guessing
+from tidings.api.v1 import bulk_response
+from tidings.api.v1.limits import Limits
+from tidings.core import suggest
 from tidings.errors import StoreError
-from tidings.interfaces.http.v1 import spooled
-from tidings.interfaces.http.v1.limits import Limits
-from tidings.provider import Provider
-from tidings.service import Tidings, subscribing_many
-from tidings.service.subscription_lines import LONGEST
+from tidings.metadata.provider.provider import Provider
+from tidings.service import bulk_subscribe
+from tidings.service.subscription_lines import MAX_LENGTHS
+from tidings.service.tidings import Tidings
 
 XPATH = '//stock[symbol = "YHOO" and price > 50]'
 GQL = "SELECT ?x WHERE (?x, rss:title, ?t) AND ?t contains 'cats'"
@@ -278,8 +279,8 @@ def test_other_names_of_lines_and_answers_in_lines(service: Service, kind: str) 
 def test_an_answer_that_is_longer_than_memory_is_meant_for(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spooled, "IN_MEMORY", 100)
-    monkeypatch.setattr(spooled, "PIECE", 64)
+    monkeypatch.setattr(bulk_response, "IN_MEMORY", 100)
+    monkeypatch.setattr(bulk_response, "PIECE", 64)
     told = send(service.caller("ko"), *[{"text": f"a = {n} and"} for n in range(20)])
     assert [each["line"] for each in told.json()["outcomes"]] == [*range(1, 21)]
     assert int(told.headers["content-length"]) == len(told.content) > 5_000
@@ -289,7 +290,7 @@ def test_what_was_durable_before_the_store_failed_stays(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole is answered with 503 then, and whoever sends it again, with ids, has each once."""
-    monkeypatch.setattr(subscribing_many, "CHUNK", 2)
+    monkeypatch.setattr(bulk_subscribe, "SUBSCRIBE_CHUNK", 2)
     store, li = service.tidings.store, service.caller("li")
     offer, lines = store.subscriptions.offer, [{"text": f"a = {n}", "id": f"li-{n}"} for n in range(5)]
     left = [offer, offer]
@@ -314,7 +315,7 @@ def test_the_description_has_both_ways(service: Service) -> None:
     refers = json.dumps(operation["responses"]["201"]["content"]["application/json"])
     assert "schemas/SubscribedLines" in refers and "schemas/Subscription" in refers
     members = service.root.get("/v1/openapi.json").json()["components"]["schemas"]["NewSubscription"]
-    assert members["properties"].keys() == LONGEST.keys()
+    assert members["properties"].keys() == MAX_LENGTHS.keys()
 
 
 def test_what_is_to_be_paused_is_so_alone_and_among_many(service: Service) -> None:
@@ -341,7 +342,7 @@ def test_of_many_that_are_refused_the_first_have_hints(
     service: Service, guesses: Guesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody has this machine guess without end what a hundred thousand slips may have meant."""
-    monkeypatch.setattr(guessing, "MOST", 100)
+    monkeypatch.setattr(suggest, "MOST", 100)
     slips = [{"text": f"price < {n} adn b = 1"} for n in range(20)]
     mistyped = [
         {"txt": "a = 1"},

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.calling import Tidings
-from tidings.service import Tidings as Service
-from tidings.store import DeadLetter, Found
+from tidings.service.tidings import Tidings as Service
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.encoding import MatchRow
 
 DINING = "furniture_category is a 'dining room' and price < 200"
 
@@ -122,7 +123,7 @@ def test_what_waits_is_said(tidings: Tidings) -> None:
     tidings("subscribe", "--as", "ana", "a = 1", "--id", "calm", "--within", "1 hour")
     with Service(".tidings") as service:
         service.store.notifications.commit_batch(
-            "main", 0, [Found("p", "calm", "ana"), Found("q", "calm", "ana")]
+            "main", 0, [MatchRow("p", "calm", "ana"), MatchRow("q", "calm", "ana")]
         )
     done = tidings("notifications", "--as", "ana")
     assert done.stdout == ""

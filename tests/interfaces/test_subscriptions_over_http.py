@@ -12,11 +12,14 @@ import pytest
 
 from tests.interfaces.api import Service, served_api
 from tests.interfaces.providing import DOC, HOST, SCHEMA, SMALL
-from tidings.interfaces.http.v1.limits import Limits
+from tidings.api.v1.limits import Limits
+from tidings.delivery.sql.cursors import RunOutcome
+from tidings.delivery.sql.destination_store import Destination
+from tidings.metadata.provider.provider import Provider
 from tidings.model import Reason
-from tidings.provider import Provider
-from tidings.service import Tidings
-from tidings.store import Changes, Destination, Found, Progress
+from tidings.service.tidings import Tidings
+from tidings.store.encoding import MatchRow
+from tidings.store.subscriptions.registry import SubscriptionChanges
 
 XPATH = '//stock[symbol = "YHOO" and price > 50]'
 GQL = "SELECT ?x WHERE (?x, rss:title, ?t) AND ?t contains 'cats'"
@@ -88,7 +91,7 @@ def test_a_change_keeps_the_id_and_is_one_version_for_the_stream(service: Servic
     )
     assert kept.version() == version, "to the stream nothing has happened"
     ana.post("/v1/subscriptions/change/resume")
-    assert kept.changes(version) == Changes(version + 1, [kept.find("change")], [])  # type: ignore[list-item]
+    assert kept.changes(version) == SubscriptionChanges(version + 1, [kept.find("change")], [])  # type: ignore[list-item]
     assert kept.find("change").text == "price < 25"  # type: ignore[union-attr]
     refused = ana.put("/v1/subscriptions/change", json={"text": "price <"})
     assert (refused.status_code, refused.json()["pointer"]) == (422, "/text")
@@ -297,7 +300,7 @@ def test_health(service: Service) -> None:
         "last_error": None,
     }
     why = (Reason("price < 9", 4, "/price"),)
-    store.notifications.commit_batch("test", 1, [Found(f"p-{n}", "di-1", "di", why) for n in range(3)])
+    store.notifications.commit_batch("test", 1, [MatchRow(f"p-{n}", "di-1", "di", why) for n in range(3)])
     found = di.get("/v1/subscriptions").json()["subscriptions"][0]["health"]
     assert (found["matched"], found["last_matched"]) == (3, store.notifications.read("di")[-1].time)
 
@@ -307,8 +310,12 @@ def test_health_tells_of_deliveries(service: Service) -> None:
     create(fy, "price < 9", id="fy-1")
     store.destinations.add(Destination("", "fy", None, "webhook", "http://127.0.0.1:9/", "127.0.0.1"))
     why = (Reason("price < 9", 4, "/price"),)
-    store.notifications.commit_batch("test", 2, [Found(f"p-{n}", "fy-1", "fy", why) for n in range(3)])
-    for progress in (Progress(2, 2), Progress(2, 0, "no answer", 0.0), Progress(2, 0, "still none", 60.0)):
+    store.notifications.commit_batch("test", 2, [MatchRow(f"p-{n}", "fy-1", "fy", why) for n in range(3)])
+    for progress in (
+        RunOutcome(2, 2),
+        RunOutcome(2, 0, "no answer", 0.0),
+        RunOutcome(2, 0, "still none", 60.0),
+    ):
         store.lanes.wake(10)
         [lane] = [one for one in store.lanes.take(10, timedelta(minutes=1)) if one.subscriber == "fy"]
         assert store.lanes.finish([(lane, progress)]) == [True]

@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from tests.interfaces.api import Service, served_api
-from tidings.interfaces.http.v1 import taking
-from tidings.interfaces.http.v1.limits import Limits
-from tidings.interfaces.http.v1.taking import FEW, SMALL, Taking
-from tidings.service import Tidings
+from tidings.api.v1 import ingest
+from tidings.api.v1.ingest import FEW, SMALL, IngestEndpoint
+from tidings.api.v1.limits import Limits
+from tidings.service.tidings import Tidings
 
 SCHEMA = """
 attributes: {price: numeric, lot: string}
@@ -94,7 +94,7 @@ def both(
     short, long = services
     answer = short.shop.post("/v1/publications", **asked)
     with monkeypatch.context() as patched:
-        patched.setattr(taking, "SMALL", -1)
+        patched.setattr(ingest, "SMALL", -1)
         otherwise = long.shop.post("/v1/publications", **asked)
     assert told(answer) == told(otherwise), asked
     return answer
@@ -133,7 +133,7 @@ def test_how_small_and_how_few(
     services: tuple[Service, Service], monkeypatch: pytest.MonkeyPatch, body: bytes, is_short: bool
 ) -> None:
     ways = list[bool]()
-    at_once = Taking._at_once
+    at_once = IngestEndpoint._at_once
 
     async def watched(*given: Any) -> Any:
         answer = await at_once(*given)
@@ -142,6 +142,6 @@ def test_how_small_and_how_few(
 
     asked = {"content": ONE, "headers": {"Content-Type": LINES}}
     both(services, monkeypatch, asked)  # the schema is known from now on
-    monkeypatch.setattr(Taking, "_at_once", watched)
+    monkeypatch.setattr(IngestEndpoint, "_at_once", watched)
     both(services, monkeypatch, asked | {"content": body})
     assert ways == [is_short, False]

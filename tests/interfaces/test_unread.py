@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.calling import Tidings as Call
-from tidings.service import Tidings
-from tidings.store import Found
+from tidings.service.tidings import Tidings
+from tidings.store.encoding import MatchRow
 
 
 def tell(home: Path, *numbers: int) -> None:
     with Tidings(home) as service:
-        found = [Found(f"p-{number}", "s-1", "ana") for number in numbers]
+        found = [MatchRow(f"p-{number}", "s-1", "ana") for number in numbers]
         service.store.notifications.commit_batch("test", numbers[0], found)
 
 

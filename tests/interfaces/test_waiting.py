@@ -8,10 +8,10 @@ from threading import Event
 
 import pytest
 
+from tidings.api.http_error import HttpError
+from tidings.api.middleware.long_poll import LongPoll
+from tidings.api.middleware.write_limiter import WriteLimiter
 from tidings.errors import StoreError
-from tidings.interfaces.http.refused import Refused
-from tidings.interfaces.http.waiting import News
-from tidings.interfaces.http.writing import Writers
 
 LONG = 60.0
 
@@ -31,7 +31,7 @@ def test_many_wait_and_one_looks() -> None:
     marks = Marks()
 
     async def wait() -> list[int]:
-        news = News(marks, look=0.01)
+        news = LongPoll(marks, look=0.01)
         waiting = [
             asyncio.create_task(news.found(lambda: marks.now, lambda found: found > 0, LONG))
             for _ in range(50)
@@ -53,14 +53,14 @@ def test_what_comes_between_the_look_and_the_wait_is_not_missed() -> None:
         marks.now = 1
         return seen
 
-    assert asyncio.run(News(marks, look=LONG).found(look, lambda found: found > 0, LONG)) == 1
+    assert asyncio.run(LongPoll(marks, look=LONG).found(look, lambda found: found > 0, LONG)) == 1
 
 
 def test_a_nudge_is_noticed_at_once() -> None:
     marks = Marks()
 
     async def wait() -> int:
-        news = News(marks, look=LONG)
+        news = LongPoll(marks, look=LONG)
         waiting = asyncio.create_task(news.found(lambda: marks.now, lambda found: found > 0, LONG))
         while marks.looks < 2:
             await asyncio.sleep(0)
@@ -73,7 +73,7 @@ def test_a_nudge_is_noticed_at_once() -> None:
 
 def test_when_the_time_is_over_the_last_look_counts() -> None:
     marks = Marks()
-    news = News(marks, look=0.01)
+    news = LongPoll(marks, look=0.01)
     assert asyncio.run(news.found(lambda: "nothing", lambda _: False, 0.05)) == "nothing"
 
 
@@ -81,7 +81,7 @@ def test_not_everybody_may_wait() -> None:
     marks = Marks()
 
     async def wait() -> tuple[int, int]:
-        news = News(marks, look=LONG, most=1)
+        news = LongPoll(marks, look=LONG, most=1)
         first = asyncio.create_task(news.found(lambda: marks.now, lambda found: found > 0, LONG))
         while marks.looks < 2:
             await asyncio.sleep(0)
@@ -100,17 +100,17 @@ def test_whoever_waits_is_told_what_goes_wrong() -> None:
 
     marks = Marks()
     with pytest.raises(StoreError, match="gone"):
-        asyncio.run(News(broken, look=0.01).found(lambda: None, lambda _: False, LONG))
+        asyncio.run(LongPoll(broken, look=0.01).found(lambda: None, lambda _: False, LONG))
 
 
 def test_too_many_who_write() -> None:
     async def write() -> list[object]:
-        go, writers = Event(), Writers(at_once=1, waiting=1)
+        go, writers = Event(), WriteLimiter(at_once=1, waiting=1)
         work: Callable[[], bool] = lambda: go.wait(LONG)  # noqa: E731
         tasks = [asyncio.create_task(writers.run(work)) for _ in range(2)]
         while not writers.waiting:
             await asyncio.sleep(0)
-        with pytest.raises(Refused, match="too many registrations"):
+        with pytest.raises(HttpError, match="too many registrations"):
             await writers.run(work)
         go.set()
         return list(await asyncio.gather(*tasks))

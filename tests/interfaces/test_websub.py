@@ -19,15 +19,16 @@ from tests.feeds.serving import served as served_feeds
 from tests.feeds.site import Response, Site, a_site, rss
 from tests.feeds.told import Told
 from tests.interfaces.serving import served
-from tidings.feeds import websub
-from tidings.feeds.fetching import Answer
-from tidings.feeds.hub_rules import Rules
-from tidings.feeds.places import places_at
-from tidings.feeds.polling import Poller
-from tidings.interfaces.http.pings import router_for
-from tidings.publications.feeds import items_of
-from tidings.service import Tidings
-from tidings.store import PolledFeed, instant
+from tidings.api.xml_rpc.endpoints import router_for
+from tidings.feeds.fetcher import FetchResponse
+from tidings.feeds.hub.hub import HubPolicy
+from tidings.feeds.inbound import websub
+from tidings.feeds.inbound.poller import Poller
+from tidings.feeds.outbound.addresses import create_feed_urls
+from tidings.feeds.sql.polled_feeds import PolledFeed
+from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.service.tidings import Tidings
+from tidings.store.encoding import format_instant
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def clock() -> Clock:
 def url(tidings: Tidings, clock: Clock) -> Iterator[str]:
     """Where the endpoints are. For them it stays as late as it is: the test polls, and nobody else."""
     begun = clock.now
-    with served(router_for(tidings, places_at("http://127.0.0.1:1"), clock=lambda: begun)) as address:
+    with served(router_for(tidings, create_feed_urls("http://127.0.0.1:1"), clock=lambda: begun)) as address:
         yield address
 
 
@@ -251,7 +252,7 @@ def test_one_tidings_follows_a_feed_of_another(tmp_path: Path, tidings: Tidings,
     (tmp_path / "other").mkdir()
     told = Told(tmp_path / "other")
     told.tell_events(1, 2)
-    with told.store, served_feeds(told, Rules(inside=True)) as url:
+    with told.store, served_feeds(told, HubPolicy(inside=True)) as url:
         poller.add(f"{url}/feeds/{told.token}.atom")
         assert published(tidings) == 2
         assert eventually(lambda: feed(tidings).push == "verified")
@@ -285,16 +286,16 @@ def eventually(holds: Callable[[], bool]) -> bool:
 )
 def test_hubs_named_in_headers(header: str, hub: str | None, topic: str | None) -> None:
     facts, _ = items_of(rss("a"), "")
-    answer = Answer(200, "http://a.example/x", None, {"link": header}, b"")
-    found = websub.pushing_of(answer, facts)
-    assert found == (websub.Pushing(hub, topic or "") if hub else None)
+    answer = FetchResponse(200, "http://a.example/x", None, {"link": header}, b"")
+    found = websub.find_hub(answer, facts)
+    assert found == (websub.HubLink(hub, topic or "") if hub else None)
 
 
 @given(st.binary(max_size=50), st.text(max_size=20), st.text(max_size=60))
 def test_no_other_signature_holds(body: bytes, secret: str, signature: str) -> None:
-    assert not websub.is_signed(secret, signature, body)
-    assert not websub.is_signed(None, signature, body)
-    assert not websub.is_signed(secret, None, body)
+    assert not websub.is_signature_valid(secret, signature, body)
+    assert not websub.is_signature_valid(None, signature, body)
+    assert not websub.is_signature_valid(secret, None, body)
 
 
 @pytest.mark.parametrize(
@@ -302,14 +303,14 @@ def test_no_other_signature_holds(body: bytes, secret: str, signature: str) -> N
 )
 def test_a_lease_is_renewed_before_it_ends(said: str, days: float) -> None:
     noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
-    asked = PolledFeed(1, "http://a/", instant(noon), push="asked", topic="http://a/")
+    asked = PolledFeed(1, "http://a/", format_instant(noon), push="asked", topic="http://a/")
     words = {
         "hub.mode": "subscribe",
         "hub.topic": "http://a/",
         "hub.challenge": "c",
         "hub.lease_seconds": said,
     }
-    known = websub.verified(asked, words, noon)
+    known = websub.verify_callback(asked, words, noon)
     assert known is not None
     renewed = datetime.fromisoformat(str(known[0]["lease"]))
     assert abs((renewed - noon) / timedelta(days=1) - days) < 0.01

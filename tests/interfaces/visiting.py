@@ -9,14 +9,14 @@ from contextlib import contextmanager
 import httpx
 
 from tests.interfaces.serving import served
-from tidings.delivery import Rules
-from tidings.interfaces.http.access import Asking
-from tidings.interfaces.http.console.router import router_for
-from tidings.interfaces.http.rates import Rates
-from tidings.interfaces.http.v1.limits import Limits
-from tidings.service import Tidings
+from tidings.api.authentication import Authenticator
+from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.api.v1.limits import Limits
+from tidings.console.router import router_for
+from tidings.delivery.policy import DeliveryPolicy
 from tidings.service.access import Access
-from tidings.service.delivering import destinations_of
+from tidings.service.delivery import open_destinations
+from tidings.service.tidings import Tidings
 
 WORD = re.compile(r'name="word" value="([0-9a-f]{64})"')
 
@@ -43,12 +43,12 @@ class Visitor:
 def console(
     tidings: Tidings,
     public_url: str | None = None,
-    attempts: Rates | None = None,
-    rates: Rates | None = None,
+    attempts: RateLimiter | None = None,
+    rates: RateLimiter | None = None,
 ) -> Iterator[str]:
     """The address at which the console of a home is served."""
-    reached = destinations_of(tidings.store, Rules(inside=True))
+    reached = open_destinations(tidings.store, DeliveryPolicy(inside=True))
     feeds = tidings.feeds_at(public_url or "http://127.0.0.1:1")
     router = router_for(tidings, reached, feeds, Limits(), public_url, attempts)
-    with served(router, asking=Asking(Access(tidings.store)), rates=rates) as address:
+    with served(router, asking=Authenticator(Access(tidings.store)), rates=rates) as address:
         yield address

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tidings.kernels import compiled
+from tidings.matching.kernels import compiled
 
 KERNEL = """
 from small.compiled import reading

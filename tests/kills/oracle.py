@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from tests.kills.people import Call, Sent, Version
 from tests.spark import workload
-from tidings.compiler.pipeline import understand
-from tidings.matching.naive import matches
+from tidings.events.explanation import matches
+from tidings.events.json_decoder import decode
+from tidings.matching.compiler.pipeline import parse_and_check
 from tidings.model import Subscription
-from tidings.publications.event import decode
-from tidings.store import Store
+from tidings.store.store import Store
 
 FOREVER = float("inf")
 Told = dict[str, list[tuple[int, str, str, str]]]
@@ -62,7 +62,7 @@ def check_edited(
     pairs = {(row[2], row[3]) for rows in told.values() for row in rows}
     for who, rows in told.items():
         assert not [row for row in rows if row[3] in owners and owners[row[3]] != who]
-    trees = {one.text: understand(one.text) for each in versions.values() for one in each if one.text}
+    trees = {one.text: parse_and_check(one.text) for each in versions.values() for one in each if one.text}
     certain = 0
     for one in taken:
         event, until = decode(one.body), next((at for at, upto in seen if upto >= one.position), FOREVER)

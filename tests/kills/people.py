@@ -24,7 +24,7 @@ from websockets.sync.client import connect
 from tests.feeds.site import Request, Response
 from tests.spark import workload
 from tidings.client import Client, Patience, Taken
-from tidings.client.event_lines import EventLines
+from tidings.client.stream import EventStreamParser
 from tidings.errors import TidingsError
 
 PATIENCE = Patience(attempts=100_000, first=0.05, longest=1.0)
@@ -147,7 +147,7 @@ class Reader(ComingBack):
     """By server-sent events."""
 
     def follow(self) -> None:
-        lines = EventLines()
+        lines = EventStreamParser()
         path = f"{self.crowd.url}/v1/notifications/stream?subscriber={self.who}"
         asked = {**self.crowd.headers, "Last-Event-ID": str(self.last)}
         with httpx.stream("GET", path, headers=asked, timeout=httpx.Timeout(45, connect=5)) as news:

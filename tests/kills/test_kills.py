@@ -44,7 +44,8 @@ from tests.spark import workload
 from tidings.client import Client, Patience
 from tidings.errors import StoreError
 from tidings.service.access import Access
-from tidings.store import open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.long]
 BLOWS = int(os.environ.get("FAULTS", "2"))

@@ -7,17 +7,21 @@ from collections.abc import Callable
 
 import pytest
 
-from tidings.compiler.context import Context
-from tidings.compiler.pipeline import LANGUAGES, understand
+from tidings.documents import xml_decoder
+from tidings.documents.explanation import Explainer
+from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
-from tidings.languages import gql, rules, xpath
-from tidings.matching import graphs
-from tidings.matching.documents import Explainer
-from tidings.matching.naive import matches
-from tidings.publications import event, rdf, xml
-from tidings.schema.event_schema import EventSchema
-from tidings.schema.files import load_text
-from tidings.taxonomies import merged
+from tidings.events import json_decoder
+from tidings.events.explanation import matches
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.schema.files import load_text
+from tidings.graphs import explanation
+from tidings.graphs.gql import gql_parser
+from tidings.graphs.rdf import rdf_decoder
+from tidings.graphs.taxonomy import merged
+from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.pipeline import LANGUAGES, parse_and_check
+from tidings.metadata.rules import rule_parser
 
 SCHEMA = """
 attributes: {price: numeric, quantity: numeric, sold: boolean, since: instant, title: string, symbol: string}
@@ -40,15 +44,19 @@ def refused(language: str, text: str, schema: EventSchema | None = None) -> str:
 
 
 def _event_matches(text: str, body: str) -> bool:
-    return matches(understand(text), event.decode(body.encode()))
+    return matches(parse_and_check(text), json_decoder.decode(body.encode()))
 
 
 def _document_matches(text: str, body: str) -> bool:
-    return bool(Explainer(xml.decode(body.encode())).explain(xpath.parse(text)))
+    return bool(Explainer(xml_decoder.decode(body.encode())).explain(xpath_parser.parse(text)))
 
 
 def _graph_matches(text: str, body: str) -> bool:
-    return bool(graphs.Explainer(rdf.decode(body.encode(), "text/turtle"), merged()).explain(gql.parse(text)))
+    return bool(
+        explanation.Explainer(rdf_decoder.decode(body.encode(), "text/turtle"), merged()).explain(
+            gql_parser.parse(text)
+        )
+    )
 
 
 MATCHES: dict[str, Callable[[str, str], bool]] = {
@@ -214,4 +222,4 @@ def test_advice_what_is_not_supported_is_not_told_to_be_searched_for(text: str) 
     ],
 )
 def test_advice_of_rules_parses(text: str) -> None:
-    assert rules.parse(text).where is not None
+    assert rule_parser.parse_rule(text).where is not None

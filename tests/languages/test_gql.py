@@ -13,13 +13,22 @@ from hypothesis import strategies as st
 from tests.generated_graphs import Writer, graphs, patterns
 from tests.languages.any_text import check_text, check_words
 from tests.pairs import read_pairs
+from tidings.core.limits import limits_from
 from tidings.errors import CheckProblem, NotSupported, SetupError, SubscriptionError, SyntaxProblem
-from tidings.graphs import LANGUAGE_STRING, XSD, Term, TermKind, iri, literal
-from tidings.languages.gql import PREFIXES, Limits, parse, show
-from tidings.languages.gql_refusals import OUTSIDE, SUPPORTED, SUPPORTED_SPARQL
-from tidings.languages.gql_tree import Asked, Constraint, Pattern, PatternEdge, Variable
-from tidings.languages.tree import Span
-from tidings.limits import limits_from
+from tidings.events.tree import Span
+from tidings.graphs.gql.gql_errors import OUTSIDE, SUPPORTED, SUPPORTED_SPARQL
+from tidings.graphs.gql.gql_parser import parse
+from tidings.graphs.gql.gql_reader import Limits
+from tidings.graphs.gql.gql_tree import (
+    PREFIXES,
+    Constraint,
+    ConstraintKind,
+    Pattern,
+    PatternEdge,
+    Variable,
+    show,
+)
+from tidings.graphs.model import LANGUAGE_STRING, XSD, Term, TermKind, iri, literal
 
 
 def test_a_pattern() -> None:
@@ -33,8 +42,10 @@ def test_a_pattern() -> None:
             PatternEdge(page, Variable("p"), Term(TermKind.LITERAL, "oak", LANGUAGE_STRING, "en")),
         ),
         (
-            Constraint("page", Asked.AT_OR_BELOW, (iri(prefix + "Academia"),)),
-            Constraint("p", Asked.IN, (literal("1", XSD + "integer"), literal("2.5", XSD + "decimal"))),
+            Constraint("page", ConstraintKind.AT_OR_BELOW, (iri(prefix + "Academia"),)),
+            Constraint(
+                "p", ConstraintKind.IN, (literal("1", XSD + "integer"), literal("2.5", XSD + "decimal"))
+            ),
         ),
     )
 

@@ -6,15 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
+from tidings.core.language_hints import hint_to_language, hint_to_name
+from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
-from tidings.languages import gql, predicates, rules, xpath
-from tidings.languages.other_languages import hint_to_language, hint_to_name
+from tidings.events import predicates
+from tidings.graphs.gql import gql_parser
+from tidings.metadata.rules import rule_parser
 
 PARSERS: dict[str, Callable[[str], object]] = {
     "predicates": predicates.parse,
-    "xpath": xpath.parse,
-    "gql": gql.parse,
-    "rules": rules.parse,
+    "xpath": xpath_parser.parse,
+    "gql": gql_parser.parse,
+    "rules": rule_parser.parse_rule,
 }
 TEXTS = {
     "predicates": [

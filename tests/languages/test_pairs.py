@@ -8,16 +8,19 @@ from pathlib import Path
 import pytest
 
 from tests.pairs import Pair, outcome, read_pairs
+from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
-from tidings.languages import gql, predicates, rules, xpath
-from tidings.languages.tree import show_tree
+from tidings.events import predicates
+from tidings.events.tree import show_tree
+from tidings.graphs.gql import gql_parser
+from tidings.metadata.rules import rule_parser
 
 SHOWN: dict[str, Callable[[str], str]] = {
     "predicates": lambda text: show_tree(predicates.parse(text)),
-    "xpath": lambda text: xpath.show(xpath.parse(text)),
-    "gql": lambda text: gql.show(gql.parse(text)),
-    "rules": lambda text: rules.show(rules.parse(text)),
-    "queries": lambda text: rules.show(rules.parse_query(text)),
+    "xpath": lambda text: xpath_parser.show(xpath_parser.parse(text)),
+    "gql": lambda text: gql_parser.show(gql_parser.parse(text)),
+    "rules": lambda text: rule_parser.format_rule(rule_parser.parse_rule(text)),
+    "queries": lambda text: rule_parser.format_rule(rule_parser.parse_query(text)),
 }
 PAIRS = [
     pytest.param(language, pair, id=f"{language}: {pair}")

@@ -14,28 +14,20 @@ from tests.generated_rules import rules
 from tests.languages.any_text import check_text, check_words
 from tests.metadata.servers import SCHEMA
 from tests.pairs import read_pairs
+from tidings.core.limits import limits_from
 from tidings.errors import CheckProblem, NotSupported, SubscriptionError, SyntaxProblem, TooLarge
-from tidings.languages.rules import Limits, parse, parse_query, show
-from tidings.languages.rules_refusals import SUPPORTED
-from tidings.languages.rules_tree import (
-    Both,
-    Compares,
-    Comparison,
-    Constant,
-    Query,
-    Rule,
-    Searched,
-    Step,
-)
-from tidings.languages.rules_tree import Path as RulePath
-from tidings.languages.tree import Span
-from tidings.limits import limits_from
-from tidings.metadata.checking import check, check_query
+from tidings.events.tree import Span
+from tidings.metadata.rules.rule_parser import Limits, parse_query, parse_rule
+from tidings.metadata.rules.syntax import format_rule
+from tidings.metadata.rules.syntax_errors import SUPPORTED
+from tidings.metadata.rules.tree import And, Comparison, Constant, Operator, Query, Rule, Step, Variable
+from tidings.metadata.rules.tree import Path as RulePath
+from tidings.metadata.rules.validation import check_query, check_rule
 
 
 @given(rules(SCHEMA))
 def test_a_tree_shown_reads_back(tree: Rule) -> None:
-    assert parse(show(tree)) == tree
+    assert parse_rule(format_rule(tree)) == tree
 
 
 NAMES = st.sampled_from(["A", "Order", "a b", "x.y", "größe", "search", "p:a", "-"])
@@ -46,25 +38,25 @@ def test_any_names_and_strings_shown_read_back(
     extension: str, property: str, value: str, several: bool
 ) -> None:
     left = RulePath("c", (Step(property, several), Step(extension)))
-    tree = Rule((Searched(extension, "c"),), "c", Comparison(left, Compares.UNEQUAL, Constant(value)))
-    assert parse(show(tree)) == tree
+    tree = Rule((Variable(extension, "c"),), "c", Comparison(left, Operator.UNEQUAL, Constant(value)))
+    assert parse_rule(format_rule(tree)) == tree
 
 
 @given(rules(SCHEMA), st.integers(1, 100), st.booleans())
 def test_a_query_shown_reads_back(rule: Rule, limit: int, falls: bool) -> None:
     path = RulePath(rule.register, (Step("serverPort"),))
     tree = Query(rule.searched, rule.register, rule.where, (path,), ((path, falls),), limit)
-    assert parse_query(show(tree)) == tree
+    assert parse_query(format_rule(tree)) == tree
 
 
 def test_a_tree() -> None:
-    assert parse("search A a, B b register b where 5 < a.x?.y and b = <u>") == Rule(
-        (Searched("A", "a"), Searched("B", "b")),
+    assert parse_rule("search A a, B b register b where 5 < a.x?.y and b = <u>") == Rule(
+        (Variable("A", "a"), Variable("B", "b")),
         "b",
-        Both(
+        And(
             (
-                Comparison(RulePath("a", (Step("x", any=True), Step("y"))), Compares.GREATER, Constant(5)),
-                Comparison(RulePath("b"), Compares.EQUAL, Constant("u", is_resource=True)),
+                Comparison(RulePath("a", (Step("x", any=True), Step("y"))), Operator.GREATER, Constant(5)),
+                Comparison(RulePath("b"), Operator.EQUAL, Constant("u", is_resource=True)),
             )
         ),
     )
@@ -72,7 +64,7 @@ def test_a_tree() -> None:
 
 def test_spans_underline_what_they_name() -> None:
     text = ' search  A a , "B c"  b register a\n where ( 5 <  a.x?. y and a = <u>) '
-    tree = parse(text)
+    tree = parse_rule(text)
     assert [_at(text, each.span) for each in tree.searched] == ["A a", '"B c"  b']
     first, second = tree.where.parts
     assert (_at(text, first.span), _at(text, second.span)) == ("5 <  a.x?. y", "a = <u>")
@@ -95,19 +87,19 @@ BEGINS = ["", "search A a register a where ", "search A a "]
 
 @given(st.sampled_from(BEGINS), st.lists(st.sampled_from(WORDS), max_size=12), st.sampled_from(["", " "]))
 def test_any_words_give_a_tree_or_a_place(begins: str, words: list[str], space: str) -> None:
-    check_words(parse, begins + space.join(words))
+    check_words(parse_rule, begins + space.join(words))
     check_words(parse_query, begins + space.join(words))
 
 
 @given(st.sampled_from(BEGINS), st.text(max_size=30))
 def test_any_text_gives_a_tree_or_a_problem(begins: str, text: str) -> None:
-    check_text(parse, begins + text)
+    check_text(parse_rule, begins + text)
     check_text(parse_query, begins + text)
 
 
 def test_refusals_are_fields_too() -> None:
     with pytest.raises(SyntaxProblem) as refused:
-        parse("search A a register a where not a.x = 1")
+        parse_rule("search A a register a where not a.x = 1")
     assert refused.value.facts() == {
         "error": "NotSupported",
         "what": "'not' is not supported in rules",
@@ -135,9 +127,9 @@ def test_limit_of_a_query_that_is_none_is_refused(number: str) -> None:
 
 @pytest.mark.parametrize(("limit", "text", "more", "said"), LIMITED, ids=[each[0] for each in LIMITED])
 def test_limits(limit: str, text: str, more: str, said: str) -> None:
-    assert parse(text, Limits(**{limit: 2}))
+    assert parse_rule(text, Limits(**{limit: 2}))
     with pytest.raises(SyntaxProblem, match=rf"{said} \(column \d+\); accepted: at most 2 "):
-        parse(more, Limits(**{limit: 2}))
+        parse_rule(more, Limits(**{limit: 2}))
 
 
 def test_the_environment_sets_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,15 +139,15 @@ def test_the_environment_sets_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_length_is_limited() -> None:
     with pytest.raises(SyntaxProblem, match="too long; received 26 characters; accepted: at most 20"):
-        parse("search A a register a     ", Limits(length=20))
+        parse_rule("search A a register a     ", Limits(length=20))
 
 
 def test_alternatives_are_limited() -> None:
     either = "(c.serverPort = 1 or c.serverPort = 2)"
     text = "search CycleProvider c register c where " + " and ".join([either] * 4)
-    assert check(parse(text), SCHEMA, {}, text, alternatives=16)
+    assert check_rule(parse_rule(text), SCHEMA, {}, text, alternatives=16)
     with pytest.raises(TooLarge, match="received 16 rules without 'or'; accepted: at most 15"):
-        check(parse(text), SCHEMA, {}, text, alternatives=15)
+        check_rule(parse_rule(text), SCHEMA, {}, text, alternatives=15)
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "rules.md").read_text(encoding="utf-8")
@@ -176,7 +168,7 @@ def _problem(text: str) -> SubscriptionError | None:
         if " select " in text or " order by " in text:
             check_query(parse_query(text), SCHEMA, {"Passau": "CycleProvider"}, text)
         else:
-            check(parse(text), SCHEMA, {"Passau": "CycleProvider"}, text)
+            check_rule(parse_rule(text), SCHEMA, {"Passau": "CycleProvider"}, text)
     except SubscriptionError as problem:
         return problem
     return None
@@ -218,9 +210,9 @@ def _general(problem: SubscriptionError) -> str:
 
 def test_numbers_that_no_double_holds_are_refused() -> None:
     with pytest.raises(SyntaxProblem, match=r"the number is too large \(column 33\)"):
-        parse(f"search A a register a where a < {'9' * 400}")
+        parse_rule(f"search A a register a where a < {'9' * 400}")
 
 
 def test_half_characters_are_refused() -> None:
     with pytest.raises(SyntaxProblem, match=r"half a character \(column 34\); received U\+D800"):
-        parse("search A a register a where a = '\ud800'")
+        parse_rule("search A a register a where a = '\ud800'")

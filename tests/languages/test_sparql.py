@@ -16,9 +16,9 @@ from tests.generated_graphs import graphs, patterns, sparql
 from tests.languages.any_text import check_words
 from tests.pairs import Pair, read_pairs
 from tidings.errors import CheckProblem, NotSupported, SubscriptionError
-from tidings.graphs import LANGUAGE_STRING, STRING, Term, TermKind
-from tidings.languages.gql import PREFIXES, parse, show
-from tidings.languages.gql_tree import BLANK, Variable
+from tidings.graphs.gql.gql_parser import parse
+from tidings.graphs.gql.gql_tree import BLANK, PREFIXES, Variable, show
+from tidings.graphs.model import LANGUAGE_STRING, STRING, Term, TermKind
 
 DECLARED = "".join(f"PREFIX {prefix}: <{space}>\n" for prefix, space in PREFIXES.items())
 BRACED = [pair for pair in read_pairs(Path(__file__).with_name("gql.txt")) if "{" in pair.given]

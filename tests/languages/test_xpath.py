@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from tests.generated_xpaths import DECLARATIONS, Writer, expressions
 from tests.languages.any_text import check_text, check_words
 from tests.pairs import read_pairs
-from tidings.compiler.context import Context
-from tidings.compiler.xpath import compile_xpath
-from tidings.documents import Axis, NodeKind
+from tidings.documents.model import Axis, NodeKind
+from tidings.documents.xpath.xpath_errors import SUPPORTED
+from tidings.documents.xpath.xpath_parser import parse
+from tidings.documents.xpath.xpath_paths import Limits
+from tidings.documents.xpath.xpath_tree import Expression, Not, PathTest, Step, ValueOperator, show
+from tidings.documents.xpath.xpath_tree import Path as XPath
+from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import CheckProblem, NotSupported, SubscriptionError, SyntaxProblem
-from tidings.languages.tree import Span
-from tidings.languages.xpath import Limits, parse, show
-from tidings.languages.xpath_refusals import SUPPORTED
-from tidings.languages.xpath_tree import Expression, Found, Never, Step, ValueOperator
-from tidings.languages.xpath_tree import Path as XPath
+from tidings.events.tree import Span
+from tidings.matching.compiler.context import Context
 
 
 @given(expressions())
@@ -35,7 +36,7 @@ def test_the_ways_to_write_a_tree_are_read_alike(tree: Expression, seed: int) ->
 
 
 def test_a_tree() -> None:
-    assert parse('/stock[not(@closed)]//price >= "50"') == Found(
+    assert parse('/stock[not(@closed)]//price >= "50"') == PathTest(
         XPath(
             True,
             (
@@ -43,7 +44,7 @@ def test_a_tree() -> None:
                     Axis.CHILD,
                     NodeKind.ELEMENT,
                     "stock",
-                    (Never(Found(XPath(False, (Step(Axis.CHILD, NodeKind.ATTRIBUTE, "closed"),)))),),
+                    (Not(PathTest(XPath(False, (Step(Axis.CHILD, NodeKind.ATTRIBUTE, "closed"),)))),),
                 ),
                 Step(Axis.DESCENDANT, NodeKind.ELEMENT, "price"),
             ),
@@ -91,7 +92,7 @@ def test_any_text_gives_a_tree_or_a_problem(text: str) -> None:
 def test_spans_underline_what_they_name() -> None:
     text = '  //stock [ 5 <  price/@p and contains( .//b , "x")]/ child::c/text()  or not(d)'
     tree = parse(text)
-    path, other = [part.path if isinstance(part, Found) else part.part.path for part in tree.parts]
+    path, other = [part.path if isinstance(part, PathTest) else part.part.path for part in tree.parts]
     assert [_at(text, step.span) for step in path.steps] == ["stock", "child::c", "text()"]
     assert _at(text, path.span) == text.partition("  or")[0].strip()
     assert _at(text, other.span) == "d"
@@ -117,10 +118,10 @@ def test_the_text_of_a_predicate_is_the_predicate(tree: Expression, seed: int) -
         assert again.path.steps == found.path.steps
 
 
-def _founds(tree: Expression) -> list[Found]:
-    if isinstance(tree, Never):
+def _founds(tree: Expression) -> list[PathTest]:
+    if isinstance(tree, Not):
         return _founds(tree.part)
-    if not isinstance(tree, Found):
+    if not isinstance(tree, PathTest):
         return [found for part in tree.parts for found in _founds(part)]
     inner = [held for step in tree.path.steps for predicate in step.predicates for held in _founds(predicate)]
     return [tree, *inner]
@@ -233,4 +234,4 @@ def test_empty_texts_are_refused() -> None:
 
 def test_a_literal_with_both_kinds_of_quotes_cannot_be_shown() -> None:
     with pytest.raises(ValueError, match="both kinds of quotes"):
-        show(Found(XPath(True, (Step(Axis.CHILD, NodeKind.ELEMENT, "a"),)), ValueOperator.EQUAL, "'\""))
+        show(PathTest(XPath(True, (Step(Axis.CHILD, NodeKind.ELEMENT, "a"),)), ValueOperator.EQUAL, "'\""))

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.atoms import Event
-from tidings.compiler.blocks import loosen
-from tidings.compiler.plan import (
+from tidings.events.operators import Relation
+from tidings.matching.compiler.blocks import to_irregular
+from tidings.matching.compiler.plan import (
     Clause,
     ClauseBlock,
     Compiled,
@@ -18,10 +19,9 @@ from tidings.compiler.plan import (
     Numbers,
     Operands,
     Plan,
-    Relation,
     Test,
 )
-from tidings.matching.index import Index
+from tidings.matching.index.index import Index
 from tidings.values import Kind, split_number
 
 
@@ -65,7 +65,7 @@ def compiled_of(plans: Mapping[str, Plan]) -> Compiled:
 
 def loosened(compiled: Compiled) -> Compiled:
     """The same, its clauses test by test instead of in blocks, as texts of rare shapes are compiled."""
-    blocks, loose = loosen(compiled.blocks)
+    blocks, loose = to_irregular(compiled.blocks)
     return replace(compiled, blocks=tuple(blocks), loose=loose)
 
 

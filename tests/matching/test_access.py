@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tidings import Subscription, compile_many
-from tidings.compiler.context import Context
-from tidings.compiler.pipeline import LANGUAGES
-from tidings.compiler.plan import Plan, Test, TestShape
-from tidings.matching.access import reached_through
-from tidings.matching.index.builder import Built, build
-from tidings.matching.index.ways import Way
-from tidings.operators import Relation
+from tidings.events.operators import Relation
+from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.pipeline import LANGUAGES
+from tidings.matching.compiler.plan import Plan, Test, TestShape
+from tidings.matching.index.access import reached_through
+from tidings.matching.index.access_paths import AccessPath
+from tidings.matching.index.builder import SegmentContent, build
 
 REPORTED = [
     ("gql", "SELECT ?x WHERE (?x, dcterms:replaces, ?b)", "dcterms:replaces"),
@@ -40,7 +40,7 @@ def test_reached_through_names_what_the_index_chooses(language: str, text: str, 
     assert {_chosen(built, way) for way in built.ways} == set(expected.split(", "))
 
 
-def _chosen(built: Built, way: Way) -> str:
+def _chosen(built: SegmentContent, way: AccessPath) -> str:
     """The column of a way of the index, shown as if a plan had a test of nothing else."""
     tests = way.key if way.key is not None else way.cut
     number = way.column if tests is None else int(built.clauses.column[tests[0]])

@@ -6,23 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from research.events.aguilera import Aguilera
+from research.events.catalogue import ALGORITHMS
+from research.events.equality_preferred import EqualityPreferred
+from research.events.fair_predicate import FairPredicate
+from research.events.gough import Gough
+from research.events.hanson import Hanson
+from research.events.ibs_tree import IbsTree
+from research.events.intervals import Interval
+from research.events.neon import Neon
+from research.events.quarantining import Quarantining
+from research.events.shared import deep_size
+from research.events.view import EventView
 from tests.matching.plans import a_test
 from tidings.atoms import Column
-from tidings.compiler.plan import Plan, Relation
 from tidings.errors import SchemaError, TooLarge
-from tidings.matching.algorithms.aguilera import Aguilera
-from tidings.matching.algorithms.catalogue import ALGORITHMS
-from tidings.matching.algorithms.equality_preferred import EqualityPreferred
-from tidings.matching.algorithms.fair_predicate import FairPredicate
-from tidings.matching.algorithms.gough import Gough
-from tidings.matching.algorithms.hanson import Hanson
-from tidings.matching.algorithms.ibs_tree import IbsTree
-from tidings.matching.algorithms.intervals import Interval
-from tidings.matching.algorithms.neon import Neon
-from tidings.matching.algorithms.quarantining import Quarantining
-from tidings.matching.algorithms.shared import deep_size
-from tidings.matching.algorithms.view import EventView
-from tidings.schema.domains import Domain, DomainKind
+from tidings.events.operators import Relation
+from tidings.events.schema.domains import Domain, DomainKind
+from tidings.matching.compiler.plan import Plan
 
 EQ, LT, LE, GT, GE = Relation.EQ, Relation.LT, Relation.LE, Relation.GT, Relation.GE
 Predicate = tuple[str, Relation, object]

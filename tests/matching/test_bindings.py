@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tidings.graphs import Edge, Graph, iri, literal
-from tidings.languages.gql import parse
-from tidings.matching.bindings import MOST_TEXT, results_of
-from tidings.matching.graphs import Explainer
+from tidings.graphs.explanation import MOST_TEXT, Explainer, results_of
+from tidings.graphs.gql.gql_parser import parse
+from tidings.graphs.model import Edge, Graph, iri, literal
 
 PATTERN = parse("SELECT ?o WHERE (?s, <urn:p>, ?o)")
 

@@ -13,15 +13,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from effort import share
+from research.events.truth import satisfies
 from tests.matching.indexed import compiled_of, loosened
 from tests.matching.plans import events, plans
 from tidings.atoms import Event
-from tidings.compiler.pipeline import compile_many
-from tidings.compiler.plan import Compiled, Plan
 from tidings.errors import SetupError
-from tidings.matching.algorithms.truth import satisfies
-from tidings.matching.index import Index, Merger, merger, merging
-from tidings.matching.index.merging import Merge
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.plan import Compiled, Plan
+from tidings.matching.index import compaction, compaction_worker
+from tidings.matching.index.compaction import Merge
+from tidings.matching.index.compaction_worker import CompactionWorker
+from tidings.matching.index.index import Index
 from tidings.model import Subscription
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
@@ -50,7 +52,7 @@ class Changes(RuleBasedStateMachine):
     @initialize(event=events)
     def begin(self, event: Event) -> None:
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(merging, "SMALLEST", 1)  # or all segments of a test would be of one size
+        self.patch.setattr(compaction, "SMALLEST", 1)  # or all segments of a test would be of one size
         self.folder = Path(tempfile.mkdtemp(prefix="tidings-test-", dir=MEMORY))
         self.index, self.held, self.event = Index.create(self.folder), dict[str, Plan](), event
         self.copies: dict[int, Held] = {}
@@ -169,11 +171,11 @@ def test_a_stream_of_small_additions_stays_in_few_segments(
     in_memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And no subscription is written much more often than the logarithm of their number."""
-    monkeypatch.setattr(merging, "SMALLEST", 1)
+    monkeypatch.setattr(compaction, "SMALLEST", 1)
     written: list[int] = []
-    write = merging.write_segment
+    write = compaction.write_segment
     monkeypatch.setattr(
-        merging,
+        compaction,
         "write_segment",
         lambda folder, rows: (written.append(rows.subscriptions.num_rows), write(folder, rows)),
     )
@@ -215,12 +217,12 @@ def test_a_segment_that_is_mostly_dead_is_written_anew(tmp_path: Path) -> None:
 def test_a_large_merge_goes_on_while_the_index_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merging, "SMALLEST", 1)
-    monkeypatch.setattr(merger, "AT_ONCE", 10)
+    monkeypatch.setattr(compaction, "SMALLEST", 1)
+    monkeypatch.setattr(compaction_worker, "AT_ONCE", 10)
     index = Index.create(tmp_path)
     index.add(numbered(0, 40))
     index.add(numbered(40, 80))
-    beside = Merger(index)
+    beside = CompactionWorker(index)
     beside.step()
     index.remove(["s3"])
     index.add(numbered(80, 82))
@@ -254,7 +256,7 @@ def test_a_batch_is_matched_with_one_version_whatever_another_thread_changes(in_
 
 
 def test_a_merge_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merger, "AT_ONCE", 0)
+    monkeypatch.setattr(compaction_worker, "AT_ONCE", 0)
     index = Index.create(tmp_path)
     index.add(compiled(a="n = 1"))
     index.add(compiled(b="n = 2"))
@@ -262,8 +264,8 @@ def test_a_merge_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(merging, "write_segment", full)
-    beside = Merger(index)
+    monkeypatch.setattr(compaction, "write_segment", full)
+    beside = CompactionWorker(index)
     beside.step()
     with pytest.raises(OSError, match="no space left"):
         beside.finish()

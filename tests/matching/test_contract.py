@@ -9,21 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import share
+from research.events.catalogue import ALGORITHMS
+from research.events.protocol import Algorithm
+from research.events.truth import satisfies
 from tests import strategies as generated
 from tests.matching.indexed import Indexed, compiled_of
 from tests.matching.plans import a_test, events, plans
 from tests.strategies import SCHEMA, schema_texts, texts
 from tidings.atoms import Aspect, Column, Event
-from tidings.compiler.pipeline import compile_text, understand
-from tidings.compiler.plan import Plan, Relation
 from tidings.errors import SubscriptionError
-from tidings.languages.tree import Tree
-from tidings.matching.algorithms.catalogue import ALGORITHMS
-from tidings.matching.algorithms.protocol import Algorithm
-from tidings.matching.algorithms.truth import satisfies
-from tidings.matching.index import Index
-from tidings.matching.naive import matches
-from tidings.schema.event_schema import EventSchema
+from tidings.events.explanation import matches
+from tidings.events.operators import Relation
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.tree import Tree
+from tidings.matching.compiler.pipeline import compile_text, parse_and_check
+from tidings.matching.compiler.plan import Plan
+from tidings.matching.index.index import Index
 
 Make = Callable[[], Algorithm]
 
@@ -189,7 +190,7 @@ def take(found: Algorithm, held: dict[str, Tree], id: str, text: str, schema: Ev
     except SubscriptionError:
         return
     found.add(id, compiled)
-    held[id] = understand(text, schema)
+    held[id] = parse_and_check(text, schema)
 
 
 @FEWER

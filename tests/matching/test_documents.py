@@ -19,12 +19,12 @@ from lxml import etree
 from saxonche import PySaxonProcessor, PyXPathProcessor
 
 from tests.generated_xpaths import DECLARATIONS, PREFIXES, Writer, documents, expressions
-from tidings.documents import Node, place_of
-from tidings.languages.xpath import parse, show
-from tidings.languages.xpath_tree import Expression
-from tidings.matching.documents import SHOWN, Explainer, explain, matches
+from tidings.documents.explanation import SHOWN, Explainer, explain, matches
+from tidings.documents.model import Node, place_of
+from tidings.documents.xml_decoder import decode
+from tidings.documents.xpath.xpath_parser import parse
+from tidings.documents.xpath.xpath_tree import Expression, show
 from tidings.model import Reason
-from tidings.publications.xml import decode
 
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", 4 * settings.default.max_examples))
 

@@ -7,17 +7,17 @@ from hypothesis import given
 
 from tests.strategies import SCHEMA, events, texts
 from tidings.atoms import Event
-from tidings.compiler.pipeline import understand
-from tidings.matching.explain import (
+from tidings.events.explanation import (
     SHOWN,
     explain,
     explain_miss,
+    matches,
     pointer,
     show_failure,
     show_reason,
     show_reasons,
 )
-from tidings.matching.naive import matches
+from tidings.matching.compiler.pipeline import parse_and_check
 from tidings.model import Reason
 
 TABLE: Event = {
@@ -30,11 +30,11 @@ TABLE: Event = {
 
 
 def because(text: str, event: Event = TABLE) -> str:
-    return show_reasons(explain(understand(text, SCHEMA if "category" in text else None), event))
+    return show_reasons(explain(parse_and_check(text, SCHEMA if "category" in text else None), event))
 
 
 def why_not(text: str, event: Event = TABLE) -> str:
-    return "; ".join(map(show_failure, explain_miss(understand(text), event)))
+    return "; ".join(map(show_failure, explain_miss(parse_and_check(text), event)))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_failures(text: str, expected: str) -> None:
 
 
 def test_a_reason_is_fields() -> None:
-    assert explain(understand("seller.city != 'Wien'"), TABLE) == (
+    assert explain(parse_and_check("seller.city != 'Wien'"), TABLE) == (
         Reason("seller.city != 'Wien'", "Graz", "/seller/city"),
     )
 
@@ -90,16 +90,16 @@ def test_pointers_escape() -> None:
 
 @given(texts(), events())
 def test_there_are_reasons_for_one_or_the_other(text: str, event: Event) -> None:
-    tree = understand(text)
+    tree = parse_and_check(text)
     matched = matches(tree, event)
     assert bool(explain(tree, event)) is matched
     assert bool(explain_miss(tree, event)) is not matched
     for reason in explain(tree, event):
-        assert matches(understand(reason.predicate), event)
+        assert matches(parse_and_check(reason.predicate), event)
     for reason in explain_miss(tree, event):
-        assert not matches(understand(reason.predicate), event)
+        assert not matches(parse_and_check(reason.predicate), event)
 
 
 def test_explain_of_a_long_value_shows_its_beginning() -> None:
-    (reason,) = explain(understand("text contains 'xx'"), {"text": ["x" * 1_000_000]})
+    (reason,) = explain(parse_and_check("text contains 'xx'"), {"text": ["x" * 1_000_000]})
     assert reason.value == "x" * (SHOWN - 1) + "…"

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import share
+from research.graphs.binding_tables import Table, in_order, joined
+from research.graphs.catalogue import GRAPH_ALGORITHMS
+from research.graphs.constraints import Walk
+from research.graphs.g_topss import GTopss
+from research.graphs.merged_graph import Label, MergedGraph, Row, Star
+from research.graphs.ops import Ops
+from research.graphs.protocol import Bindings, GraphAlgorithm
+from research.graphs.structures import Structure
 from tests.generated_graphs import patterns, taxonomies, typed_graphs
-from tidings.graphs import TYPE, XSD, Edge, Graph, Term, iri, literal
-from tidings.languages.gql import parse
-from tidings.languages.gql_tree import Pattern, selected
-from tidings.matching.algorithms.graphs.binding_tables import Table, in_order, joined
-from tidings.matching.algorithms.graphs.catalogue import GRAPH_ALGORITHMS
-from tidings.matching.algorithms.graphs.constraints import Walk
-from tidings.matching.algorithms.graphs.g_topss import GTopss
-from tidings.matching.algorithms.graphs.merged_graph import Label, MergedGraph, Row, Star
-from tidings.matching.algorithms.graphs.ops import Ops
-from tidings.matching.algorithms.graphs.protocol import Bindings, GraphAlgorithm
-from tidings.matching.algorithms.graphs.structures import Structure
-from tidings.matching.graphs import bindings
-from tidings.taxonomies import SUBCLASS, SUBPROPERTY, Taxonomy, taxonomy_of
+from tidings.graphs.explanation import bindings
+from tidings.graphs.gql.gql_parser import parse
+from tidings.graphs.gql.gql_tree import Pattern, selected
+from tidings.graphs.model import TYPE, XSD, Edge, Graph, Term, iri, literal
+from tidings.graphs.taxonomy import SUBCLASS, SUBPROPERTY, Taxonomy, taxonomy_of
 
 Make = Callable[[Taxonomy], GraphAlgorithm]
 History = list[tuple[str, Pattern | None]]

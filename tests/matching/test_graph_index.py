@@ -11,30 +11,32 @@ from hypothesis import strategies as st
 from effort import share
 from generated_graphs import graphs, patterns, taxonomies, typed_graphs
 from tidings.atoms import Atoms
-from tidings.compiler import graph_words
-from tidings.compiler.gql import plan_of
-from tidings.compiler.pipeline import compile_many
 from tidings.errors import BudgetExceeded
-from tidings.graph_keys import Means, Related, written
-from tidings.graphs import XSD, Edge, Graph, Term, blank, iri, literal
-from tidings.kernels import graphs as kernel
-from tidings.languages.gql import parse, show
-from tidings.languages.gql_tree import Pattern
-from tidings.matching.graphs import Explainer, explain, matches
-from tidings.matching.index import Index
+from tidings.graphs import pattern_words
+from tidings.graphs.atoms import GraphReader
+from tidings.graphs.explanation import Explainer, explain, matches
+from tidings.graphs.gql.gql_parser import parse
+from tidings.graphs.gql.gql_tree import Pattern, show
+from tidings.graphs.gql_compiler import plan_of
+from tidings.graphs.keys import Related, TermMeaning, term_text
+from tidings.graphs.model import XSD, Edge, Graph, Term, blank, iri, literal
+from tidings.graphs.taxonomy import Taxonomy
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.index.index import Index
+from tidings.matching.kernels.shapes import graph_patterns as kernel
 from tidings.model import Subscription
-from tidings.publications.graph_atoms import GraphReader
-from tidings.taxonomies import Taxonomy
 
 WORDS = ("GRAPH", "SIZE_MASK", "VARIABLES_SHIFT", "COUNT_MASK", "ASKED_SHIFT", "HEAD", "EDGE", "CONSTRAINT")
 NAMES = {"AT_CLASS": "AT_CLASS", "BELOW": "BELOW_CLASS", "ABOVE": "ABOVE_CLASS"}
 
 
 def test_kernel_and_compiler_speak_of_the_same_words() -> None:
-    assert all(getattr(kernel, name) == getattr(graph_words, name) for name in (*WORDS, "OPERAND", "BEGINS"))
-    for number, asked in enumerate(graph_words.ASKED):
+    assert all(
+        getattr(kernel, name) == getattr(pattern_words, name) for name in (*WORDS, "OPERAND", "BEGINS")
+    )
+    for number, asked in enumerate(pattern_words.ASKED):
         assert getattr(kernel, NAMES.get(asked.name, asked.name)) == number
-    assert all(getattr(kernel, each.name) == each for each in (*Means, *Related))
+    assert all(getattr(kernel, each.name) == each for each in (*TermMeaning, *Related))
 
 
 def indexed(given: Sequence[Pattern], *more: Subscription) -> Index:
@@ -210,7 +212,7 @@ def test_terms_are_written_apart() -> None:
         literal('a"@en'), literal("a", language="en"), literal("a"), literal("a", XSD + "token"),
         literal(f'a"^^<{XSD}token>'), iri("a"), blank("a"), literal("<a>"), literal("_:a"),
     ]  # fmt: skip
-    assert len({written(each) for each in terms}) == len(terms)
+    assert len({term_text(each) for each in terms}) == len(terms)
 
 
 def test_index_pair_that_reaches_the_step_limit_is_undecided_and_explain_refuses_it() -> None:

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 from tests.generated_graphs import DECLARED, EX, end, graphs, patterns, sparql, taxonomies, typed_graphs
 from tidings.errors import BudgetExceeded
-from tidings.graph_values import equal, meaning
-from tidings.graphs import RDFS, STRING, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
-from tidings.languages.gql import parse
-from tidings.languages.gql_tree import Asked, Constraint, Pattern, PatternEdge, Variable, selected
-from tidings.matching.graphs import MOST_BINDINGS, SHOWN, Explainer, bindings, explain, matches
+from tidings.graphs.explanation import MOST_BINDINGS, SHOWN, Explainer, bindings, explain, matches
+from tidings.graphs.gql.gql_parser import parse
+from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable, selected
+from tidings.graphs.model import RDFS, STRING, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
+from tidings.graphs.taxonomy import SUBCLASS, Taxonomy, taxonomy_of
+from tidings.graphs.values import equal, meaning
 from tidings.model import Reason
-from tidings.taxonomies import SUBCLASS, Taxonomy, taxonomy_of
 
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", settings.default.max_examples))
 
@@ -138,12 +138,12 @@ def test_others_agree() -> None:
 ALL = "GRAPH ex:all"
 STANDS = f"(<{TYPE}>|ex:itself)"
 ASKED = {
-    Asked.AT_CLASS: "FILTER EXISTS {{ {all} {{ {x} {stands} {c} }} }}",
-    Asked.NOT_AT_CLASS: "FILTER NOT EXISTS {{ {all} {{ {x} {stands} {c} }} }}",
-    Asked.AT_OR_BELOW: "FILTER EXISTS {{ {all} {{ {x} {stands}/rdfs:subClassOf* {c} }} }}",
-    Asked.BELOW: "FILTER EXISTS {{ {all} {{ {x} {stands}/rdfs:subClassOf+ {c} }} }}",
-    Asked.AT_OR_ABOVE: "FILTER EXISTS {{ {all} {{ {x} {stands}/^rdfs:subClassOf* {c} }} }}",
-    Asked.ABOVE: "FILTER EXISTS {{ {all} {{ {x} {stands}/^rdfs:subClassOf+ {c} }} }}",
+    ConstraintKind.AT_CLASS: "FILTER EXISTS {{ {all} {{ {x} {stands} {c} }} }}",
+    ConstraintKind.NOT_AT_CLASS: "FILTER NOT EXISTS {{ {all} {{ {x} {stands} {c} }} }}",
+    ConstraintKind.AT_OR_BELOW: "FILTER EXISTS {{ {all} {{ {x} {stands}/rdfs:subClassOf* {c} }} }}",
+    ConstraintKind.BELOW: "FILTER EXISTS {{ {all} {{ {x} {stands}/rdfs:subClassOf+ {c} }} }}",
+    ConstraintKind.AT_OR_ABOVE: "FILTER EXISTS {{ {all} {{ {x} {stands}/^rdfs:subClassOf* {c} }} }}",
+    ConstraintKind.ABOVE: "FILTER EXISTS {{ {all} {{ {x} {stands}/^rdfs:subClassOf+ {c} }} }}",
 }
 KNOWN = "{?k rdfs:subClassOf ?y} UNION {?y rdfs:subClassOf ?k} UNION {?k a ?y} UNION {?y a ?k}"
 
@@ -232,22 +232,33 @@ LITERALS = [
     literal("bar", EX + "datatype"),
     iri(EX + "a"),
 ]
-COMPARED = [Asked.EQUAL, Asked.UNEQUAL, Asked.LESS, Asked.AT_MOST, Asked.GREATER, Asked.AT_LEAST]
+COMPARED = [
+    ConstraintKind.EQUAL,
+    ConstraintKind.UNEQUAL,
+    ConstraintKind.LESS,
+    ConstraintKind.AT_MOST,
+    ConstraintKind.GREATER,
+    ConstraintKind.AT_LEAST,
+]
 
 
 def _dated(term: Term) -> bool:
     return term.datatype in (XSD + "date", XSD + "dateTime")
 
 
-def _differ(left: Term, asked: Asked, right: Term) -> bool:
+def _differ(left: Term, asked: ConstraintKind, right: Term) -> bool:
     """Where we mean something else than both engines, each with its reason."""
     if _dated(left) and _dated(right) and left.datatype != right.datatype:
         return True  # a day and an instant of it are compared here
-    return left == right and asked in (Asked.AT_MOST, Asked.AT_LEAST) and left.text in ("x", "foo", "bar")
+    return (
+        left == right
+        and asked in (ConstraintKind.AT_MOST, ConstraintKind.AT_LEAST)
+        and left.text in ("x", "foo", "bar")
+    )
 
 
 @pytest.mark.parametrize("asked", COMPARED, ids=lambda asked: asked.value)
-def test_others_agree_on_values(asked: Asked) -> None:
+def test_others_agree_on_values(asked: ConstraintKind) -> None:
     """Each value against each: where the two engines are of one mind, so are we. That is most of `=` and `!=`."""
     subjects = [iri(f"{EX}s{place}") for place in range(len(LITERALS))]
     graph = Graph(tuple(Edge(s, iri(EX + "p"), o) for s, o in zip(subjects, LITERALS, strict=True)))

@@ -9,17 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from research.events.truth import satisfies
 from tests.matching.indexed import compiled_of
 from tests.matching.plans import a_test, events, plans
 from tests.matching.test_contract import FEWER
 from tidings.atoms import Aspect, AtomKind, Atoms, Column, Event
-from tidings.compiler.pipeline import compile_many, understand
-from tidings.compiler.plan import Compiled, Plan, Relation
 from tidings.errors import InputError, SetupError
-from tidings.kernels import encode
-from tidings.matching.algorithms.truth import satisfies
-from tidings.matching.index import Index, ways
-from tidings.matching.naive import matches
+from tidings.events.explanation import matches
+from tidings.events.operators import Relation
+from tidings.matching.compiler.pipeline import compile_many, parse_and_check
+from tidings.matching.compiler.plan import Compiled, Plan
+from tidings.matching.index import access_paths
+from tidings.matching.index.index import Index
+from tidings.matching.kernels import encode
 from tidings.model import Subscription
 from tidings.values import parse_instant, show
 
@@ -38,8 +40,8 @@ def found(index: Index, *published: Event) -> set[tuple[int, str]]:
 @given(held=st.lists(plans, min_size=1, max_size=20), published=st.lists(events, min_size=1, max_size=8))
 def test_uniform_clusters_answer_as_the_definition(held: list[Plan], published: list[Event]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ways, "UNIFORM_FROM", 1)
-        patch.setattr(ways, "SPARSE_BELOW", 0)
+        patch.setattr(access_paths, "UNIFORM_FROM", 1)
+        patch.setattr(access_paths, "SPARSE_BELOW", 0)
         index = Index.create()
         index.add(compiled_of({f"s{number}": plan for number, plan in enumerate(held)}))
     expected = {
@@ -72,12 +74,12 @@ def test_mixtures_of_equalities_in_every_layout(
 ) -> None:
     rows = compiled(**{f"s{number}": text for number, text in enumerate(texts)})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ways, "UNIFORM_FROM", uniform_from)
-        patch.setattr(ways, "SPARSE_BELOW", sparse_below)
+        patch.setattr(access_paths, "UNIFORM_FROM", uniform_from)
+        patch.setattr(access_paths, "SPARSE_BELOW", sparse_below)
         index = Index.create()
         index.add(rows)
     refused = {reject.id for reject in rows.rejects}
-    trees = {f"s{n}": understand(t) for n, t in enumerate(texts) if f"s{n}" not in refused}
+    trees = {f"s{n}": parse_and_check(t) for n, t in enumerate(texts) if f"s{n}" not in refused}
     assert found(index, *published) == {
         (place, id)
         for place, event in enumerate(published)
@@ -296,7 +298,7 @@ def test_many_shapes_share_few_clusters() -> None:
     assert len(clusters) <= 10
     assert all(c.key and c.second for c in clusters)
     published = [{f"a{k}": [int(rng.integers(20))] for k in range(5)} for _ in range(50)]
-    trees = {id: understand(text) for id, text in rows.items()}
+    trees = {id: parse_and_check(text) for id, text in rows.items()}
     expected = {
         (place, id)
         for place, event in enumerate(published)
@@ -419,4 +421,4 @@ def test_what_is_next_to_a_whole_number_is_not_that_number(value: float) -> None
     index = Index.create()
     index.add(compiled(**{text: text for text in texts}))
     event: Event = {"n": [value]}
-    assert found(index, event) == {(0, text) for text in texts if matches(understand(text), event)}
+    assert found(index, event) == {(0, text) for text in texts if matches(parse_and_check(text), event)}

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from tests.matching.test_contract import FEWER
 from tidings import Subscription, compile_many
 from tidings.atoms import Event
-from tidings.compiler.pipeline import understand
-from tidings.compiler.plan import Compiled
-from tidings.matching.index import Index, cost, reach, tiles, ways
-from tidings.matching.naive import matches
+from tidings.events.explanation import matches
+from tidings.matching.compiler.pipeline import parse_and_check
+from tidings.matching.compiler.plan import Compiled
+from tidings.matching.index import access_paths, bitmap_tiles, clustering, cost
+from tidings.matching.index.index import Index
 from tidings.values import show
 
 
@@ -44,7 +45,7 @@ def found(index: Index, published: Sequence[Event]) -> set[tuple[int, str]]:
 
 def defined(texts: Sequence[str], published: Sequence[Event]) -> set[tuple[int, str]]:
     refused = {reject.id for reject in compiled(texts).rejects}
-    trees = {f"s{n}": understand(text) for n, text in enumerate(texts) if f"s{n}" not in refused}
+    trees = {f"s{n}": parse_and_check(text) for n, text in enumerate(texts) if f"s{n}" not in refused}
     return {
         (place, id)
         for place, event in enumerate(published)
@@ -81,13 +82,17 @@ def moved_limits(layout: str) -> Iterator[None]:
     """A few clauses are laid out as very many would be."""
     limits: dict[str, list[tuple[object, str, float]]] = {
         "tiles": [
-            (ways, "TILES_FROM", 1),
+            (access_paths, "TILES_FROM", 1),
             (cost, "SIFT", 0.0),
             (cost, "CANDIDATE", 0.0),
-            (tiles, "TILE_ROWS", 4),
+            (bitmap_tiles, "TILE_ROWS", 4),
         ],
-        "fixed width": [(ways, "UNIFORM_FROM", 1000), (cost, "VISIT", 0.0), (ways, "ALIKE_FROM", 1)],
-        "pairs": [(ways, "UNIFORM_FROM", 1000), (cost, "VISIT", 0.0)],
+        "fixed width": [
+            (access_paths, "UNIFORM_FROM", 1000),
+            (cost, "VISIT", 0.0),
+            (access_paths, "ALIKE_FROM", 1),
+        ],
+        "pairs": [(access_paths, "UNIFORM_FROM", 1000), (cost, "VISIT", 0.0)],
         "as chosen": [],
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -250,7 +255,7 @@ def test_a_sample_is_enough_to_choose_pairs(monkeypatch: pytest.MonkeyPatch) -> 
     rng = np.random.default_rng(12)
     held = equalities(3000, rng)
     whole = index_of(held)
-    monkeypatch.setattr(reach, "SAMPLE", 500)
+    monkeypatch.setattr(clustering, "SAMPLE", 500)
     published: list[Event] = [
         {f"a{k}": [int(v)] for k, v in enumerate(rng.integers(0, 40, 6))} for _ in range(300)
     ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidings.compiler.pipeline import compile_many
-from tidings.matching.index import Index
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.index.index import Index
 from tidings.model import Subscription
 
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from tidings.errors import InputError
 from tidings.matching import parquet
-from tidings.matching.parquet import Dictionary, Encoded, GrowingColumn, KnownColumn, ParquetFile
+from tidings.matching.parquet import Dictionary, EncodedColumn, GrowingColumn, KnownColumn, ParquetFile
 
 NAMES = ("publication", "subscription")
 words = st.lists(st.text(max_size=12), min_size=1, max_size=40)
 
 
-def written(names: tuple[str, ...], groups: list[list[Encoded]]) -> bytes:
+def written(names: tuple[str, ...], groups: list[list[EncodedColumn]]) -> bytes:
     sink = io.BytesIO()
     file = ParquetFile(sink, names)
     for columns in groups:
@@ -30,14 +30,14 @@ def written(names: tuple[str, ...], groups: list[list[Encoded]]) -> bytes:
     return sink.getvalue()
 
 
-def known(strings: list[str], numbers: list[int], cut: int = 0) -> Encoded:
+def known(strings: list[str], numbers: list[int], cut: int = 0) -> EncodedColumn:
     column = KnownColumn(Dictionary(pa.array(strings, pa.string())))
     for part in np.split(np.array(numbers, np.int32), [cut]):
         column.add(part)
     return column.encoded()
 
 
-def growing(strings: list[str], numbers: list[int], cut: int = 0) -> Encoded:
+def growing(strings: list[str], numbers: list[int], cut: int = 0) -> EncodedColumn:
     """Two blocks with the same strings, the second one in two parts."""
     column = GrowingColumn()
     for block in np.split(np.array(numbers, np.int32), [cut]):
@@ -60,7 +60,7 @@ def columns(draw: st.DrawFn) -> tuple[list[str], list[int], int]:
 @pytest.mark.parametrize("column", [known, growing])
 @given(st.lists(columns(), min_size=1, max_size=3), st.sampled_from([8, 64, 1 << 17]))
 def test_what_is_written_is_read(
-    column: Callable[..., Encoded], groups: list[tuple[list[str], list[int], int]], page: int
+    column: Callable[..., EncodedColumn], groups: list[tuple[list[str], list[int], int]], page: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parquet, "PAGE", page)
@@ -72,7 +72,7 @@ def test_what_is_written_is_read(
 
 
 @pytest.mark.parametrize("column", [known, growing])
-def test_large_dictionaries_long_runs_and_whole_pages(column: Callable[..., Encoded]) -> None:
+def test_large_dictionaries_long_runs_and_whole_pages(column: Callable[..., EncodedColumn]) -> None:
     strings = [f"é{number}" for number in range(70_000)]
     numbers = [*range(0, 70_000, 2), *[69_999] * 300_000, *range(40_000)]
     data = written(("word",), [[column(strings, numbers, 7)]])
@@ -80,7 +80,9 @@ def test_large_dictionaries_long_runs_and_whole_pages(column: Callable[..., Enco
 
 
 @pytest.mark.parametrize("column", [known, growing])
-def test_strings_that_do_not_occur_are_left_out_when_they_are_many(column: Callable[..., Encoded]) -> None:
+def test_strings_that_do_not_occur_are_left_out_when_they_are_many(
+    column: Callable[..., EncodedColumn],
+) -> None:
     strings = [f"s{number}" for number in range(100_000)]
     data = written(("word",), [[column(strings, [7, 99_999, 7])]])
     assert len(data) < 1_000

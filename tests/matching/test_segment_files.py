@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tests.matching.indexed import compiled_of, loosened
 from tests.matching.plans import ROOMS, plans
 from tests.matching.test_contract import FEWER
-from tidings.compiler.blocks import join_loose, take, take_loose, unpack
-from tidings.compiler.plan import Compiled, Plan
+from tidings.matching.compiler.blocks import join_irregular, take, take_irregular, unpack
+from tidings.matching.compiler.plan import Compiled, Plan
+from tidings.matching.index.arrays import IdTable, write_ids
 from tidings.matching.index.clauses import read_clauses, write_clauses
-from tidings.matching.index.ids import IdTable, write_ids
-from tidings.matching.index.merging import DEAD_SHARE, RATIO, SMALLEST, to_at_most, worth_merging
+from tidings.matching.index.compaction import DEAD_SHARE, RATIO, SMALLEST, to_at_most, worth_merging
 from tidings.matching.index.versions import Marks, Part
 
 texts = st.text(st.characters(codec="utf-8"), max_size=6)
@@ -77,8 +77,8 @@ def test_some_loose_clauses_joined_with_others_are_those_clauses(
 ) -> None:
     compiled = loosened(compiled_of({f"s{number}": plan for number, plan in enumerate(held)}))
     kept = np.array([data.draw(st.booleans()) for _ in compiled.loose.rows], bool)
-    halves = [take_loose(compiled.loose, mask) for mask in (kept, ~kept)]
-    assert told(replace(compiled, loose=join_loose(halves))) == told(compiled)
+    halves = [take_irregular(compiled.loose, mask) for mask in (kept, ~kept)]
+    assert told(replace(compiled, loose=join_irregular(halves))) == told(compiled)
 
 
 @FEWER

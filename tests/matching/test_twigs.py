@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 from effort import share
 from generated_documents import documents, element, expressions
 from tidings.atoms import Atoms
-from tidings.compiler import twig_words
-from tidings.compiler.context import Context
-from tidings.compiler.pipeline import compile_many
-from tidings.compiler.twig_words import TwigWriter, read_twig
-from tidings.compiler.xpath import compile_xpath
-from tidings.documents import Node
+from tidings.documents import twig_words
+from tidings.documents.explanation import matches
+from tidings.documents.model import Node
+from tidings.documents.twig_words import TwigWriter, read_twig
+from tidings.documents.xml_columns import atoms_of
+from tidings.documents.xpath.xpath_tree import Expression, show
+from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import SubscriptionError
-from tidings.kernels import twig_arrays as kernel
-from tidings.languages.xpath import show
-from tidings.languages.xpath_tree import Expression
-from tidings.matching.documents import matches
-from tidings.matching.index import Index, hiding
+from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.index import rare_columns
 from tidings.matching.index.builder import build
+from tidings.matching.index.index import Index
+from tidings.matching.kernels.shapes import twig_arrays as kernel
 from tidings.model import Subscription
-from tidings.publications.xml_atoms import atoms_of
 
 NODES = (
     *("DESCENDANT", "KIND_SHIFT", "KIND_MASK", "NEGATED", "LEADS_ON", "REQUIRED", "INNER"),
@@ -109,7 +109,7 @@ def test_large_documents_are_no_different(
 def test_hidden_paths_change_nothing(given: list[Node], asked: list[Expression]) -> None:
     """As if there were thousands of linear paths, of which only some are columns."""
     expected = {(d, s) for d, node in enumerate(given) for s, each in enumerate(asked) if matches(each, node)}
-    with patch.object(hiding, "FEW_PATTERNS", 0), patch.object(hiding, "COMMON", 0.3):
+    with patch.object(rare_columns, "FEW_PATTERNS", 0), patch.object(rare_columns, "COMMON", 0.3):
         assert found(indexed([show(each) for each in asked]), given) == expected
 
 

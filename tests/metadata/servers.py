@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tidings.languages.rules import parse
-from tidings.languages.rules_tree import Rule
-from tidings.metadata.checking import check
 from tidings.metadata.resources import Ref, Resource
-from tidings.metadata.schema import Class, Property, Reference, Schema
+from tidings.metadata.rules.rule_parser import parse_rule
+from tidings.metadata.rules.tree import Rule
+from tidings.metadata.rules.validation import check_rule
+from tidings.metadata.schema.model import Class, Property, Reference, Schema
 from tidings.values import Kind
 
 _IRI = "http://example.org/servers#"
@@ -71,6 +71,6 @@ FIGURE_1 = (
 
 def rule(text: str, **types: str) -> Rule:
     """A rule that was checked."""
-    found = parse(text)
-    check(found, SCHEMA, types, text)
+    found = parse_rule(text)
+    check_rule(found, SCHEMA, types, text)
     return found

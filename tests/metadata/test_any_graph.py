@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from broken_metadata import LITERALS, URI, broken, document_edges, some
 from generated_metadata import A, Registered, document_graph, documents, resources, schema_graph, schemas
-from tidings.graphs import RDF, RDFS, TYPE, XSD, Edge, blank, iri
-from tidings.metadata.documents import Document, Reader
-from tidings.metadata.problems import MetadataError, MetadataSchemaError
+from tidings.graphs.model import RDF, RDFS, TYPE, XSD, Edge, blank, iri
+from tidings.metadata.documents import Document, DocumentReader
 from tidings.metadata.resources import Ref, Resource, Value
-from tidings.metadata.schema import Property, Schema
-from tidings.metadata.schema_reading import read_schema
+from tidings.metadata.schema.findings import MetadataError, MetadataSchemaError
+from tidings.metadata.schema.model import Property, Schema
+from tidings.metadata.schema.schema_parser import parse_schema
 from tidings.values import Kind, kind_of, parse_instant
 
 OURS = "https://tidings.dev/metadata#"
@@ -42,7 +42,7 @@ schema_edges = st.one_of(
 @given(st.data())
 def test_a_schema_is_read_or_refused(data: st.DataObject) -> None:
     try:
-        schema = read_schema(data.draw(broken(schema_graph(data.draw(schemas())), schema_edges)))
+        schema = parse_schema(data.draw(broken(schema_graph(data.draw(schemas())), schema_edges)))
     except MetadataSchemaError as problem:
         assert problem.findings
         return
@@ -59,7 +59,7 @@ def test_a_document_is_read_or_refused(data: st.DataObject) -> None:
     good = document_graph(data.draw(resources(schema, URI)), schema)
     graph = data.draw(broken(good, document_edges(schema)))
     try:
-        document = Reader(schema).document(graph, URI)
+        document = DocumentReader(schema).document(graph, URI)
     except MetadataError as problem:
         assert problem.findings
         return
@@ -99,8 +99,8 @@ def test_resources_without_a_name_are_the_same_resources(data: st.DataObject, sy
     graph = document_graph(drawn.resources, schema)
     body = without_names(graph, hidden).serialize(format=syntax, encoding="utf-8")
     media_type = "text/turtle" if syntax == "turtle" else "application/rdf+xml"
-    found = Reader(schema).read(body, media_type, drawn.uri)
-    assert found == Reader(schema).read(body, media_type, drawn.uri)
+    found = DocumentReader(schema).read(body, media_type, drawn.uri)
+    assert found == DocumentReader(schema).read(body, media_type, drawn.uri)
     assert len({each.uri for each in found.resources}) == len(drawn.resources)
     assert sorted(map(seen, found.resources)) == sorted(map(seen, drawn.resources))
     kept = {each.uri for each in drawn.resources} - set(hidden)

@@ -9,46 +9,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generated_metadata import Registered, Step, histories, schemas, state
-from tidings.metadata.changes import CLASS, Changed, Changes, compare
-from tidings.metadata.documents import Reader
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.metadata.documents import DocumentReader
+from tidings.metadata.filter.changes import TYPE_PROPERTY, ChangedResource, DocumentChanges, compare_versions
 from tidings.metadata.resources import Ref, Resource
-from tidings.metadata.schema_reading import read_schema
-from tidings.publications.rdf import decode
+from tidings.metadata.schema.schema_parser import parse_schema
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples/metadata"
 A = Resource("d#a", "Host", {"size": (5,), "tags": ("x", "y")})
 
 
 def test_a_server_gets_less_memory() -> None:
-    reader = Reader(read_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle")))
+    reader = DocumentReader(parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle")))
     before, after = (
         reader.read((EXAMPLES / name).read_bytes(), "application/rdf+xml", "http://example.org/doc.rdf")
         for name in ("host.rdf", "host-with-32MB.rdf")
     )
     (host, info), (_, less) = before.resources, after.resources
-    found = compare(before.resources, after.resources)
-    assert found == Changes(changed=(Changed(info, less, ("memory",)),), unchanged=(host,))
+    found = compare_versions(before.resources, after.resources)
+    assert found == DocumentChanges(changed=(ChangedResource(info, less, ("memory",)),), unchanged=(host,))
 
 
 def test_a_document_comes_and_goes() -> None:
-    assert compare((), (A,)) == Changes(new=(A,))
-    assert compare((A,), ()) == Changes(deleted=(A,))
-    assert compare((A,), (A,)) == Changes(unchanged=(A,))
+    assert compare_versions((), (A,)) == DocumentChanges(new=(A,))
+    assert compare_versions((A,), ()) == DocumentChanges(deleted=(A,))
+    assert compare_versions((A,), (A,)) == DocumentChanges(unchanged=(A,))
 
 
 def test_values_that_are_changed_added_and_removed() -> None:
     after = Resource("d#a", "Host", {"size": (6,), "near": (Ref("d#b"),)})
-    assert compare((A,), (after,)).changed == (Changed(A, after, ("size", "near", "tags")),)
+    assert compare_versions((A,), (after,)).changed == (ChangedResource(A, after, ("size", "near", "tags")),)
 
 
 def test_one_of_several_values_is_a_change() -> None:
     after = Resource("d#a", "Host", {"size": (5,), "tags": ("x",)})
-    assert compare((A,), (after,)).changed == (Changed(A, after, ("tags",)),)
+    assert compare_versions((A,), (after,)).changed == (ChangedResource(A, after, ("tags",)),)
 
 
 def test_another_class_is_a_change() -> None:
     after = Resource("d#a", "Server", A.values)
-    assert compare((A,), (after,)).changed == (Changed(A, after, (CLASS,)),)
+    assert compare_versions((A,), (after,)).changed == (ChangedResource(A, after, (TYPE_PROPERTY,)),)
 
 
 @given(st.data())
@@ -59,7 +59,7 @@ def test_changes_lead_from_one_version_to_the_next(data: st.DataObject) -> None:
     for step in history:
         before = [each for each in there.values() if each.uri.startswith(f"{step.uri}#")]
         after = step.resources if isinstance(step, Registered) else ()
-        found = compare(before, after)
+        found = compare_versions(before, after)
         assert uris(before) == uris(
             (*found.deleted, *found.unchanged, *(each.before for each in found.changed))
         )

@@ -6,13 +6,19 @@ import pytest
 
 from tests.metadata.servers import SCHEMA, rule
 from tidings.errors import TooLarge
-from tidings.languages.rules import show
-from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Atomic, Join, Meeting, Predicate, Side, Triggering
-from tidings.metadata.atomic_shown import show_group
-from tidings.metadata.decomposing import decompose, type_of
-from tidings.metadata.normal import normalised
 from tidings.metadata.resources import SUBJECT
+from tidings.metadata.rules.atomic import (
+    AtomicRule,
+    JoinCondition,
+    JoinPredicate,
+    JoinRule,
+    JoinSide,
+    TriggeringRule,
+)
+from tidings.metadata.rules.decomposition import decompose, format_group, registered_class
+from tidings.metadata.rules.normal_form import normalize_rule
+from tidings.metadata.rules.syntax import format_rule
+from tidings.metadata.rules.tree import Operator
 
 NORMAL = [
     (
@@ -45,24 +51,24 @@ NORMAL = [
 
 @pytest.mark.parametrize(("text", "expected"), [(text, rest) for text, *rest in NORMAL])
 def test_normal_rules(text: str, expected: list[str]) -> None:
-    assert [show(each) for each in normalised(rule(text), SCHEMA, {})] == expected
+    assert [format_rule(each) for each in normalize_rule(rule(text), SCHEMA, {})] == expected
 
 
-def one(text: str, **named: tuple[Atomic, ...]) -> Atomic:
-    types = {name: type_of(atomics[0]) for name, atomics in named.items()}
+def one(text: str, **named: tuple[AtomicRule, ...]) -> AtomicRule:
+    types = {name: registered_class(atomics[0]) for name, atomics in named.items()}
     (found,) = decompose(rule(text, **types), SCHEMA, named)
     return found
 
 
 def test_the_kinds_of_triggering_rules() -> None:
     """OID, COMP and the one without a condition: figure 10, section 3.3.1."""
-    assert one("search CycleProvider c register c") == Triggering("CycleProvider")
-    assert one("search CycleProvider c register c where c.synthValue > 5") == Triggering(
-        "CycleProvider", "synthValue", Compares.GREATER, 5
+    assert one("search CycleProvider c register c") == TriggeringRule("CycleProvider")
+    assert one("search CycleProvider c register c where c.synthValue > 5") == TriggeringRule(
+        "CycleProvider", "synthValue", Operator.GREATER, 5
     )
     for uri in ("<doc.rdf#host>", "'doc.rdf#host'"):
-        assert one(f"search CycleProvider c register c where c = {uri}") == Triggering(
-            "CycleProvider", SUBJECT, Compares.EQUAL, "doc.rdf#host", is_resource=True
+        assert one(f"search CycleProvider c register c where c = {uri}") == TriggeringRule(
+            "CycleProvider", SUBJECT, Operator.EQUAL, "doc.rdf#host", is_resource=True
         )
 
 
@@ -75,34 +81,36 @@ def test_equal_rules_are_equal_whatever_variables_are_called() -> None:
 @pytest.mark.parametrize(
     ("register", "written", "meeting"),
     [
-        ("p", "p.serverPort < q.synthValue", ("synthValue", Compares.GREATER, "serverPort")),
-        ("p", "q.synthValue > p.serverPort", ("synthValue", Compares.GREATER, "serverPort")),
-        ("q", "p.serverPort < q.synthValue", ("serverPort", Compares.LESS, "synthValue")),
+        ("p", "p.serverPort < q.synthValue", ("synthValue", Operator.GREATER, "serverPort")),
+        ("p", "q.synthValue > p.serverPort", ("synthValue", Operator.GREATER, "serverPort")),
+        ("q", "p.serverPort < q.synthValue", ("serverPort", Operator.LESS, "synthValue")),
     ],
 )
 def test_what_is_kept_stands_on_the_right(
-    register: str, written: str, meeting: tuple[str, Compares, str]
+    register: str, written: str, meeting: tuple[str, Operator, str]
 ) -> None:
     found = one(f"search Provider p, CycleProvider q register {register} where {written}")
-    assert isinstance(found, Join)
+    assert isinstance(found, JoinRule)
     assert (found.meeting.left.property, found.meeting.compares, found.meeting.right.property) == meeting
     assert not found.meeting.registers_left
-    assert type_of(found) == {"p": "Provider", "q": "CycleProvider"}[register]
+    assert registered_class(found) == {"p": "Provider", "q": "CycleProvider"}[register]
 
 
 @pytest.mark.parametrize("register", ["p", "q"])
 def test_contains_has_no_opposite(register: str) -> None:
     found = one(f"search Provider p, DataProvider q register {register} where p.serverHost contains q.domain")
-    sides = Side("Provider", "serverHost"), Side("DataProvider", "domain")
-    meeting = Meeting(sides[0], Compares.CONTAINS, sides[1], registers_left=register == "p")
-    assert found == Join(meeting, Triggering("Provider"), Triggering("DataProvider"))
+    sides = JoinSide("Provider", "serverHost"), JoinSide("DataProvider", "domain")
+    meeting = JoinCondition(sides[0], Operator.CONTAINS, sides[1], registers_left=register == "p")
+    assert found == JoinRule(meeting, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
 
 
 @pytest.mark.parametrize("written", ["p = q", "q = p"])
 def test_where_only_resources_are_compared_the_kept_ones_stand_on_the_left(written: str) -> None:
     found = one(f"search Provider p, DataProvider q register p where {written}")
-    meeting = Meeting(Side("Provider"), Compares.EQUAL, Side("DataProvider"), registers_left=True)
-    assert found == Join(meeting, Triggering("Provider"), Triggering("DataProvider"))
+    meeting = JoinCondition(
+        JoinSide("Provider"), Operator.EQUAL, JoinSide("DataProvider"), registers_left=True
+    )
+    assert found == JoinRule(meeting, TriggeringRule("Provider"), TriggeringRule("DataProvider"))
 
 
 ALIKE = [
@@ -147,22 +155,22 @@ ALIKE = [
 def test_several_comparisons_are_one_meeting_in_one_order(text: str, other: str, group: str) -> None:
     """What finds a partner comes first: the same resource, a reference, an equal value, but a boolean last."""
     found = one(text)
-    assert isinstance(found, Join)
+    assert isinstance(found, JoinRule)
     assert found == one(other)
-    assert show_group(found.meeting) == group
+    assert format_group(found.meeting) == group
 
 
 def test_two_properties_of_one_resource_are_one_rule_for_all_who_compare_them() -> None:
     compared = one("search ServerInformation s register s where s.memory > s.cpu")
     found = one("search ServerInformation s register s where s.memory > s.cpu and s.cpu > 500")
-    fast = Triggering("ServerInformation", "cpu", Compares.GREATER, 500)
-    sides = Side("ServerInformation"), Side("ServerInformation")
-    assert found == Join(Meeting(sides[0], Compares.EQUAL, sides[1], True), fast, compared)
+    fast = TriggeringRule("ServerInformation", "cpu", Operator.GREATER, 500)
+    sides = JoinSide("ServerInformation"), JoinSide("ServerInformation")
+    assert found == JoinRule(JoinCondition(sides[0], Operator.EQUAL, sides[1], True), fast, compared)
 
 
-@pytest.mark.parametrize("compares", Compares)
-def test_a_comparison_seen_from_both_sides(compares: Compares) -> None:
-    asked = Predicate("memory", compares, None)
+@pytest.mark.parametrize("compares", Operator)
+def test_a_comparison_seen_from_both_sides(compares: Operator) -> None:
+    asked = JoinPredicate("memory", compares, None)
     assert (asked.back().left, asked.back().right) == (None, "memory")
     assert asked.back().back() == asked
 

@@ -12,12 +12,11 @@ from tests.generated_metadata import DOCUMENTS, FRAGMENTS, MOMENTS, properties_o
 from tests.generated_rules import programs, rules
 from tests.metadata.servers import SCHEMA, rule
 from tests.metadata_sparql import sparql_results
-from tidings.metadata.checking import check, types_of
-from tidings.metadata.decomposing import decompose
-from tidings.metadata.definition import results
-from tidings.metadata.naive import atomic_results
 from tidings.metadata.resources import Ref, Resource, Value
-from tidings.metadata.schema import Property, Schema
+from tidings.metadata.rules.decomposition import decompose
+from tidings.metadata.rules.semantics import evaluate_atomic_rule, evaluate_rule
+from tidings.metadata.rules.validation import check_rule, infer_types
+from tidings.metadata.schema.model import Property, Schema
 from tidings.values import Kind
 
 FEW: dict[Kind, tuple[Value, ...]] = {
@@ -65,7 +64,7 @@ def test_the_definition_agrees_with_sparql(data: st.DataObject) -> None:
     schema = data.draw(some_schema())
     asked = data.draw(rules(schema))
     there = data.draw(stored(schema))
-    assert results(asked, there, schema) == sparql_results(asked, there, schema)
+    assert evaluate_rule(asked, there, schema) == sparql_results(asked, there, schema)
 
 
 @given(st.data())
@@ -74,7 +73,9 @@ def test_rules_in_rules_agree_with_sparql(data: st.DataObject) -> None:
     program = data.draw(programs(schema))
     there = data.draw(stored(schema))
     for name, asked in program.items():
-        assert results(asked, there, schema, program) == sparql_results(asked, there, schema, program), name
+        assert evaluate_rule(asked, there, schema, program) == sparql_results(
+            asked, there, schema, program
+        ), name
 
 
 @given(st.data())
@@ -82,9 +83,9 @@ def test_atomic_rules_agree_with_the_definition(data: st.DataObject) -> None:
     schema = data.draw(some_schema())
     asked = data.draw(rules(schema))
     there = data.draw(stored(schema))
-    check(asked, schema, {})
-    found = set().union(*(atomic_results(each, there, schema) for each in decompose(asked, schema)))
-    assert found == results(asked, there, schema)
+    check_rule(asked, schema, {})
+    found = set().union(*(evaluate_atomic_rule(each, there, schema) for each in decompose(asked, schema)))
+    assert found == evaluate_rule(asked, there, schema)
 
 
 @given(st.data())
@@ -93,10 +94,10 @@ def test_atomic_rules_of_rules_in_rules_agree_with_the_definition(data: st.DataO
     program = data.draw(programs(schema))
     there = data.draw(stored(schema))
     named = {}
-    for name in types_of(program, schema):
+    for name in infer_types(program, schema):
         named[name] = decompose(program[name], schema, named)
-        found = set().union(*(atomic_results(each, there, schema) for each in named[name]))
-        assert found == results(program[name], there, schema, program), name
+        found = set().union(*(evaluate_atomic_rule(each, there, schema) for each in named[name]))
+        assert found == evaluate_rule(program[name], there, schema, program), name
 
 
 SERVERS = (
@@ -190,7 +191,7 @@ MEANT = [
 @pytest.mark.parametrize(("text", "expected"), MEANT)
 def test_what_rules_mean(text: str, expected: str) -> None:
     asked = rule(text)
-    assert results(asked, SERVERS, SCHEMA) == set(expected.split())
+    assert evaluate_rule(asked, SERVERS, SCHEMA) == set(expected.split())
     assert sparql_results(asked, SERVERS, SCHEMA) == set(expected.split())
-    found = (atomic_results(each, SERVERS, SCHEMA) for each in decompose(asked, SCHEMA))
+    found = (evaluate_atomic_rule(each, SERVERS, SCHEMA) for each in decompose(asked, SCHEMA))
     assert set().union(*found) == set(expected.split())

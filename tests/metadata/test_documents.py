@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from generated_metadata import Registered, document_graph, documents, schemas
 from tidings.errors import DecodeProblem, PublicationError
-from tidings.metadata.documents import Document, Reader
-from tidings.metadata.problems import SHOWN, TOLD, Finding, MetadataError
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.metadata.documents import Document, DocumentReader
 from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
-from tidings.metadata.schema import Schema
-from tidings.metadata.schema_reading import read_schema
-from tidings.publications.rdf import decode
+from tidings.metadata.schema.findings import MAX_REPORTED, MAX_SHOWN, Finding, MetadataError
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.schema.schema_parser import parse_schema
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples/metadata"
-PAPER = read_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
+PAPER = parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
 URI = "http://example.org/doc.rdf"
 HOST, INFO = f"{URI}#host", f"{URI}#info"
 FIGURE_1 = (EXAMPLES / "host.rdf").read_bytes()
@@ -32,7 +32,7 @@ PREFIXES = """
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
 """
-SCHEMA = read_schema(
+SCHEMA = parse_schema(
     decode(
         f"""{PREFIXES}
         :Thing a rdfs:Class .
@@ -55,7 +55,7 @@ SCHEMA = read_schema(
 
 
 def read(turtle: str) -> Document:
-    return Reader(SCHEMA).read((PREFIXES + turtle).encode(), TURTLE, URI)
+    return DocumentReader(SCHEMA).read((PREFIXES + turtle).encode(), TURTLE, URI)
 
 
 def refused(turtle: str) -> tuple[Finding, ...]:
@@ -75,7 +75,9 @@ def uris(turtle: str) -> list[str]:
 
 def test_figure_4() -> None:
     """The values that the schema says are numbers are numbers."""
-    atoms = [atom for each in Reader(PAPER).read(FIGURE_1, RDF_XML, URI).resources for atom in each.atoms()]
+    atoms = [
+        atom for each in DocumentReader(PAPER).read(FIGURE_1, RDF_XML, URI).resources for atom in each.atoms()
+    ]
     assert [tuple(atom) for atom in atoms] == [
         (HOST, "CycleProvider", SUBJECT, Ref(HOST)),
         (HOST, "CycleProvider", "serverHost", "pirates.uni-passau.de"),
@@ -88,12 +90,12 @@ def test_figure_4() -> None:
 
 
 def test_nested_and_referenced_resources_are_the_same() -> None:
-    nested = Reader(PAPER).read(FIGURE_1, RDF_XML, URI)
+    nested = DocumentReader(PAPER).read(FIGURE_1, RDF_XML, URI)
     info = b'<s:ServerInformation rdf:ID="info" s:memory="92" s:cpu="600"/>'
     apart = FIGURE_1.replace(b"<s:serverInformation>", b'<s:serverInformation rdf:resource="#info"/>')
     apart = apart.replace(b"</s:serverInformation>", b"").replace(info, b"")
     apart = apart.replace(b"</rdf:RDF>", info + b"</rdf:RDF>")
-    assert Reader(PAPER).read(apart, RDF_XML, URI) == nested
+    assert DocumentReader(PAPER).read(apart, RDF_XML, URI) == nested
 
 
 @given(st.data(), st.sampled_from(sorted(WRITTEN)), st.booleans())
@@ -101,7 +103,7 @@ def test_what_is_written_of_any_document_is_read_back(data: st.DataObject, synta
     schema: Schema = data.draw(schemas())
     drawn: Registered = data.draw(documents(schema).filter(lambda made: made.resources))
     body = document_graph(drawn.resources, schema, typed).serialize(format=syntax, encoding="utf-8")
-    found = Reader(schema).read(body, WRITTEN[syntax], drawn.uri)
+    found = DocumentReader(schema).read(body, WRITTEN[syntax], drawn.uri)
     assert found == Document(drawn.uri, tuple(sorted(drawn.resources, key=lambda each: each.uri)))
     assert [list(each.values) for each in found.resources] == [
         [name for name in schema.properties if name in each.values] for each in found.resources
@@ -253,7 +255,7 @@ def test_containers_are_told_apart_from_several_values() -> None:
 
 def test_names_without_a_namespace_are_refused_as_the_paper_prints_them() -> None:
     with pytest.raises(DecodeProblem, match="memory"):
-        Reader(PAPER).read(FIGURE_1.replace(b"s:memory", b"memory"), RDF_XML, URI)
+        DocumentReader(PAPER).read(FIGURE_1.replace(b"s:memory", b"memory"), RDF_XML, URI)
 
 
 def test_everything_is_told_at_once_and_nothing_of_the_document_counts() -> None:
@@ -276,9 +278,9 @@ def test_of_very_many_findings_the_first_are_told() -> None:
     with pytest.raises(MetadataError) as caught:
         read(" ".join(f"<#h{number}> a :Hots ." for number in range(250)))
     lines = str(caught.value).split("\n")
-    assert (lines[0], len(lines), lines[-1]) == (f"250 problems ({URI})", SHOWN + 2, "  and 230 more")
+    assert (lines[0], len(lines), lines[-1]) == (f"250 problems ({URI})", MAX_SHOWN + 2, "  and 230 more")
     assert len(caught.value.findings) == 250
-    assert len(caught.value.facts()["problems"]) == TOLD  # type: ignore[arg-type]
+    assert len(caught.value.facts()["problems"]) == MAX_REPORTED  # type: ignore[arg-type]
 
 
 def test_a_single_finding_is_the_error_itself() -> None:
@@ -301,7 +303,7 @@ def test_a_single_finding_is_the_error_itself() -> None:
 def test_the_uri_of_a_document_is_absolute_and_has_no_fragment(uri: str, media_type: str) -> None:
     body = FIGURE_1 if media_type == RDF_XML else b""
     with pytest.raises(DecodeProblem):
-        Reader(PAPER).read(body, media_type, uri)
+        DocumentReader(PAPER).read(body, media_type, uri)
 
 
 def test_a_base_in_the_document_may_make_its_resources_those_of_another() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from tidings.metadata.changes import Changes, compare
-from tidings.metadata.explaining import MOST
-from tidings.metadata.explaining_changes import LOOKED, Touched, why_changed
+from tidings.metadata.filter.changes import (
+    MAX_VISITED,
+    DocumentChanges,
+    TouchedResources,
+    compare_versions,
+    explain_change,
+)
+from tidings.metadata.filter.explanation import MAX_REASONS
 from tidings.metadata.resources import Resource
 from tidings.reasons import because
 
@@ -13,27 +18,27 @@ def chain_of(length: int) -> dict[str, list[tuple[str, str]]]:
     return {f"#{i}": [("next", f"#{i + 1}")] for i in range(length)}
 
 
-def touched(uri: str) -> Touched:
+def touched(uri: str) -> TouchedResources:
     before, after = (Resource(uri, "Node", {"size": (size,)}) for size in (1, 2))
-    return Touched.of([compare([before], [after])])
+    return TouchedResources.of([compare_versions([before], [after])])
 
 
 def test_the_way_is_a_path() -> None:
-    assert because(why_changed("#0", touched("#3"), chain_of(5))) == "next.next.next.size 2 was 1"
+    assert because(explain_change("#0", touched("#3"), chain_of(5))) == "next.next.next.size 2 was 1"
 
 
 def test_a_circle_has_an_end() -> None:
     circle = chain_of(2) | {"#2": [("next", "#0")]}
-    assert because(why_changed("#1", touched("#1"), circle)) == "size 2 was 1"
+    assert because(explain_change("#1", touched("#1"), circle)) == "size 2 was 1"
 
 
 def test_what_is_far_away_is_not_looked_for() -> None:
-    far = f"#{LOOKED + 10}"
-    told = because(why_changed("#0", touched(far), chain_of(LOOKED + 20)))
+    far = f"#{MAX_VISITED + 10}"
+    told = because(explain_change("#0", touched(far), chain_of(MAX_VISITED + 20)))
     assert told == "it, or something that it refers to, is different"
 
 
 def test_not_all_of_many_are_told() -> None:
-    new = tuple(Resource(f"#new{i}", "Node", {}) for i in range(2 * MOST))
+    new = tuple(Resource(f"#new{i}", "Node", {}) for i in range(2 * MAX_REASONS))
     strong = {"#0": [("near", each.uri) for each in new]}
-    assert len(why_changed("#0", Touched.of([Changes(new=new)]), strong)) == MOST
+    assert len(explain_change("#0", TouchedResources.of([DocumentChanges(new=new)]), strong)) == MAX_REASONS

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.generated_rules import rules
 from tests.metadata.servers import SCHEMA, rule
 from tidings.errors import IdTaken
-from tidings.metadata.atomic import Atomic, Join, Triggering
-from tidings.metadata.decomposing import decompose
-from tidings.metadata.network import FILTER_RULES, Network
+from tidings.metadata.filter.dependency_graph import FILTER_RULES, DependencyGraph
+from tidings.metadata.rules.atomic import AtomicRule, JoinRule, TriggeringRule
+from tidings.metadata.rules.decomposition import decompose
 
 SECTION_3_3_1 = (
     "search CycleProvider c register c where c.serverHost contains 'uni-passau.de' "
@@ -23,8 +23,8 @@ NORMALISED = (
 )
 
 
-def network_of(*texts: str) -> Network:
-    network = Network()
+def network_of(*texts: str) -> DependencyGraph:
+    network = DependencyGraph()
     for number, text in enumerate(texts):
         network.add(f"r{number}", decompose(rule(text), SCHEMA))
     return network
@@ -137,7 +137,7 @@ def test_levels() -> None:
 @given(st.data())
 def test_rules_come_and_go(data: st.DataObject) -> None:
     """Whatever came and went, the network is that of the rules that are there, and what a store wrote down makes it."""
-    network, there, written = Network(), {}, {}
+    network, there, written = DependencyGraph(), {}, {}
     for name in data.draw(st.lists(st.sampled_from("abcd"), max_size=8)):
         if name in there:
             change = network.remove(name)
@@ -149,25 +149,25 @@ def test_rules_come_and_go(data: st.DataObject) -> None:
         for node in change.removed:
             assert written.pop(node.number) == node
     assert written == network.nodes
-    assert Network.load(written.values(), network.ends, network.last, network.last_group) == network
+    assert DependencyGraph.load(written.values(), network.ends, network.last, network.last_group) == network
     assert _shape(network) == _shape(_made(there))
 
 
-def _made(there: dict[str, tuple[Atomic, ...]]) -> Network:
-    network = Network()
+def _made(there: dict[str, tuple[AtomicRule, ...]]) -> DependencyGraph:
+    network = DependencyGraph()
     for name, atomics in there.items():
         network.add(name, atomics)
     return network
 
 
-def _shape(network: Network) -> tuple[object, ...]:
+def _shape(network: DependencyGraph) -> tuple[object, ...]:
     """A network whatever its numbers are: how often each atomic rule is used, and which joins are in one group."""
 
-    def whole(number: int) -> Atomic:
+    def whole(number: int) -> AtomicRule:
         asked = network.nodes[number].asked
-        if isinstance(asked, Triggering):
+        if isinstance(asked, TriggeringRule):
             return asked
-        return Join(asked.meeting, whole(asked.left), whole(asked.right))
+        return JoinRule(asked.meeting, whole(asked.left), whole(asked.right))
 
     uses = {whole(number): count for number, count in network.uses.items()}
     groups = {

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from generated_metadata import schema_graph, schemas
 from tidings.errors import SchemaError
-from tidings.metadata.problems import Finding, MetadataSchemaError
-from tidings.metadata.schema import MOST_ABOVE, Class, Property, Reference, Schema
-from tidings.metadata.schema_reading import read_schema
-from tidings.publications.rdf import decode
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.metadata.schema.findings import Finding, MetadataSchemaError
+from tidings.metadata.schema.model import MAX_ANCESTORS, Class, Property, Reference, Schema
+from tidings.metadata.schema.schema_parser import parse_schema
 from tidings.values import Kind
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples/metadata"
@@ -34,7 +34,7 @@ SIZE = HOST + ":size a rdf:Property ; rdfs:domain :Host ; rdfs:range "
 
 
 def read(turtle: str) -> Schema:
-    return read_schema(decode((HEAD + turtle).encode(), "text/turtle"))
+    return parse_schema(decode((HEAD + turtle).encode(), "text/turtle"))
 
 
 def refused(turtle: str) -> tuple[Finding, ...]:
@@ -44,7 +44,7 @@ def refused(turtle: str) -> tuple[Finding, ...]:
 
 
 def test_the_schema_of_the_paper() -> None:
-    schema = read_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
+    schema = parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
     assert list(schema.classes.values()) == [
         Class("CycleProvider", SERVERS + "CycleProvider"),
         Class("ServerInformation", SERVERS + "ServerInformation"),
@@ -66,7 +66,7 @@ def test_the_schema_of_the_paper() -> None:
 @given(schemas(), st.sampled_from(sorted(WRITTEN)))
 def test_what_is_written_of_any_schema_is_read_back(schema: Schema, syntax: str) -> None:
     body = schema_graph(schema).serialize(format=syntax, encoding="utf-8")
-    found = read_schema(decode(body, WRITTEN[syntax]))
+    found = parse_schema(decode(body, WRITTEN[syntax]))
     assert in_order(found) == in_order(schema)
 
 
@@ -136,9 +136,9 @@ def test_what_says_nothing_about_classes_and_properties_is_passed_over() -> None
 
 
 def test_classes_may_stand_far_below_each_other() -> None:
-    rows = [f":C{n} a rdfs:Class ; rdfs:subClassOf :C{n - 1} ." for n in range(1, MOST_ABOVE)]
+    rows = [f":C{n} a rdfs:Class ; rdfs:subClassOf :C{n - 1} ." for n in range(1, MAX_ANCESTORS)]
     schema = read(":C0 a rdfs:Class . " + " ".join(reversed(rows)))
-    assert len(schema.at_or_above(f"C{MOST_ABOVE - 1}")) == MOST_ABOVE
+    assert len(schema.at_or_above(f"C{MAX_ANCESTORS - 1}")) == MAX_ANCESTORS
 
 
 @pytest.mark.parametrize(
@@ -232,13 +232,15 @@ def test_a_schema_made_by_hand_has_no_circle_either() -> None:
     assert Schema(diamond, {}).at_or_above("D") == set("ABCD")
 
 
-@pytest.mark.parametrize(("others", "is_taken"), [(MOST_ABOVE - 1, True), (MOST_ABOVE, False)])
+@pytest.mark.parametrize(("others", "is_taken"), [(MAX_ANCESTORS - 1, True), (MAX_ANCESTORS, False)])
 def test_a_class_does_not_stand_below_thousands(others: int, is_taken: bool) -> None:
     chain = {f"C{i}": Class(f"C{i}", f"urn:C{i}", (f"C{i - 1}",) if i else ()) for i in range(others + 1)}
     with (
-        nullcontext() if is_taken else pytest.raises(SchemaError, match=f"more than {MOST_ABOVE - 1} others")
+        nullcontext()
+        if is_taken
+        else pytest.raises(SchemaError, match=f"more than {MAX_ANCESTORS - 1} others")
     ):
-        assert len(Schema(chain, {}).at_or_above(f"C{others}")) == MOST_ABOVE
+        assert len(Schema(chain, {}).at_or_above(f"C{others}")) == MAX_ANCESTORS
 
 
 def test_two_circles_are_both_named() -> None:

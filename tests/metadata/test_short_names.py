@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.metadata.short_names import short_names
+from tidings.metadata.schema.vocabulary import assign_short_names
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from tidings.metadata.short_names import short_names
     ],
 )
 def test_the_end_of_an_iri_is_its_name(iri: str, name: str | None) -> None:
-    assert short_names([iri]) == {iri: name}
+    assert assign_short_names([iri]) == {iri: name}
 
 
 def test_two_with_one_end_have_prefixes_and_a_third_has_none() -> None:
     servers, disks, other = (f"http://example.org/{end}" for end in ("servers#size", "disks/size", "s#name"))
-    assert short_names([servers, disks, other]) == {
+    assert assign_short_names([servers, disks, other]) == {
         servers: "servers:size",
         disks: "disks:size",
         other: "name",
@@ -40,11 +40,11 @@ def test_two_with_one_end_have_prefixes_and_a_third_has_none() -> None:
 
 def test_prefixes_are_as_long_as_they_have_to_be() -> None:
     one, two = "http://a.org/s/1.1/size", "http://b.org/s/1.1/size"
-    assert short_names([one, two]) == {one: "a_org_s:size", two: "b_org_s:size"}
+    assert assign_short_names([one, two]) == {one: "a_org_s:size", two: "b_org_s:size"}
 
 
 def test_what_no_prefix_tells_apart_has_no_name() -> None:
-    assert set(short_names(["http://x.org/s#size", "http://x.org/s/size"]).values()) == {None}
+    assert set(assign_short_names(["http://x.org/s#size", "http://x.org/s/size"]).values()) == {None}
 
 
 words = st.sampled_from(["a", "b", "1", "x-y", "x.y", "x_y", "", "a_b", "é"])
@@ -53,9 +53,9 @@ iris = st.builds("urn:{}/{}#{}".format, words, words, words)
 
 @given(st.lists(iris, unique=True, max_size=8))
 def test_names_are_words_each_of_one_iri_and_do_not_depend_on_the_order(iris: list[str]) -> None:
-    found = short_names(iris)
+    found = assign_short_names(iris)
     names = [name for name in found.values() if name is not None]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"([^\W\d][\w-]*:)?[^\W\d][\w-]*", name) for name in names)
     assert list(found) == sorted(found, key=iris.index)
-    assert short_names(iris[::-1]) == found
+    assert assign_short_names(iris[::-1]) == found

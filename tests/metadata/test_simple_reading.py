@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from broken_metadata import URI, broken, document_edges
 from generated_metadata import document_graph, resources, schemas
 from tidings.errors import TidingsError
-from tidings.graphs import Edge, Graph, Term, TermKind
-from tidings.metadata import simple_reading
-from tidings.metadata.documents import Document, Reader, check_uri
-from tidings.metadata.schema import Schema
-from tidings.metadata.schema_reading import read_schema
-from tidings.metadata.vocabulary import Vocabulary
-from tidings.publications.rdf import decode
-from tidings.publications.rdf_limits import Limits
-from tidings.publications.rdf_simple import statements
+from tidings.graphs.model import Edge, Graph, Term, TermKind
+from tidings.graphs.rdf.limits import Limits
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.rdf.statements import statements
+from tidings.metadata import documents
+from tidings.metadata.documents import Document, DocumentReader, check_uri
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.schema.schema_parser import parse_schema
+from tidings.metadata.schema.vocabulary import Vocabulary
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "metadata"
-PAPER = read_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
+PAPER = parse_schema(decode((EXAMPLES / "schema.ttl").read_bytes(), "text/turtle"))
 FIGURE_1 = (EXAMPLES / "host.rdf").read_bytes()
 RDF_XML, TURTLE = "application/rdf+xml", "text/turtle"
 WRITTEN = {"turtle": TURTLE, "xml": RDF_XML, "pretty-xml": RDF_XML, "nt": "application/n-triples"}
@@ -32,7 +32,7 @@ WRITTEN = {"turtle": TURTLE, "xml": RDF_XML, "pretty-xml": RDF_XML, "nt": "appli
 def in_full(schema: Schema, body: bytes, media_type: str, uri: str) -> Document:
     """The way that collects findings."""
     check_uri(uri)
-    return Reader(schema).document(decode(body, media_type, uri), uri)
+    return DocumentReader(schema).document(decode(body, media_type, uri), uri)
 
 
 def agree(schema: Schema, body: bytes, media_type: str, uri: str = URI) -> None:
@@ -41,10 +41,10 @@ def agree(schema: Schema, body: bytes, media_type: str, uri: str = URI) -> None:
         expected = in_full(schema, body, media_type, uri)
     except TidingsError as problem:
         with pytest.raises(type(problem)) as caught:
-            Reader(schema).read(body, media_type, uri)
+            DocumentReader(schema).read(body, media_type, uri)
         assert caught.value.message() == problem.message()
         return
-    found = Reader(schema).read(body, media_type, uri)
+    found = DocumentReader(schema).read(body, media_type, uri)
     assert found == expected
     assert [list(each.values) for each in found.resources] == [
         list(each.values) for each in expected.resources
@@ -53,7 +53,7 @@ def agree(schema: Schema, body: bytes, media_type: str, uri: str = URI) -> None:
 
 def is_simple(schema: Schema, body: bytes, media_type: str) -> bool:
     said = statements(body, media_type, URI)
-    return said is not None and simple_reading.resources(said, URI, Vocabulary(schema)) is not None
+    return said is not None and documents.parse_simple_document(said, URI, Vocabulary(schema)) is not None
 
 
 def rdflib_term(term: Term) -> rdflib.term.Identifier:

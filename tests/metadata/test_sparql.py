@@ -17,11 +17,11 @@ from effort import share
 from tests.generated_metadata import DOCUMENTS, document_graph, resources, schemas
 from tests.metadata.servers import SCHEMA
 from tidings.errors import InputError, NotSupported, SyntaxProblem, TooLarge
-from tidings.metadata import sparql
+from tidings.metadata.queries import sparql
+from tidings.metadata.queries.sparql import CSV, JSON, Limits, ResourceGraph
+from tidings.metadata.queries.sparql_syntax import MAX_QUERY_LENGTH, check_sparql
 from tidings.metadata.resources import Ref, Resource
-from tidings.metadata.schema import Schema
-from tidings.metadata.sparql import CSV, JSON, Graph, Limits
-from tidings.metadata.sparql_text import LONGEST, check_text
+from tidings.metadata.schema.model import Schema
 from tidings.values import parse_instant
 
 H = "http://example.org/doc.rdf#"
@@ -41,7 +41,7 @@ THERE = (
     ),
     Resource(f"{H}info", "ServerInformation", {"memory": (2.5,), "backup": (Ref(f"{H}gone"),)}),
 )
-GRAPH = Graph(THERE, SCHEMA)
+GRAPH = ResourceGraph(THERE, SCHEMA)
 CROSS = " . ".join(f"?a{n} ?b{n} ?c{n}" for n in range(12))
 
 
@@ -62,7 +62,7 @@ def test_what_is_no_iri_is_left_out() -> None:
     """The others are asked all the same, and it is said how many are missing."""
     wrong = Resource(f"{H}a b", "ServerInformation", {"memory": (4,)})
     refers = Resource(f"{H}c", "CycleProvider", {"serverInformation": (Ref(wrong.uri),), "serverPort": (8,)})
-    found = Graph((*THERE, wrong, refers), SCHEMA).ask(
+    found = ResourceGraph((*THERE, wrong, refers), SCHEMA).ask(
         f"{P}SELECT ?c ?p {{ ?c ?x ?p FILTER isNumeric(?p) }}", CSV
     )
     assert sorted(found.body.decode().split("\r\n")[1:-1]) == [f"{H}c,8", f"{H}host,80", f"{H}info,2.5"]
@@ -110,7 +110,7 @@ def test_what_is_refused(text: str, told: str) -> None:
 
 
 def test_words_in_other_places_are_no_keywords() -> None:
-    check_text(
+    check_sparql(
         "PREFIX service: <http://example.org/SERVICE#> SELECT ?service { ?service service:load 'SERVICE', "
         '"""a "SERVICE" \' """, \'\'\'FROM\'\'\'@en ; <http://example.org/insert> $from . # SERVICE\n }'
     )
@@ -134,24 +134,24 @@ def test_service_is_found_wherever_it_stands(pieces: list[str], data: st.DataObj
     head = "PREFIX x: <http://example.org/SERVICE#> SELECT * {"
     harmless = " ".join((head, *pieces, "}"))
     pyoxigraph.Store().query(harmless)
-    check_text(harmless)
+    check_sparql(harmless)
     at = data.draw(st.integers(0, len(pieces)))
     word = data.draw(st.sampled_from(("SERVICE", "service", "SerVice", "SERVICE SILENT", "\\u0053ERVICE")))
     asked = (head, *pieces[:at], f"{word} <http://example.org/> {{ ?s ?p ?o }}", *pieces[at:], "}")
     with pytest.raises(NotSupported, match="SERVICE"):
-        check_text(" ".join(asked))
+        check_sparql(" ".join(asked))
 
 
 @pytest.mark.parametrize("piece", ["1.", ".", "-", '"\\', "'\\", '"""\\', "<a", "a:", "service:a ", "#", "?"])
 def test_long_texts_are_read_once(piece: str) -> None:
     """With a token that is looked for again at each character this would take minutes."""
     with pytest.raises(SyntaxProblem):
-        GRAPH.ask(piece * (LONGEST // len(piece)))
+        GRAPH.ask(piece * (MAX_QUERY_LENGTH // len(piece)))
 
 
 def test_an_unknown_prefix_behind_a_long_text() -> None:
     with pytest.raises(SyntaxProblem, match="a:b"):
-        GRAPH.ask(f"SELECT * {{ ?s ?p '{'.' * (LONGEST - 100)}' . ?s a:b ?o }}")
+        GRAPH.ask(f"SELECT * {{ ?s ?p '{'.' * (MAX_QUERY_LENGTH - 100)}' . ?s a:b ?o }}")
 
 
 def test_a_query_that_does_not_parse() -> None:
@@ -173,7 +173,7 @@ def test_time_answers_and_memory_have_limits() -> None:
 
 
 def test_nobody_is_asked_even_if_the_words_were_overlooked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparql, "check_text", lambda text: None)
+    monkeypatch.setattr(sparql, "check_sparql", lambda text: None)
     with create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
@@ -214,7 +214,7 @@ def test_answers_are_those_of_rdflib(data: st.DataObject) -> None:
     for each in there:
         for above in schema.at_or_above(each.cls):
             graph.add((rdflib.URIRef(each.uri), RDF.type, rdflib.URIRef(schema.classes[above].iri)))
-    ours = Graph(there, schema)
+    ours = ResourceGraph(there, schema)
     for _ in range(2):
         text = data.draw(patterns(schema))
         told = json.loads(ours.ask(text, JSON).body)["results"]["bindings"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tests.objects.databases import Database
-from tidings.objects.definition import Link, Watch
-from tidings.objects.model import Association
-from tidings.objects.placing import ForeignKey, LinkTable, Placed
+from tidings.objects.model.class_model import Association
+from tidings.objects.model.sql_text import quote_literal, quote_name
+from tidings.objects.model.table_mapping import ForeignKey, LinkTable, MappedModel
+from tidings.objects.propagation import ObjectLink, Watch
 from tidings.objects.reasons import Object
-from tidings.objects.triggers.words import quoted, text
 
 Values = Mapping[str, str | None]
 References = dict[Association, Object | None]
@@ -28,9 +28,9 @@ class Applying(Protocol):
 
     def delete(self, cls: str, one: Object, from_the_lowest: bool) -> None: ...
 
-    def link(self, new: Link, instead_of: Link | None) -> None: ...
+    def link(self, new: ObjectLink, instead_of: ObjectLink | None) -> None: ...
 
-    def unlink(self, old: Link) -> None: ...
+    def unlink(self, old: ObjectLink) -> None: ...
 
     def watch(self, watch: Watch, cls: str) -> None:
         """`cls` is that of the subscriber."""
@@ -40,13 +40,13 @@ class Applying(Protocol):
 class Statements:
     """One statement, or a few for an object with several rows."""
 
-    placed: Placed
+    placed: MappedModel
     database: Database
 
     def insert(self, cls: str, one: Object, values: Values, references: References) -> None:
         for name, row in self._rows(cls, one, values, references).items():
-            columns, said = ", ".join(map(quoted, row)), ", ".join(map(text, row.values()))
-            self.database.run(f"INSERT INTO {quoted(name)} ({columns}) VALUES ({said})")
+            columns, said = ", ".join(map(quote_name, row)), ", ".join(map(quote_literal, row.values()))
+            self.database.run(f"INSERT INTO {quote_name(name)} ({columns}) VALUES ({said})")
 
     def _rows(
         self, cls: str, one: Object, values: Values, references: References
@@ -75,44 +75,44 @@ class Statements:
 
     def update(self, cls: str, one: Object, values: Values, references: References) -> None:
         table, row = self.placed.tables[cls], self._row(cls, values, references)
-        sets = ", ".join(f"{quoted(column)} = {text(value)}" for column, value in row.items())
-        self.database.run(f"UPDATE {quoted(table.name)} SET {sets} WHERE {_is(table.key, one)}")
+        sets = ", ".join(f"{quote_name(column)} = {quote_literal(value)}" for column, value in row.items())
+        self.database.run(f"UPDATE {quote_name(table.name)} SET {sets} WHERE {_is(table.key, one)}")
 
     def delete(self, cls: str, one: Object, from_the_lowest: bool) -> None:
         tables = (self.placed.tables[each.name] for each in self.placed.model.lineage(cls))
         rows = list({table.name: table.key for table in tables}.items())
         for name, key in rows if from_the_lowest else rows[-1:]:
-            self.database.run(f"DELETE FROM {quoted(name)} WHERE {_is(key, one)}")
+            self.database.run(f"DELETE FROM {quote_name(name)} WHERE {_is(key, one)}")
 
-    def link(self, new: Link, instead_of: Link | None) -> None:
+    def link(self, new: ObjectLink, instead_of: ObjectLink | None) -> None:
         where = self._table(new)
         if instead_of is None:
             columns, row = (where.source, where.target), (new.source.key, new.target.key)
             self.database.run(
-                f"INSERT INTO {quoted(where.name)} ({', '.join(map(quoted, columns))}) "
-                f"VALUES ({', '.join(map(text, row))})"
+                f"INSERT INTO {quote_name(where.name)} ({', '.join(map(quote_name, columns))}) "
+                f"VALUES ({', '.join(map(quote_literal, row))})"
             )
         else:
             sets = f"{_is(where.source, new.source)}, {_is(where.target, new.target)}"
-            self.database.run(f"UPDATE {quoted(where.name)} SET {sets} WHERE {_are(where, instead_of)}")
+            self.database.run(f"UPDATE {quote_name(where.name)} SET {sets} WHERE {_are(where, instead_of)}")
 
-    def unlink(self, old: Link) -> None:
+    def unlink(self, old: ObjectLink) -> None:
         where = self._table(old)
-        self.database.run(f"DELETE FROM {quoted(where.name)} WHERE {_are(where, old)}")
+        self.database.run(f"DELETE FROM {quote_name(where.name)} WHERE {_are(where, old)}")
 
-    def _table(self, link: Link) -> LinkTable:
+    def _table(self, link: ObjectLink) -> LinkTable:
         where = self.placed.link(link.association)
         assert isinstance(where, LinkTable)
         return where
 
     def watch(self, watch: Watch, cls: str) -> None:
         row = (cls, watch.subscriber.key, watch.cls, watch.key)
-        self.database.run(f"INSERT INTO tidings_watches VALUES ({', '.join(map(text, row))})")
+        self.database.run(f"INSERT INTO tidings_watches VALUES ({', '.join(map(quote_literal, row))})")
 
 
 def _is(column: str, one: Object) -> str:
-    return f"{quoted(column)} = {text(one.key)}"
+    return f"{quote_name(column)} = {quote_literal(one.key)}"
 
 
-def _are(where: LinkTable, link: Link) -> str:
+def _are(where: LinkTable, link: ObjectLink) -> str:
     return f"{_is(where.source, link.source)} AND {_is(where.target, link.target)}"

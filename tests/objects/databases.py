@@ -9,14 +9,14 @@ from typing import Any
 
 import psycopg
 
-from tidings.objects.definition import UNLIMITED, Limits
-from tidings.objects.placing import Placed
+from tidings.objects.model.table_mapping import MappedModel
+from tidings.objects.outbox.database import ObjectDatabase, SqliteDatabase
+from tidings.objects.outbox.postgresql_database import PostgresqlDatabase
+from tidings.objects.propagation import UNLIMITED, Limits
 from tidings.objects.triggers.dialect import Dialect
-from tidings.objects.triggers.generated import generated
-from tidings.objects.triggers.postgresql import Postgresql
-from tidings.objects.triggers.postgresql_site import PostgresqlSite
-from tidings.objects.triggers.sites import Site, SqliteSite
-from tidings.objects.triggers.sqlite import Sqlite
+from tidings.objects.triggers.generator import generate_schema
+from tidings.objects.triggers.postgresql_dialect import PostgresqlDialect
+from tidings.objects.triggers.sqlite_dialect import SqliteDialect
 
 
 class Database(ABC):
@@ -34,17 +34,17 @@ class Database(ABC):
 
     @property
     @abstractmethod
-    def site(self) -> Site: ...
+    def site(self) -> ObjectDatabase: ...
 
-    def install(self, placed: Placed, limits: Limits = UNLIMITED) -> None:
-        for piece in generated(placed, self.dialect, limits):
+    def install(self, placed: MappedModel, limits: Limits = UNLIMITED) -> None:
+        for piece in generate_schema(placed, self.dialect, limits):
             self.run(piece.sql)
 
 
 class Memory(Database):
     """SQLite in memory."""
 
-    dialect = Sqlite()
+    dialect = SqliteDialect()
     problem = sqlite3.IntegrityError
 
     def __init__(self) -> None:
@@ -58,14 +58,14 @@ class Memory(Database):
         self.connection.executescript(sql)
 
     @property
-    def site(self) -> Site:
-        return SqliteSite(self.connection)
+    def site(self) -> ObjectDatabase:
+        return SqliteDatabase(self.connection)
 
 
 class Postgres(Database):
     """A schema of its own, again and again, over one connection."""
 
-    dialect = Postgresql()
+    dialect = PostgresqlDialect()
     problem = psycopg.errors.CheckViolation
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -87,8 +87,8 @@ class Postgres(Database):
         self.connection.execute(sql.encode())
 
     @property
-    def site(self) -> Site:
-        return PostgresqlSite(self.connection)
+    def site(self) -> ObjectDatabase:
+        return PostgresqlDatabase(self.connection)
 
 
 def _plain(value: object) -> object:

@@ -12,11 +12,11 @@ from sqlalchemy.orm import DeclarativeBase, Session, mapped_column, relationship
 
 from tests.generated_models import tags
 from tests.objects.applying import References, Values
-from tidings.objects.cardinalities import owning_end
-from tidings.objects.definition import Link, Watch
-from tidings.objects.marks import association as plain
-from tidings.objects.marks import implicit, propagates, stored, subscriber
-from tidings.objects.model import Association, End, Model
+from tidings.objects.model.class_model import Association, End, Model
+from tidings.objects.model.notation import find_owning_end
+from tidings.objects.propagation import ObjectLink, Watch
+from tidings.objects.readers.sqlalchemy_marks import association as plain
+from tidings.objects.readers.sqlalchemy_marks import implicit, propagates, stored, subscriber
 from tidings.objects.reasons import Object
 
 KINDS = {"polymorphic_on": "kind"}
@@ -65,7 +65,7 @@ def _class(
 
 
 def _owner(association: Association) -> End | None:
-    return owning_end(association.source_cardinality, association.target_cardinality)
+    return find_owning_end(association.source_cardinality, association.target_cardinality)
 
 
 def _relationship(base: Any, classes: dict[str, Any], number: int, each: Association, key_type: Any) -> Any:
@@ -153,25 +153,25 @@ class Program:
         self.session.delete(self._get(one))
         self._done()
 
-    def link(self, new: Link, instead_of: Link | None) -> None:
+    def link(self, new: ObjectLink, instead_of: ObjectLink | None) -> None:
         if instead_of is not None:
             self._unlink(instead_of)
         source, target, name = self._ends(new)
         getattr(source, name).append(target)
         self._done()
 
-    def unlink(self, old: Link) -> None:
+    def unlink(self, old: ObjectLink) -> None:
         self._unlink(old)
         self._done()
 
-    def _unlink(self, old: Link) -> None:
+    def _unlink(self, old: ObjectLink) -> None:
         source, target, name = self._ends(old)
         getattr(source, name).remove(target)
 
     def watch(self, watch: Watch, cls: str) -> None:
         self.watches.add(watch)
 
-    def _ends(self, link: Link) -> tuple[Any, Any, str]:
+    def _ends(self, link: ObjectLink) -> tuple[Any, Any, str]:
         """Both objects, and the relationship between them."""
         number, _ = self._place(link.association)
         return self._get(link.source), self._get(link.target), f"r{number}"

@@ -10,52 +10,62 @@ from hypothesis import strategies as st
 
 from tests.objects.applying import Applying, References
 from tests.objects.databases import Database
-from tidings.objects.definition import UNLIMITED, Change, Graph, Limits, Link, Told, Watch, is_change_of, told
-from tidings.objects.model import Association, End, Kind
-from tidings.objects.noticed import Noticed
-from tidings.objects.placing import ForeignKey, LinkTable, Placed
+from tidings.objects.model.class_model import Association, ChangeKind, End
+from tidings.objects.model.sql_text import quote_name
+from tidings.objects.model.table_mapping import ForeignKey, LinkTable, MappedModel
+from tidings.objects.object_change import ObjectChange
+from tidings.objects.propagation import (
+    UNLIMITED,
+    Change,
+    Limits,
+    ObjectGraph,
+    ObjectLink,
+    PropagationResult,
+    Watch,
+    find_changed_end,
+    propagate_change,
+)
 from tidings.objects.reasons import Object
-from tidings.objects.triggers.words import quoted
 
 
-def create_tables(placed: Placed, key_type: str) -> Iterator[str]:
+def create_tables(placed: MappedModel, key_type: str) -> Iterator[str]:
     """The tables of a model, some perhaps with several classes; what belongs to an object goes with it."""
     for name, columns in _columns_of_tables(placed, key_type).items():
-        yield f"CREATE TABLE {quoted(name)} ({', '.join(dict.fromkeys(columns))})"
+        yield f"CREATE TABLE {quote_name(name)} ({', '.join(dict.fromkeys(columns))})"
     for each in placed.model.associations:
         link = placed.link(each)
         if isinstance(link, LinkTable):
             source, target = (
-                f"{quoted(column)} {key_type} {_refers(placed, each.at(end))}"
+                f"{quote_name(column)} {key_type} {_refers(placed, each.at(end))}"
                 for column, end in ((link.source, End.SOURCE), (link.target, End.TARGET))
             )
-            yield f"CREATE TABLE {quoted(link.name)} ({source}, {target})"
+            yield f"CREATE TABLE {quote_name(link.name)} ({source}, {target})"
 
 
-def _columns_of_tables(placed: Placed, key_type: str) -> dict[str, list[str]]:
+def _columns_of_tables(placed: MappedModel, key_type: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in sorted(placed.tables, key=lambda each: len(list(placed.model.lineage(each)))):
         table, kept = placed.tables[name], placed.tables[name].discriminator
         if table.name not in found:
-            found[table.name] = [f"{quoted(table.key)} {key_type} PRIMARY KEY{_parent(placed, name)}"]
-        found[table.name] += (f"{quoted(column)} TEXT" for column in table.columns.values())
+            found[table.name] = [f"{quote_name(table.key)} {key_type} PRIMARY KEY{_parent(placed, name)}"]
+        found[table.name] += (f"{quote_name(column)} TEXT" for column in table.columns.values())
         if kept is not None:
-            found[kept.table or table.name].append(f"{quoted(kept.column)} TEXT")
+            found[kept.table or table.name].append(f"{quote_name(kept.column)} TEXT")
         for each in placed.model.associations:
             link = placed.link(each)
             if isinstance(link, ForeignKey) and each.at(link.owner) == name:
-                found[table.name].append(f"{quoted(link.column)} {key_type}")
+                found[table.name].append(f"{quote_name(link.column)} {key_type}")
     return found
 
 
-def _parent(placed: Placed, name: str) -> str:
+def _parent(placed: MappedModel, name: str) -> str:
     above = placed.model.classes[name].parent
     return "" if above is None else f" {_refers(placed, above)}"
 
 
-def _refers(placed: Placed, cls: str) -> str:
+def _refers(placed: MappedModel, cls: str) -> str:
     table = placed.tables[cls]
-    return f"REFERENCES {quoted(table.name)} ({quoted(table.key)}) ON DELETE CASCADE"
+    return f"REFERENCES {quote_name(table.name)} ({quote_name(table.key)}) ON DELETE CASCADE"
 
 
 @dataclass(frozen=True)
@@ -64,24 +74,24 @@ class Expected:
 
     change: Change
     cls: str
-    told: Told
+    told: PropagationResult
 
 
 @dataclass
 class History:
     """Objects as the definition has them; what happens to them is applied to others by `applying`."""
 
-    placed: Placed
+    placed: MappedModel
     applying: Applying
     keys: list[Any]
     limits: Limits = UNLIMITED
-    graph: Graph = field(init=False)
+    graph: ObjectGraph = field(init=False)
     watches: frozenset[Watch] = frozenset()
     values: dict[tuple[Object, str], str | None] = field(default_factory=dict)
     expected: list[Expected] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.graph = Graph(self.placed.model)
+        self.graph = ObjectGraph(self.placed.model)
 
     def step(self, draw: st.DrawFn) -> None:
         """One change, or a few for a reference that leads elsewhere."""
@@ -100,8 +110,8 @@ class History:
         )
         draw(st.sampled_from(does))(draw)
 
-    def happens(self, change: Change, graph: Graph) -> None:
-        found = told(graph, self.watches, change, self.limits)
+    def happens(self, change: Change, graph: ObjectGraph) -> None:
+        found = propagate_change(graph, self.watches, change, self.limits)
         self.expected.append(Expected(change, graph.classes[change.object], found))
 
     def some(self, draw: st.DrawFn, cls: str) -> Object | None:
@@ -130,8 +140,8 @@ class History:
                 references[association] = other
                 links |= {joined(association, link.owner, one, other)} if other else set()
         self.applying.insert(cls, one, values, references)
-        self.graph = Graph(model, {**self.graph.classes, one: cls}, frozenset(links))
-        self.happens(Change(Kind.INSERT, one), self.graph)
+        self.graph = ObjectGraph(model, {**self.graph.classes, one: cls}, frozenset(links))
+        self.happens(Change(ChangeKind.INSERT, one), self.graph)
 
     def update(self, draw: st.DrawFn) -> None:
         """Some values of one row, some of them to what they were."""
@@ -145,7 +155,7 @@ class History:
             return
         one, cls = draw(st.sampled_from(rows))
         values, references, changed = dict[str, str | None](), References(), set[str]()
-        before, links, gone, new = self.graph, set(self.graph.links), list[Link](), list[Link]()
+        before, links, gone, new = self.graph, set(self.graph.links), list[ObjectLink](), list[ObjectLink]()
         for name in draw(some_of([each.name for each in cls.attributes])):
             value = values[name] = draw(VALUES)
             changed |= {name} if self.values[one, name] != value else set()
@@ -167,13 +177,13 @@ class History:
         self.applying.update(cls.name, one, values, references)
         self.graph = replace(self.graph, links=frozenset(links))
         if changed:
-            self.happens(Change(Kind.UPDATE, one, frozenset(changed)), self.graph)
-        self.linked(gone, before, Kind.UNLINK)
-        self.linked(new, self.graph, Kind.LINK)
+            self.happens(Change(ChangeKind.UPDATE, one, frozenset(changed)), self.graph)
+        self.linked(gone, before, ChangeKind.UNLINK)
+        self.linked(new, self.graph, ChangeKind.LINK)
 
-    def linked(self, links: list[Link], graph: Graph, kind: Kind) -> None:
+    def linked(self, links: list[ObjectLink], graph: ObjectGraph, kind: ChangeKind) -> None:
         for link in links:
-            end = is_change_of(link.association, kind)
+            end = find_changed_end(link.association, kind)
             if end is not None:
                 self.happens(Change(kind, link.at(end)), graph)
 
@@ -188,11 +198,11 @@ class History:
         if not free:
             return
         one = draw(st.sampled_from(free))
-        self.happens(Change(Kind.DELETE, one), self.graph)
+        self.happens(Change(ChangeKind.DELETE, one), self.graph)
         self.applying.delete(self.graph.classes[one], one, draw(st.booleans()))
         left = {each: cls for each, cls in self.graph.classes.items() if each != one}
         links = frozenset(each for each in self.graph.links if one not in (each.source, each.target))
-        self.graph = Graph(self.placed.model, left, links)
+        self.graph = ObjectGraph(self.placed.model, left, links)
 
     def link(self, draw: st.DrawFn) -> None:
         """Two objects in a table of links."""
@@ -203,9 +213,9 @@ class History:
             return
         association = draw(st.sampled_from(tables))
         source, target = self.some(draw, association.source), self.some(draw, association.target)
-        if source is None or target is None or Link(association, source, target) in self.graph.links:
+        if source is None or target is None or ObjectLink(association, source, target) in self.graph.links:
             return
-        new, before = Link(association, source, target), self.graph
+        new, before = ObjectLink(association, source, target), self.graph
         there = sorted(
             (each for each in self.graph.links if each.association == association),
             key=lambda each: (str(each.source), str(each.target)),
@@ -213,8 +223,8 @@ class History:
         old = draw(st.none() | st.sampled_from(there)) if there else None
         self.applying.link(new, old)
         self.graph = replace(before, links=before.links - {old} | {new})
-        self.linked([old] if old else [], before, Kind.UNLINK)
-        self.linked([new], self.graph, Kind.LINK)
+        self.linked([old] if old else [], before, ChangeKind.UNLINK)
+        self.linked([new], self.graph, ChangeKind.LINK)
 
     def unlink(self, draw: st.DrawFn) -> None:
         there = [
@@ -226,7 +236,7 @@ class History:
         old, before = draw(st.sampled_from(there)), self.graph
         self.applying.unlink(old)
         self.graph = replace(before, links=before.links - {old})
-        self.linked([old], before, Kind.UNLINK)
+        self.linked([old], before, ChangeKind.UNLINK)
 
     def labels(self) -> dict[Object, str]:
         """By which value people know each object; its key if that is nothing. Keys are texts."""
@@ -260,8 +270,8 @@ def some_of(names: list[str]) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(names), min_size=1, unique=True) if names else st.just([])
 
 
-def joined(association: Association, owner: End, one: Object, other: Object) -> Link:
-    return Link(association, one, other) if owner is End.SOURCE else Link(association, other, one)
+def joined(association: Association, owner: End, one: Object, other: Object) -> ObjectLink:
+    return ObjectLink(association, one, other) if owner is End.SOURCE else ObjectLink(association, other, one)
 
 
 def outbox(database: Database, key: type) -> list[Expected]:
@@ -278,7 +288,7 @@ def outbox(database: Database, key: type) -> list[Expected]:
     return as_expected(found, key)
 
 
-def as_expected(found: Iterable[Noticed], key: type) -> list[Expected]:
+def as_expected(found: Iterable[ObjectChange], key: type) -> list[Expected]:
     """Keys as the history has them, not as texts."""
     return [Expected(_change(each.change, key), each.cls, _told(each.told, key)) for each in found]
 
@@ -287,7 +297,7 @@ def _change(change: Change, key: type) -> Change:
     return replace(change, object=_typed(change.object, key))
 
 
-def _told(told: Told, key: type) -> Told:
+def _told(told: PropagationResult, key: type) -> PropagationResult:
     return replace(
         told,
         reached=frozenset(_typed(each, key) for each in told.reached),

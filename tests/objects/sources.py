@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tests.objects.histories import create_tables
 from tests.objects.university import PLACED, PUML, UNIVERSITY
-from tidings.objects.triggers.generated import generated
-from tidings.objects.triggers.opening import open_site
-from tidings.objects.triggers.sites import Site
-from tidings.store import ObjectSource
+from tidings.objects.outbox.database import ObjectDatabase
+from tidings.objects.outbox.database_url import open_database
+from tidings.objects.sql.object_sources import ObjectSource
+from tidings.objects.triggers.generator import generate_schema
 
 TITLE = "UPDATE learning_material SET title = 'Second edition' WHERE id = 2"
 
@@ -19,8 +19,8 @@ def university_at(url: str) -> ObjectSource:
     """A file is made; a place in PostgreSQL is there already."""
     if url.startswith("sqlite"):
         sqlite3.connect(url.removeprefix("sqlite:///")).close()
-    with open_site(url) as site:
-        pieces = [piece.sql for piece in generated(PLACED, site.dialect)]
+    with open_database(url) as site:
+        pieces = [piece.sql for piece in generate_schema(PLACED, site.dialect)]
         site.run([*create_tables(PLACED, "INTEGER"), *pieces, *UNIVERSITY.strip().split("\n")])
     return ObjectSource("university", PUML, url)
 
@@ -31,9 +31,9 @@ def university_in(folder: Path) -> ObjectSource:
 
 def happens(source: ObjectSource, *statements: str) -> None:
     """In one transaction."""
-    with open_site(source.database) as site:
+    with open_database(source.database) as site:
         site.run(statements)
 
 
-def outbox(site: Site) -> int:
+def outbox(site: ObjectDatabase) -> int:
     return site.count("tidings_changes")

@@ -17,10 +17,10 @@ from tests.objects.declared import Program, declared
 from tests.objects.engines import in_memory
 from tests.objects.histories import Expected, History, as_expected
 from tidings import notice
-from tidings.objects.definition import Limits
-from tidings.objects.from_sqlalchemy import read_sqlalchemy
-from tidings.objects.model import Model
-from tidings.objects.noticed import Noticed
+from tidings.objects.model.class_model import Model
+from tidings.objects.object_change import ObjectChange
+from tidings.objects.propagation import Limits
+from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
 
 MODELS = models().filter(lambda model: any(each.implicit or each.propagates for each in model.associations))
 LIMITS = st.builds(Limits, st.none() | st.integers(0, 3), st.none() | st.integers(1, 3))
@@ -49,7 +49,7 @@ def agrees(engine: Engine, model: Model, data: st.DataObject) -> None:
     base.metadata.create_all(engine)
     try:
         with Session(engine, autoflush=False) as session:
-            program, found = Program(session, classes, model, data.draw), list[Noticed]()
+            program, found = Program(session, classes, model, data.draw), list[ObjectChange]()
             notice(session, base, tell=found.extend, watches=program.watches, limits=limits)
             history = History(placed, program, keys, limits)
             for expected in transactions(session, history, data.draw):

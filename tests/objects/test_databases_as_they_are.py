@@ -13,10 +13,15 @@ from tests.objects.databases import Database, Memory, Postgres
 from tests.objects.histories import create_tables
 from tests.objects.university import PLACED as UNIVERSITY
 from tests.objects.university import PUML, filled
-from tidings.objects.placing import Placed
-from tidings.objects.plantuml import read_plantuml
-from tidings.objects.triggers.installing import State, differences, install, remove
-from tidings.objects.triggers.sites import open_sqlite
+from tidings.objects.model.table_mapping import MappedModel
+from tidings.objects.outbox.database import open_sqlite
+from tidings.objects.outbox.installation import (
+    InstallationState,
+    find_differences,
+    install_triggers,
+    remove_triggers,
+)
+from tidings.objects.readers.plantuml_reader import read_plantuml
 
 NODES = """
 class Node <<subscriber>> {
@@ -27,11 +32,11 @@ Node "*" -- "*" Node : next <<propagates>> >
 PLACED = read_plantuml(NODES)
 
 
-def nodes(database: Database, *tables: str, placed: Placed = PLACED) -> Database:
+def nodes(database: Database, *tables: str, placed: MappedModel = PLACED) -> Database:
     """Triggers on tables that are made so."""
     for sql in tables:
         database.run(sql)
-    install(database.site, placed)
+    install_triggers(database.site, placed)
     return database
 
 
@@ -224,9 +229,9 @@ def test_a_column_that_was_renamed_is_another_model(database: Database) -> None:
     filled(database)
     database.run("ALTER TABLE course RENAME COLUMN room TO place")
     placed = read_plantuml(Path(PUML).read_text().replace("room : String", "place : String"))
-    assert {each.state for each in differences(database.site, placed)} == {State.DIFFERENT}
-    install(database.site, placed)
-    assert differences(database.site, placed) == ()
+    assert {each.state for each in find_differences(database.site, placed)} == {InstallationState.DIFFERENT}
+    install_triggers(database.site, placed)
+    assert find_differences(database.site, placed) == ()
     database.run("UPDATE course SET place = 'B1' WHERE id = 1")
     assert happened(database) == ["update Course:1"]
 
@@ -242,7 +247,7 @@ class TestSqlite:
             connection.execute(NEXT.format("INTEGER"))
         connection.close()
         with open_sqlite(f"sqlite:///{path}") as site:
-            install(site, PLACED)
+            install_triggers(site, PLACED)
             values = ("9e999", "-9e999", "CAST(x'61ff' AS TEXT)", "x'61ff'", "'a' || char(0) || 'b'")
             site.run([f"INSERT INTO node (title) VALUES ({value})" for value in values])
             expected = ["Inf", "-Inf", "a\N{REPLACEMENT CHARACTER}", "61FF", "a\0b"]
@@ -284,8 +289,8 @@ class TestPostgresql:
             ("INSERT INTO node VALUES (1, 'a')", "UPDATE node SET title = 'b'", "UPDATE node SET id = 101"),
         )
         assert happened(database) == ["insert Node:1", "update Node:1", "delete Node:1", "insert Node:101"]
-        assert differences(database.site, PLACED) == ()
-        remove(database.site)
+        assert find_differences(database.site, PLACED) == ()
+        remove_triggers(database.site)
 
     def test_tables_of_another_schema(self, postgres: Postgres) -> None:
         database = postgres.emptied()
@@ -295,11 +300,11 @@ class TestPostgresql:
         placed, other = read_plantuml(text), read_plantuml(text.replace("<<propagates {", "<<stored {"))
         table, links = "CREATE TABLE sales.node (id INTEGER PRIMARY KEY, title TEXT)", NEXT.format("INTEGER")
         nodes(database, table, links.replace("next", "sales.next"), placed=placed)
-        assert differences(database.site, placed) == () and install(database.site, placed) == ()
-        install(database.site, other)
-        assert differences(database.site, other) == ()
-        install(database.site, placed)
-        remove(database.site)
+        assert find_differences(database.site, placed) == () and install_triggers(database.site, placed) == ()
+        install_triggers(database.site, other)
+        assert find_differences(database.site, other) == ()
+        install_triggers(database.site, placed)
+        remove_triggers(database.site)
         left = "SELECT relname FROM pg_class WHERE relname LIKE 'tidings%' AND relnamespace IN"
         assert database.run(f"{left} ('sales'::regnamespace, current_schema()::regnamespace)") == []
         database.run("DROP SCHEMA sales CASCADE")
@@ -321,7 +326,7 @@ class TestPostgresql:
         database = postgres.emptied()
         nodes(database, *tables, placed=PLACED)
         assert database.run(own) == made
-        remove(database.site)
+        remove_triggers(database.site)
         assert database.run("SELECT count(*) FROM pg_indexes WHERE schemaname = 'copied'") != [(0,)]
         database.run("DROP SCHEMA copied CASCADE")
 
@@ -348,9 +353,9 @@ class TestPostgresql:
         """Installing again takes it: what turns texts into keys had the old one."""
         database = filled(postgres.emptied())
         database.run("ALTER TABLE course ALTER id TYPE bigint")
-        assert {each.name for each in differences(database.site, UNIVERSITY)} == {"tidings_course_key"}
-        install(database.site, UNIVERSITY)
-        assert differences(database.site, UNIVERSITY) == ()
+        assert {each.name for each in find_differences(database.site, UNIVERSITY)} == {"tidings_course_key"}
+        install_triggers(database.site, UNIVERSITY)
+        assert find_differences(database.site, UNIVERSITY) == ()
         with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
             connection.execute("SET search_path = tried")
             connection.execute("INSERT INTO course VALUES (5000000000, 'Logic', 'A1', NULL)")

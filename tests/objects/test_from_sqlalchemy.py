@@ -9,21 +9,21 @@ from sqlalchemy import Column, ForeignKey, Integer, String, Table, case, literal
 from sqlalchemy.orm import DeclarativeBase, backref, column_property, mapped_column, registry, relationship
 
 from tidings import association, implicit, propagates, stored, subscriber
-from tidings.objects.from_sqlalchemy import read_sqlalchemy
-from tidings.objects.model import (
+from tidings.objects.model.class_model import (
     Association,
     Attribute,
     Cardinality,
-    Class,
+    ChangeKind,
     End,
-    Implicit,
-    Kind,
-    Mark,
-    Propagates,
+    ImplicitMark,
+    MarkLimits,
+    ModelClass,
+    PropagatesMark,
 )
-from tidings.objects.placing import ClassTable, Discriminator, LinkTable, Placed
-from tidings.objects.placing import ForeignKey as Held
-from tidings.objects.problems import ModelError
+from tidings.objects.model.problems import ModelError
+from tidings.objects.model.table_mapping import ClassTable, Discriminator, LinkTable, MappedModel
+from tidings.objects.model.table_mapping import ForeignKey as Held
+from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
 
 MANY, ONE, MAYBE = Cardinality(), Cardinality(1, 1), Cardinality(0, 1)
 
@@ -52,7 +52,7 @@ def said(base: Any) -> str:
     return caught.value.message()
 
 
-def only(placed: Placed) -> tuple[Association, Any]:
+def only(placed: MappedModel) -> tuple[Association, Any]:
     [found] = placed.model.associations
     return found, placed.link(found)
 
@@ -74,8 +74,8 @@ def test_joined_tables() -> None:
 
     placed = read_sqlalchemy(Base)
     assert placed.model.classes == {
-        "Person": Class("Person", (Attribute("name", "string"),), subscriber=True),
-        "Student": Class("Student", (Attribute("since", "integer"),), ("Person",)),
+        "Person": ModelClass("Person", (Attribute("name", "string"),), subscriber=True),
+        "Student": ModelClass("Student", (Attribute("since", "integer"),), ("Person",)),
     }
     assert placed.model.is_subscriber("Student") and placed.model.associations == ()
     assert placed.tables == {
@@ -158,7 +158,7 @@ def test_relationships_are_inherited_once() -> None:
         id = key()
         all_a = relationship("A", back_populates="b")
 
-    made = Association("b", "A", "B", MANY, ONE, propagates=Propagates(End.TARGET))
+    made = Association("b", "A", "B", MANY, ONE, propagates=PropagatesMark(End.TARGET))
     assert only(read_sqlalchemy(Base)) == (made, Held("a", "b_id", End.SOURCE))
 
 
@@ -228,8 +228,8 @@ def test_whose_column_it_is_the_mapping_says() -> None:
         a = relationship("A", back_populates="b")
 
     placed = read_sqlalchemy(Base)
-    limits = Mark(frozenset("b"))
-    made = Association("b", "A", "B", ONE, MAYBE, Implicit(End.SOURCE, limits))
+    limits = MarkLimits(frozenset("b"))
+    made = Association("b", "A", "B", ONE, MAYBE, ImplicitMark(End.SOURCE, limits))
     assert only(placed) == (made, Held("b", "a_id", End.TARGET))
     assert placed.references_of("B") == (made,) and placed.references_of("A") == ()
 
@@ -254,9 +254,9 @@ def test_many_to_many_with_two_marks_and_limits() -> None:
         id, x = key(), mapped_column(String)
         all_a = relationship("A", secondary="ab", back_populates="bs")
 
-    limits = Mark(frozenset("x"), frozenset((Kind.UPDATE,)))
+    limits = MarkLimits(frozenset("x"), frozenset((ChangeKind.UPDATE,)))
     made = Association(
-        "a to b", "A", "B", implicit=Implicit(End.SOURCE, limits), propagates=Propagates(End.SOURCE)
+        "a to b", "A", "B", implicit=ImplicitMark(End.SOURCE, limits), propagates=PropagatesMark(End.SOURCE)
     )
     placed = read_sqlalchemy(Base)
     assert only(placed) == (made, LinkTable("ab", "a_id", "b_id"))

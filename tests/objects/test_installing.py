@@ -12,13 +12,18 @@ from postgres import Server
 from tests.objects.databases import Database
 from tests.objects.histories import create_tables
 from tidings.errors import InputError
-from tidings.objects.definition import Limits
-from tidings.objects.placing import Placed
-from tidings.objects.plantuml import read_plantuml
-from tidings.objects.triggers.dialect import What
-from tidings.objects.triggers.installing import State, differences, install, remove
-from tidings.objects.triggers.postgresql_site import open_postgresql
-from tidings.objects.triggers.sites import Site, open_sqlite
+from tidings.objects.model.table_mapping import MappedModel
+from tidings.objects.outbox.database import ObjectDatabase, open_sqlite
+from tidings.objects.outbox.installation import (
+    InstallationState,
+    find_differences,
+    install_triggers,
+    remove_triggers,
+)
+from tidings.objects.outbox.postgresql_database import open_postgresql
+from tidings.objects.propagation import Limits
+from tidings.objects.readers.plantuml_reader import read_plantuml
+from tidings.objects.triggers.dialect import SchemaObjectKind
 
 MODEL = """
 class Student <<subscriber>> {
@@ -42,7 +47,7 @@ BY_HAND = {
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectDatabase]:
     """A database with the tables of the model, and a trigger that somebody made."""
     if request.param == "sqlite":
         path = tmp_path / "a ?.db"
@@ -57,24 +62,28 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
         yield opened
 
 
-def said(site: Site, placed: Placed, *states: State) -> set[str]:
+def said(site: ObjectDatabase, placed: MappedModel, *states: InstallationState) -> set[str]:
     """Which triggers differ."""
-    found = (each for each in differences(site, placed) if each.what is What.TRIGGER)
+    found = (each for each in find_differences(site, placed) if each.what is SchemaObjectKind.TRIGGER)
     return {each.name for each in found if not states or each.state in states}
 
 
-def test_what_is_installed_differs_no_more(site: Site) -> None:
-    assert {each.state for each in differences(site, PLACED)} == {State.MISSING}
-    made = install(site, PLACED)
-    assert {each.what for each in made} >= {What.TABLE, What.INDEX, What.TRIGGER}
-    assert differences(site, PLACED) == () and install(site, PLACED) == ()
+def test_what_is_installed_differs_no_more(site: ObjectDatabase) -> None:
+    assert {each.state for each in find_differences(site, PLACED)} == {InstallationState.MISSING}
+    made = install_triggers(site, PLACED)
+    assert {each.what for each in made} >= {
+        SchemaObjectKind.TABLE,
+        SchemaObjectKind.INDEX,
+        SchemaObjectKind.TRIGGER,
+    }
+    assert find_differences(site, PLACED) == () and install_triggers(site, PLACED) == ()
     site.run(["INSERT INTO course (id) VALUES (1)"])
     assert site.count("tidings_changes") == 1
 
 
-def test_another_model_changes_what_it_says_otherwise_and_back(site: Site) -> None:
+def test_another_model_changes_what_it_says_otherwise_and_back(site: ObjectDatabase) -> None:
     """Watches and what nobody has read yet stay."""
-    install(site, PLACED)
+    install_triggers(site, PLACED)
     site.run(
         [
             "INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', NULL)",
@@ -82,42 +91,46 @@ def test_another_model_changes_what_it_says_otherwise_and_back(site: Site) -> No
         ]
     )
     links = {f"tidings_needs_{each}" for each in ("linked", "unlinked", "moved_to", "moved_from")}
-    assert said(site, UPDATES_ONLY, State.LEFT_OVER) == links
-    told = [each.name for each in differences(site, UPDATES_ONLY) if each.state is State.DIFFERENT]
+    assert said(site, UPDATES_ONLY, InstallationState.LEFT_OVER) == links
+    told = [
+        each.name
+        for each in find_differences(site, UPDATES_ONLY)
+        if each.state is InstallationState.DIFFERENT
+    ]
     assert told == ["tidings_changes_told"]
-    install(site, UPDATES_ONLY)
-    assert differences(site, UPDATES_ONLY) == ()
-    assert said(site, PLACED, State.MISSING) == links
-    install(site, PLACED)
-    assert differences(site, PLACED) == ()
+    install_triggers(site, UPDATES_ONLY)
+    assert find_differences(site, UPDATES_ONLY) == ()
+    assert said(site, PLACED, InstallationState.MISSING) == links
+    install_triggers(site, PLACED)
+    assert find_differences(site, PLACED) == ()
     assert (site.count("tidings_watches"), site.count("tidings_hits")) == (1, 1)
 
 
-def test_what_somebody_changed_is_put_right(site: Site) -> None:
-    install(site, PLACED)
+def test_what_somebody_changed_is_put_right(site: ObjectDatabase) -> None:
+    install_triggers(site, PLACED)
     on = "" if site.dialect.name == "sqlite" else " ON course"
     site.run([f"DROP TRIGGER tidings_course_updated{on}"])
     assert said(site, PLACED) == {"tidings_course_updated"}
-    install(site, PLACED)
+    install_triggers(site, PLACED)
     assert said(site, PLACED) == set()
 
 
-def test_of_what_is_removed_nothing_is_left_and_of_others_everything(site: Site) -> None:
-    install(site, PLACED)
+def test_of_what_is_removed_nothing_is_left_and_of_others_everything(site: ObjectDatabase) -> None:
+    install_triggers(site, PLACED)
     site.run(["INSERT INTO tidings_watches VALUES ('Student', 1, 'Course', NULL)"])
-    count = sum(each[0] is What.TRIGGER for each in site.found())
-    assert remove(site) == (count, 1)
+    count = sum(each[0] is SchemaObjectKind.TRIGGER for each in site.found())
+    assert remove_triggers(site) == (count, 1)
     assert site.found() == {} and site.tables(["tidings_watches", "tidings_changes", "course"]) == ["course"]
-    assert remove(site) == (0, 0)
+    assert remove_triggers(site) == (0, 0)
     on = "" if site.dialect.name == "sqlite" else " ON course"
     site.run([f"DROP TRIGGER by_hand{on}"])  # fails if it is not there
 
 
-def test_nothing_is_installed_where_a_column_is_missing(site: Site) -> None:
+def test_nothing_is_installed_where_a_column_is_missing(site: ObjectDatabase) -> None:
     """SQLite would take the trigger, and refuse each update from then on."""
     site.run(["ALTER TABLE course DROP COLUMN title"])
     with pytest.raises(InputError, match=r"lacks 1 column of the model; received course\.title"):
-        install(site, PLACED)
+        install_triggers(site, PLACED)
     assert site.found() == {}
 
 
@@ -146,28 +159,32 @@ def test_an_outbox_of_an_earlier_version_is_renewed_and_keeps_what_is_in_it(data
         InputError, match="of an earlier version; `tidings model triggers MODEL --install URL`"
     ):
         site.changes(most=1)
-    missing = {(each.what, each.name) for each in differences(site, OLDER) if each.state is State.MISSING}
-    assert missing >= {
-        (What.COLUMN, "author_family"),
-        (What.COLUMN, "author_key"),
-        (What.TABLE, "tidings_cuts"),
+    missing = {
+        (each.what, each.name)
+        for each in find_differences(site, OLDER)
+        if each.state is InstallationState.MISSING
     }
-    install(site, OLDER)
-    assert differences(site, OLDER) == ()
+    assert missing >= {
+        (SchemaObjectKind.COLUMN, "author_family"),
+        (SchemaObjectKind.COLUMN, "author_key"),
+        (SchemaObjectKind.TABLE, "tidings_cuts"),
+    }
+    install_triggers(site, OLDER)
+    assert find_differences(site, OLDER) == ()
     database.run("UPDATE course SET title = 'Sets'")
     found = site.changes(most=10)
     assert [each.change.kind.value for each in found] == ["insert", "update"]
     assert [{str(hit.subscriber) for hit in each.told.hits} for each in found] == [{"Student:1"}] * 2
 
 
-def test_limits_are_part_of_what_is_installed(site: Site) -> None:
-    install(site, PLACED, Limits(steps=3))
-    assert differences(site, PLACED, Limits(steps=3)) == ()
+def test_limits_are_part_of_what_is_installed(site: ObjectDatabase) -> None:
+    install_triggers(site, PLACED, Limits(steps=3))
+    assert find_differences(site, PLACED, Limits(steps=3)) == ()
     for other in (Limits(steps=4), Limits(steps=3, told=1), Limits()):
-        assert {each.name for each in differences(site, PLACED, other)} == {"tidings_changes_told"}
+        assert {each.name for each in find_differences(site, PLACED, other)} == {"tidings_changes_told"}
 
 
-def test_all_or_nothing(site: Site) -> None:
+def test_all_or_nothing(site: ObjectDatabase) -> None:
     with pytest.raises(Exception, match="nowhere"):
         site.run(["CREATE TABLE tidings_watches (a INTEGER)", "INSERT INTO nowhere VALUES (1)"])
     assert site.tables(["tidings_watches"]) == []

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.objects.cardinalities import owning_end, read_cardinality
-from tidings.objects.model import Association, Attribute, Cardinality, Class, End, Kind, Mark, Model
-from tidings.objects.placing import snake_case
-from tidings.objects.types import type_name
+from tidings.objects.model.class_model import (
+    Association,
+    Attribute,
+    Cardinality,
+    ChangeKind,
+    End,
+    MarkLimits,
+    Model,
+    ModelClass,
+)
+from tidings.objects.model.notation import find_owning_end, normalize_type, parse_cardinality
+from tidings.objects.model.table_mapping import to_snake_case
 
-A = Class("A", (Attribute("name"), Attribute("x")), subscriber=True)
-B = Class("B", (Attribute("y"),), ("A",))
-C = Class("C", (Attribute("title"),), ("B",), label="y")
+A = ModelClass("A", (Attribute("name"), Attribute("x")), subscriber=True)
+B = ModelClass("B", (Attribute("y"),), ("A",))
+C = ModelClass("C", (Attribute("title"),), ("B",), label="y")
 AB = Association("ab", "A", "B")
 BC = Association("bc", "B", "C")
-MODEL = Model({"A": A, "B": B, "C": C, "D": Class("D")}, (AB, BC))
+MODEL = Model({"A": A, "B": B, "C": C, "D": ModelClass("D")}, (AB, BC))
 
 
 def test_what_is_inherited() -> None:
@@ -28,25 +36,29 @@ def test_what_is_inherited() -> None:
 def test_what_objects_are_known_by() -> None:
     """A name, else a title, else the key; what is said counts, and is inherited."""
     assert [MODEL.label_of(name) for name in "ABCD"] == ["name", "name", "y", None]
-    titled = Model({"C": Class("C", (Attribute("title"),))})
+    titled = Model({"C": ModelClass("C", (Attribute("title"),))})
     assert titled.label_of("C") == "title"
 
 
 def test_equality_heeds_no_order() -> None:
-    turned = Class("A", A.attributes[::-1], subscriber=True)
-    other = Model({"D": Class("D"), "C": C, "B": B, "A": turned}, (BC, AB))
+    turned = ModelClass("A", A.attributes[::-1], subscriber=True)
+    other = Model({"D": ModelClass("D"), "C": C, "B": B, "A": turned}, (BC, AB))
     assert other == MODEL and hash(MODEL) == hash(other)
     assert Model(MODEL.classes, (AB,)) != MODEL and Model({"A": A}) != MODEL
 
 
 def test_limits() -> None:
-    nothing, some = Mark(), frozenset(("x",))
-    assert all(nothing.admits(kind) for kind in Kind)
-    attributes = Mark(attributes=some)
-    assert attributes.admits(Kind.UPDATE, frozenset(("x", "y"))) and attributes.admits(Kind.DELETE)
-    assert not attributes.admits(Kind.UPDATE, frozenset(("y",))) and not attributes.admits(Kind.UPDATE)
-    kinds = Mark(kinds=frozenset((Kind.LINK,)))
-    assert kinds.admits(Kind.LINK) and not kinds.admits(Kind.UPDATE, some)
+    nothing, some = MarkLimits(), frozenset(("x",))
+    assert all(nothing.admits(kind) for kind in ChangeKind)
+    attributes = MarkLimits(attributes=some)
+    assert attributes.admits(ChangeKind.UPDATE, frozenset(("x", "y"))) and attributes.admits(
+        ChangeKind.DELETE
+    )
+    assert not attributes.admits(ChangeKind.UPDATE, frozenset(("y",))) and not attributes.admits(
+        ChangeKind.UPDATE
+    )
+    kinds = MarkLimits(kinds=frozenset((ChangeKind.LINK,)))
+    assert kinds.admits(ChangeKind.LINK) and not kinds.admits(ChangeKind.UPDATE, some)
 
 
 @pytest.mark.parametrize(
@@ -65,20 +77,20 @@ def test_limits() -> None:
     ],
 )
 def test_cardinalities(text: str, least: int, most: int | None) -> None:
-    assert read_cardinality(text) == Cardinality(least, most)
-    assert read_cardinality(str(Cardinality(least, most))) == Cardinality(least, most)
+    assert parse_cardinality(text) == Cardinality(least, most)
+    assert parse_cardinality(str(Cardinality(least, most))) == Cardinality(least, most)
 
 
 @pytest.mark.parametrize("text", ["", "x", "5..2", "0", "0..0", "-2", "1.5", "1..", "9" * 20])
 def test_what_is_no_cardinality(text: str) -> None:
-    assert read_cardinality(text) is None
+    assert parse_cardinality(text) is None
 
 
 def test_the_many_have_the_key_of_the_one() -> None:
     one, many = Cardinality(1, 1), Cardinality()
-    ends = [owning_end(*each) for each in ((one, one), (one, many), (many, one))]
+    ends = [find_owning_end(*each) for each in ((one, one), (one, many), (many, one))]
     assert ends == [End.SOURCE, End.TARGET, End.SOURCE]
-    assert owning_end(many, Cardinality(2, 5)) is None
+    assert find_owning_end(many, Cardinality(2, 5)) is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +106,7 @@ def test_the_many_have_the_key_of_the_one() -> None:
     ],
 )
 def test_names_of_tables(name: str, expected: str) -> None:
-    assert snake_case(name) == expected
+    assert to_snake_case(name) == expected
 
 
 LONG = "x" + " " * 100_000 + "y"
@@ -115,4 +127,4 @@ LONG = "x" + " " * 100_000 + "y"
     ],
 )
 def test_types(written: str | None, expected: str | None) -> None:
-    assert type_name(written) == expected
+    assert normalize_type(written) == expected

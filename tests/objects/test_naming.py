@@ -8,9 +8,9 @@ from tests.objects.databases import Database
 from tests.objects.histories import create_tables
 from tests.objects.university import PLACED as UNIVERSITY
 from tidings.errors import InputError
-from tidings.objects.model import Attribute, Class, Model
-from tidings.objects.placing import ClassTable, Discriminator, Placed
-from tidings.objects.plantuml import read_plantuml
+from tidings.objects.model.class_model import Attribute, Model, ModelClass
+from tidings.objects.model.table_mapping import ClassTable, Discriminator, MappedModel
+from tidings.objects.readers.plantuml_reader import read_plantuml
 from tidings.objects.reasons import Object
 
 BELOW = read_plantuml(
@@ -58,15 +58,18 @@ def test_a_subscriber_who_cannot_exist_takes_no_label_from_the_others(university
 
 
 def test_several_classes_in_one_table(database: Database) -> None:
-    course = Class("Course", (Attribute("title"),), subscriber=True)
+    course = ModelClass("Course", (Attribute("title"),), subscriber=True)
     model = Model(
-        {"Course": course, "Seminar": Class("Seminar", (Attribute("topic"),), ("Course",), label="topic")}
+        {
+            "Course": course,
+            "Seminar": ModelClass("Seminar", (Attribute("topic"),), ("Course",), label="topic"),
+        }
     )
     tables = {
         "Course": ClassTable("course", "id", {"title": "title"}, None, Discriminator("type", "c")),
         "Seminar": ClassTable("course", "id", {"topic": "topic"}, None, Discriminator("type", "s")),
     }
-    placed = Placed(model, tables, {})
+    placed = MappedModel(model, tables, {})
     database.run("CREATE TABLE course (id INTEGER PRIMARY KEY, type TEXT, title TEXT, topic TEXT)")
     database.install(placed)
     database.run("INSERT INTO course VALUES (1, 'c', 'Logic', NULL), (2, 's', 'Sets', 'infinity')")

@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.objects.test_definition import GRAPH, MODEL, S1, S2, S3, SCRIPT2, STRUCTURES, WATCHES
-from tidings.objects.definition import Change, Limits, Watch, told
-from tidings.objects.model import Kind
-from tidings.objects.noticed import Noticed
-from tidings.objects.notices import Notice, notices
+from tidings.objects.model.class_model import ChangeKind
+from tidings.objects.notices import Notice, build_notices
+from tidings.objects.object_change import ObjectChange
+from tidings.objects.propagation import Change, Limits, Watch, propagate_change
 from tidings.objects.reasons import Object
 
-TITLE = Change(Kind.UPDATE, SCRIPT2, frozenset(("title",)))
-NEW_TITLE = Noticed(
+TITLE = Change(ChangeKind.UPDATE, SCRIPT2, frozenset(("title",)))
+NEW_TITLE = ObjectChange(
     "1",
     "2026-11-16T12:00:00Z",
     "LearningMaterial",
     TITLE,
-    told(GRAPH, WATCHES, TITLE),
+    propagate_change(GRAPH, WATCHES, TITLE),
     {"title": "Script2"},
     {"title": "Second edition"},
 )
 LABELS = {S3: "Sam", STRUCTURES: "Data structures"}
 
 
-def all_of(noticed: Noticed, tell_author: bool = False) -> list[Notice]:
-    return list(notices("university", MODEL, noticed, LABELS, tell_author))
+def all_of(noticed: ObjectChange, tell_author: bool = False) -> list[Notice]:
+    return list(build_notices("university", MODEL, noticed, LABELS, tell_author))
 
 
 def test_several_reasons_are_one_notice() -> None:
@@ -49,7 +49,7 @@ def test_ids_are_the_same_again_and_different_for_others() -> None:
     once = [each.id for each in all_of(NEW_TITLE)]
     assert once == [each.id for each in all_of(NEW_TITLE)]
     another = [each.id for each in all_of(replace(NEW_TITLE, id="2"))]
-    elsewhere = [each.id for each in notices("library", MODEL, NEW_TITLE, LABELS)]
+    elsewhere = [each.id for each in build_notices("library", MODEL, NEW_TITLE, LABELS)]
     assert len({*once, *another, *elsewhere}) == 9
 
 
@@ -61,17 +61,25 @@ def test_who_made_the_change_is_left_out_unless_they_want_it() -> None:
 
 
 def test_what_is_gone_is_called_as_it_was() -> None:
-    change = Change(Kind.DELETE, STRUCTURES)
-    gone = Noticed("3", "", "Course", change, told(GRAPH, WATCHES, change), {"title": "Trees", "room": "A2"})
-    [watching, attending] = notices("university", MODEL, gone, {})
+    change = Change(ChangeKind.DELETE, STRUCTURES)
+    gone = ObjectChange(
+        "3", "", "Course", change, propagate_change(GRAPH, WATCHES, change), {"title": "Trees", "room": "A2"}
+    )
+    [watching, attending] = build_notices("university", MODEL, gone, {})
     assert watching.because[0][0] == "Trees (you watch Course)"
     assert attending.because[0][0] == "Trees <-attends- you"
 
 
 def test_a_link_says_with_what() -> None:
-    change = Change(Kind.LINK, STRUCTURES)
-    linked = Noticed(
-        "4", "", "Course", change, told(GRAPH, WATCHES, change), association="usedIn", other=SCRIPT2
+    change = Change(ChangeKind.LINK, STRUCTURES)
+    linked = ObjectChange(
+        "4",
+        "",
+        "Course",
+        change,
+        propagate_change(GRAPH, WATCHES, change),
+        association="usedIn",
+        other=SCRIPT2,
     )
     said = all_of(linked)[0].changed
     assert (said["association"], said["other"]) == ("usedIn", "LearningMaterial:Script2")
@@ -79,16 +87,16 @@ def test_a_link_says_with_what() -> None:
 
 
 def test_a_limit_that_was_reached_is_said() -> None:
-    short = told(GRAPH, WATCHES | {Watch(S1, "LearningMaterial")}, TITLE, Limits(steps=0))
+    short = propagate_change(GRAPH, WATCHES | {Watch(S1, "LearningMaterial")}, TITLE, Limits(steps=0))
     [only] = all_of(replace(NEW_TITLE, told=short))
     assert only.subscriber == str(Object("Student", "S1"))
     assert only.changed["limits"] == ["followed for 0 steps only: 2 more lead on"]
-    few = told(GRAPH, WATCHES, TITLE, Limits(told=1))
+    few = propagate_change(GRAPH, WATCHES, TITLE, Limits(told=1))
     assert all_of(replace(NEW_TITLE, told=few))[0].changed["limits"] == ["told to the first 1 of 3 only"]
 
 
 def test_a_class_that_the_model_has_no_more_is_told_all_the_same() -> None:
-    old = [each.because for each in notices("university", MODEL, replace(NEW_TITLE, cls="Leaflet"), {})]
+    old = [each.because for each in build_notices("university", MODEL, replace(NEW_TITLE, cls="Leaflet"), {})]
     assert old[2] == (
         ("LearningMaterial:Script2 -usedIn-> Course:DataStructures <-attends- you", "Course:DataStructures"),
     )

@@ -23,9 +23,9 @@ from sqlalchemy.orm import (
 from tests.objects.engines import in_memory
 from tests.objects.school import Base, Chapter, Course, Lecturer, Script, Seminar, Student, attends, used_in
 from tidings import InputError, Limits, NotTold, Object, Tidings, Watch, notice, propagates
-from tidings.objects.definition import Cut
-from tidings.objects.noticed import Noticed
-from tidings.objects.reasons import reasons
+from tidings.objects.object_change import ObjectChange
+from tidings.objects.propagation import Truncation
+from tidings.objects.reasons import find_reasons
 
 EXAMPLE = Path(__file__).parents[2] / "examples/university/university.py"
 Sessions = sessionmaker[Session]
@@ -42,7 +42,7 @@ def university() -> Any:
 
 def test_the_paper_s_university(engine: Engine) -> None:
     """Section 3.4: Script2 changes, both courses with it, and all three students are told."""
-    example, found = university(), list[Noticed]()
+    example, found = university(), list[ObjectChange]()
     example.Base.metadata.create_all(engine)
     try:
         with Session(engine) as session:
@@ -79,8 +79,8 @@ def test_the_paper_s_university(engine: Engine) -> None:
     }
 
 
-def why(change: Noticed) -> dict[str, list[str]]:
-    found = reasons(change.change.object, change.told.steps, change.told.hits)
+def why(change: ObjectChange) -> dict[str, list[str]]:
+    found = find_reasons(change.change.object, change.told.steps, change.told.hits)
     return {str(who): sorted(each.shown() for each in all) for who, all in found.items()}
 
 
@@ -90,7 +90,7 @@ class School:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.sessions: Sessions = sessionmaker(engine)
-        self.told: list[list[Noticed]] = []
+        self.told: list[list[ObjectChange]] = []
         Base.metadata.create_all(engine)
         with self.sessions.begin() as session:
             lecturer = Lecturer(id=1, name="Ada")
@@ -111,7 +111,7 @@ class School:
         return found
 
 
-def _said(each: Noticed) -> str:
+def _said(each: ObjectChange) -> str:
     words = [each.change.kind.value, str(each.change.object), *sorted(each.change.attributes)]
     if each.other is not None:
         words += [str(each.association), str(each.other)]
@@ -295,7 +295,7 @@ def test_references_in_a_circle_are_seen_when_they_are_written_afterwards() -> N
         next_id = mapped_column(ForeignKey("node.id"))
         next = relationship("Node", remote_side=[id], post_update=True, info=propagates())
 
-    engine, told = in_memory(), list[Noticed]()
+    engine, told = in_memory(), list[ObjectChange]()
     Ring.metadata.create_all(engine)
     with Session(engine) as session:
         one, two = Node(id=1), Node(id=2)
@@ -385,10 +385,10 @@ def test_statements_that_are_no_changes_pass(school: School) -> None:
 
 
 def test_what_cannot_be_told_is_committed_and_kept(school: School) -> None:
-    def fails(noticed: list[Noticed]) -> None:
+    def fails(noticed: list[ObjectChange]) -> None:
         raise ConnectionError("nobody there")
 
-    telling: list[Callable[[list[Noticed]], object]] = [fails, school.told.append]
+    telling: list[Callable[[list[ObjectChange]], object]] = [fails, school.told.append]
     listener = school.listen(tell=lambda noticed: telling[0](noticed))
     with school.sessions() as session:
         course = session.get_one(Course, 1)
@@ -467,7 +467,10 @@ def test_limits_are_told_where_they_are_reached(school: School) -> None:
         session.get_one(Chapter, 1).title = "Queues"
         session.get_one(Course, 1).title = "More"
     cuts = {_said(each): each.told.cuts for each in school.told[0]}
-    assert cuts == {"update Chapter:1 title": {Cut("steps", 0, 1)}, "update Course:1 title": frozenset()}
+    assert cuts == {
+        "update Chapter:1 title": {Truncation("steps", 0, 1)},
+        "update Course:1 title": frozenset(),
+    }
 
 
 def test_many_changes_take_no_more_statements_than_one(school: School) -> None:

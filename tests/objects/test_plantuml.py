@@ -8,11 +8,11 @@ import pytest
 
 from tests.pairs import Pair, outcome, read_pairs
 from tidings.errors import SyntaxProblem, TidingsError
-from tidings.languages.plantuml import MAX_LENGTH
-from tidings.objects.model import Model
-from tidings.objects.plantuml import read_plantuml
-from tidings.objects.problems import ModelError
-from tidings.objects.summary import association_lines, class_lines
+from tidings.objects.model.class_model import Model
+from tidings.objects.model.problems import ModelError
+from tidings.objects.model.summary import list_association_rows, list_class_rows
+from tidings.objects.readers.plantuml_parser import MAX_LENGTH
+from tidings.objects.readers.plantuml_reader import read_plantuml
 
 PAIRS = read_pairs(Path(__file__).with_name("plantuml.txt"))
 
@@ -23,7 +23,7 @@ def read(text: str) -> str:
         placed = read_plantuml(text)
     except TidingsError as problem:
         return outcome(problem)
-    rows = [*class_lines(placed), *association_lines(placed)]
+    rows = [*list_class_rows(placed), *list_association_rows(placed)]
     return "\n".join(" | ".join(row) for row in rows)
 
 

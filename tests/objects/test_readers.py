@@ -13,12 +13,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.generated_models import as_plantuml, as_xmi, models
+from tidings.cli.objects.triggers import read_model
 from tidings.errors import TidingsError
-from tidings.interfaces.cli.model_inputs import read_model
-from tidings.objects.model import Association, Attribute, Cardinality, Class, End, Implicit, Model, Propagates
-from tidings.objects.placing import Placed
-from tidings.objects.plantuml import read_plantuml
-from tidings.objects.xmi import read_xmi
+from tidings.objects.model.class_model import (
+    Association,
+    Attribute,
+    Cardinality,
+    End,
+    ImplicitMark,
+    Model,
+    ModelClass,
+    PropagatesMark,
+)
+from tidings.objects.model.table_mapping import MappedModel
+from tidings.objects.readers.plantuml_reader import read_plantuml
+from tidings.objects.readers.xmi_reader import read_xmi
 
 UNIVERSITY = Path(__file__).parents[2] / "examples/university"
 MANY, ONE = Cardinality(), Cardinality(1, 1)
@@ -26,15 +35,15 @@ NAME, TITLE = Attribute("name", "string"), Attribute("title", "string")
 
 EXPECTED = Model(
     {
-        "Student": Class("Student", (NAME,), subscriber=True),
-        "Lecturer": Class("Lecturer", (NAME, Attribute("phone", "string"))),
-        "Course": Class("Course", (TITLE, Attribute("room", "string"))),
-        "LearningMaterial": Class("LearningMaterial", (TITLE,)),
+        "Student": ModelClass("Student", (NAME,), subscriber=True),
+        "Lecturer": ModelClass("Lecturer", (NAME, Attribute("phone", "string"))),
+        "Course": ModelClass("Course", (TITLE, Attribute("room", "string"))),
+        "LearningMaterial": ModelClass("LearningMaterial", (TITLE,)),
     },
     (
-        Association("attends", "Student", "Course", implicit=Implicit(End.SOURCE)),
+        Association("attends", "Student", "Course", implicit=ImplicitMark(End.SOURCE)),
         Association("gives", "Lecturer", "Course", ONE, MANY),
-        Association("usedIn", "LearningMaterial", "Course", propagates=Propagates(End.TARGET)),
+        Association("usedIn", "LearningMaterial", "Course", propagates=PropagatesMark(End.TARGET)),
     ),
 )
 """Figures 1 and 5 of the paper."""
@@ -111,7 +120,7 @@ def test_xmi_without_some_attributes_is_refused_or_read(model: Model, random) ->
     )
 
 
-def said_well(read: Callable[[Any], Placed], given: str | bytes) -> None:
+def said_well(read: Callable[[Any], MappedModel], given: str | bytes) -> None:
     with suppress(TidingsError):
         try:
             read(given)

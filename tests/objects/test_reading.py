@@ -6,24 +6,24 @@ import pytest
 
 from tests.objects.databases import Database
 from tidings.errors import InputError
-from tidings.objects.definition import Change
-from tidings.objects.model import Kind
-from tidings.objects.reasons import Object, reasons
-from tidings.objects.triggers import reading
+from tidings.objects.model.class_model import ChangeKind
+from tidings.objects.outbox import tables
+from tidings.objects.propagation import Change
+from tidings.objects.reasons import Object, find_reasons
 
 
 def test_a_change_comes_with_all_that_follows_from_it(university: Database) -> None:
     university.run("UPDATE learning_material SET title = 'Second edition' WHERE id = 2")
     [found] = university.site.changes(most=10)
     script = Object("LearningMaterial", "2")
-    assert found.change == Change(Kind.UPDATE, script, frozenset(("title",)))
+    assert found.change == Change(ChangeKind.UPDATE, script, frozenset(("title",)))
     assert (found.cls, found.before, found.after) == (
         "LearningMaterial",
         {"title": "Script2"},
         {"title": "Second edition"},
     )
     assert found.at.endswith("Z") and found.id.startswith(found.at)
-    because = reasons(script, found.told.steps, found.told.hits)
+    because = find_reasons(script, found.told.steps, found.told.hits)
     assert [each.shown() for each in because[Object("Student", "3")]] == [
         "LearningMaterial:2 -usedIn-> Course:2 <-attends- Student:3"
     ]
@@ -32,7 +32,7 @@ def test_a_change_comes_with_all_that_follows_from_it(university: Database) -> N
 def test_a_link_says_with_what(university: Database) -> None:
     university.run("INSERT INTO used_in VALUES (1, 2)")
     [found] = university.site.changes(most=10)
-    assert found.change == Change(Kind.LINK, Object("Course", "2"))
+    assert found.change == Change(ChangeKind.LINK, Object("Course", "2"))
     assert (found.association, found.other) == ("usedIn", Object("LearningMaterial", "1"))
     assert found.before is None and found.after is None
 
@@ -56,7 +56,7 @@ def test_what_is_held_at_once_is_bounded(university: Database, monkeypatch: pyte
     rows = [len(each.told.reached | each.told.steps | each.told.hits) for each in both]
     assert len(rows) == 2
     for most, expected in ((sum(rows), both), (sum(rows) - 1, both[:1]), (1, both[:1])):
-        monkeypatch.setattr(reading, "MOST_ROWS", most)
+        monkeypatch.setattr(tables, "MAX_ROWS", most)
         assert university.site.changes(most=10) == expected
 
 

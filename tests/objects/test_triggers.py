@@ -18,16 +18,16 @@ from tests.objects.histories import Expected, History, create_tables, outbox
 from tests.objects.university import PLACED as UNIVERSITY
 from tests.objects.university import filled
 from tidings.errors import InputError
-from tidings.objects.definition import Cut, Limits
-from tidings.objects.from_sqlalchemy import read_sqlalchemy
-from tidings.objects.model import Attribute, Class, Model
-from tidings.objects.placing import ClassTable, Discriminator, Placed
-from tidings.objects.plantuml import read_plantuml
-from tidings.objects.reasons import Object, reasons
-from tidings.objects.triggers.generated import generated, script
-from tidings.objects.triggers.installing import install
-from tidings.objects.triggers.postgresql import Postgresql
-from tidings.objects.triggers.sqlite import Sqlite
+from tidings.objects.model.class_model import Attribute, Model, ModelClass
+from tidings.objects.model.table_mapping import ClassTable, Discriminator, MappedModel
+from tidings.objects.outbox.installation import install_triggers
+from tidings.objects.propagation import Limits, Truncation
+from tidings.objects.readers.plantuml_reader import read_plantuml
+from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
+from tidings.objects.reasons import Object, find_reasons
+from tidings.objects.triggers.generator import generate_schema, render_script
+from tidings.objects.triggers.postgresql_dialect import PostgresqlDialect
+from tidings.objects.triggers.sqlite_dialect import SqliteDialect
 
 LIMITS = st.builds(Limits, st.none() | st.integers(0, 3), st.none() | st.integers(0, 3))
 MODELS = models().filter(lambda model: any(each.implicit or each.propagates for each in model.associations))
@@ -48,7 +48,7 @@ def as_said(all: list[Expected]) -> list[tuple[str, str, str, str, str]]:
 
 
 def told_by(each: Expected) -> Any:
-    return reasons(each.change.object, each.told.steps, each.told.hits)
+    return find_reasons(each.change.object, each.told.steps, each.told.hits)
 
 
 @given(MODELS, LIMITS, st.booleans(), st.data())
@@ -84,7 +84,7 @@ def agrees(database: Database, model: Model, limits: Limits, numbered: bool, dat
     assert database.site.labels(placed, list(history.graph.classes)) == history.labels()
 
 
-def lying(model: Model, data: st.DataObject) -> Placed:
+def lying(model: Model, data: st.DataObject) -> MappedModel:
     """By convention, or as a program of SQLAlchemy has it: with several classes in one table."""
     below = [name for name, cls in model.classes.items() if cls.parents]
     if not below or data.draw(st.booleans()):
@@ -187,14 +187,14 @@ def test_watches_of_what_there_is_not_are_refused(university: Database, row: str
 
 def test_several_classes_in_one_table(database: Database) -> None:
     """A seminar is a course that says so in a column; who watches seminars hears of no lecture."""
-    course = Class("Course", (Attribute("title"),), subscriber=True)
-    model = Model({"Course": course, "Seminar": Class("Seminar", (Attribute("topic"),), ("Course",))})
+    course = ModelClass("Course", (Attribute("title"),), subscriber=True)
+    model = Model({"Course": course, "Seminar": ModelClass("Seminar", (Attribute("topic"),), ("Course",))})
     tables = {
         "Course": ClassTable("course", "id", {"title": "title"}, None, Discriminator("type", "c")),
         "Seminar": ClassTable("course", "id", {"topic": "topic"}, None, Discriminator("type", "s")),
     }
     database.run("CREATE TABLE course (id INTEGER PRIMARY KEY, type TEXT, title TEXT, topic TEXT)")
-    database.install(Placed(model, tables, {}))
+    database.install(MappedModel(model, tables, {}))
     database.run(
         "INSERT INTO tidings_watches VALUES ('Course', 9, 'Seminar', NULL), ('Course', 8, 'Course', NULL)"
     )
@@ -213,9 +213,9 @@ def test_several_classes_in_one_table(database: Database) -> None:
 
 def test_several_classes_in_one_table_below_another(database: Database) -> None:
     """What a row of seminars is, a column of courses says, as SQLAlchemy has it."""
-    courses = {"Course": Class("Course", (Attribute("title"),), subscriber=True)}
-    courses["Seminar"] = Class("Seminar", (Attribute("topic"),), ("Course",))
-    courses["Colloquium"] = Class("Colloquium", (Attribute("guest"),), ("Seminar",))
+    courses = {"Course": ModelClass("Course", (Attribute("title"),), subscriber=True)}
+    courses["Seminar"] = ModelClass("Seminar", (Attribute("topic"),), ("Course",))
+    courses["Colloquium"] = ModelClass("Colloquium", (Attribute("guest"),), ("Seminar",))
     tables = {
         "Course": ClassTable("course", "id", {"title": "title"}),
         "Seminar": ClassTable(
@@ -227,7 +227,7 @@ def test_several_classes_in_one_table_below_another(database: Database) -> None:
     }
     database.run("CREATE TABLE course (id INTEGER PRIMARY KEY, type TEXT, title TEXT)")
     database.run("CREATE TABLE seminar (nr INTEGER PRIMARY KEY, topic TEXT, guest TEXT)")
-    install(database.site, Placed(Model(courses), tables, {}))
+    install_triggers(database.site, MappedModel(Model(courses), tables, {}))
     database.run("INSERT INTO tidings_watches VALUES ('Course', 9, 'Colloquium', NULL)")
     database.run("INSERT INTO course VALUES (1, 's', 'Sets'), (2, 'k', 'Guests')")
     database.run("INSERT INTO seminar VALUES (1, 'choice', NULL), (2, 'all', 'Emmy')")
@@ -277,10 +277,10 @@ def test_attributes_limit_where_a_change_begins_also_in_a_circle(
 
 def test_names_cannot_end_a_comment() -> None:
     """A table of an XMI file may be called anything."""
-    model = Model({"A": Class("A")})
+    model = Model({"A": ModelClass("A")})
     evil = ClassTable("a\nDROP TABLE b;--", "id")
-    for dialect in (Sqlite(), Postgresql()):
-        sql = script(Placed(model, {"A": evil}, {}), dialect, "a\nDROP TABLE b;--")
+    for dialect in (SqliteDialect(), PostgresqlDialect()):
+        sql = render_script(MappedModel(model, {"A": evil}, {}), dialect, "a\nDROP TABLE b;--")
         assert r"-- A row of a\nDROP TABLE b;--" in sql and r"-- Generated from a\nDROP TABLE b;--" in sql
         outside = re.sub(r'"[^"]*"', "", sql)
         assert not any(line.startswith("DROP") for line in outside.split("\n"))
@@ -301,7 +301,7 @@ A "*" -- "1" B : c <<propagates>> >
     with pytest.raises(
         InputError, match="2 of the model would need one trigger; received tidings_a_c_id_linked"
     ):
-        generated(placed, Sqlite())
+        generate_schema(placed, SqliteDialect())
 
 
 PARTS = """
@@ -368,7 +368,7 @@ def test_steps_are_followed_so_far_and_no_farther(database: Database) -> None:
     [found] = database.site.changes(most=10)
     assert {each.key for each in found.told.reached} == {"1", "2"}
     assert {(each.origin.key, each.to.key) for each in found.told.steps} == {("1", "2")}
-    assert found.told.cuts == {Cut("steps", 1, 2)}
+    assert found.told.cuts == {Truncation("steps", 1, 2)}
     assert database.site.forget([found.id]) and database.run("SELECT * FROM tidings_cuts") == []
 
 
@@ -403,7 +403,7 @@ def test_who_is_told_first_does_not_depend_on_the_language_of_a_database(databas
     database.run("INSERT INTO course (id) VALUES ('c')")
     [found] = database.site.changes(most=10)
     assert {str(each.subscriber) for each in found.told.hits} == {"Student:B"}
-    assert found.told.cuts == {Cut("told", 1, 2)}
+    assert found.told.cuts == {Truncation("told", 1, 2)}
 
 
 @pytest.mark.parametrize("name", ["reached", "hits", "found", "changed"])

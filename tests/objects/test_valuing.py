@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.objects.databases import Database
-from tidings.objects.plantuml import read_plantuml
+from tidings.objects.readers.plantuml_reader import read_plantuml
 
 PLACED = read_plantuml("""
 class Course {

@@ -6,16 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.executed_lines import count_executed_lines
-from tidings.objects.checking import checked
-from tidings.objects.checks import run_in_no_circle
-from tidings.objects.drafts import Draft, DraftAttribute, DraftClass, DraftMark, Said, mark, tag
-from tidings.objects.placing import by_convention
-from tidings.objects.problems import ModelError
-from tidings.objects.view import KEY, View
+from tidings.objects.model.draft import (
+    DEFAULT_KEY,
+    Draft,
+    DraftAttribute,
+    DraftClass,
+    DraftMark,
+    DraftView,
+    SourceText,
+    find_mark,
+    find_tag,
+)
+from tidings.objects.model.problems import ModelError
+from tidings.objects.model.table_mapping import map_by_convention
+from tidings.objects.model.validation import check_inheritance_cycles, validate_draft
 
 
-def said(text: str) -> Said:
-    return Said(text, f"at {text}")
+def said(text: str) -> SourceText:
+    return SourceText(text, f"at {text}")
 
 
 @st.composite
@@ -39,39 +47,39 @@ def classes(draw: st.DrawFn) -> tuple[DraftClass, ...]:
 
 @given(classes())
 def test_view_inherits_what_going_up_finds(drafts: tuple[DraftClass, ...]) -> None:
-    view = View(Draft(drafts))
+    view = DraftView(Draft(drafts))
     for cls in drafts:
         name, above = cls.name.text, view.lineage(cls.name.text)
-        keys = [found.text for each in above if (found := tag(each.marks, "key"))]
-        assert view.key(cls) == (keys[0] if keys else KEY)
-        assert view.is_subscriber(name) == any(mark(each.marks, "subscriber") for each in above)
+        keys = [found.text for each in above if (found := find_tag(each.marks, "key"))]
+        assert view.key(cls) == (keys[0] if keys else DEFAULT_KEY)
+        assert view.is_subscriber(name) == any(find_mark(each.marks, "subscriber") for each in above)
         for other in drafts:
             assert view.is_below(name, other.name.text) == (other in above)
 
 
 @given(classes())
 def test_run_in_no_circle_finds_each_class_that_is_above_itself(drafts: tuple[DraftClass, ...]) -> None:
-    view = View(Draft(drafts))
+    view = DraftView(Draft(drafts))
     in_circles = {
         cls.name.text
         for cls in drafts
         if any(cls.name.text in view.parents(each.name.text) for each in view.lineage(cls.name.text))
     }
-    told = [finding.received or "" for finding in run_in_no_circle(view)]
+    told = [finding.received or "" for finding in check_inheritance_cycles(view)]
     shown = {name for received in told for name in received.split(" → ")}
     assert in_circles <= shown and bool(told) == bool(in_circles)
 
 
 @given(classes())
 def test_have_attributes_once_refuses_what_a_class_above_has(drafts: tuple[DraftClass, ...]) -> None:
-    view = View(Draft(drafts))
+    view = DraftView(Draft(drafts))
     repeated = {
         cls.name.text
         for cls in drafts
         if cls.attributes and any(each.attributes for each in view.lineage(cls.name.text)[1:])
     }
     try:
-        checked(Draft(drafts))
+        validate_draft(Draft(drafts))
         found = 0
     except ModelError as problem:
         found = str(problem).count("has an attribute of this name already")
@@ -94,7 +102,7 @@ def chain(length: int) -> Draft:
 
 def test_check_of_a_chain_twice_as_long_twice_the_work() -> None:
     short, long = (
-        count_executed_lines(lambda: by_convention(draft, checked(draft)), "tidings.objects")  # noqa: B023
+        count_executed_lines(lambda: map_by_convention(draft, validate_draft(draft)), "tidings.objects")  # noqa: B023
         for draft in (chain(100), chain(200))
     )
     assert long < 2.1 * short
@@ -109,7 +117,7 @@ def circle(length: int, below: int) -> Draft:
 
 def test_check_for_circles_of_twice_as_many_classes_twice_the_work() -> None:
     short, long = (
-        count_executed_lines(lambda: list(run_in_no_circle(View(draft))), "tidings.objects")  # noqa: B023
+        count_executed_lines(lambda: list(check_inheritance_cycles(DraftView(draft))), "tidings.objects")  # noqa: B023
         for draft in (circle(100, 100), circle(200, 200))
     )
     assert long < 2.1 * short

@@ -9,10 +9,10 @@ import pytest
 from tests.objects.databases import Memory
 from tests.objects.histories import create_tables
 from tidings.errors import InputError
-from tidings.objects.model import Model
-from tidings.objects.plantuml import read_plantuml
-from tidings.service.sources import Opened
-from tidings.service.watching import Watched, Watches
+from tidings.objects.model.class_model import Model
+from tidings.objects.readers.plantuml_reader import read_plantuml
+from tidings.objects.sources import OpenSource
+from tidings.objects.watches import WatchDescription, WatchRegistry
 
 PLACED = read_plantuml("""
 class Person <<subscriber>> {
@@ -32,7 +32,7 @@ ROWS = (
     "INSERT INTO course VALUES (1, 'Trees'), (2, 'Graphs')",
     "INSERT INTO seminar VALUES (2)",
 )
-GRAPHS = Watched("Person:1", "Ana", "Seminar", "Course:2", "Graphs")
+GRAPHS = WatchDescription("Person:1", "Ana", "Seminar", "Course:2", "Graphs")
 
 
 @pytest.fixture
@@ -47,11 +47,11 @@ def database() -> Memory:
 
 
 @pytest.fixture
-def watches(database: Memory) -> Watches:
-    return Watches(Opened("school", PLACED, database.site))
+def watches(database: Memory) -> WatchRegistry:
+    return WatchRegistry(OpenSource("school", PLACED, database.site))
 
 
-def test_an_object_is_the_same_by_whatever_class_it_is_named(watches: Watches) -> None:
+def test_an_object_is_the_same_by_whatever_class_it_is_named(watches: WatchRegistry) -> None:
     """Whoever is told is called by the topmost class, as notifications are."""
     assert watches.add("Student:Ana", "Seminar:Graphs") == (GRAPHS, True)
     assert watches.add("Person:1", "Course:2")[1] is False
@@ -60,23 +60,23 @@ def test_an_object_is_the_same_by_whatever_class_it_is_named(watches: Watches) -
     assert watches.of() == [] and watches.remove("Person:1", "Seminar:2")[1] is False
 
 
-def test_a_class_is_not_the_one_below_it(watches: Watches) -> None:
+def test_a_class_is_not_the_one_below_it(watches: WatchRegistry) -> None:
     assert watches.add("Person:2", "Seminar")[1] and watches.add("Person:2", "Course")[1]
     assert watches.remove("Person:2", "Course")[1]
-    assert watches.of("Person:2") == [Watched("Person:2", "Bo", "Seminar", None, None)]
+    assert watches.of("Person:2") == [WatchDescription("Person:2", "Bo", "Seminar", None, None)]
 
 
-def test_who_is_of_another_class_is_not_found(watches: Watches) -> None:
+def test_who_is_of_another_class_is_not_found(watches: WatchRegistry) -> None:
     with pytest.raises(InputError, match="there is no such Student"):
         watches.add("Student:Bo", "Course")
     with pytest.raises(InputError, match="there is no such Seminar"):
         watches.add("Person:1", "Seminar:Trees")
 
 
-def test_what_the_model_has_no_more_can_be_undone(database: Memory, watches: Watches) -> None:
+def test_what_the_model_has_no_more_can_be_undone(database: Memory, watches: WatchRegistry) -> None:
     watches.add("Person:1", "Course:1")
     left = replace(PLACED, model=Model({"Course": PLACED.model.classes["Course"]}))
-    newer = Watches(Opened("school", left, database.site))
-    old = Watched("Person:1", "Person:1", "Course", "Course:1", "Trees")
+    newer = WatchRegistry(OpenSource("school", left, database.site))
+    old = WatchDescription("Person:1", "Person:1", "Course", "Course:1", "Trees")
     assert newer.of() == newer.of("Person:1") == [old]
     assert newer.remove("Person:1", "Course:1") == (old, True)

@@ -8,21 +8,21 @@ import pytest
 
 from tests.executed_lines import count_executed_lines
 from tidings.errors import DecodeProblem, TidingsError
-from tidings.objects.model import (
+from tidings.objects.model.class_model import (
     Association,
     Attribute,
     Cardinality,
-    Class,
+    ChangeKind,
     End,
-    Implicit,
-    Kind,
-    Mark,
+    ImplicitMark,
+    MarkLimits,
     Model,
-    Propagates,
+    ModelClass,
+    PropagatesMark,
 )
-from tidings.objects.placing import ForeignKey, LinkTable
-from tidings.objects.problems import ModelError
-from tidings.objects.xmi import read_xmi
+from tidings.objects.model.problems import ModelError
+from tidings.objects.model.table_mapping import ForeignKey, LinkTable
+from tidings.objects.readers.xmi_reader import read_xmi
 
 HEAD = (
     '<xmi:XMI xmlns:xmi="http://www.omg.org/spec/XMI/20131001" xmlns:uml="http://www.omg.org/spec/UML/20131001" '
@@ -101,16 +101,16 @@ def test_as_enterprise_architect_writes_it() -> None:
     <elements><element xmi:idref="EAID_1" xmi:type="uml:Class" name="Hörer" xmi:id="x"/></elements>
   </xmi:Extension>
 </xmi:XMI>""".encode("windows-1252")
-    limits = Mark(None, frozenset((Kind.UPDATE, Kind.DELETE)))
+    limits = MarkLimits(None, frozenset((ChangeKind.UPDATE, ChangeKind.DELETE)))
     assert read_xmi(body).model == Model(
         {
-            "Hörer": Class("Hörer", (Attribute("alter", "integer"),), ("Person",)),
-            "Person": Class("Person", subscriber=True),
-            "Kurs": Class("Kurs"),
+            "Hörer": ModelClass("Hörer", (Attribute("alter", "integer"),), ("Person",)),
+            "Person": ModelClass("Person", subscriber=True),
+            "Kurs": ModelClass("Kurs"),
         },
         (
             Association(
-                "besucht", "Hörer", "Kurs", Cardinality(), Cardinality(1), Implicit(End.SOURCE, limits)
+                "besucht", "Hörer", "Kurs", Cardinality(), Cardinality(1), ImplicitMark(End.SOURCE, limits)
             ),
         ),
     )
@@ -131,8 +131,8 @@ def test_as_eclipse_writes_it() -> None:
         "<attributes>x</attributes></t:propagates>",
     )
     placed = read_xmi(body)
-    limits = Mark(frozenset(("x",)), frozenset((Kind.UPDATE, Kind.LINK)))
-    propagates = Propagates(End.SOURCE, limits)
+    limits = MarkLimits(frozenset(("x",)), frozenset((ChangeKind.UPDATE, ChangeKind.LINK)))
+    propagates = PropagatesMark(End.SOURCE, limits)
     made = Association("b", "A", "B", Cardinality(), Cardinality(1, 1), propagates=propagates)
     assert placed.model.associations == (made,)
     assert placed.tables["B"].key == "code" and placed.model.classes["B"].attributes == (Attribute("x"),)
@@ -141,8 +141,8 @@ def test_as_eclipse_writes_it() -> None:
 
 UNIVERSITY = Model(
     {
-        "Student": Class("Student", (Attribute("name", "string"),), subscriber=True),
-        "Course": Class("Course"),
+        "Student": ModelClass("Student", (Attribute("name", "string"),), subscriber=True),
+        "Course": ModelClass("Course"),
     },
     (
         Association(
@@ -151,7 +151,7 @@ UNIVERSITY = Model(
             "Course",
             Cardinality(),
             Cardinality(1),
-            Implicit(End.SOURCE, Mark(None, frozenset((Kind.UPDATE, Kind.LINK)))),
+            ImplicitMark(End.SOURCE, MarkLimits(None, frozenset((ChangeKind.UPDATE, ChangeKind.LINK)))),
         ),
     ),
 )
@@ -232,7 +232,9 @@ def test_as_visual_paradigm_writes_it() -> None:
   </ownedMember>
 </uml:Model>"""
     [attends] = read_xmi(body).model.associations
-    assert attends.implicit == Implicit(End.SOURCE, Mark()) and attends.target_cardinality == Cardinality(1)
+    assert attends.implicit == ImplicitMark(
+        End.SOURCE, MarkLimits()
+    ) and attends.target_cardinality == Cardinality(1)
     assert read_xmi(body).model.classes == UNIVERSITY.classes
 
 
@@ -431,7 +433,7 @@ def test_the_wall_of_documents_stands() -> None:
 
 def test_generalizations_beside_twice_as_many_classes_take_twice_the_work() -> None:
     short, long = (
-        count_executed_lines(lambda: read_xmi(below_one(count)), "tidings.objects.xmi")  # noqa: B023
+        count_executed_lines(lambda: read_xmi(below_one(count)), "tidings.objects.readers.xmi_reader")  # noqa: B023
         for count in (100, 200)
     )
     assert long < 2.1 * short

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.objects.databases import Database
 from tests.objects.histories import create_tables
-from tidings.interfaces.cli.model_inputs import read_model
+from tidings.cli.objects.triggers import read_model
 
 PUML = f"{Path(__file__).parents[2]}/examples/university/university.puml"
 PLACED = read_model(PUML)

@@ -11,17 +11,16 @@ from typing import Any
 
 import httpx
 
-from tidings.feeds.hub import Hub
-from tidings.feeds.hub_rules import Rules
-from tidings.interfaces.http.app import app_for
-from tidings.interfaces.http.context import EVERYTHING, Context
-from tidings.interfaces.http.serving import listen, server_for
-from tidings.operating.metrics import Metrics
-from tidings.operating.settings import Part, Settings
-from tidings.publications.parser_pool import ParserPool
-from tidings.service import Tidings
+from tidings.api.app import create_app
+from tidings.api.server import create_server, listen
+from tidings.feeds.hub.hub import Hub, HubPolicy
+from tidings.operations.metrics import Metrics
+from tidings.operations.settings import ServicePart, Settings
+from tidings.parsers.parser_pool import ParserPool
 from tidings.service.access import Access
-from tidings.service.pipeline import counted
+from tidings.service.context import ALL_PARTS, ServiceContext
+from tidings.service.pipeline import count_totals
+from tidings.service.tidings import Tidings
 
 
 @dataclass
@@ -29,7 +28,7 @@ class Served:
     """Where it is, what it works with, and an administrator who asks."""
 
     url: str
-    context: Context
+    context: ServiceContext
     token: str
 
     def get(self, path: str, **more: Any) -> httpx.Response:
@@ -40,18 +39,18 @@ class Served:
 @contextmanager
 def served(
     home: Path,
-    parts: frozenset[Part] = EVERYTHING,
+    parts: frozenset[ServicePart] = ALL_PARTS,
     store: str | None = None,
     parsers: ParserPool | None = None,
     **settings: Any,
 ) -> Iterator[Served]:
     with listen("127.0.0.1", 0) as listening, Tidings(home, store) as tidings:
         url, given = f"http://127.0.0.1:{listening.getsockname()[1]}", Settings(**settings)
-        hub = Hub(tidings.feeds_at(given.public_url or url), Rules(inside=True))
-        metrics = Metrics(lambda: counted(tidings.store))
+        hub = Hub(tidings.feeds_at(given.public_url or url), HubPolicy(inside=True))
+        metrics = Metrics(lambda: count_totals(tidings.store))
         pool = parsers or ParserPool()
-        context = Context(tidings, hub, given, None, parts, metrics=metrics, parsers=pool)
-        server = server_for(app_for(context), context.settings)
+        context = ServiceContext(tidings, hub, given, None, parts, metrics=metrics, parsers=pool)
+        server = create_server(create_app(context), context.settings)
         thread = Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         made = Access(tidings.store).make("test", ["administer"])

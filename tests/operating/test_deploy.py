@@ -18,10 +18,10 @@ import yaml
 from typer.main import get_command
 
 from tests.operating.served import served
-from tidings.interfaces.cli.config import OTHERS
-from tidings.interfaces.cli.main import app
-from tidings.operating.loading import sources
-from tidings.operating.refusals import unknown_variables
+from tidings.cli.main import app
+from tidings.cli.operations.config import OTHER_VARIABLES
+from tidings.operations.settings_errors import find_unknown_variables
+from tidings.operations.settings_sources import read_sources
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -45,12 +45,12 @@ def understood(words: list[str]) -> None:
 
 def known(variables: dict[str, str]) -> None:
     """Variables of the environment that are settings, with values that can be."""
-    assert not unknown_variables(variables, OTHERS)
-    given = {name: value for name, value in variables.items() if name not in OTHERS}
+    assert not find_unknown_variables(variables, OTHER_VARIABLES)
+    given = {name: value for name, value in variables.items() if name not in OTHER_VARIABLES}
     before = dict(os.environ)
     os.environ.update(given)
     try:
-        assert not sources().refusals()
+        assert not read_sources().refusals()
     finally:
         os.environ.clear()
         os.environ.update(before)
@@ -58,7 +58,7 @@ def known(variables: dict[str, str]) -> None:
 
 def not_outweighed(file: Path, variables: dict[str, str]) -> None:
     """Settings of a file that no variable of the same deployment outweighs: whoever changed them would see nothing."""
-    found = sources(config=file)
+    found = read_sources(config=file)
     assert not found.refusals()
     outweighed = {variable(name) for name in found.origins} & set(variables)
     assert not outweighed, f"{file.name} says in vain what the environment says, too"
@@ -78,7 +78,7 @@ def test_systemd(unit: Path, tmp_path: Path) -> None:
     )
     not_outweighed(DEPLOY / "systemd" / "tidings.toml", environment)
     seconds = next(int(value) for name, _, value in lines if name == "TimeoutStopSec")
-    assert seconds > sources().settings().drain + 20
+    assert seconds > read_sources().settings().drain + 20
     started = [value for name, _, value in lines if name.startswith("ExecStart")]
     assert len(started) == 2
     for command in started:
@@ -196,7 +196,7 @@ def test_kubernetes_names_what_there_is(tmp_path: Path) -> None:
         assert {probe["port"] for probe in probes} == {port["name"]}
         assert str(port["containerPort"]) == image()["TIDINGS_PORT"]
         grace = manifest["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
-        assert grace > sources().settings().drain + 20
+        assert grace > read_sources().settings().drain + 20
     assert parts == {"--only", "api", "delivery", "stream"}
 
 

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from tidings.operating import logs
+from tidings.operations import logs
 
 SECRETS = (
     "tdg_KSdu2DhTN4E0HhZiHT-Zb0STx_8",
@@ -31,8 +31,8 @@ LEAKS = (
 
 @pytest.mark.parametrize("format", ["json", "console"])
 def test_secrets_are_taken_out(format: logs.Format, capsys: pytest.CaptureFixture[str]) -> None:
-    with logs.configured("debug", format):
-        log, plain = logs.logger("tidings.test"), logging.getLogger("tidings.other")
+    with logs.configure_logging("debug", format):
+        log, plain = logs.get_logger("tidings.test"), logging.getLogger("tidings.other")
         for leak in LEAKS:
             log.info(leak, detail=leak, nested={"a": [leak]})
             plain.warning("it says %s", leak)
@@ -50,8 +50,12 @@ def test_secrets_are_taken_out(format: logs.Format, capsys: pytest.CaptureFixtur
 
 
 def test_ids_stand_in_what_is_logged_by_whatever_module(capsys: pytest.CaptureFixture[str]) -> None:
-    with logs.configured("info", "json"), logs.bound(request="r-1"), logs.bound(publication="p-1"):
-        logs.logger("tidings.a").info("taken", position=7)
+    with (
+        logs.configure_logging("info", "json"),
+        logs.bind_fields(request="r-1"),
+        logs.bind_fields(publication="p-1"),
+    ):
+        logs.get_logger("tidings.a").info("taken", position=7)
         logging.getLogger("tidings.b").warning("from %s", "elsewhere")
         logging.getLogger("tidings.b").debug("not shown")
         logging.getLogger("py4j.clientserver").error("chatter")

@@ -18,15 +18,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import event
 
 from tests.operating.served import Served, served
-from tidings.delivery import Happened
+from tidings.delivery.dispatcher import DeliveryEvent
 from tidings.errors import StoreError
-from tidings.interfaces.http.delivered import Delivered
-from tidings.operating import logs
-from tidings.operating.settings import Part
+from tidings.operations import logs
+from tidings.operations.settings import ServicePart
 from tidings.service.access import Access
-from tidings.service.pipeline import beat
-from tidings.store import Found
-from tidings.store.measures import KEPT
+from tidings.service.delivery_worker import DeliveryTelemetry
+from tidings.service.pipeline import record_heartbeat
+from tidings.store.encoding import MatchRow
+from tidings.store.telemetry import RETENTION
 
 DOCS = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -58,7 +58,7 @@ def test_a_process_that_lives_and_one_that_can_work(service: Served) -> None:
 
 def test_what_is_wrong_is_said_with_503(tmp_path: Path) -> None:
     """A store whose tables a newer Tidings has changed; then one that is gone."""
-    with served(tmp_path, frozenset({Part.API})) as service:
+    with served(tmp_path, frozenset({ServicePart.API})) as service:
         service.context.health.watch("stream", lambda: "Spark is starting")
         answer = httpx.get(f"{service.url}/readyz")
         assert answer.status_code == 503
@@ -78,7 +78,7 @@ def test_what_is_wrong_is_said_with_503(tmp_path: Path) -> None:
 
 def test_a_store_that_takes_nothing_is_not_ready_until_it_does(tmp_path: Path) -> None:
     """As on a full disk, or one that can only be read any more. Nobody publishes meanwhile to find out."""
-    with served(tmp_path, frozenset({Part.API})) as service:
+    with served(tmp_path, frozenset({ServicePart.API})) as service:
         store, is_full = service.context.tidings.store, Event()
 
         @event.listens_for(store.database.engine, "checkout")
@@ -103,7 +103,7 @@ def test_a_store_that_takes_nothing_is_not_ready_until_it_does(tmp_path: Path) -
 
 def test_a_disk_with_room_for_a_page_is_full(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What is small is still written now and then, by whoever; no publication is, so nobody is to be sent here."""
-    with served(tmp_path, frozenset({Part.API})) as service:
+    with served(tmp_path, frozenset({ServicePart.API})) as service:
         store, before = service.context.tidings.store, resource.getrlimit(resource.RLIMIT_FSIZE)
         largest = max(file.stat().st_size for file in tmp_path.glob("store.db*"))
         headers = {"Authorization": f"Bearer {Access(store).make('shop', ['publish'], None).secret}"}
@@ -130,7 +130,7 @@ def test_a_disk_with_room_for_a_page_is_full(tmp_path: Path, caplog: pytest.LogC
 
 def test_a_part_that_has_ended_wants_a_new_start(tmp_path: Path) -> None:
     """A loop that an error of the program has ended, in a thread that is no more; what is away for a while is none."""
-    with served(tmp_path, frozenset({Part.API})) as service:
+    with served(tmp_path, frozenset({ServicePart.API})) as service:
         service.context.health.watch("delivery", lambda: "the store is away")
         assert httpx.get(f"{service.url}/healthz").status_code == 200
         thread = Thread(target=lambda: None)
@@ -142,7 +142,7 @@ def test_a_part_that_has_ended_wants_a_new_start(tmp_path: Path) -> None:
 def test_metrics_are_for_administrators_unless_a_setting_opens_them(service: Served, tmp_path: Path) -> None:
     assert httpx.get(f"{service.url}/metrics").status_code == 401
     assert service.get("/metrics").headers["content-type"].startswith("text/plain; version=0.0.4")
-    with served(tmp_path, frozenset({Part.DELIVERY}), metrics="open") as alone:
+    with served(tmp_path, frozenset({ServicePart.DELIVERY}), metrics="open") as alone:
         assert httpx.get(f"{alone.url}/metrics").status_code == 200
 
 
@@ -150,7 +150,7 @@ def test_what_is_counted(service: Served) -> None:
     store, metrics = service.context.tidings.store, service.context.metrics
     for number in range(3):
         service.context.tidings.publish(json.dumps({"price": number}))
-    store.notifications.commit_batch("s", 0, [Found("p-1", "s-1", "ana")], position=2)
+    store.notifications.commit_batch("s", 0, [MatchRow("p-1", "s-1", "ana")], position=2)
     metrics.batch(matches=4, seconds=0.2, latency=0.6, sizes=(5, 1))
     metrics.delivered("hub", "failed")
     before = values(service)
@@ -199,7 +199,7 @@ def test_every_metric_has_its_docs(service: Served) -> None:
 def test_the_pipeline_over_time(service: Served) -> None:
     store = service.context.tidings.store
     assert httpx.get(f"{service.url}/v1/pipeline").status_code == 401
-    beat(store, KEPT)
+    record_heartbeat(store, RETENTION)
     store.measures.add({"publications": 3, "batch_seconds": 0.5, "segments": 2, "subscriptions": 6})
     store.measures.add({"publications": 1, "batch_seconds": 0.1})
     found = service.get("/v1/pipeline", params={"minutes": 5, "points": 10}).json()
@@ -237,7 +237,7 @@ def test_requests_are_logged_by_their_routes_and_ids(
 ) -> None:
     """The address of a feed is a secret, and so is a token."""
     address = f"{service.url}/feeds/4Qx9Zb0STx8ZutXF8gGeXyGBnY4Qx9Zb"
-    with logs.configured("info", "json"):
+    with logs.configure_logging("info", "json"):
         answer = httpx.get(address, headers={"x-request-id": "from-the-proxy"})
         asked = service.get("/v1/pipeline")
         odd = httpx.get(address, headers={"x-request-id": "x" * 100})
@@ -255,7 +255,7 @@ def test_what_a_request_was_about_stands_in_its_line(
     service: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
     headers = {"authorization": f"Bearer {service.token}"}
-    with logs.configured("info", "json"):
+    with logs.configure_logging("info", "json"):
         taken = httpx.post(f"{service.url}/v1/publications", json={"price": 1}, headers=headers)
         subscription = service.get("/v1/subscriptions/s-404")
         destination = service.get("/v1/destinations/d-404")
@@ -268,11 +268,11 @@ def test_what_a_request_was_about_stands_in_its_line(
 def test_what_delivery_tells_is_counted_logged_and_kept(
     service: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    heard = Delivered(service.context)
-    with logs.configured("info", "json"):
-        heard(Happened("delivered", "webhook", "d-1", "s-1", ("n-1",), 0.2))
+    heard = DeliveryTelemetry(service.context)
+    with logs.configure_logging("info", "json"):
+        heard(DeliveryEvent("delivered", "webhook", "d-1", "s-1", ("n-1",), 0.2))
         heard(
-            Happened(
+            DeliveryEvent(
                 "dead", "webhook", "d-1", "s-1", ("n-2",), 0.2, "status 500 at https://x.example/hook/geheim"
             )
         )

@@ -18,8 +18,8 @@ from tests.interfaces.visiting import WORD
 from tests.operating.proxies import PROXIES, Proxy, program, proxied
 from tests.operating.served import Served, served
 from tests.ports import free_port
-from tidings.interfaces.http.console.log_in import FAILURES
-from tidings.interfaces.http.serving import TAKEN_SECONDS
+from tidings.api.server import SEND_TIMEOUT_SECONDS
+from tidings.console.login import FAILURES
 from tidings.service.access import Access
 
 
@@ -71,7 +71,7 @@ def test_news_flows_and_resumes(service: Served, proxy: Proxy, place: Place) -> 
 
 def _all_left(service: Served) -> bool:
     clients = service.context.metrics.clients.labels("sse")
-    end, turn = monotonic() + TAKEN_SECONDS / 2, Event()
+    end, turn = monotonic() + SEND_TIMEOUT_SECONDS / 2, Event()
     while clients._value.get() and monotonic() < end:
         turn.wait(0.02)
     return bool(clients._value.get() == 0)

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from tidings.errors import InputError
-from tidings.operating.loading import load, shown, sources, value_of
-from tidings.operating.places import place_of
-from tidings.operating.refusals import names
+from tidings.operations.settings_errors import list_setting_names
+from tidings.operations.settings_sources import (
+    format_setting,
+    format_value,
+    load_settings,
+    locate_setting,
+    read_sources,
+)
 
 
 def test_value_of_spark_settings_hides_secrets(tmp_path: Path) -> None:
@@ -19,8 +24,8 @@ def test_value_of_spark_settings_hides_secrets(tmp_path: Path) -> None:
         "spark.authenticate.secret": "hunter2",
         "spark.a": "b",
     }
-    settings = load({"home": tmp_path, "spark.conf": given}).settings
-    assert value_of(settings, "spark.conf") == (
+    settings = load_settings({"home": tmp_path, "spark.conf": given}).settings
+    assert format_setting(settings, "spark.conf") == (
         "spark.hadoop.fs.s3a.secret.key=***, spark.authenticate.secret=***, spark.a=b"
     )
 
@@ -31,7 +36,7 @@ def test_each_source_outweighs_those_before(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("TIDINGS_PORT", "2")
     monkeypatch.setenv("TIDINGS_CONTACT", "environment")
     monkeypatch.setenv("TIDINGS_STREAM__RESTARTS", "9")
-    found = load({"home": tmp_path, "contact": "option", "delivery.private_callbacks": True})
+    found = load_settings({"home": tmp_path, "contact": "option", "delivery.private_callbacks": True})
     settings = found.settings
     assert (settings.port, settings.host, settings.contact) == (2, "file", "option")
     assert settings.spark.conf == {"spark.a.b": "c"} and settings.stream.restarts == 9
@@ -46,8 +51,8 @@ def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "a.toml").write_text("port = 1")
     (tmp_path / "b.toml").write_text("port = 2")
     monkeypatch.setenv("TIDINGS_CONFIG", str(tmp_path / "a.toml"))
-    assert load().settings.port == 1
-    assert load(config=tmp_path / "b.toml").settings.port == 2
+    assert load_settings().settings.port == 1
+    assert load_settings(config=tmp_path / "b.toml").settings.port == 2
     for name, text, told in (
         ("missing", None, "cannot be read"),
         ("broken", "port = ", "this is no TOML"),
@@ -56,7 +61,7 @@ def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         if text is not None:
             (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
         with pytest.raises(InputError, match=told):
-            load(config=tmp_path / name)
+            load_settings(config=tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,7 @@ def test_a_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 )
 def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "tidings.toml").write_text(text)
-    [found] = sources({"home": tmp_path}).refusals()
+    [found] = read_sources({"home": tmp_path}).refusals()
     assert str(found).startswith(told), str(found)
     assert found.place is not None
 
@@ -107,16 +112,16 @@ def test_what_is_wrong_in_a_file(tmp_path: Path, text: str, told: str) -> None:
 def test_what_is_wrong_in_the_environment_is_said_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIDINGS_PORT", "many")
     with pytest.raises(InputError, match=r"port cannot be this.*\(TIDINGS_PORT\); received 'many'"):
-        load()
+        load_settings()
 
 
 def test_a_secret_is_never_shown(tmp_path: Path) -> None:
     (tmp_path / "tidings.toml").write_text(
         'store = "postgresql://tidings:geheim@db/tidings"\nrpc_token = "geheim"\n[traces.headers]\nkey = "geheim"\n'
     )
-    settings = load({"home": tmp_path}).settings
-    assert shown(settings.store) == "postgresql://tidings:***@db/tidings"
-    assert shown(settings.rpc_token) == "***" and "geheim" not in repr(settings)
+    settings = load_settings({"home": tmp_path}).settings
+    assert format_value(settings.store) == "postgresql://tidings:***@db/tidings"
+    assert format_value(settings.rpc_token) == "***" and "geheim" not in repr(settings)
     assert settings.store_url() == "postgresql://tidings:geheim@db/tidings"
 
 
@@ -127,7 +132,7 @@ def test_limits_of_the_file_reach_the_modules_that_read_them(
     monkeypatch.setenv("TIDINGS_GRAPH_LIMITS", "edges=8")
     monkeypatch.setenv("TIDINGS_DOCUMENT_LIMITS", "")
     monkeypatch.delenv("TIDINGS_DOCUMENT_LIMITS")
-    load({"home": tmp_path}).export()
+    load_settings({"home": tmp_path}).export()
     assert (
         os.environ["TIDINGS_DOCUMENT_LIMITS"] == "depth=7" and os.environ["TIDINGS_GRAPH_LIMITS"] == "edges=8"
     )
@@ -135,11 +140,11 @@ def test_limits_of_the_file_reach_the_modules_that_read_them(
 
 def test_where_a_setting_stands() -> None:
     text = 'a = 1\n[b]\n"c" = 2\n[d.e]\nf = 3\n'
-    places = {path: place_of(text, path) for path in (("a",), ("b", "c"), ("d", "e", "f"), ("x",))}
+    places = {path: locate_setting(text, path) for path in (("a",), ("b", "c"), ("d", "e", "f"), ("x",))}
     assert {path: place and place.line for path, place in places.items()} == {
         ("a",): 1,
         ("b", "c"): 3,
         ("d", "e", "f"): 5,
         ("x",): None,
     }
-    assert "spark.master" in names() and "spark" not in names()
+    assert "spark.master" in list_setting_names() and "spark" not in list_setting_names()

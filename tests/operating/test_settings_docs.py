@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidings.operating.loading import value_of
-from tidings.operating.refusals import names
-from tidings.operating.settings import NESTED, PREFIX, Settings
+from tidings.operations.settings import NESTING_DELIMITER, VARIABLE_PREFIX, Settings
+from tidings.operations.settings_errors import list_setting_names
+from tidings.operations.settings_sources import format_setting
 
 DOCS = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -19,11 +19,11 @@ def row(name: str) -> str:
     *tables, last = name.split(".")
     for table in tables:
         model = model.model_fields[table].annotation
-    variable = PREFIX + name.upper().replace(".", NESTED)
-    default = value_of(Settings(), name)
+    variable = VARIABLE_PREFIX + name.upper().replace(".", NESTING_DELIMITER)
+    default = format_setting(Settings(), name)
     return f"| `{name}` | `{variable}` | {f'`{default}`' if default else ''} | {model.model_fields[last].description} |"
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list_setting_names())
 def test_every_setting_has_its_docs(name: str) -> None:
     assert row(name) in DOCS.read_text(), row(name)

@@ -14,16 +14,18 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.operating.receiver import Receiver
 from tests.operating.served import served
-from tidings.delivery import Happened
+from tidings.delivery.dispatcher import DeliveryEvent
 from tidings.errors import SetupError
-from tidings.interfaces.cli.stream_news import Traced
-from tidings.interfaces.http.delivered import Delivered
 from tidings.model import Publication
-from tidings.operating import traces
-from tidings.operating.settings import Part
-from tidings.spark.news import Progress, Started
-from tidings.store import Found, open_store, sqlite_url
-from tidings.store import traces as kept
+from tidings.operations import traces
+from tidings.operations.settings import ServicePart
+from tidings.service.delivery_worker import DeliveryTelemetry
+from tidings.service.stream_telemetry import StreamTracer
+from tidings.spark.stream.progress import StreamProgress, StreamStart
+from tidings.store import telemetry as kept
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import MatchRow
+from tidings.store.store import open_store
 
 
 @pytest.fixture
@@ -35,11 +37,11 @@ def receiver() -> Iterator[Receiver]:
 
 @contextmanager
 def tracing(receiver: Receiver) -> Iterator[None]:
-    traces.configure(receiver.url, headers={"x-key": "k"})
+    traces.configure_tracing(receiver.url, headers={"x-key": "k"})
     try:
         yield
     finally:
-        traces.end()
+        traces.end_tracing()
 
 
 def test_the_trace_of_a_publication_goes_on_in_other_processes(receiver: Receiver, tmp_path: Path) -> None:
@@ -47,16 +49,18 @@ def test_the_trace_of_a_publication_goes_on_in_other_processes(receiver: Receive
     told of batches is told when they are over, of each publication once, also if the news of a batch was overtaken.
     """
     with tracing(receiver), open_store(sqlite_url(tmp_path / "store.db")) as store:
-        hear = Traced(store)
-        hear(Started("journal", 0))
-        with traces.span("publish"):
+        hear = StreamTracer(store)
+        hear(StreamStart("journal", 0))
+        with traces.start_span("publish"):
             store.journal.append([Publication("p-1", "application/json", b"{}")])
             store.journal.append([Publication("p-1", "application/json", b"{}")])
         store.journal.append([Publication("p-2", "application/json", b"{}")])
         assert store.traces.of("p-2") is None, "nobody traced that one"
-        hear(Progress(batch=1, events=2, position=2, seconds=3.0, committing=1.0, ended=1_000.0))
-        hear(Progress(batch=2, events=0, position=0, seconds=0.5, ended=1_001.0))
-        with traces.span("deliver", parent=store.traces.of("p-1"), attributes={"tidings.channel": "webhook"}):
+        hear(StreamProgress(batch=1, events=2, position=2, seconds=3.0, committing=1.0, ended=1_000.0))
+        hear(StreamProgress(batch=2, events=0, position=0, seconds=0.5, ended=1_001.0))
+        with traces.start_span(
+            "deliver", parent=store.traces.of("p-1"), attributes={"tidings.channel": "webhook"}
+        ):
             pass
     assert set(receiver.headers) == {"k"}
     [publish], [match, empty] = receiver.named("publish"), receiver.named("match batch")
@@ -72,15 +76,15 @@ def test_the_trace_of_a_publication_goes_on_in_other_processes(receiver: Receive
 
 def test_a_span_says_who_called_whom_and_what_came_of_it(receiver: Receiver, tmp_path: Path) -> None:
     """Programs that draw maps of services go by the kinds of spans, and show those that failed."""
-    with tracing(receiver), served(tmp_path, frozenset({Part.API})) as service:
+    with tracing(receiver), served(tmp_path, frozenset({ServicePart.API})) as service:
         post, headers = f"{service.url}/v1/publications", {"authorization": f"Bearer {service.token}"}
         assert httpx.post(f"{post}?id=p-1", json={"price": 1}, headers=headers).status_code == 201
         assert httpx.post(f"{post}?id=p-1", json={"price": 2}, headers=headers).status_code == 409
         store = service.context.tidings.store
-        store.notifications.commit_batch("test", 0, [Found("p-1", "s-1", "ana")])
+        store.notifications.commit_batch("test", 0, [MatchRow("p-1", "s-1", "ana")])
         [told] = store.notifications.read("ana")
         for what, kind in (("delivered", "webhook"), ("failed", "kafka"), ("dead", "apprise")):
-            Delivered(service.context)(Happened(what, kind, "d-1", "s-1", (told.id,), 0.2))
+            DeliveryTelemetry(service.context)(DeliveryEvent(what, kind, "d-1", "s-1", (told.id,), 0.2))
     first, second = receiver.named("publish")
     assert first.kind == second.kind == Span.SPAN_KIND_SERVER
     assert attributes(first) == {
@@ -106,7 +110,11 @@ def test_what_is_kept_of_traces_is_bounded(
     receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "MOST", 3)
-    with tracing(receiver), open_store(sqlite_url(tmp_path / "store.db")) as store, traces.span("publish"):
+    with (
+        tracing(receiver),
+        open_store(sqlite_url(tmp_path / "store.db")) as store,
+        traces.start_span("publish"),
+    ):
         store.journal.append([Publication(f"p-{n}", "application/json", b"{}") for n in range(10)])
         store.traces.forget()
         assert len(store.traces.among(0, 100, 100)) == 3 and store.traces.of("p-9")
@@ -114,8 +122,8 @@ def test_what_is_kept_of_traces_is_bounded(
 
 def test_nothing_is_imported_and_nothing_happens_if_nobody_asked(tmp_path: Path) -> None:
     code = (
-        "import sys; from tidings.operating import traces; traces.configure(None)\n"
-        "from tidings.interfaces.http import app; from tidings.store import open_store, sqlite_url\n"
+        "import sys; from tidings.operations import traces; traces.configure(None)\n"
+        "from tidings.api import app; from tidings.store import open_store, sqlite_url\n"
         "from tidings.model import Publication\n"
         f"store = open_store(sqlite_url(__import__('pathlib').Path({str(tmp_path)!r}) / 'store.db'))\n"
         "with traces.span('publish') as one: store.journal.append([Publication('p', 'application/json', b'{}')])\n"
@@ -127,8 +135,8 @@ def test_nothing_is_imported_and_nothing_happens_if_nobody_asked(tmp_path: Path)
 
 
 def test_without_the_extra_the_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "tidings.operating.otlp", raising=False)
+    monkeypatch.delitem(sys.modules, "tidings.operations.otlp", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(SetupError, match=r"pip install 'tidings\[traces\]'"):
-        traces.configure("http://127.0.0.1:1")
-    assert not traces.is_on()
+        traces.configure_tracing("http://127.0.0.1:1")
+    assert not traces.is_tracing()

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tidings.errors import DecodeProblem
-from tidings.graphs import RDF, RDFS, Edge, Graph, Term, iri
-from tidings.publications.rdf import decode
+from tidings.graphs.model import RDF, RDFS, Edge, Graph, Term, iri
+from tidings.graphs.rdf.rdf_decoder import decode
 
 TTL, NT, TRIG, NQ = "text/turtle", "application/n-triples", "application/trig", "application/n-quads"
 XML, JSON = "application/rdf+xml", "application/ld+json"

@@ -9,7 +9,7 @@ import pyoxigraph as ox
 from lxml import etree
 
 from tidings.errors import DecodeProblem
-from tidings.graphs import RDF
+from tidings.graphs.model import RDF
 
 
 def count(items: list[int]) -> int:

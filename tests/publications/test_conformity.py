@@ -15,11 +15,11 @@ from decoding import BETWEEN, told_apart
 from generated_schemas import instances, schemas
 from reading import events_of
 from tidings.errors import DecodeProblem, PublicationError
-from tidings.publications.conformity import Conformity
-from tidings.publications.event import decode, publication_id
-from tidings.publications.json_lines import DecodedLines, decode_many
-from tidings.schema.domains import Domain, DomainKind
-from tidings.schema.event_schema import Attribute, EventSchema, EventType, Member
+from tidings.events.conformity import Conformity
+from tidings.events.json_columns import DecodedLines, decode_many
+from tidings.events.json_decoder import decode, publication_id
+from tidings.events.schema.domains import Domain, DomainKind
+from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member
 
 SIZES = Domain("size", DomainKind.ENUMERATED, {"S": (), "M": (), "é": ()})
 PERCENT = Domain("percent", DomainKind.NUMERIC, minimum=0, maximum=100.5)

@@ -17,13 +17,19 @@ from effort import share
 from generated_xml import documents
 from reading import events_of
 from strategies import SCHEMA
-from tidings.compiler.pipeline import compile_many
-from tidings.documents import Node, place_of
+from tidings.documents import xml_decoder
+from tidings.documents.model import Node, place_of
+from tidings.documents.xml_columns import atoms_of
 from tidings.errors import DecodeProblem
-from tidings.matching.index import Index
+from tidings.events import json_decoder
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.schema.extension import extend
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.index.index import Index
 from tidings.model import Subscription
-from tidings.publications import enrichment, event, xml
-from tidings.publications.enrichment import (
+from tidings.reference_data import enrichment
+from tidings.reference_data.declarations import declare
+from tidings.reference_data.enrichment import (
     Enrichment,
     Snapshot,
     enriched_body,
@@ -31,13 +37,9 @@ from tidings.publications.enrichment import (
     enriched_event,
     opened,
 )
-from tidings.publications.reference_tables import Row, read_file, write_rows
-from tidings.publications.references import declare
-from tidings.publications.xml_atoms import atoms_of
-from tidings.schema.event_schema import EventSchema
-from tidings.schema.extension import extend
-from tidings.spark import decoding
-from tidings.spark.decoding import Decoded, Decoder
+from tidings.reference_data.tables import Row, read_file, write_rows
+from tidings.spark import decoder as decoding
+from tidings.spark.decoder import DecodedPublications, Decoder
 
 ROWS = ({"sector": ["tech & more"], "in": ["US", ""]}, {})
 
@@ -74,13 +76,13 @@ def test_a_document_gets_its_rows_at_its_end(body: bytes, frame: bytes) -> None:
     refs = tag + b"<sector>tech &amp; more</sector><in>US</in><in></in></ref>" + tag + b"</ref>"
     before, _, behind = frame.partition(b"%s")
     assert enriched_body(body, ROWS) == before + refs + behind
-    assert list(nodes(xml.decode(enriched_body(body, ROWS)))) == list(
-        nodes(enriched_document(xml.decode(body), ROWS))
+    assert list(nodes(xml_decoder.decode(enriched_body(body, ROWS)))) == list(
+        nodes(enriched_document(xml_decoder.decode(body), ROWS))
     )
 
 
 def test_what_is_added_is_in_no_namespace() -> None:
-    made = enriched_document(xml.decode(b'<a xmlns="urn:a"><ref/></a>'), [{"b": ["1"]}])
+    made = enriched_document(xml_decoder.decode(b'<a xmlns="urn:a"><ref/></a>'), [{"b": ["1"]}])
     places = [
         "/{urn:a}a[1]",
         "/{urn:a}a[1]/{urn:a}ref[1]",
@@ -89,7 +91,7 @@ def test_what_is_added_is_in_no_namespace() -> None:
         "/{urn:a}a[1]/ref[1]/b[1]/text()[1]",
     ]
     assert [place for place, _ in nodes(made)] == places
-    again = xml.decode(enriched_body(b'<a xmlns="urn:a"><ref/></a>', [{"b": ["1"]}]))
+    again = xml_decoder.decode(enriched_body(b'<a xmlns="urn:a"><ref/></a>', [{"b": ["1"]}]))
     assert [place for place, _ in nodes(again)] == places
 
 
@@ -106,7 +108,7 @@ def test_enriched_bytes_are_the_definition(given: list[tuple[str, list[dict[str,
     wanted = []
     for text, rows in given:
         try:
-            wanted.append(enriched_document(xml.decode(text.encode()), rows))
+            wanted.append(enriched_document(xml_decoder.decode(text.encode()), rows))
         except DecodeProblem:
             assume(False)
     decoder = Decoder([], enrichment=_Fixed({i: rows for i, (_, rows) in enumerate(given) if rows}))
@@ -139,7 +141,7 @@ def shown(atoms: Any) -> list[list[tuple[str, str, int]]]:
     return made
 
 
-def _decoded(decoder: Decoder, bodies: Sequence[bytes], media_type: str) -> Decoded:
+def _decoded(decoder: Decoder, bodies: Sequence[bytes], media_type: str) -> DecodedPublications:
     sizes = np.array([len(body) for body in bodies], np.int64)
     ends = np.cumsum(sizes)
     return decoder.decode(media_type, np.frombuffer(b"".join(bodies), np.uint8), ends - sizes, ends)
@@ -183,7 +185,7 @@ def test_documents_are_looked_up_as_text(tmp_path: Path) -> None:
     }
     assert [place for place, _ in decoded.problems] == [1]
     wanted = [
-        None if i == 1 else enriched_document(xml.decode(body), decoded.added.get(i, ()))
+        None if i == 1 else enriched_document(xml_decoder.decode(body), decoded.added.get(i, ()))
         for i, body in enumerate(bodies)
     ]
     assert shown(decoded.atoms) == shown(atoms_of(wanted))
@@ -297,7 +299,7 @@ def test_enriched_events_are_the_definition(
     decoded = _decoded(decoder, bodies, "application/json")
     wanted = []
     for body in bodies:
-        plain = event.decode(body)
+        plain = json_decoder.decode(body)
         rows = [
             {"x": (value,)}
             for keys, value in table

@@ -13,15 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidings.errors import ConsistencyProblem, DecodeProblem
-from tidings.publications.event import (
-    MAX_DEPTH,
-    MOST_PATH_TEXT,
-    decode,
-    event_of,
-    flatten,
-    publication_id,
-)
-from tidings.schema.files import load, load_text
+from tidings.events.json_decoder import MOST_PATH_TEXT, decode, event_of, flatten, publication_id
+from tidings.events.schema.files import load, load_text
+from tidings.parsers.strict_json import MAX_DEPTH
 
 FURNITURE = load(Path(__file__).parents[2] / "examples" / "furniture.yaml")
 

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import DecodeProblem
-from tidings.graphs import RDF, RDFS, TYPE, XSD, Edge, TermKind, iri, literal
-from tidings.publications.feeds import Feed, Item, items_of
-from tidings.publications.feeds_dates import date_term, instant
-from tidings.publications.feeds_entry import CONTENT, DC, DCTERMS, ENCLOSURE, RSS1
-from tidings.publications.feeds_html import MOST_OPEN, sanitised
-from tidings.publications.rdf import decode
-from tidings.publications.rdf_limits import OVER, Limits
+from tidings.graphs.feed_formats.dates import date_term, instant
+from tidings.graphs.feed_formats.entry import CONTENT, DC, DCTERMS, ENCLOSURE, RSS1
+from tidings.graphs.feed_formats.feed_parser import Feed, Item, items_of
+from tidings.graphs.feed_formats.html import MOST_OPEN, sanitised
+from tidings.graphs.model import RDF, RDFS, TYPE, XSD, Edge, TermKind, iri, literal
+from tidings.graphs.rdf.limits import OVER, Limits
+from tidings.graphs.rdf.rdf_decoder import decode
 
 RSS, ATOM, JSON = "application/rss+xml", "application/atom+xml", "application/feed+json"
 URL = "http://example.org/feed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.publications.feeds_html import plain_text
+from tidings.graphs.feed_formats.html import plain_text
 
 
 @pytest.mark.parametrize(

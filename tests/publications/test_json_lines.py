@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from decoding import decoded, same_as_definition
 from reading import events_of
 from tidings.atoms import AtomKind
-from tidings.kernels import json_lines as kernel
-from tidings.publications.event import MOST_PATH_TEXT
-from tidings.publications.json_lines import PathTable, decode_many, documents_of, split_lines
+from tidings.events.json_columns import decode_many, documents_of, split_lines
+from tidings.events.json_decoder import MOST_PATH_TEXT
+from tidings.events.path_table import PathTable
+from tidings.matching.kernels.decode import json_objects as kernel
 
 # --- Generated texts -------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import DecodeProblem
-from tidings.publications.feeds_json import JsonFeed
-from tidings.publications.strict_json import BATCHED, MOST_VALUES, has_more_values
+from tidings.graphs.feed_formats.json_feed import JsonFeed
+from tidings.parsers.strict_json import BATCHED, MOST_VALUES, has_more_values
 
 LEAVES = st.none() | st.integers(0, 99) | st.text('a[{,"\\\\:]}', max_size=6)
 VALUES = st.recursive(

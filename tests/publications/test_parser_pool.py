@@ -15,11 +15,15 @@ from xmlrpc.client import dumps
 import pytest
 
 from tests.publications import parser_hooks as hooks
+from tidings import kinds
 from tidings.errors import DecodeProblem, Overloaded
-from tidings.graphs import RDF, Graph
-from tidings.publications import feeds, media_types, rdf, rdf_parts, rdf_simple, rpc_calls, xml_parser
-from tidings.publications.parser_pool import MODULES, Lane, Limits, ParserPool, isolated
-from tidings.publications.xml_bytes import CODECS, ENCODINGS
+from tidings.graphs.feed_formats import feed_parser
+from tidings.graphs.model import RDF, Graph
+from tidings.graphs.rdf import multipart, rdf_decoder, statements
+from tidings.parsers import xml_parser
+from tidings.parsers.parser_pool import MODULES, Lane, Limits, ParserPool, isolated
+from tidings.parsers.xml_bytes import CODECS, ENCODINGS
+from tidings.service import xml_rpc_call
 
 pytestmark = pytest.mark.xdist_group("parser_pool")
 
@@ -158,17 +162,17 @@ CALL = dumps((datetime(2026, 5, 1, 12), 1, 0.5, b"x", [{"a": True}]), "m").encod
 @pytest.mark.parametrize(
     ("function", "args"),
     [
-        (rdf.decode, (GRAPH, RDF_XML)),
-        (rdf.decode, (b'{"@context": "http://schema.org", "name": "x"}', "application/ld+json")),
-        (rdf_simple.statements, (GRAPH, RDF_XML, "http://example.org/")),
-        (rdf_parts.write_parts, (FEED, "application/rss+xml", None)),
-        (rdf_parts.write_graph, (GRAPH, RDF_XML, "http://example.org/")),
-        (rdf_parts.count_graphs, (GRAPH, RDF_XML, None)),
-        (feeds.read_feed, (FEED, "", "http://example.org/")),
-        (feeds.items_of, (FEED, "")),
-        (rpc_calls.read_call, (CALL, "text/xml")),
-        (media_types.check_document, (b"<a/>",)),
-        (media_types.check_graph, (GRAPH, RDF_XML)),
+        (rdf_decoder.decode, (GRAPH, RDF_XML)),
+        (rdf_decoder.decode, (b'{"@context": "http://schema.org", "name": "x"}', "application/ld+json")),
+        (statements.statements, (GRAPH, RDF_XML, "http://example.org/")),
+        (multipart.write_parts, (FEED, "application/rss+xml", None)),
+        (multipart.write_graph, (GRAPH, RDF_XML, "http://example.org/")),
+        (multipart.count_graphs, (GRAPH, RDF_XML, None)),
+        (feed_parser.read_feed, (FEED, "", "http://example.org/")),
+        (feed_parser.items_of, (FEED, "")),
+        (xml_rpc_call.read_call, (CALL, "text/xml")),
+        (kinds.check_document, (b"<a/>",)),
+        (kinds.check_graph, (GRAPH, RDF_XML)),
         (xml_parser.indented, (b"<a><b/></a>",)),
     ],
 )
@@ -182,7 +186,7 @@ def test_every_encoding_is_known_there(shared: ParserPool) -> None:
     """Python imports an encoding when it is first used; nothing can be imported there."""
     for name in CODECS[3:]:
         body = f'<?xml version="1.0" encoding="{name.replace("cp125", "windows-125")}"?><a/>'.encode(name)
-        shared.call(CALLERS, media_types.check_document, body)
+        shared.call(CALLERS, kinds.check_document, body)
     assert len(ENCODINGS) < len(CODECS)
 
 
@@ -192,7 +196,7 @@ def test_isolated_without_a_pool_calls_the_function() -> None:
 
 def test_isolated_with_a_pool_calls_the_function_there(shared: ParserPool) -> None:
     with shared.installed():
-        assert isolated(rdf.decode, GRAPH, RDF_XML) != Graph(())
+        assert isolated(rdf_decoder.decode, GRAPH, RDF_XML) != Graph(())
         with pytest.raises(DecodeProblem, match="the parser crashed"):
             isolated(hooks.abort)
     assert isolated(hooks.count, [1, 2]) == 2

@@ -37,11 +37,11 @@ from tests.publications.graph_bodies import (
     without_members,
 )
 from tidings.errors import DecodeProblem, SetupError
-from tidings.graphs import RDF, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
-from tidings.publications import rdf, rdf_json
-from tidings.publications.rdf import decode, decode_graphs
-from tidings.publications.rdf_media_types import SUFFIXES, SYNTAXES, Syntax, graph_media_type_of, syntax_of
-from tidings.publications.rdf_members import members
+from tidings.graphs.model import RDF, TYPE, XSD, Edge, Graph, Term, TermKind, blank, iri, literal
+from tidings.graphs.rdf import json_ld as rdf_json
+from tidings.graphs.rdf import rdf_decoder
+from tidings.graphs.rdf.media_types import SUFFIXES, SYNTAXES, Syntax, graph_media_type_of, syntax_of
+from tidings.graphs.rdf.rdf_decoder import decode, decode_graphs, members
 
 # --- The same graph in every syntax ----------------------------------------------------------------------------------
 
@@ -429,7 +429,7 @@ def test_json_that_means_nothing() -> None:
 
 def test_media_types() -> None:
     assert syntax_of("Text/Turtle; charset=utf-8") is Syntax.TURTLE
-    assert set(SYNTAXES.values()) == set(Syntax) == set(rdf._SYNTAXES)
+    assert set(SYNTAXES.values()) == set(Syntax) == set(rdf_decoder._SYNTAXES)
     assert {graph_media_type_of(f"a.b{suffix.upper()}") for suffix in SUFFIXES} == set(SUFFIXES.values())
     assert graph_media_type_of("page.xml") is None and graph_media_type_of("ttl") is None
     assert PYOXIGRAPH.keys() <= SYNTAXES.keys()

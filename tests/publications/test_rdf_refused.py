@@ -24,8 +24,8 @@ from tests.publications.graph_bodies import (
     refusal,
 )
 from tidings.errors import DecodeProblem, InputError
-from tidings.publications.rdf import decode, decode_graphs
-from tidings.publications.rdf_limits import DEFAULT, MOST, OVER, Limits
+from tidings.graphs.rdf.limits import DEFAULT, MOST, OVER, Limits
+from tidings.graphs.rdf.rdf_decoder import decode, decode_graphs
 
 MALFORMED = {
     "turtle": (TTL, b"<urn:a> <urn:p>\n  q .", "line 2, column 3"),
@@ -201,7 +201,7 @@ HARMFUL = {
 CHILD = """
 import json, sys
 from tidings.errors import DecodeProblem
-from tidings.publications.rdf import decode
+from tidings.graphs.rdf.rdf_decoder import decode
 for name, (media_type, text, _) in json.load(sys.stdin).items():
     try:
         decode(text.encode(), media_type)

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tidings.errors import InputError
-from tidings.publications import reference_files
-from tidings.publications.reference_tables import Row, read_file, stamp
-from tidings.publications.references import Reference, declare
+from tidings.reference_data import files
+from tidings.reference_data.declarations import Reference, declare
+from tidings.reference_data.tables import Row, read_file, stamp
 
 
 def of_events(path: Path, key: str = "k", fields: tuple[str, ...] = ()) -> Reference:
@@ -151,11 +151,11 @@ def test_a_table_that_is_too_large_names_the_limit(tmp_path: Path, monkeypatch: 
     rows = "k\n" + "1\n" * 20
     path = written(tmp_path, "t.csv", rows)
     pq.write_table(pa.table({"k": [1] * 20}), tmp_path / "t.parquet")
-    monkeypatch.setattr(reference_files, "MOST_ROWS", 20)
+    monkeypatch.setattr(files, "MOST_ROWS", 20)
     assert len(read_file(of_events(path))) == 20
     for most in ({"MOST_ROWS": 19}, {"MOST_BYTES": 30}):
         for name, value in most.items():
-            monkeypatch.setattr(reference_files, name, value)
+            monkeypatch.setattr(files, name, value)
         for file in (path, tmp_path / "t.parquet"):
             with pytest.raises(InputError, match=r"too large.*at most 19 rows and"):
                 read_file(of_events(file))

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generated_documents import NAMES, documents
-from tidings.documents import Node, show_node
+from tidings.documents.explanation import matches
+from tidings.documents.model import Node, show_node
+from tidings.documents.xpath.xpath_parser import parse
 from tidings.errors import InputError
-from tidings.languages.xpath import parse
-from tidings.matching.documents import matches
-from tidings.publications.references import Reference, declare, leads_to, linear_path, load, load_text
+from tidings.reference_data.declarations import Reference, declare, leads_to, linear_path, load, load_text
 
 
 def test_a_declaration() -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from generated_xml import documents
-from tidings.documents import Node, NodeKind
+from tidings.documents.model import Node, NodeKind
+from tidings.documents.xml_decoder import DEFAULT, MOST, OVER, Limits, decode
 from tidings.errors import DecodeProblem, InputError
-from tidings.publications import xml_parser
-from tidings.publications.xml import DEFAULT, MOST, OVER, Limits, decode
+from tidings.parsers import xml_parser
 
 
 def nodes_of(node: Node) -> list[Node]:

@@ -17,13 +17,12 @@ from lxml import etree
 from generated_xml import broken, documents
 from publications.test_xml import BEYOND, HARMFUL, SMALL, WITHIN
 from tidings.atoms import AtomKind, Atoms
-from tidings.documents import steps_of
+from tidings.documents.model import steps_of
+from tidings.documents.tag_paths import TagPaths, too_many_tag_paths
+from tidings.documents.xml_columns import MOST_AT_ONCE, DecodedDocuments, atoms_of, decode_documents
+from tidings.documents.xml_decoder import DEFAULT, OVER, Limits, decode
 from tidings.errors import DecodeProblem
-from tidings.publications import xml_parser
-from tidings.publications.tag_paths import crowded
-from tidings.publications.xml import DEFAULT, OVER, Limits, decode
-from tidings.publications.xml_atoms import atoms_of
-from tidings.publications.xml_columns import MOST_AT_ONCE, DecodedDocuments, TagPaths, decode_documents
+from tidings.parsers import xml_parser
 
 BETWEEN = b"]]></a>-->"
 """Stands between documents: a decoder that looks beyond a document's end finds something to go on with."""
@@ -269,7 +268,7 @@ def test_names_that_were_made_to_meet_in_one_place_are_not_looked_for_for_ever()
     with pytest.raises(DecodeProblem, match="too many different tag paths"):
         table.number("/{u}a")
     got = decoded([b"<a xmlns='u'/>", b"<a><b/></a>"], table)
-    assert [problem.what for _, problem in got.rejects] == [crowded().what] * 2
+    assert [problem.what for _, problem in got.rejects] == [too_many_tag_paths().what] * 2
 
 
 # --- What is refused --------------------------------------------------------------------------------------------
@@ -323,7 +322,7 @@ def test_a_batch_that_would_fill_the_memory_with_tag_paths() -> None:
     table = TagPaths()
     got = decoded([*large, b"<new/>", DECLINED, (opened + closed).encode()], table, ROOMY)
     assert [i for i, _ in got.rejects] == [1, 2, 3, 4]
-    assert {problem.what for _, problem in got.rejects} == {crowded().what}
+    assert {problem.what for _, problem in got.rejects} == {too_many_tag_paths().what}
     assert decoded([large[1], b"<new/>", DECLINED], table, ROOMY).rejects == []
 
 

@@ -18,19 +18,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.publications.test_xml_columns import decoded, same_as_definition
+from tidings.api.xml_rpc import messages
+from tidings.console.highlight import highlight_publication
+from tidings.documents.xml_decoder import decode
 from tidings.errors import DecodeProblem, InputError
-from tidings.graphs import RDF
-from tidings.interfaces.http import xml_rpc
-from tidings.interfaces.http.console.pretty import shown
+from tidings.graphs.feed_formats.feed_parser import items_of
+from tidings.graphs.model import RDF
+from tidings.graphs.rdf.rdf_decoder import decode as decode_graph
+from tidings.graphs.rdf.statements import statements
 from tidings.model import Publication
-from tidings.objects.xmi import draft
-from tidings.publications import xml_parser
-from tidings.publications.feeds import items_of
-from tidings.publications.rdf import decode as decode_graph
-from tidings.publications.rdf_simple import statements
-from tidings.publications.xml import decode
-from tidings.publications.xml_bytes import as_utf8
-from tidings.publications.xml_parser import DeclarationGuard, make_parser, parse, parse_tree, serialised
+from tidings.objects.readers.xmi_reader import draft_xmi
+from tidings.parsers import xml_parser
+from tidings.parsers.xml_bytes import as_utf8
+from tidings.parsers.xml_parser import DeclarationGuard, make_parser, parse, parse_tree, serialised
 
 MARK = codecs.BOM_UTF8
 
@@ -42,7 +42,7 @@ def _bulk(body: bytes) -> None:
 
 def _console(body: bytes) -> None:
     """The console shows what it cannot read as it came; its pretty printer adds line ends to the rest."""
-    if "\n" not in shown(Publication("p", "application/xml", body)):
+    if "\n" not in highlight_publication(Publication("p", "application/xml", body)):
         raise InputError("not read")
 
 
@@ -56,8 +56,8 @@ ENTRANCES: dict[str, Callable[[bytes], object]] = {
         else None
     ),
     "feeds": lambda body: items_of(body, "application/rss+xml"),
-    "XML-RPC": lambda body: xml_rpc.call_in(body, "text/xml"),
-    "XMI": draft,
+    "XML-RPC": lambda body: messages.parse_call(body, "text/xml"),
+    "XMI": draft_xmi,
     "console": _console,
 }
 GRAPH = f'<r:RDF xmlns:r="{RDF}" xmlns:e="urn:e:"><e:a e:b="{{0}}"/></r:RDF>'
@@ -193,9 +193,9 @@ def test_no_other_module_parses_xml() -> None:
     assert len(files) > 20
     found = {f"{file.relative_to(source)}: {used}" for file in files for used in parsers_in(file)}
     assert found == {
-        "publications/xml_parser.py: etree.XMLParser",
-        "publications/xml_parser.py: etree.fromstring",
-        "publications/rpc_calls.py: xml.parsers.expat",  # for its error: Python's reader of XML-RPC raises it
+        "parsers/xml_parser.py: etree.XMLParser",
+        "parsers/xml_parser.py: etree.fromstring",
+        "service/xml_rpc_call.py: xml.parsers.expat",  # for its error: Python's reader of XML-RPC raises it
     }
 
 
@@ -310,7 +310,7 @@ def test_parser_without_memory_raises_a_memory_error() -> None:
     program = (
         "import re, resource\n"
         "from pathlib import Path\n"
-        "from tidings.publications.xml_parser import make_parser, parse\n"
+        "from tidings.parsers.xml_parser import make_parser, parse\n"
         "text = b'<a>' + b'<b x=\"1\">t</b>' * 200_000 + b'</a>'\n"
         "used = int(re.search(r'VmData:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]) << 10\n"
         "before = resource.getrlimit(resource.RLIMIT_DATA)\n"

@@ -7,12 +7,12 @@ from random import Random
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from generated_xpaths import documents, expressions
-from tidings.compiler.context import Context
-from tidings.compiler.xpath import twigs_of
+from tidings.documents.explanation import matches
+from tidings.documents.xml_decoder import decode
+from tidings.documents.xpath import xpath_parser
+from tidings.documents.xpath_compiler import twigs_of
 from tidings.errors import SubscriptionError
-from tidings.languages import xpath
-from tidings.matching.documents import matches
-from tidings.publications.xml import decode
+from tidings.matching.compiler.context import Context
 
 
 def gathered(strategy, count, number):
@@ -34,14 +34,14 @@ def gathered(strategy, count, number):
 def generated(documents_count, texts_count, number):
     """Bodies by name, and texts by id, all that the compiler takes."""
     bodies = dict.fromkeys(gathered(documents(), documents_count, number))
-    texts = dict.fromkeys(xpath.show(each) for each in gathered(expressions(), texts_count, number))
+    texts = dict.fromkeys(xpath_parser.show(each) for each in gathered(expressions(), texts_count, number))
     named = {f"d{n}": body.encode() for n, body in enumerate(bodies)}
     return named, {f"s{n}": text for n, text in enumerate(filter(is_taken, texts))}
 
 
 def is_taken(text):
     try:
-        twigs_of(xpath.parse(text), Context(text))
+        twigs_of(xpath_parser.parse(text), Context(text))
     except SubscriptionError:
         return False
     return True
@@ -67,6 +67,6 @@ def stocks(documents_count, texts_count, number):
 
 def expected(bodies, texts):
     """The pairs that the definition gives."""
-    asked = [(id, xpath.parse(text)) for id, text in texts.items()]
+    asked = [(id, xpath_parser.parse(text)) for id, text in texts.items()]
     read = [(name, decode(body)) for name, body in bodies.items()]
     return {(name, id) for name, document in read for id, tree in asked if matches(tree, document)}

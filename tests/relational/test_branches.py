@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.compiler.twigs import DOCUMENT, TwigNode, ValueTest
-from tidings.documents import Axis, NodeKind
-from tidings.languages.xpath_tree import ValueOperator
+from tidings.documents.model import Axis, NodeKind
+from tidings.documents.twigs import DOCUMENT, TwigNode, ValueTest
+from tidings.documents.xpath.xpath_tree import ValueOperator
 from tidings.relational.branches import Alternative, Branch, alternative_of
 from tidings.relational.templates import alternatives_of
 

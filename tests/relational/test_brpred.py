@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.relational.brpred import BpPosition, Found, Relation, brpred
+from tidings.relational.branch_check import BpPosition, BranchNode, Relation, brpred
 
 SHOWN = ["{bp#1},{2}", "{bp#1,bp#2},{2,4},{3,4}", "{},{}", "{bp#12},{1},{200}"]
 
@@ -49,11 +49,11 @@ def test_natural_join(left, right):
 def test_one_of_the_nodes_of_each_branch_is_enough():
     """The second branch has found two nodes; only one of them is in the element of the first."""
     known = {(7, 50): BpPosition((1,), ((2,),)), (8, 51): BpPosition((1,), ((2,),))}
-    here, there = Found(8, "1.2.5"), Found(8, "1.9.10")
-    assert brpred([50, 51], [[Found(7, "1.2.3")], [there, here]], known)
-    assert not brpred([50, 51], [[Found(7, "1.2.3")], [there]], known)
+    here, there = BranchNode(8, "1.2.5"), BranchNode(8, "1.9.10")
+    assert brpred([50, 51], [[BranchNode(7, "1.2.3")], [there, here]], known)
+    assert not brpred([50, 51], [[BranchNode(7, "1.2.3")], [there]], known)
 
 
 def test_branches_without_points_meet_anyway():
     known = {(7, 50): BpPosition((), ((),)), (8, 51): BpPosition((), ((),))}
-    assert brpred([50, 51], [[Found(7, "1.2")], [Found(8, "1.3")]], known)
+    assert brpred([50, 51], [[BranchNode(7, "1.2")], [BranchNode(8, "1.3")]], known)

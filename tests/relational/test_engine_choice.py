@@ -10,7 +10,7 @@ from tidings.errors import InputError
 from tidings.relational.engine_choice import asked_for, choose_engine, free_memory
 from tidings.relational.planner import Engine
 from tidings.relational.tables import Layout, Plan
-from tidings.spark.batch import Request
+from tidings.spark.batch.job import BatchRequest
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def request_of(tmp_path):
             {"id": f"s{n}", "subscriber": "ana", "language": language, "text": t} for n, t in enumerate(texts)
         ]
         file.write_text("".join(json.dumps(each) + "\n" for each in fields))
-        return Request(file, tmp_path, tmp_path / "out")
+        return BatchRequest(file, tmp_path, tmp_path / "out")
 
     return write
 

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.relational import corpus
-from tidings.publications.references import declare
+from tidings.reference_data.declarations import declare
 from tidings.relational.job import run
 from tidings.relational.tables import Layout, Plan
-from tidings.spark.batch import Built, Request
+from tidings.spark.batch.job import BatchRequest, IndexBuilt
 
 pytestmark = pytest.mark.spark
 
@@ -33,14 +33,16 @@ def test_files(session, tmp_path):
     write_subscriptions(tmp_path / "subs.jsonl", texts)
     heard = []
     out = tmp_path / "mätches #1 %20"
-    summary = run(session, Request(tmp_path / "subs.jsonl", folder, out), Layout(Plan.UNROLL), heard.append)
+    summary = run(
+        session, BatchRequest(tmp_path / "subs.jsonl", folder, out), Layout(Plan.UNROLL), heard.append
+    )
     rows = pq.read_table(out)
     assert rows.column_names == ["publication", "subscription"]
     pairs = [(row["publication"], row["subscription"]) for row in rows.to_pylist()]
     assert set(pairs) == corpus.expected(named, texts)
     assert len(pairs) == len(set(pairs)) == summary.matches > 0
     assert (summary.events, summary.rejects) == (20, 0)
-    assert isinstance(heard[0], Built) and heard[0].subscriptions == 30
+    assert isinstance(heard[0], IndexBuilt) and heard[0].subscriptions == 30
     assert sorted(path.name for path in tmp_path.iterdir()) == ["documents", out.name, "subs.jsonl"]
     assert (out / "_SUCCESS").exists()
 
@@ -60,7 +62,7 @@ def test_reference_tables_and_what_is_refused(session, tmp_path):
         file.write('{"id": "price", "subscriber": "bob", "text": "price < 5"}\nnot json\n')
     sectors = declare("sectors", str(tmp_path / "sectors.csv"), "symbol", "/stock/symbol")
     rejects = tmp_path / "rejects.jsonl"
-    request = Request(tmp_path / "subs.jsonl", folder, tmp_path / "out", rejects, references=(sectors,))
+    request = BatchRequest(tmp_path / "subs.jsonl", folder, tmp_path / "out", rejects, references=(sectors,))
     summary = run(session, request, Layout(Plan.SHARE))
     listed = [(each["what"], each["id"]) for each in map(json.loads, rejects.read_text().splitlines())]
     assert listed[:3] == [
@@ -80,6 +82,6 @@ def test_nothing_matches(session, tmp_path):
     write_subscriptions(tmp_path / "subs.jsonl", {"s1": "//b"})
     out = tmp_path / "out"
     summary = run(
-        session, Request(tmp_path / "subs.jsonl", tmp_path / "d.xml", out), Layout(Plan.SHARE_BUCKET)
+        session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "d.xml", out), Layout(Plan.SHARE_BUCKET)
     )
     assert (summary.matches, pq.read_table(out).column_names) == (0, ["publication", "subscription"])

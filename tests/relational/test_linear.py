@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.documents import Axis, LinearStep, NodeKind, is_named, show_steps, steps_of
-from tidings.relational.linear import LinearPath, PathMatch, positions
+from tidings.documents.model import Axis, LinearStep, NodeKind, is_named, show_steps, steps_of
+from tidings.relational.linear_match import LinearPath, PathMatch, positions
 
 PIECES = [
     ("/a/b", "/a/b", None, None),

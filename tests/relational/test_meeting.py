@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from generated_xpaths import documents, expressions
 from tests.relational.corpus import is_taken
-from tidings.documents import steps_of
-from tidings.languages import xpath
-from tidings.matching.documents import matches
-from tidings.publications.xml import decode
-from tidings.relational.brpred import Found, bp_position, brpred
-from tidings.relational.linear import LinearPath
-from tidings.relational.sax import Wanted, rows_of
+from tidings.documents.explanation import matches
+from tidings.documents.model import steps_of
+from tidings.documents.xml_decoder import decode
+from tidings.documents.xpath import xpath_parser
+from tidings.relational.branch_check import BranchNode, bp_position, brpred
+from tidings.relational.linear_match import LinearPath
+from tidings.relational.reader import WantedPaths, rows_of
 from tidings.relational.templates import alternatives_of
 
 ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -50,22 +50,22 @@ def holds(alternative, rows):
             return False
         for row in nodes:
             known[hash(row.tagpath), number] = bp_position(branch.path, branch.info, row.tagpath)
-        found.append([Found(hash(row.tagpath), row.idpath) for row in nodes])
+        found.append([BranchNode(hash(row.tagpath), row.idpath) for row in nodes])
     return brpred(range(len(found)), found, known)
 
 
-texts = expressions().map(xpath.show).filter(is_taken)
+texts = expressions().map(xpath_parser.show).filter(is_taken)
 
 
 @given(documents(), st.lists(texts, min_size=5, max_size=10))
 @example("<a><b><c/><b><x y='v3'/></b></b></a>", ["/a//b[c]/x/@y = 'v3'", "/a//b[c]//x/@y = 'v3'"])
 def test_alternatives_find_what_the_definition_finds(document, asked):
     node = decode(document.encode())
-    rows = list(rows_of("d", node, Wanted(["//*", "//@*", "//text()"])))
+    rows = list(rows_of("d", node, WantedPaths(["//*", "//@*", "//text()"])))
     assert all(row.number is None or not isnan(row.number) for row in rows)
     for text in asked:
         alternatives = alternatives_of(text)
-        expected = matches(xpath.parse(text), node)
+        expected = matches(xpath_parser.parse(text), node)
         found = [holds(each, rows) for each in alternatives]
         certain = [held for held, each in zip(found, alternatives, strict=True) if each.exact]
         # Whatever is exact is right; whatever is not may be too much, never too little.

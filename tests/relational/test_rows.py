@@ -6,8 +6,7 @@ from math import inf
 
 import pytest
 
-from tidings.relational.branches import Branch
-from tidings.relational.predicates import Asked, Predicate
+from tidings.relational.branches import Branch, Predicate, PredicateSet
 from tidings.relational.rows import Rows, bounds_of, edge_of
 from tidings.relational.tables import ROOT, Layout, Plan, path_id, sub_id
 from tidings.relational.templates import asked_by
@@ -83,13 +82,13 @@ def predicate(op, number):
 
 
 def test_bounds_part_subscriptions_evenly():
-    asked = [Asked([predicate(op, float(n))], True) for n in range(100) for op in (">", "<")]
+    asked = [PredicateSet([predicate(op, float(n))], True) for n in range(100) for op in (">", "<")]
     found = {op: bounds for _, op, bounds in bounds_of(asked, 4)}
     assert found == {">": [0.0, 25.0, 50.0, 75.0], "<": [24.0, 49.0, 74.0, 99.0]}
 
 
 def test_few_subscriptions_make_few_buckets():
-    asked = [Asked([predicate("<", 5.0), predicate("=", 5.0)], True)]
+    asked = [PredicateSet([predicate("<", 5.0), predicate("=", 5.0)], True)]
     assert list(bounds_of(asked, 20)) == [(path_id("/a"), "<", [5.0])]
 
 

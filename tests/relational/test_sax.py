@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generated_xpaths import documents
-from tidings.publications.xml_columns import TagPaths
-from tidings.relational.sax import Row, Wanted, parse, parse_many, to_batch
+from tidings.documents.tag_paths import TagPaths
+from tidings.relational.reader import Row, WantedPaths, parse, parse_many, to_batch
 
 EVERYTHING = ("//*", "//@*", "//text()")
 bodies = st.one_of(
@@ -18,7 +18,7 @@ paths = st.sampled_from([EVERYTHING, ("//a/b", "//@x"), ("/a/text()",), ()])
 
 @given(st.lists(bodies, max_size=6), paths)
 def test_many_documents_at_once(given, paths):
-    names, wanted = [f"d{n}" for n in range(len(given))], Wanted(paths)
+    names, wanted = [f"d{n}" for n in range(len(given))], WantedPaths(paths)
     expected = [row for name, body in zip(names, given, strict=True) for row in parse(name, body, wanted)]
     found = list(parse_many(names, given, wanted, TagPaths()))
     assert sorted(found, key=_by_document) == expected
@@ -30,7 +30,7 @@ def _by_document(row):
 
 
 def test_elements_have_rows_with_all_their_text():
-    rows = list(parse("d", b"<a x='7'>1<b>2</b></a>", Wanted(EVERYTHING)))
+    rows = list(parse("d", b"<a x='7'>1<b>2</b></a>", WantedPaths(EVERYTHING)))
     assert rows == [
         Row("d"),
         Row("d", "/a", "1", "12", 12.0),

@@ -10,7 +10,7 @@ import pytest
 from tests.relational.test_plans import found, table
 from tidings.errors import IdTaken, InputError
 from tidings.relational import table_store
-from tidings.relational.garbage import collect_garbage
+from tidings.relational.compaction import compact
 from tidings.relational.known_paths import KnownPaths
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import TABLES, Layout, Plan, path_id
@@ -200,7 +200,7 @@ def test_garbage(session, tmp_path, layout):
     store.add(session, table({"s5": "//x[y = 1]/z = 2"}))
     store.learn([*TAGS, "/x/y"])
     store.remove(["s1", "s4", "s5"])
-    collect_garbage(session, store)
+    compact(session, store)
     assert sorted(store.alive()) == ["s2", "s3"]
     assert {row["linearpath"] for row in rows(store, "query_linear_path")} == {
         *{"/a/b", "/a//c", "/a/d"},

@@ -7,8 +7,8 @@ from hypothesis import given
 
 from generated_xpaths import expressions
 from tests.relational.corpus import is_taken
+from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
-from tidings.languages import xpath
 from tidings.relational.templates import Templates, asked_by
 
 ALIKE = [
@@ -63,7 +63,7 @@ def test_texts_that_are_too_long():
         templates.asked_by(f"/a = '{'v' * 20_000}'")
 
 
-@given(expressions().map(xpath.show).filter(is_taken))
+@given(expressions().map(xpath_parser.show).filter(is_taken))
 def test_templates_mean_what_the_compiler_means(text):
     """Sorting by literals may put predicates in another order, which means the same."""
     templates = Templates()

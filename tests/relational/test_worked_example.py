@@ -9,17 +9,16 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tidings.documents import NodeKind, show_steps, steps_of
-from tidings.languages import xpath
-from tidings.matching.documents import matches
-from tidings.publications.xml import decode
-from tidings.relational.brpred import EVERYTHING, BpPosition, Found, Relation, brpred, converted
-from tidings.relational.kept import keeping
+from tidings.documents.explanation import matches
+from tidings.documents.model import NodeKind, show_steps, steps_of
+from tidings.documents.xml_decoder import decode
+from tidings.documents.xpath import xpath_parser
+from tidings.relational.branch_check import EVERYTHING, BpPosition, BranchNode, Relation, brpred, converted
+from tidings.relational.checkpointed import checkpointed_tables
 from tidings.relational.matching import check, matching, predicates_of, probes_of_batch
-from tidings.relational.plans import candidates
-from tidings.relational.probes import sax_parse_result
+from tidings.relational.plans import candidates, sax_parse_result
+from tidings.relational.reader import SPARK_SCHEMA, WantedPaths, rows_of, stage
 from tidings.relational.rows import Rows
-from tidings.relational.sax import SPARK_SCHEMA, Wanted, rows_of, stage
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import ROOT, Layout, Plan, brinfo_id, chain_id, path_id, sub_id
 from tidings.relational.templates import alternatives_of, asked_by
@@ -183,7 +182,7 @@ def store(tmp_path_factory):
 
 
 def parsed():
-    return list(rows_of("12", decode(MESSAGE), Wanted(Named.LINEAR)))
+    return list(rows_of("12", decode(MESSAGE), WantedPaths(Named.LINEAR)))
 
 
 def table(store, name):
@@ -288,8 +287,8 @@ def test_as_printed_the_position_arrays_give_two_tuples():
 def test_the_first_b_is_not_the_parent_of_x():
     """With {2,4} for /a/b/b/x/@y the first b would count as that of /a//b/x, and this document would match."""
     text, document = "/a//b[c]/x/@y = 'v3'", b"<a><b><c/><b><x y='v3'/></b></b></a>"
-    assert not matches(xpath.parse(text), decode(document))
-    found = [[Found(1, "1.2.3")], [Found(2, "1.2.4.5.6")]]
+    assert not matches(xpath_parser.parse(text), decode(document))
+    found = [[BranchNode(1, "1.2.3")], [BranchNode(2, "1.2.4.5.6")]]
     printed = {(1, 50): BpPosition.read("{bp#1},{2}"), (2, 51): BpPosition.read("{bp#1},{2},{3}")}
     ours = printed | {(2, 51): BpPosition.read("{bp#1},{3}")}
     assert brpred([50, 51], found, printed)
@@ -320,7 +319,7 @@ def test_figure_3_7_sax_parse_result(session, store):
 @pytest.mark.spark
 def test_figures_3_12_to_3_14_candidates_and_the_branch_check(session, store):
     """A candidate of ours holds all nodes of each branch, so both tuples of figure 3.12 are ways through one."""
-    with keeping() as kept:
+    with checkpointed_tables() as kept:
         rows = kept(_message(session).mapInArrow(stage(store.version), SPARK_SCHEMA))
         probes = probes_of_batch(session, store, rows, kept)
         found = candidates(predicates_of(session, store), probes, kept)
@@ -347,7 +346,7 @@ def test_figures_3_12_to_3_14_candidates_and_the_branch_check(session, store):
     ]
     assert sorted(f"{event} {sub} {pairs}" for pairs in shown) == sorted(figure(FIGURE_3_13))
 
-    nodes = [[Found(node.tagpath_id, node.idpath) for node in branch] for branch in branches]
+    nodes = [[BranchNode(node.tagpath_id, node.idpath) for node in branch] for branch in branches]
     assert joined(converted(infos, nodes, positions)).rows == {("2", "10")}
     assert [(row.event_id, row.subscription) for row in checked] == [("12", "5")]
 

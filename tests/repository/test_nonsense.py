@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from server_documents import ALL, DOC, HOST, RDF_XML, SCHEMA, body
-from tidings.backbone.peer import Unreachable
 from tidings.errors import InputError
-from tidings.metadata.change_sets import ChangeSet, State, changes_from_json, state_from_json
+from tidings.metadata.change_sets import ChangeSet, RepositoryState, changes_from_json, state_from_json
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.peer import Unreachable
+from tidings.metadata.repository.links import DirectLink
+from tidings.metadata.repository.repository import Repository
+from tidings.metadata.repository.synchronization import Synchronizer
 from tidings.metadata.resources import Ref, Resource
-from tidings.provider import Provider
-from tidings.repository.direct_link import DirectLink
-from tidings.repository.repository import Repository
-from tidings.repository.rule_files import RuleFile
-from tidings.repository.syncing import Syncing
-from tidings.store import Store, open_store, sqlite_url
+from tidings.metadata.rules.rule_files import RuleFile
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 HALF = "\ud800"
 WHERE: dict[str, Any] = {"provider": "m-1", "position": 3, "schema": 1, "sequence": 1, "resources": []}
@@ -82,7 +83,7 @@ class Telling(DirectLink):
         super().__init__(store, "passau")
         self._resource = told
 
-    def state(self) -> State:
+    def state(self) -> RepositoryState:
         return replace(super().state(), resources=(self._resource,))
 
 
@@ -103,7 +104,7 @@ class Telling(DirectLink):
 def test_resources(store: Store, tmp_path: Path, told: Resource) -> None:
     with Repository(tmp_path / "passau") as repository:
         repository.store.repository.name("passau")
-        syncing = Syncing(repository.store, [Telling(store, told)], RuleFile(f"all: {ALL}"))
+        syncing = Synchronizer(repository.store, [Telling(store, told)], RuleFile(f"all: {ALL}"))
         with pytest.raises(Unreachable, match="does not go with its schema"):
             syncing.once()
         assert repository.store.repository.resources() == ()
@@ -120,6 +121,6 @@ class Stuck(DirectLink):
 def test_more_that_never_comes(store: Store, tmp_path: Path) -> None:
     with Repository(tmp_path / "passau") as repository:
         repository.store.repository.name("passau")
-        syncing = Syncing(repository.store, [Stuck(store, "passau")], RuleFile(f"all: {ALL}"))
+        syncing = Synchronizer(repository.store, [Stuck(store, "passau")], RuleFile(f"all: {ALL}"))
         with pytest.raises(Unreachable, match="does not stay the same"):
             syncing.once()

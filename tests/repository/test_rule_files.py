@@ -8,11 +8,11 @@ import pytest
 
 from server_documents import ALL, LARGE, SCHEMA
 from tidings.errors import InputError, SubscriptionError, SyntaxProblem
-from tidings.metadata.schema_reading import read_schema
-from tidings.publications import rdf
-from tidings.repository.rule_files import RuleFile, read_rules
+from tidings.graphs.rdf import rdf_decoder
+from tidings.metadata.rules.rule_files import RuleFile, parse_rule_file
+from tidings.metadata.schema.schema_parser import parse_schema
 
-SERVERS = read_schema(rdf.decode(SCHEMA.body, SCHEMA.media_type))
+SERVERS = parse_schema(rdf_decoder.decode(SCHEMA.body, SCHEMA.media_type))
 
 
 def test_names_comments_and_lines_that_go_on():
@@ -71,9 +71,9 @@ def test_a_rule_of_the_provider_is_left_to_the_provider():
 
 def test_files(tmp_path: Path):
     (tmp_path / "rules.txt").write_bytes(b"\xef\xbb\xbfall: " + ALL.encode() + b"\r\n")
-    assert read_rules(tmp_path / "rules.txt").texts == {"all": ALL}
+    assert parse_rule_file(tmp_path / "rules.txt").texts == {"all": ALL}
     (tmp_path / "rules.txt").write_bytes(b"all: x\n\xff")
     with pytest.raises(InputError, match=r"not UTF-8 \(line 2\)"):
-        read_rules(tmp_path / "rules.txt")
+        parse_rule_file(tmp_path / "rules.txt")
     with pytest.raises(InputError, match="cannot read"):
-        read_rules(tmp_path / "missing.txt")
+        parse_rule_file(tmp_path / "missing.txt")

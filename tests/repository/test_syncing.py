@@ -9,17 +9,23 @@ from pathlib import Path
 import pytest
 
 from server_documents import ALL, DOC, HOST, INFO, RDF_XML, SCHEMA, body
-from tidings.backbone.peer import Unreachable
 from tidings.errors import SchemaError
 from tidings.metadata.change_sets import ChangeSet
-from tidings.provider import Provider
-from tidings.repository.direct_link import DirectLink
-from tidings.repository.links import Standing
-from tidings.repository.news import Connected, CutOff, Followed, News, Refreshed
-from tidings.repository.repository import Repository
-from tidings.repository.rule_files import RuleFile
-from tidings.repository.syncing import Syncing
-from tidings.store import Store, open_store, sqlite_url
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.peer import Unreachable
+from tidings.metadata.repository.links import DirectLink, ProviderPosition
+from tidings.metadata.repository.repository import Repository
+from tidings.metadata.repository.synchronization import (
+    Connected,
+    CutOff,
+    Followed,
+    Refreshed,
+    SyncEvent,
+    Synchronizer,
+)
+from tidings.metadata.rules.rule_files import RuleFile
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 TURTLE = "text/turtle"
 MORE = b"""
@@ -45,10 +51,10 @@ def repository(tmp_path: Path) -> Iterator[Repository]:
         yield opened
 
 
-def sync(repository: Repository, *stores: Store, rules: str = f"all: {ALL}") -> list[News]:
-    heard: list[News] = []
+def sync(repository: Repository, *stores: Store, rules: str = f"all: {ALL}") -> list[SyncEvent]:
+    heard: list[SyncEvent] = []
     links = [DirectLink(each, "passau") for each in stores]
-    Syncing(repository.store, links, RuleFile(rules), heard.append).once()
+    Synchronizer(repository.store, links, RuleFile(rules), heard.append).once()
     return heard
 
 
@@ -92,7 +98,7 @@ class Failing(DirectLink):
         super().__init__(store, "passau")
         self.name, self._good = name, good
 
-    def standing(self) -> Standing:
+    def standing(self) -> ProviderPosition:
         self._refuse()
         return super().standing()
 
@@ -107,15 +113,15 @@ class Failing(DirectLink):
 
 
 def test_the_next_one_is_tried_at_once_and_all_of_them_later(store: Store, repository: Repository) -> None:
-    heard: list[News] = []
+    heard: list[SyncEvent] = []
 
-    def hear(news: News) -> None:
+    def hear(news: SyncEvent) -> None:
         heard.append(news)
         if len([each for each in heard if isinstance(each, CutOff)]) == 5:
             syncing.stop()
 
     links = [Failing(store, "one", 0), Failing(store, "two", 3)]
-    syncing = Syncing(repository.store, links, RuleFile(f"all: {ALL}"), hear)
+    syncing = Synchronizer(repository.store, links, RuleFile(f"all: {ALL}"), hear)
     syncing.run()
     told = [(type(each), each.link, each.retry > 0 if isinstance(each, CutOff) else None) for each in heard]
     assert told == [
@@ -140,7 +146,7 @@ class Turning(DirectLink):
 def test_an_address_with_several_providers_is_not_asked_for_ever(
     store: Store, repository: Repository
 ) -> None:
-    syncing = Syncing(repository.store, [Turning(store, "passau")], RuleFile(f"all: {ALL}"))
+    syncing = Synchronizer(repository.store, [Turning(store, "passau")], RuleFile(f"all: {ALL}"))
     with pytest.raises(Unreachable, match="does not stay the same"):
         syncing.once()
 

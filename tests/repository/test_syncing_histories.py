@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from effort import share
 from generated_metadata import DOCUMENTS, document_graph, schema_graph
 from held_by_definition import SCHEMA, by_definition, made_by, without
-from tidings.languages.rules import parse
-from tidings.metadata.definition import results
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.repository.links import DirectLink
+from tidings.metadata.repository.repository import Repository
+from tidings.metadata.repository.synchronization import Behind, Synchronizer
 from tidings.metadata.resources import Resource
-from tidings.provider import Provider
-from tidings.repository.direct_link import DirectLink
-from tidings.repository.following import Behind
-from tidings.repository.repository import Repository
-from tidings.repository.rule_files import RuleFile
-from tidings.repository.syncing import Syncing
-from tidings.store import Store, open_store, sqlite_url
+from tidings.metadata.rules.rule_files import RuleFile
+from tidings.metadata.rules.rule_parser import parse_rule
+from tidings.metadata.rules.semantics import evaluate_rule
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 TURTLE = "text/turtle"
 SEEDED = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -127,12 +127,12 @@ class World:
     def sync(self, first: Store) -> None:
         """Through one of the providers; then what it has is what it should have by that one's metadata."""
         links, batch = [DirectLink(first, "cache")], self.chance.choice((1, 2, 5, 1_000))
-        Syncing(self.repository.store, links, self.rules, batch=batch).once()
+        Synchronizer(self.repository.store, links, self.rules, batch=batch).once()
         every = {
             each.uri: each for uri, _ in first.metadata.documents() for each in first.metadata.resources(uri)
         }
-        trees = {name: parse(text) for name, text in self.rules.texts.items()}
-        members = {name: results(tree, every.values(), SCHEMA, trees) for name, tree in trees.items()}
+        trees = {name: parse_rule(text) for name, text in self.rules.texts.items()}
+        members = {name: evaluate_rule(tree, every.values(), SCHEMA, trees) for name, tree in trees.items()}
         others = without(every, self.local)
         held = {each.uri: each for each in self.repository.cache.resources()}
         wanted = by_definition({uri for uris in members.values() for uri in uris}, others, SCHEMA)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from generated_schemas import instances, schemas
 from tidings.errors import ConsistencyProblem
-from tidings.schema import Attribute, EventSchema, EventType, Member, check, violations
-from tidings.schema.files import load, load_text
+from tidings.events.schema.consistency import check, violations
+from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member
+from tidings.events.schema.files import load, load_text
 
 FURNITURE = load(Path(__file__).parents[2] / "examples" / "furniture.yaml")
 BOTH = ["antiques", "furniture"]

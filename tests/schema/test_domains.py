@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from generated_schemas import domains, orders
 from tidings.errors import SchemaError
-from tidings.schema import Domain, DomainKind
-from tidings.schema.domains import find_cycle
+from tidings.events.schema.domains import Domain, DomainKind, find_cycle
 
 ACCEPTED = {
     DomainKind.NUMERIC: [0, 1.5, -(2**63)],

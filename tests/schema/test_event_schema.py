@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from generated_schemas import schemas
 from tidings.errors import ConsistencyProblem, SchemaError
-from tidings.schema import Attribute, DomainKind, EventSchema, EventType, Member, SchemaParts, summary
-from tidings.schema.files import load
+from tidings.events.schema.domains import DomainKind
+from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member, SchemaParts
+from tidings.events.schema.files import load
+from tidings.events.schema.rows import summary
 
 FURNITURE = load(Path(__file__).parents[2] / "examples" / "furniture.yaml")
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from effort import share
 from generated_schemas import additions, instances, schemas
 from tidings.errors import SchemaError
-from tidings.schema import Change, EventSchema, check, extend
-from tidings.schema.extension import ACCEPTED, RULES
-from tidings.schema.files import load, parts_of_text
+from tidings.events.schema.consistency import check
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.schema.extension import ACCEPTED, RULES, Change, extend
+from tidings.events.schema.files import load, parts_of_text
 
 FURNITURE = load(Path(__file__).parents[2] / "examples" / "furniture.yaml")
 

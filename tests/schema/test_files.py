@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from generated_schemas import schemas
 from tidings.errors import SchemaError
-from tidings.schema import Domain, DomainKind, EventSchema, Member
-from tidings.schema.files import dump, load, load_parts, load_text, parts_of_text
+from tidings.events.schema.domains import Domain, DomainKind
+from tidings.events.schema.event_schema import EventSchema, Member
+from tidings.events.schema.files import dump, load, load_parts, load_text, parts_of_text
 
 
 def test_domains() -> None:

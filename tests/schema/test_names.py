@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.schema import EventSchema, EventType
-from tidings.schema.event_schema import MOST_VIEWS
-from tidings.schema.names import MOST_COMPARED, did_you_mean, is_name, listed, safe, some
+from tidings.core.suggest import MOST_COMPARED, did_you_mean, is_name, join_words, printable, shorten_list
+from tidings.events.schema.event_schema import MOST_VIEWS, EventSchema, EventType
 
 
 @pytest.mark.parametrize("name", ["a", "seller.city", "dining room", "é", "日本", "'", "😀", "no"])
@@ -21,12 +20,16 @@ def test_no_names(name: object) -> None:
 
 def test_words() -> None:
     assert (
-        listed(["a"]) == "a"
-        and listed(["a", "b"]) == "a and b"
-        and listed(["a", "b", "c"], "or") == "a, b or c"
+        join_words(["a"]) == "a"
+        and join_words(["a", "b"]) == "a and b"
+        and join_words(["a", "b", "c"], "or") == "a, b or c"
     )
-    assert some(["a", "b"], 2) == "a, b" and some([*"abcd"], 2) == "a, b and 2 more"
-    assert safe("plain é") == "plain é" and safe("\x1b[31m") == "\\x1b[31m" and len(safe("x" * 1000)) == 80
+    assert shorten_list(["a", "b"], 2) == "a, b" and shorten_list([*"abcd"], 2) == "a, b and 2 more"
+    assert (
+        printable("plain é") == "plain é"
+        and printable("\x1b[31m") == "\\x1b[31m"
+        and len(printable("x" * 1000)) == 80
+    )
 
 
 def test_did_you_mean() -> None:

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from generated_schemas import additions, schemas
 from tidings.errors import SchemaError
-from tidings.schema import EventSchema, extend
-from tidings.schema.files import load_text
-from tidings.schema.rows import SchemaRow, from_rows, to_rows
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.schema.extension import extend
+from tidings.events.schema.files import load_text
+from tidings.events.schema.rows import SchemaRow, from_rows, to_rows
 
 
 def test_rows() -> None:

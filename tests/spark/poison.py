@@ -49,11 +49,12 @@ def do_poison(text: str) -> None:
 def in_worker(where: str) -> ExitStack:
     """Replace a step of the tasks by one that takes the poison, until the stack is closed."""
     from tidings.metadata import documents  # noqa: PLC0415 - this runs in the worker
-    from tidings.spark import decoding, stages  # noqa: PLC0415
+    from tidings.spark import decoder  # noqa: PLC0415
+    from tidings.spark.stream import match_task  # noqa: PLC0415
 
     stack = ExitStack()
     if where == EXPLAIN:
-        explainer = stages._Part._explainer
+        explainer = match_task._Part._explainer
 
         def poisoned_explainer(self: Any, place: int) -> Callable[[str], Any]:
             why = explainer(self, place)
@@ -64,32 +65,32 @@ def in_worker(where: str) -> ExitStack:
 
             return poisoned_why
 
-        stack.enter_context(patch.object(stages._Part, "_explainer", poisoned_explainer))
+        stack.enter_context(patch.object(match_task._Part, "_explainer", poisoned_explainer))
     elif where == DECODE:
-        decode = decoding.Decoder.decode
+        decode = decoder.Decoder.decode
 
         def poisoned_decode(self: Any, media_type: str, buffer: Any, *rest: Any) -> Any:
             do_poison(buffer.tobytes().decode())
             return decode(self, media_type, buffer, *rest)
 
-        stack.enter_context(patch.object(decoding.Decoder, "decode", poisoned_decode))
+        stack.enter_context(patch.object(decoder.Decoder, "decode", poisoned_decode))
     elif where == METADATA:
-        read = documents.Reader.read
+        read = documents.DocumentReader.read
 
         def poisoned_read(self: Any, body: bytes, *rest: Any) -> Any:
             do_poison(body.decode())
             return read(self, body, *rest)
 
-        stack.enter_context(patch.object(documents.Reader, "read", poisoned_read))
+        stack.enter_context(patch.object(documents.DocumentReader, "read", poisoned_read))
     else:
-        match = decoding.Decoded.match
+        match = decoder.DecodedPublications.match
 
         def poisoned_match(self: Any, index: Any) -> Any:
             for id in index.ids.to_pylist():
                 do_poison(id)
             yield from match(self, index)
 
-        stack.enter_context(patch.object(decoding.Decoded, "match", poisoned_match))
+        stack.enter_context(patch.object(decoder.DecodedPublications, "match", poisoned_match))
     return stack
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from tidings.spark.batch import Request, match
-from tidings.spark.news import Activity
+from tidings.spark.batch.job import BatchRequest, run_batch_job
 from tidings.spark.session import open_session
-from tidings.spark.stream import run
+from tidings.spark.stream.progress import Activity
+from tidings.spark.stream.runner import run_stream
 
 
 def say(news: object) -> None:
@@ -35,28 +35,30 @@ def session_of(master: str, log: Path):
 
 def stream(url: str, home: str, master: str, most: str = "10000") -> None:
     session = session_of(master, Path(home) / "spark.log")
-    run(session, home, url, most_publications=int(most), metadata_batch=int(most), listener=say)
+    run_stream(session, home, url, most_publications=int(most), metadata_batch=int(most), listener=say)
 
 
 def poisoned(url: str, home: str, master: str) -> None:
     import pytest  # noqa: PLC0415 - only this mode needs the tests
 
     from tests.spark import poison  # noqa: PLC0415
-    from tidings.spark import journal_tasks  # noqa: PLC0415
+    from tidings.spark.stream import journal_task  # noqa: PLC0415
 
     logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(message)s")
-    poison.poisoned(pytest.MonkeyPatch(), journal_tasks, "_matching", poison.DECODE, poison.EXPLAIN)
+    poison.poisoned(pytest.MonkeyPatch(), journal_task, "_matching", poison.DECODE, poison.EXPLAIN)
     session = session_of(master, Path(home) / "spark.log")
-    run(session, home, url, listener=say)
+    run_stream(session, home, url, listener=say)
 
 
 def work(url: str, folder: str, master: str) -> None:
     place = Path(folder)
     session = session_of(master, place / "spark.log")
-    request = Request(place / "subs.jsonl", place / "events.jsonl", place / "out", place / "rejects.jsonl")
-    summary = match(session, request)
+    request = BatchRequest(
+        place / "subs.jsonl", place / "events.jsonl", place / "out", place / "rejects.jsonl"
+    )
+    summary = run_batch_job(session, request)
     say(summary)
-    say(run(session, place / "home", url, once=True, listener=say, most_publications=40))
+    say(run_stream(session, place / "home", url, once=True, listener=say, most_publications=40))
     session.stop()
 
 

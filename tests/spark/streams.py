@@ -8,8 +8,8 @@ from threading import Condition, Event, Thread
 from time import monotonic
 from typing import Any
 
-from tidings.spark.news import Activity
-from tidings.spark.stream import run
+from tidings.spark.stream.progress import Activity
+from tidings.spark.stream.runner import run_stream
 
 PATIENCE = 120.0
 
@@ -46,7 +46,7 @@ def running(session: Any, home: Any, store_url: str, **options: Any) -> Iterator
 
     def work() -> None:
         try:
-            run(session, home, store_url, stop=state.stop, listener=state.hear, **options)
+            run_stream(session, home, store_url, stop=state.stop, listener=state.hear, **options)
         except BaseException as failure:  # noqa: BLE001 - it is raised again, in the thread of the test
             state.failure = failure
 

@@ -13,8 +13,8 @@ from strategies import SCHEMA
 from tests.spark import workload
 from tidings.errors import InputError
 from tidings.model import Subscription
-from tidings.spark import chunks
-from tidings.spark.batch import Built, Progress, Request, check, match
+from tidings.spark.batch.job import BatchProgress, BatchRequest, IndexBuilt, check_request, run_batch_job
+from tidings.spark.sources import chunks
 
 pytestmark = pytest.mark.spark
 
@@ -48,12 +48,14 @@ def test_files_of_all_sorts(session, tmp_path, subscribed, monkeypatch):
         named[f"{i}.json"] = body
     heard = []
     out = tmp_path / "matches.parquet"
-    summary = match(session, Request(tmp_path / "subs.jsonl", tmp_path / "events", out), heard.append)
+    summary = run_batch_job(
+        session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "events", out), heard.append
+    )
     assert pairs(out) == workload.expected(named, subscribed)
     assert session.read.parquet(str(out)).count() == summary.matches > 0
     assert (summary.events, summary.rejects) == (150, 0)
-    assert isinstance(heard[0], Built) and heard[0].subscriptions == 60
-    assert isinstance(heard[-1], Progress) and heard[-1].bytes_done == heard[-1].bytes_total
+    assert isinstance(heard[0], IndexBuilt) and heard[0].subscriptions == 60
+    assert isinstance(heard[-1], BatchProgress) and heard[-1].bytes_done == heard[-1].bytes_total
     assert sorted(path.name for path in tmp_path.iterdir()) == ["events", "matches.parquet", "subs.jsonl"]
     assert (out / "_SUCCESS").exists()
 
@@ -62,25 +64,25 @@ def test_files_of_all_sorts(session, tmp_path, subscribed, monkeypatch):
 def test_a_result_never_replaces_what_it_is_made_from(tmp_path, subscribed, out):
     (tmp_path / "events").mkdir()
     (tmp_path / "events" / "a.jsonl").write_text('{"id": "a"}')
-    request = Request(tmp_path / "subs.jsonl", tmp_path / "events", tmp_path / out, force=True)
+    request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "events", tmp_path / out, force=True)
     with pytest.raises(InputError, match="would stand in one place"):
-        check(request)
+        check_request(request)
 
 
 def test_only_an_earlier_result_is_replaced(tmp_path, subscribed):
     (tmp_path / "a.jsonl").write_text('{"id": "a"}')
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "me.png").write_bytes(b"me")
-    request = Request(tmp_path / "subs.jsonl", tmp_path / "a.jsonl", tmp_path / "photos", force=True)
+    request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "a.jsonl", tmp_path / "photos", force=True)
     with pytest.raises(InputError, match="would overwrite what is there"):
-        check(request)
+        check_request(request)
 
 
 def test_what_is_refused_matches_nothing(session, tmp_path):
     wanted = [Subscription("without", "ana", "predicates", "not exists price")]
     (tmp_path / "subs.jsonl").write_text(workload.as_lines(wanted))
     (tmp_path / "e.jsonl").write_text('{"id": "good"}\n{"id": "bad",}\n[]\n{"id": "dear", "price": 5}\n')
-    match(session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out"))
+    run_batch_job(session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out"))
     assert pairs(tmp_path / "out") == {("good", "without")}
 
 
@@ -90,7 +92,9 @@ def test_what_is_refused_is_listed_and_the_rest_is_done(session, tmp_path, subsc
     good = workload.events(3)
     (tmp_path / "e.jsonl").write_bytes(b'{"a": 1,}\n' + good[0] + b"\n\n[]\n" + b"\n".join(good[1:]))
     out, rejects = tmp_path / "out", tmp_path / "rejects.jsonl"
-    summary = match(session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, rejects))
+    summary = run_batch_job(
+        session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, rejects)
+    )
     assert (summary.rejected_subscriptions, summary.rejected_publications, summary.events) == (2, 2, 5)
     assert summary.built.subscriptions == 60
     lines = [json.loads(line) for line in rejects.read_text().splitlines()]
@@ -116,7 +120,9 @@ def test_a_file_that_cannot_be_read_is_refused_and_the_rest_is_done(session, tmp
     (events / "d.json").symlink_to("/proc/self/mem")
     (events / "e.jsonl").write_bytes(bodies[2])
     out = tmp_path / "out"
-    summary = match(session, Request(tmp_path / "subs.jsonl", events, out, tmp_path / "rejects.jsonl"))
+    summary = run_batch_job(
+        session, BatchRequest(tmp_path / "subs.jsonl", events, out, tmp_path / "rejects.jsonl")
+    )
     assert summary.rejected_publications == 4
     told = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text().splitlines()]
     assert {one["id"] for one in told} == {"a.jsonl.gz", "b.jsonl.gz", "c.jsonl", "d.json"}
@@ -135,31 +141,31 @@ def test_a_place_where_rejects_cannot_go_is_refused_before_anything_is_done(
     (tmp_path / "e.jsonl").write_bytes(b"{}")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=why):
-        match(None, Request("subs.jsonl", "e.jsonl", "out", Path(place)))
+        run_batch_job(None, BatchRequest("subs.jsonl", "e.jsonl", "out", Path(place)))
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_the_result_stands_although_the_rejects_cannot_be_written(session, tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b"nonsense\n")
     rejects, out = tmp_path / "later", tmp_path / "out"
-    request = Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, rejects)
+    request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, rejects)
     with pytest.raises(InputError, match="the result itself is complete"):
-        match(session, request, lambda _: rejects.mkdir(exist_ok=True))
+        run_batch_job(session, request, lambda _: rejects.mkdir(exist_ok=True))
     assert (out / "_SUCCESS").exists()
 
 
 def test_the_index_stands_where_it_is_wished(session, tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b"{}")
     shared, seen = tmp_path / "shared", []
-    request = Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out", segments=shared)
-    match(session, request, lambda _: seen.extend(shared.glob(".segments-*/segment-*")))
+    request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out", segments=shared)
+    run_batch_job(session, request, lambda _: seen.extend(shared.glob(".segments-*/segment-*")))
     assert seen and list(shared.iterdir()) == []
 
 
 def test_a_result_elsewhere_needs_a_folder_for_the_index(tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b"{}")
     with pytest.raises(InputError, match="--segments"):
-        match(None, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", "mock:///out"))
+        run_batch_job(None, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", "mock:///out"))
 
 
 def test_both_sides_are_checked_against_a_schema(session, tmp_path):
@@ -169,8 +175,8 @@ def test_both_sides_are_checked_against_a_schema(session, tmp_path):
     good = b'{"event_type": "furniture", "category": "table", "price": 3, "title": "l1"}'
     (tmp_path / "e.jsonl").write_bytes(good + b'\n{"event_type": "furniture", "price": 3}')
     out = tmp_path / "out"
-    summary = match(
-        session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, None, "title", SCHEMA)
+    summary = run_batch_job(
+        session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, None, "title", SCHEMA)
     )
     assert [(one.what, one.id) for one in summary.examples] == [
         ("subscription", "s2"),
@@ -183,14 +189,14 @@ def test_both_sides_are_checked_against_a_schema(session, tmp_path):
 def test_an_earlier_result_is_kept_unless_forced(session, tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b'{"symbol": "nobody asked"}')
     out = tmp_path / "out"
-    request = Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out)
-    assert match(session, request).matches == 0
+    request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out)
+    assert run_batch_job(session, request).matches == 0
     assert pairs(out) == set()
     with pytest.raises(InputError, match="overwrite"):
-        match(session, request)
+        run_batch_job(session, request)
     bodies = workload.events(1, first=1)
     (tmp_path / "e.jsonl").write_bytes(bodies[0])
-    match(session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, force=True))
+    run_batch_job(session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", out, force=True))
     assert pairs(out) == workload.expected({"e1": bodies[0]}, subscribed)
 
 
@@ -198,5 +204,7 @@ def test_a_file_in_the_way_is_never_replaced(session, tmp_path, subscribed):
     (tmp_path / "e.jsonl").write_bytes(b"{}")
     (tmp_path / "out").write_text("mine")
     with pytest.raises(InputError, match="it is a file"):
-        match(session, Request(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out", force=True))
+        run_batch_job(
+            session, BatchRequest(tmp_path / "subs.jsonl", tmp_path / "e.jsonl", tmp_path / "out", force=True)
+        )
     assert (tmp_path / "out").read_text() == "mine"

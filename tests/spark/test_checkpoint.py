@@ -15,8 +15,8 @@ from tidings.spark import checkpoint
 
 HOLD = """
 import sys, pathlib
-from tidings.spark.checkpoint import acquire
-assert acquire(pathlib.Path(sys.argv[1])) is not None
+from tidings.spark.checkpoint import acquire_lock
+assert acquire_lock(pathlib.Path(sys.argv[1])) is not None
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -44,19 +44,19 @@ def holder(tmp_path):
 
 def test_a_second_stream_is_refused(tmp_path):
     refused = pytest.raises(SetupError, match=f"process {os.getpid()}")
-    with checkpoint.running(tmp_path), refused, checkpoint.running(tmp_path):
+    with checkpoint.hold_run_lock(tmp_path), refused, checkpoint.hold_run_lock(tmp_path):
         pass
-    with checkpoint.running(tmp_path):
+    with checkpoint.hold_run_lock(tmp_path):
         pass
 
 
 def test_a_dead_driver_holds_no_lock(tmp_path, holder):
     process = holder(checkpoint.RUN_LOCK)
-    with pytest.raises(SetupError, match="another stream"), checkpoint.running(tmp_path):
+    with pytest.raises(SetupError, match="another stream"), checkpoint.hold_run_lock(tmp_path):
         pass
     process.kill()
     process.wait()
-    with checkpoint.running(tmp_path):
+    with checkpoint.hold_run_lock(tmp_path):
         pass
 
 
@@ -64,18 +64,18 @@ def test_a_surviving_jvm_is_waited_for(tmp_path, holder, monkeypatch):
     process = holder(checkpoint.STREAM_LOCK)
     monkeypatch.setattr(checkpoint, "SURVIVAL_SECONDS", 0.0)
     with pytest.raises(SetupError, match="earlier run"):
-        checkpoint.await_earlier(tmp_path)
+        checkpoint.await_previous_jvm(tmp_path)
     monkeypatch.setattr(checkpoint, "SURVIVAL_SECONDS", 60.0)
     process.stdin.close()
-    checkpoint.await_earlier(tmp_path)
+    checkpoint.await_previous_jvm(tmp_path)
     assert process.wait() == 0
 
 
 def test_a_stream_keeps_its_name(tmp_path):
-    name = checkpoint.stream_id(tmp_path)
-    assert checkpoint.stream_id(tmp_path) == name
+    name = checkpoint.read_stream_id(tmp_path)
+    assert checkpoint.read_stream_id(tmp_path) == name
     (tmp_path / checkpoint.STREAM_ID).write_text("")
-    assert checkpoint.stream_id(tmp_path) != name
+    assert checkpoint.read_stream_id(tmp_path) != name
 
 
 NAMED = '{"id":"1"}'
@@ -85,19 +85,21 @@ WHOLE = 'v1\n{"batchWatermarkMs":0}\n{"position":42}'
 @pytest.mark.parametrize("left", ["", "v1\n", 'v1\n{"batchWatermarkMs":0', "\x00\x00"])
 @pytest.mark.parametrize("log", ["offsets", "commits"])
 def test_a_torn_last_file_is_removed(tmp_path, log, left):
-    name = checkpoint.stream_id(tmp_path)
+    name = checkpoint.read_stream_id(tmp_path)
     (tmp_path / "metadata").write_text(NAMED)
     for folder in ("offsets", log):
         (tmp_path / folder).mkdir(exist_ok=True)
         for batch in ("9", "10"):
             (tmp_path / folder / batch).write_text(WHOLE)
             (tmp_path / folder / f".{batch}.crc").write_text("sum")
-    assert checkpoint.repair(tmp_path) == []
+    assert checkpoint.repair_checkpoint(tmp_path) == []
     (tmp_path / log / "10").write_text(left)
-    assert checkpoint.repair(tmp_path) == [f"removed the unfinished {log} of batch 10: they are written anew"]
+    assert checkpoint.repair_checkpoint(tmp_path) == [
+        f"removed the unfinished {log} of batch 10: they are written anew"
+    ]
     assert sorted(path.name for path in (tmp_path / log).iterdir()) == [".9.crc", "9"]
     # A batch whose offsets are gone may be planned with another end: the store must not take it for the old one.
-    assert (checkpoint.stream_id(tmp_path) == name) == (log == "commits")
+    assert (checkpoint.read_stream_id(tmp_path) == name) == (log == "commits")
 
 
 def test_commits_without_offsets_and_sums_without_files_are_removed(tmp_path):
@@ -107,7 +109,7 @@ def test_commits_without_offsets_and_sums_without_files_are_removed(tmp_path):
         (tmp_path / log / "0").write_text(WHOLE)
         (tmp_path / log / "1").write_text(left)
         (tmp_path / log / ".2.crc").write_text("sum")
-    assert len(checkpoint.repair(tmp_path)) == 1
+    assert len(checkpoint.repair_checkpoint(tmp_path)) == 1
     for log in ("offsets", "commits"):
         assert [path.name for path in (tmp_path / log).iterdir()] == ["0"]
 
@@ -115,19 +117,21 @@ def test_commits_without_offsets_and_sums_without_files_are_removed(tmp_path):
 @pytest.mark.parametrize("left", ["", '{"id":', None])
 def test_torn_or_missing_metadata_is_written_anew(tmp_path, left):
     """Spark refuses a checkpoint with batches and without it."""
-    assert checkpoint.repair(tmp_path) == [], "nothing was begun: Spark writes it with the first batch"
+    assert checkpoint.repair_checkpoint(tmp_path) == [], (
+        "nothing was begun: Spark writes it with the first batch"
+    )
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "0").write_text(WHOLE)
     (tmp_path / ".metadata.crc").write_text("sum")
     if left is not None:
         (tmp_path / "metadata").write_text(left)
-    assert len(checkpoint.repair(tmp_path)) == 1
+    assert len(checkpoint.repair_checkpoint(tmp_path)) == 1
     assert UUID(json.loads((tmp_path / "metadata").read_text())["id"])
     assert not (tmp_path / ".metadata.crc").exists()
-    assert checkpoint.repair(tmp_path) == []
+    assert checkpoint.repair_checkpoint(tmp_path) == []
 
 
 def test_a_lock_that_cannot_be_written(tmp_path):
     """As on a disk that can only be read."""
     with pytest.raises(SetupError, match=r"the lock cannot be taken .*run\.lock.*No such file"):
-        checkpoint.acquire(tmp_path / "away" / checkpoint.RUN_LOCK)
+        checkpoint.acquire_lock(tmp_path / "away" / checkpoint.RUN_LOCK)

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import InputError
-from tidings.spark import blocks, chunks
-from tidings.spark.blocks import Block, Unreadable, count_lines, read
-from tidings.spark.chunks import Chunk, line_pieces, plan
-from tidings.spark.files import list_publications
-from tidings.spark.locations import Location
+from tidings.spark.sources import blocks, chunks
+from tidings.spark.sources.blocks import Block, UnreadableFile, count_lines, read_blocks
+from tidings.spark.sources.chunks import Chunk, cut_line_pieces, plan_chunks
+from tidings.spark.sources.files import Location, list_publications
 
 lines = st.lists(
     st.sampled_from([b"", b"{}", b'{"a": 1}', b" ", b'{"long": "' + b"x" * 40 + b'"}']), max_size=20
@@ -26,7 +25,7 @@ def documents(place, cut):
     return [
         (name, block.buffer[start:end].tobytes())
         for chunk in cut
-        for block in read(files, Chunk.from_json(chunk.to_json()))
+        for block in read_blocks(files, Chunk.from_json(chunk.to_json()))
         for name, start, end in zip(block.names().to_pylist(), block.starts, block.ends, strict=True)
     ]
 
@@ -40,7 +39,7 @@ def test_each_line_is_read_once(tmp_path_factory, lines, newline, ends, chunk_by
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK_BYTES", block_bytes)
         patch.setattr(chunks, "READ_BYTES", block_bytes)
-        pieces = list(line_pieces(files, files.get_file_info(str(path)), "a.jsonl", chunk_bytes))
+        pieces = list(cut_line_pieces(files, files.get_file_info(str(path)), "a.jsonl", chunk_bytes))
         found = documents(path, [Chunk((piece,)) for piece in pieces])
     wanted = [(f"a.jsonl:{i}", line.strip()) for i, line in enumerate(lines, 1) if line.strip()]
     assert [(name, body.strip()) for name, body in found] == wanted
@@ -57,7 +56,7 @@ def test_a_folder_of_lines_and_documents(tmp_path):
     (tmp_path / ".d.jsonl").write_text('{"n": 5}\n')
     (tmp_path / "_hidden" / "e.jsonl").write_text('{"n": 6}\n')
     (tmp_path / "f.jsonl.gz").write_bytes(gzip.compress(b'{"n": 7}\n{"n": 8}'))
-    assert documents(tmp_path, plan(tmp_path)) == [
+    assert documents(tmp_path, plan_chunks(tmp_path)) == [
         ("a.jsonl:1", b'{"n": 1}'),
         ("a.jsonl:3", b'{"n": 2}'),
         ("deep/c.ndjson:1", b'{"n": 4}'),
@@ -69,7 +68,9 @@ def test_a_folder_of_lines_and_documents(tmp_path):
 
 def test_a_file_alone_is_called_by_its_name(tmp_path):
     (tmp_path / "b c%20.json").write_text("{}")
-    assert documents(tmp_path / "b c%20.json", plan(tmp_path / "b c%20.json")) == [("b c%20.json", b"{}")]
+    assert documents(tmp_path / "b c%20.json", plan_chunks(tmp_path / "b c%20.json")) == [
+        ("b c%20.json", b"{}")
+    ]
 
 
 @pytest.mark.parametrize(("cores", "chunks_of"), [(1, 2), (2, 2), (3, 3), (8, 6)])
@@ -78,7 +79,7 @@ def test_every_core_gets_as_many_chunks_of_bounded_size(tmp_path, monkeypatch, c
     monkeypatch.setattr(chunks, "LARGEST_CHUNK", 4_000)
     monkeypatch.setattr(chunks, "READ_BYTES", 50)
     (tmp_path / "a.jsonl").write_text('{"n": 12}\n' * 600)
-    sizes = [chunk.size for chunk in plan(tmp_path, cores)]
+    sizes = [chunk.size for chunk in plan_chunks(tmp_path, cores)]
     assert len(sizes) == chunks_of and sum(sizes) == 6_000
     assert max(sizes) - min(sizes) <= 50 * len(sizes)
 
@@ -87,14 +88,14 @@ def test_documents_share_chunks(tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "DOCUMENTS", 3)
     for i in range(7):
         (tmp_path / f"{i}.json").write_text("{}")
-    assert [len(chunk.pieces) for chunk in plan(tmp_path)] == [3, 3, 1]
+    assert [len(chunk.pieces) for chunk in plan_chunks(tmp_path)] == [3, 3, 1]
 
 
 @pytest.mark.parametrize("name", ["nothing", "empty"])
 def test_no_publications_is_an_error(tmp_path, name):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no publications"):
-        plan(tmp_path / name)
+        plan_chunks(tmp_path / name)
 
 
 def test_files_that_cannot_be_read_are_named_and_the_others_read(tmp_path):
@@ -103,11 +104,11 @@ def test_files_that_cannot_be_read_are_named_and_the_others_read(tmp_path):
     (tmp_path / "c.json").symlink_to("/proc/self/mem")
     (tmp_path / "d.json").write_text("{}")
     (tmp_path / "e.json").write_text("{}")
-    cut = plan(tmp_path)
+    cut = plan_chunks(tmp_path)
     (tmp_path / "e.json").unlink()
     files = Location.of(tmp_path).files
-    found = [block for chunk in cut for block in read(files, Chunk.from_json(chunk.to_json()))]
-    bad = {block.file: block.reason for block in found if isinstance(block, Unreadable)}
+    found = [block for chunk in cut for block in read_blocks(files, Chunk.from_json(chunk.to_json()))]
+    bad = {block.file: block.reason for block in found if isinstance(block, UnreadableFile)}
     assert sorted(bad) == ["a.jsonl.gz", "b.jsonl", "c.json", "e.json"]
     assert bad["a.jsonl.gz"] == "the file cannot be read: Truncated compressed stream"
     assert bad["e.json"] == "the file was gone before it was read"
@@ -120,9 +121,9 @@ def test_files_whose_names_are_not_utf8_are_told_of_and_the_others_read(tmp_path
     for name in ("\udcff.jsonl", "d\udcfe/b.json", "d\udcfe/.hidden"):
         (tmp_path / name).write_text('{"n": 2}')
     (tmp_path / "d\udcfe" / "back").symlink_to(tmp_path)
-    [chunk] = plan(tmp_path)
-    found = list(read(Location.of(tmp_path).files, Chunk.from_json(chunk.to_json())))
-    bad = {block.file: block.reason for block in found if isinstance(block, Unreadable)}
+    [chunk] = plan_chunks(tmp_path)
+    found = list(read_blocks(Location.of(tmp_path).files, Chunk.from_json(chunk.to_json())))
+    bad = {block.file: block.reason for block in found if isinstance(block, UnreadableFile)}
     assert set(bad) == {"\\xff.jsonl", "d\\xfe/b.json"}
     assert all("its name is not UTF-8" in reason for reason in bad.values())
     assert [block.files for block in found if isinstance(block, Block)] == [("a.json",)]

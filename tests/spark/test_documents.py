@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidings.compiler.pipeline import compile_many
-from tidings.matching.index import Index
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.index.index import Index
 from tidings.model import Subscription
-from tidings.spark import batch_task
-from tidings.spark.chunks import ChunkList, plan
-from tidings.spark.locations import Location
-from tidings.spark.source import SCHEMA
-from tidings.spark.stages import Job, stage
+from tidings.spark.batch import batch_task
+from tidings.spark.sources.chunks import ChunkList, plan_chunks
+from tidings.spark.sources.files import Location
+from tidings.spark.sources.journal import JOURNAL_SCHEMA
+from tidings.spark.stream.match_task import MatchJob, build_match_stage
 
 JSON, XML = "application/json", "application/xml"
 WISHES = [
@@ -43,9 +43,9 @@ def told(folder: Path, publications: list[tuple[str, bytes | None]]) -> tuple[li
         for position, (media_type, body) in enumerate(publications, start=1)
     ]
     columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    job = Job(str(index.folder), index.version, None, "id", str(folder), True)
-    [report] = stage(job)([pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)])
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, JOURNAL_SCHEMA, strict=True)]
+    job = MatchJob(str(index.folder), index.version, None, "id", str(folder), True)
+    [report] = build_match_stage(job)([pa.RecordBatch.from_arrays(arrays, schema=JOURNAL_SCHEMA)])
     said = json.loads(report["report"][0].as_py())
     return tuple(  # type: ignore[return-value]
         pa.ipc.open_stream(pa.OSFile(said[name])).read_all().to_pylist() if said[name] else []
@@ -114,7 +114,7 @@ def test_files_of_both_kinds_in_one_folder(tmp_path: Path) -> None:
     (inbox / "b.json").write_text('{"price": 70}')
     (inbox / "c.XML").write_text(QUOTE.format("YHOO", 40))
     (inbox / "d.xml").write_text("<a>")
-    job = batch_task.Job(
+    job = batch_task.BatchTaskJob(
         Location.of(inbox).uri,
         Location.of(results).uri,
         ChunkList("", ()),
@@ -123,7 +123,7 @@ def test_files_of_both_kinds_in_one_folder(tmp_path: Path) -> None:
         "id",
         None,
     )
-    reports = [batch_task.match_chunk(job, number, chunk) for number, chunk in enumerate(plan(inbox))]
+    reports = [batch_task.match_chunk(job, number, chunk) for number, chunk in enumerate(plan_chunks(inbox))]
     tables = [pq.read_table(results / report.matches_file) for report in reports if report.matches_file]
     pairs = {(row["publication"], row["subscription"]) for table in tables for row in table.to_pylist()}
     assert pairs == {

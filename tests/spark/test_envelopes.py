@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tidings.errors import DecodeProblem
-from tidings.spark.objects.envelopes import UNAVAILABLE, RowChange, read_envelope
+from tidings.objects.cdc.debezium import UNAVAILABLE_VALUE, RowChange, parse_envelope
 
 
 def envelope(op: str = "u", source: dict[str, Any] | None = None, **rows: Any) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def envelope(op: str = "u", source: dict[str, Any] | None = None, **rows: Any) -
 
 
 def read(said: object) -> RowChange:
-    found = read_envelope(json.dumps(said).encode())
+    found = parse_envelope(json.dumps(said).encode())
     assert found is not None
     return found
 
@@ -24,7 +24,7 @@ def read(said: object) -> RowChange:
 def test_values_are_texts_as_they_are_written():
     row = {"id": 1, "price": 1.50, "open": True, "room": None, "tags": ["a"], "big": 9007199254740993}
     wide = json.dumps(envelope(after=row)).replace("1.5", "1.50").encode()
-    found = read_envelope(wide)
+    found = parse_envelope(wide)
     assert found is not None and found.before is None
     expected = {
         "id": "1",
@@ -47,8 +47,8 @@ def test_with_and_without_the_schema_around_it():
 
 
 def test_a_tombstone_says_nothing():
-    assert read_envelope(b"null") is None
-    assert read_envelope(b'{"schema": null, "payload": null}') is None
+    assert parse_envelope(b"null") is None
+    assert parse_envelope(b'{"schema": null, "payload": null}') is None
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_connectors_say_the_order_of_their_log(earlier, later):
 
 
 def test_a_long_value_that_was_left_alone_is_left_out():
-    assert read(envelope(after={"id": 1, "text": UNAVAILABLE})).after == {"id": "1"}
+    assert read(envelope(after={"id": 1, "text": UNAVAILABLE_VALUE})).after == {"id": "1"}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_long_value_that_was_left_alone_is_left_out():
 )
 def test_what_is_no_envelope_is_refused_with_its_place(body, problem):
     with pytest.raises(DecodeProblem, match=problem):
-        read_envelope(body)
+        parse_envelope(body)
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,11 @@ from tests.kills.parts import processes
 from tests.spark import workload
 from tests.spark.streams import check_gapless, told
 from tests.spark.test_metadata_stream import RULES, TURTLE, begin, body, document, uri
+from tidings.metadata.provider.provider import Provider
 from tidings.model import Publication
-from tidings.provider import Provider
-from tidings.spark.stream import run
-from tidings.store import open_store, sqlite_url
+from tidings.spark.stream.runner import run_stream
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults]
 PROGRAM = Path(__file__).with_name("program.py")
@@ -147,7 +148,7 @@ def test_killed_again_and_again(session, tmp_path, start):
             registered(Provider(store), log, dice)
         last = published(store, KILLS * EVENTS)
         events |= last
-        run(session, tmp_path / "home", url, once=True)
+        run_stream(session, tmp_path / "home", url, once=True)
         check_metadata(store, log)
     with open_store(url, lambda: datetime.now(UTC) + timedelta(days=1)) as store:
         everybody = sorted({one.subscriber for one in wanted})

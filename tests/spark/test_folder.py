@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from tidings.spark.folder import FileList, FolderReader
+from tidings.spark.sources.folder import FileList, FolderReader
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def incoming(tmp_path):
 @pytest.fixture
 def reader(tmp_path, incoming, monkeypatch):
     """Makes readers that look at the folder each time they are asked."""
-    monkeypatch.setattr("tidings.spark.folder.LISTING_SECONDS", 0.0)
+    monkeypatch.setattr("tidings.spark.sources.folder.LISTING_SECONDS", 0.0)
     options = {
         "folder": str(incoming),
         "list": str(tmp_path / "files.jsonl"),

@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidings.compiler.pipeline import compile_many
-from tidings.matching.index import Index
+from tidings.graphs.taxonomy_files import taxonomy_in, write_taxonomy
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.index.index import Index
 from tidings.model import Subscription
-from tidings.publications.taxonomy_files import taxonomy_in, write_taxonomy
-from tidings.spark import batch_task
-from tidings.spark.chunks import ChunkList, plan
-from tidings.spark.locations import Location
-from tidings.spark.source import SCHEMA
-from tidings.spark.stages import Job, stage
+from tidings.spark.batch import batch_task
+from tidings.spark.sources.chunks import ChunkList, plan_chunks
+from tidings.spark.sources.files import Location
+from tidings.spark.sources.journal import JOURNAL_SCHEMA
+from tidings.spark.stream.match_task import MatchJob, build_match_stage
 
 TURTLE, XML, JSON = "text/turtle", "application/xml", "application/json"
 PREFIX = "PREFIX ex: <http://example.org/> "
@@ -47,11 +47,12 @@ def told(
         for position, (media_type, body) in enumerate(publications, start=1)
     ]
     arrays = [
-        pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)
+        pa.array(column, field.type)
+        for column, field in zip(zip(*rows, strict=True), JOURNAL_SCHEMA, strict=True)
     ]
     written = write_taxonomy(folder / "taxonomies", taxonomy_in(taxonomy, TURTLE))
-    job = Job(str(index.folder), index.version, None, "id", str(folder), True, taxonomy=written)
-    [report] = stage(job)([pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)])
+    job = MatchJob(str(index.folder), index.version, None, "id", str(folder), True, taxonomy=written)
+    [report] = build_match_stage(job)([pa.RecordBatch.from_arrays(arrays, schema=JOURNAL_SCHEMA)])
     said = json.loads(report["report"][0].as_py())
     return tuple(  # type: ignore[return-value]
         pa.ipc.open_stream(pa.OSFile(said[name])).read_all().to_pylist() if said[name] else []
@@ -121,10 +122,10 @@ def batch(
         (pages / name).write_text(text)
     taxonomy = write_taxonomy(tmp_path / "taxonomies", taxonomy_in(TAXONOMY, TURTLE))
     place, out = Location.of(pages), Location.of(tmp_path)
-    job = batch_task.Job(
+    job = batch_task.BatchTaskJob(
         place.uri, out.uri, ChunkList("", ()), str(index.folder), index.version, "id", None, (), taxonomy
     )
-    reports = [batch_task.match_chunk(job, number, chunk) for number, chunk in enumerate(plan(pages))]
+    reports = [batch_task.match_chunk(job, number, chunk) for number, chunk in enumerate(plan_chunks(pages))]
     rows = [
         (row["publication"], row["subscription"])
         for report in reports

@@ -15,19 +15,20 @@ from pyspark.errors import PySparkException
 from tests.spark import streams
 from tests.spark.poison import DECODE, EXPLAIN, MATCH, METADATA, poisoned
 from tests.spark.streams import check_gapless, running, told
-from tidings.metadata.log import Draft, What
+from tidings.metadata.log import LogDraft, Operation
+from tidings.metadata.spark import metadata_stream
 from tidings.model import SUSPENDED, Publication, Subscription
-from tidings.spark import journal_tasks, live_publications, metadata_stream, sink
-from tidings.spark.budget import Budget, Mark, Phase, Watch, marks
-from tidings.spark.failures import is_of_data, raised_by
-from tidings.spark.isolation import Isolation, Span
-from tidings.spark.publication_stream import PublicationStream
-from tidings.spark.sink import Rows
-from tidings.spark.source import cut, read_range
-from tidings.spark.stages import Job, Report, stage
-from tidings.spark.verdicts import Verdicts
-from tidings.store import Store, open_store, sqlite_url
+from tidings.spark.sources.journal import cut_ranges, read_range
+from tidings.spark.stream import batch_processor, journal_task, sink
+from tidings.spark.stream.batch_processor import PublicationStream
+from tidings.spark.stream.budget import Budget, BudgetWatch, StepMark, StepPhase, read_marks
+from tidings.spark.stream.failures import find_exception_name, is_data_failure
+from tidings.spark.stream.isolation import Isolation, Span, Verdicts
+from tidings.spark.stream.match_task import MatchJob, MatchReport, build_match_stage
+from tidings.spark.stream.sink import BatchRows
+from tidings.store.database import sqlite_url
 from tidings.store.dead_letters import DeadLetter
+from tidings.store.store import Store, open_store
 
 JSON, XML, TURTLE = "application/json", "application/xml", "text/turtle"
 SCHEMA = (Path(__file__).parents[2] / "examples" / "metadata" / "schema.ttl").read_bytes()
@@ -65,7 +66,7 @@ def test_explanations_that_hang_or_die_are_dead_letters_and_neighbours_are_deliv
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A graph whose explanation hangs in compiled code, and a document whose explanation kills the worker."""
-    poisoned(monkeypatch, journal_tasks, "_matching", EXPLAIN)
+    poisoned(monkeypatch, journal_task, "_matching", EXPLAIN)
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
         good = [
@@ -111,7 +112,7 @@ def test_publications_that_hang_while_they_are_decoded_or_matched_are_dead_lette
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one that is matched names the subscription, which is searched for."""
-    poisoned(monkeypatch, journal_tasks, "_matching", DECODE, MATCH)
+    poisoned(monkeypatch, journal_task, "_matching", DECODE, MATCH)
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
         subscriptions = [Subscription(f"s{n}", "ana", "predicates", "price = 7") for n in range(7)]
@@ -142,7 +143,7 @@ def test_publications_that_hang_while_they_are_decoded_or_matched_are_dead_lette
 def test_publications_of_a_folder_that_hang_are_dead_letters(
     session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    poisoned(monkeypatch, live_publications, "stage", DECODE)
+    poisoned(monkeypatch, batch_processor, "stage", DECODE)
     url, folder = sqlite_url(tmp_path / "store.db"), tmp_path / "in"
     folder.mkdir()
     lines = [f'{{"id": "p{n}", "price": 7}}' for n in range(4)]
@@ -169,10 +170,11 @@ def test_metadata_that_hangs_is_a_dead_letter_and_the_rest_is_registered(
         b"<#s> a <http://example.org/servers#ServerInformation> . # %s" % what for what in (b"", b"hang", b"")
     ]
     drafts = [
-        Draft(What.REGISTER, f"http://example.org/{n}.rdf", TURTLE, body) for n, body in enumerate(bodies)
+        LogDraft(Operation.REGISTER, f"http://example.org/{n}.rdf", TURTLE, body)
+        for n, body in enumerate(bodies)
     ]
     with open_store(url) as store:
-        store.metadata.log.append([Draft(What.SCHEMA, "", TURTLE, SCHEMA), *drafts])
+        store.metadata.log.append([LogDraft(Operation.SCHEMA, "", TURTLE, SCHEMA), *drafts])
         with running(session, tmp_path, url, budget=SHORT) as stream:
             stream.until(lambda: store.metadata.position() == 4)
         assert letters(store) == [
@@ -276,23 +278,23 @@ def test_search_by_subscriptions_keeps_the_dead_letters_of_their_pairs(tmp_path:
         live.close()
 
 
-def tasks_here(url: str, job: Job, span: Span) -> list[Report]:
+def tasks_here(url: str, job: MatchJob, span: Span) -> list[MatchReport]:
     reports = [
         batch.to_pylist()[0]["report"]
-        for part in cut(span.after, span.upto)
-        for batch in stage(job)(read_range(url, part))
+        for part in cut_ranges(span.after, span.upto)
+        for batch in build_match_stage(job)(read_range(url, part))
     ]
-    return [Report(**json.loads(report)) for report in reports]
+    return [MatchReport(**json.loads(report)) for report in reports]
 
 
-def dead_letters(report: Report) -> list[DeadLetter]:
-    return list(Rows([report.dead_file], sink._letter))
+def dead_letters(report: MatchReport) -> list[DeadLetter]:
+    return list(BatchRows([report.dead_file], sink._letter))
 
 
 # The search alone: attempts that fail as Spark's do, without Spark.
 
 DIED = PySparkException("Job aborted: Python worker exited unexpectedly (crashed)")
-Marks = Callable[[Span], Sequence[Mark]]
+Marks = Callable[[Span], Sequence[StepMark]]
 
 
 class Batch:
@@ -311,14 +313,14 @@ class Batch:
             if position in verdicts.publications:
                 continue
             if position in self._bad:
-                self._fail(folder, Phase.DECODE, position)
+                self._fail(folder, StepPhase.DECODE, position)
             for at, subscription in self._pairs:
                 if at == position and subscription not in verdicts.pairs.get(position, {}):
-                    self._fail(folder, Phase.EXPLAIN, position, subscription)
+                    self._fail(folder, StepPhase.EXPLAIN, position, subscription)
         return list(range(span.after + 1, span.upto + 1))
 
-    def _fail(self, folder: Path, phase: Phase, position: int, subscription: str = "") -> None:
-        watch = Watch(Budget(seconds=0), folder)
+    def _fail(self, folder: Path, phase: StepPhase, position: int, subscription: str = "") -> None:
+        watch = BudgetWatch(Budget(seconds=0), folder)
         try:
             with watch:
                 if self._says:
@@ -388,7 +390,7 @@ def test_isolation_of_a_publication_that_fails_elsewhere_each_time_ends(tmp_path
     def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
         batch.attempts += 1
         if span.after < 2 <= span.upto and 2 not in verdicts.publications:
-            batch._fail(folder, Phase.EXPLAIN, 2, f"s-{batch.attempts}")
+            batch._fail(folder, StepPhase.EXPLAIN, 2, f"s-{batch.attempts}")
         return list(range(span.after + 1, span.upto + 1))
 
     batch.isolation.attempt = attempt
@@ -398,17 +400,17 @@ def test_isolation_of_a_publication_that_fails_elsewhere_each_time_ends(tmp_path
 
 
 @pytest.mark.parametrize("upto", [1, 9])
-@pytest.mark.parametrize("phase", [Phase.NOTHING, Phase.DECODE, Phase.MATCH, Phase.EXPLAIN])
+@pytest.mark.parametrize("phase", [StepPhase.NOTHING, StepPhase.DECODE, StepPhase.MATCH, StepPhase.EXPLAIN])
 def test_isolation_of_a_worker_that_was_killed_once_refuses_nothing(
-    tmp_path: Path, upto: int, phase: Phase
+    tmp_path: Path, upto: int, phase: StepPhase
 ) -> None:
-    batch = Batch(tmp_path, says=phase is not Phase.NOTHING)
+    batch = Batch(tmp_path, says=phase is not StepPhase.NOTHING)
     whole = batch.isolation.attempt
 
     def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
         if not batch.attempts:
             batch.attempts += 1
-            batch._fail(folder, phase, 1, "s-1" if phase is Phase.EXPLAIN else "")
+            batch._fail(folder, phase, 1, "s-1" if phase is StepPhase.EXPLAIN else "")
         return whole(span, verdicts, folder)
 
     batch.isolation.attempt = attempt
@@ -423,15 +425,15 @@ def test_isolation_by_subscriptions_refuses_no_pair_that_failed_once(tmp_path: P
 
     def attempt(span: Span, verdicts: Verdicts, folder: Path) -> list[int]:
         if span.after < 2 <= span.upto and 2 not in verdicts.publications:
-            batch._fail(folder, Phase.MATCH, 2)
+            batch._fail(folder, StepPhase.MATCH, 2)
         return list(range(span.after + 1, span.upto + 1))
 
     def search(span: Span, verdicts: Verdicts, folder: Path, subscriptions: Sequence[str]) -> list[int]:
         if "bad" in subscriptions:
-            batch._fail(folder, Phase.MATCH, 2)
+            batch._fail(folder, StepPhase.MATCH, 2)
         if subscriptions == ["good"] and not killed:
             killed.append("good")
-            batch._fail(folder, Phase.MATCH, 2)
+            batch._fail(folder, StepPhase.MATCH, 2)
         return [2] if subscriptions else []
 
     isolation = batch.isolation
@@ -479,20 +481,20 @@ def test_isolation_by_subscriptions_refuses_no_pair_that_failed_once(tmp_path: P
     ],
 )
 def test_failures_are_of_the_data_or_not(said: str, raised: str | None, is_data: bool) -> None:
-    assert (raised_by(said), is_of_data(PySparkException(said))) == (raised, is_data)
+    assert (find_exception_name(said), is_data_failure(PySparkException(said))) == (raised, is_data)
 
 
 def test_watch_of_a_task_that_ends_well_leaves_no_mark(tmp_path: Path) -> None:
-    with Watch(Budget(), tmp_path) as watch:
-        watch.step(Phase.EXPLAIN, 3, 3, "s-1")
-        assert list(marks(tmp_path)) == [Mark(Phase.EXPLAIN, 3, 3, "s-1")]
-    assert list(marks(tmp_path)) == []
+    with BudgetWatch(Budget(), tmp_path) as watch:
+        watch.step(StepPhase.EXPLAIN, 3, 3, "s-1")
+        assert list(read_marks(tmp_path)) == [StepMark(StepPhase.EXPLAIN, 3, 3, "s-1")]
+    assert list(read_marks(tmp_path)) == []
 
 
 def test_watch_within_its_memory_budget_raises_beyond_it(tmp_path: Path) -> None:
-    with pytest.raises(MemoryError), Watch(Budget(30.0, 64), tmp_path) as watch:
-        watch.step(Phase.DECODE, 1, 5)
+    with pytest.raises(MemoryError), BudgetWatch(Budget(30.0, 64), tmp_path) as watch:
+        watch.step(StepPhase.DECODE, 1, 5)
         assert len(bytearray(32 << 20))
         bytearray(256 << 20)
-    assert list(marks(tmp_path)) == [Mark(Phase.DECODE, 1, 5)]
+    assert list(read_marks(tmp_path)) == [StepMark(StepPhase.DECODE, 1, 5)]
     assert len(bytearray(256 << 20)), "the limit ends with the task"

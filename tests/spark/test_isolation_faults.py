@@ -18,7 +18,8 @@ import pytest
 from tests.spark.streams import check_gapless, told
 from tests.spark.test_faults import KILLS, PROGRAM, SEED, kill, kill_session
 from tidings.model import Publication, Subscription
-from tidings.store import Store, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.faults, pytest.mark.long]
 JSON, XML = "application/json", "application/xml"

@@ -8,31 +8,33 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tidings.compiler.pipeline import compile_many
 from tidings.errors import SetupError
-from tidings.matching.index import Index
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.index.index import Index
 from tidings.model import Publication, Subscription
-from tidings.spark import checkpoint, source
-from tidings.spark.journal_tasks import Asked, JournalTasks
-from tidings.spark.stages import Job, Report
-from tidings.store import open_store, sqlite_url
+from tidings.spark import checkpoint
+from tidings.spark.sources import journal
+from tidings.spark.stream.journal_task import JournalTasks, TaskRanges
+from tidings.spark.stream.match_task import MatchJob, MatchReport
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 PRICES = [10, 70, 30, 80, 90, 20, 60]
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path) -> MatchJob:
     index = Index.create(tmp_path / "segments")
     index.add(compile_many([Subscription("s", "ana", "predicates", "price > 50")]))
     results = tmp_path / "results"
     results.mkdir()
-    return Job(str(index.folder), index.version, None, "id", str(results), True)
+    return MatchJob(str(index.folder), index.version, None, "id", str(results), True)
 
 
 @pytest.fixture
 def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalTasks:
     """Two publications a task, of a journal that has some."""
-    monkeypatch.setattr(source, "PUBLICATIONS_A_TASK", 2)
+    monkeypatch.setattr(journal, "PUBLICATIONS_A_TASK", 2)
     url = sqlite_url(tmp_path / "store.db")
     with open_store(url) as store:
         bodies = enumerate(b'{"price": %d}' % price for price in PRICES)
@@ -40,7 +42,7 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalTasks:
     return JournalTasks(url, tmp_path / "asked")
 
 
-def told(reports: list[Report]) -> list[str]:
+def told(reports: list[MatchReport]) -> list[str]:
     """The publications that were found, in the order of the journal."""
     ordered = sorted(reports, key=lambda report: report.first)
     files = [report.found_file for report in ordered if report.found_file]
@@ -51,7 +53,7 @@ def told(reports: list[Report]) -> list[str]:
     ]
 
 
-def test_each_task_matches_its_range(session: Any, tasks: JournalTasks, job: Job) -> None:
+def test_each_task_matches_its_range(session: Any, tasks: JournalTasks, job: MatchJob) -> None:
     reports = tasks.match(session, job, 1, 7)
     assert sorted((one.first, one.last, one.events) for one in reports) == [(2, 3, 2), (4, 5, 2), (6, 7, 2)]
     assert told(reports) == ["p1", "p3", "p4", "p6"]
@@ -61,11 +63,11 @@ def test_each_task_matches_its_range(session: Any, tasks: JournalTasks, job: Job
 
 
 def test_a_task_that_saw_what_an_earlier_batch_was_asked_for_is_noticed(
-    session: Any, tasks: JournalTasks, job: Job, monkeypatch: pytest.MonkeyPatch
+    session: Any, tasks: JournalTasks, job: MatchJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks.match(session, job, 0, 1)
     write = tasks._write
-    monkeypatch.setattr(tasks, "_write", lambda asked: write(Asked("earlier", asked.job, asked.ranges)))
+    monkeypatch.setattr(tasks, "_write", lambda asked: write(TaskRanges("earlier", asked.job, asked.ranges)))
     with pytest.raises(SetupError, match="another batch than the one it was asked for"):
         tasks.match(session, job, 1, 2)
     monkeypatch.setattr(tasks, "_write", lambda _: None)
@@ -77,4 +79,7 @@ def test_how_far_a_batch_comes_is_known_before_it_begins(tmp_path: Path) -> None
     offsets = tmp_path / "offsets"
     offsets.mkdir()
     (offsets / "3").write_text('v1\n{"batchWatermarkMs":0}\n{"position": 12, "run": "ab"}')
-    assert (checkpoint.planned(tmp_path, 3), checkpoint.planned(tmp_path, 4)) == (12, None)
+    assert (checkpoint.read_planned_position(tmp_path, 3), checkpoint.read_planned_position(tmp_path, 4)) == (
+        12,
+        None,
+    )

@@ -10,10 +10,11 @@ from itertools import product
 import pytest
 
 from strategies import SCHEMA
-from tidings.matching.index import merger
+from tidings.matching.index import compaction_worker
 from tidings.model import Subscription
-from tidings.spark.live_index import LiveIndex, open_current, repair
-from tidings.store import open_store, sqlite_url
+from tidings.spark.stream.live_index import LiveIndex, open_current_index, repair_index
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 
 @pytest.fixture
@@ -30,9 +31,11 @@ def found(live, n):
     return sorted(id for _, id in live.index.match([{"n": [n]}]).pairs())
 
 
-@pytest.mark.parametrize("at_once", [merger.AT_ONCE, 2])
+@pytest.mark.parametrize("at_once", [compaction_worker.AT_ONCE, 2])
 def test_it_follows_the_store(tmp_path, store, monkeypatch, at_once):
-    monkeypatch.setattr(merger, "AT_ONCE", at_once)  # 2: nearly all merges are made beside the batches
+    monkeypatch.setattr(
+        compaction_worker, "AT_ONCE", at_once
+    )  # 2: nearly all merges are made beside the batches
     live = LiveIndex(tmp_path / "segments", store)
     dice, alive = random.Random(4), {}
     for step in range(30):
@@ -159,7 +162,7 @@ def test_an_index_with_a_file_that_was_cut_is_built_again(tmp_path, store):
     store.subscriptions.remove(["s1"])
     live.refresh()
     live.tidy()
-    assert repair(segments) == [], "nothing is wrong with it"
+    assert repair_index(segments) == [], "nothing is wrong with it"
     kept = tmp_path / "kept"
     shutil.copytree(segments, kept)
     names = sorted(path.relative_to(kept) for path in kept.rglob("*") if path.is_file())
@@ -170,8 +173,8 @@ def test_an_index_with_a_file_that_was_cut_is_built_again(tmp_path, store):
         shutil.copytree(kept, segments)
         path = segments / name
         path.write_bytes(cut(path.read_bytes())) if cut else path.unlink()
-        told = repair(segments)
+        told = repair_index(segments)
         assert bool(told) == (cut is not None or name.name != "state.json"), (name, told)
-        assert open_current(segments) is None
+        assert open_current_index(segments) is None
         again = LiveIndex(segments, store)
-        assert (found(again, 1), found(again, 2), repair(segments)) == ([], ["s2"], [])
+        assert (found(again, 1), found(again, 2), repair_index(segments)) == ([], ["s2"], [])

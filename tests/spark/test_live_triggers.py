@@ -8,10 +8,11 @@ import shutil
 import pytest
 
 from server_documents import RDF_XML, SCHEMA, body
-from tidings.metadata.triggers import Triggers
-from tidings.provider import Provider
-from tidings.spark.live_triggers import LiveTriggers
-from tidings.store import open_store, sqlite_url
+from tidings.metadata.filter.trigger_index import TriggerIndex
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.spark.live_trigger_index import LiveTriggerIndex
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 INFO = "http://example.org/doc.rdf#info"
 
@@ -32,7 +33,7 @@ def add(store, *limits):
 
 def found(live, store):
     """How many rules the server information of the document satisfies: it has a memory of 92."""
-    triggers = Triggers(Provider(store).schema, live.index)
+    triggers = TriggerIndex(Provider(store).schema, live.index)
     return len(list(triggers.satisfied(store.metadata.resources("http://example.org/doc.rdf"))))
 
 
@@ -45,7 +46,7 @@ def refreshed(live, store, gone=()):
 def test_it_follows_the_store(tmp_path, store):
     folder = tmp_path / "segments"
     add(store, 10, 100)
-    live = refreshed(LiveTriggers(folder, store), store)
+    live = refreshed(LiveTriggerIndex(folder, store), store)
     assert (live.index.size, live.last, found(live, store)) == (2, 2, 1)
     add(store, 20, 30)
     assert found(refreshed(live, store), store) == 3
@@ -53,7 +54,7 @@ def test_it_follows_the_store(tmp_path, store):
     Provider(store).remove_rules(["r10"])
     assert found(refreshed(live, store), store) == 3
     assert found(refreshed(live, store, {1}), store) == 2
-    again = LiveTriggers(folder, store)
+    again = LiveTriggerIndex(folder, store)
     assert (again.folder, again.last, found(again, store)) == (live.folder, 4, 2)
     version = again.index.version
     assert refreshed(again, store).index.version == version
@@ -63,7 +64,7 @@ def test_it_follows_the_store(tmp_path, store):
 def test_an_index_that_does_not_fit_is_built_anew(tmp_path, store, lost):
     folder = tmp_path / "segments"
     add(store, 10)
-    live = refreshed(LiveTriggers(folder, store), store)
+    live = refreshed(LiveTriggerIndex(folder, store), store)
     state = json.loads((folder / "state.json").read_text())
     if lost == "index":
         shutil.rmtree(live.index.folder)
@@ -72,6 +73,6 @@ def test_an_index_that_does_not_fit_is_built_anew(tmp_path, store, lost):
     else:
         (folder / "state.json").write_text(json.dumps(state | {"last": 1_000}))
     add(store, 20)
-    again = refreshed(LiveTriggers(folder, store), store)
+    again = refreshed(LiveTriggerIndex(folder, store), store)
     assert found(again, store) == again.index.size == 2
     assert [path.name for path in folder.glob("index-*")] == [again.index.folder.name]

@@ -14,12 +14,13 @@ import pytest
 
 from tests.spark import workload
 from tests.spark.streams import check_gapless, told
-from tidings.metadata.log import Draft, What
+from tidings.metadata.log import LogDraft, Operation
+from tidings.metadata.provider.provider import Provider
 from tidings.model import Publication, Subscription
-from tidings.provider import Provider
-from tidings.publications.references import declare
-from tidings.spark.connect import NOTE
-from tidings.store import Store, open_store, sqlite_url
+from tidings.reference_data.declarations import declare
+from tidings.spark.stream.runner import SESSION_FILE
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 pytestmark = pytest.mark.spark
 METADATA = Path(__file__).parents[2] / "examples" / "metadata"
@@ -40,7 +41,7 @@ def registered(store: Store) -> Provider:
     provider.load_schema((METADATA / "schema.ttl").read_bytes(), "text/turtle")
     provider.add_rules({"hosts": "search CycleProvider c register c"}, "eve")
     body = (METADATA / "host.rdf").read_bytes()
-    provider.append([Draft(What.REGISTER, "http://example.org/doc.rdf", "application/rdf+xml", body)])
+    provider.append([LogDraft(Operation.REGISTER, "http://example.org/doc.rdf", "application/rdf+xml", body)])
     return provider
 
 
@@ -76,7 +77,7 @@ def test_batch_and_stream(tmp_path, master):
     (tmp_path / "events.jsonl").write_bytes(b"\n".join([*bodies, b"{bad"]))
     url = sqlite_url(tmp_path / "store.db")
     (tmp_path / "home").mkdir()
-    (tmp_path / "home" / NOTE).write_text(str(uuid4()))  # of a server that was started anew since
+    (tmp_path / "home" / SESSION_FILE).write_text(str(uuid4()))  # of a server that was started anew since
     with open_store(url) as store:
         store.subscriptions.add_many(wanted)
         published = [Publication(name, "application/json", body) for name, body in named.items()]
@@ -103,7 +104,7 @@ def test_batch_and_stream(tmp_path, master):
         assert provider.position == provider.log.head() == 2
         assert [one.uri for one in provider.results("hosts")] == ["http://example.org/doc.rdf#host"]
     assert json.loads(done.stdout.splitlines()[-1])["Progress"]["total_events"] == 102
-    assert (tmp_path / "home" / NOTE).exists() == (master != "connect")
+    assert (tmp_path / "home" / SESSION_FILE).exists() == (master != "connect")
 
 
 @pytest.mark.long

@@ -8,13 +8,14 @@ import pytest
 
 from tests.spark.streams import running
 from tidings.errors import SetupError
-from tidings.metadata.log import Draft, What
-from tidings.provider import Provider
-from tidings.spark.metadata_source import LogReader
-from tidings.spark.metadata_stream import LiveMetadata, MetadataStream
-from tidings.spark.news import MetadataProgress
-from tidings.spark.stream import run
-from tidings.store import open_store, sqlite_url
+from tidings.metadata.log import LogDraft, Operation
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.spark.metadata_source import MetadataLogReader
+from tidings.metadata.spark.metadata_stream import MetadataBatchProcessor, MetadataStream
+from tidings.spark.stream.progress import MetadataProgress
+from tidings.spark.stream.runner import run_stream
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 pytestmark = pytest.mark.spark
 EXAMPLES = Path(__file__).parents[2] / "examples" / "metadata"
@@ -41,19 +42,19 @@ def body(n: int, memory: object) -> bytes:
         <#info> a s:ServerInformation ; s:memory {memory} .""".encode()
 
 
-def document(n: int, memory: object) -> Draft:
-    return Draft(What.REGISTER, uri(n), TURTLE, body(n, memory))
+def document(n: int, memory: object) -> LogDraft:
+    return LogDraft(Operation.REGISTER, uri(n), TURTLE, body(n, memory))
 
 
-def log(length: int) -> list[Draft]:
+def log(length: int) -> list[LogDraft]:
     """Documents come, change and go; a schema grows; some are not readable, one is not yet when it comes first."""
     drafts = [document(n % 9, 32 * (n % 5)) for n in range(length)]
-    drafts[5] = Draft(What.REMOVE, uri(3))
-    drafts[7] = Draft(What.REGISTER, uri(77), TURTLE, b"<#host> a")
+    drafts[5] = LogDraft(Operation.REMOVE, uri(3))
+    drafts[7] = LogDraft(Operation.REGISTER, uri(77), TURTLE, b"<#host> a")
     drafts[8] = document(8, '"much"')
-    disk = Draft(What.REGISTER, uri(9), TURTLE, b"<#d> a <http://example.org/servers#Disk> .")
+    disk = LogDraft(Operation.REGISTER, uri(9), TURTLE, b"<#d> a <http://example.org/servers#Disk> .")
     drafts[10] = drafts[14] = disk
-    drafts[12] = Draft(What.SCHEMA, "", TURTLE, SCHEMA + b":Disk a rdfs:Class .")
+    drafts[12] = LogDraft(Operation.SCHEMA, "", TURTLE, SCHEMA + b":Disk a rdfs:Class .")
     return drafts
 
 
@@ -100,7 +101,7 @@ def test_it_does_what_a_provider_does(session, tmp_path, store, url, other):
     for each in (store, other):
         each.metadata.log.append(log(40))
     heard = []
-    run(session, tmp_path / "home", url, metadata_batch=9, once=True, listener=heard.append)
+    run_stream(session, tmp_path / "home", url, metadata_batch=9, once=True, listener=heard.append)
     Provider(other).catch_up(9)
     assert state(store) == state(other)
     assert len(store.dead_letters.read()) == 3
@@ -114,7 +115,7 @@ def test_the_log_is_read_from_where_it_is_not_applied(tmp_path, store, url):
     begin(store)
     provider = Provider(store)
     store.metadata.log.append(document(n, 64) for n in range(600))
-    reader = LogReader({"publications": "400", "lock": str(tmp_path / "lock"), "store_url": url})
+    reader = MetadataLogReader({"publications": "400", "lock": str(tmp_path / "lock"), "store_url": url})
     start = reader.initialOffset()
     assert reader.latestOffset(start, None) == {"position": 401}
     parts = reader.partitions(start, {"position": 401})
@@ -150,7 +151,7 @@ def test_a_batch_counts_once_whoever_applies_it(session, tmp_path, store, url, o
     for each in (store, other):
         each.metadata.log.append(log(30))
     stream = MetadataStream(tmp_path, url)
-    live, offsets = LiveMetadata(stream), stream.checkpoint / "offsets"
+    live, offsets = MetadataBatchProcessor(stream), stream.checkpoint / "offsets"
     offsets.mkdir(parents=True)
     columns = "position long, what string, uri string, media_type string, body binary"
 
@@ -201,7 +202,7 @@ def test_it_begins_when_there_is_something_to_apply(session, tmp_path, store, ur
     provider = Provider(store)
     with running(session, tmp_path, url) as stream:
         stream.until(lambda: stream.news)
-        provider.append([Draft(What.SCHEMA, "", TURTLE, SCHEMA), document(1, 128), document(2, 32)])
+        provider.append([LogDraft(Operation.SCHEMA, "", TURTLE, SCHEMA), document(1, 128), document(2, 32)])
         stream.until(lambda: provider.position == 3)
         provider.add_rules(RULES, "ana")
         provider.append([document(3, 128)])
@@ -220,5 +221,5 @@ def test_if_it_fails_all_ends(session, tmp_path, store, url):
     Provider(store).append([document(1, 128)])
     (tmp_path / "batches").write_text("in the way")
     with pytest.raises(SetupError, match="the stream ended"):
-        run(session, tmp_path, url)
+        run_stream(session, tmp_path, url)
     assert not session.streams.active and store.metadata.position() == 1

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.objects.university import PLACED
-from tidings.objects.model import Attribute, Class, Model
-from tidings.objects.placing import ClassTable, Discriminator, Placed
-from tidings.spark.objects.following import object_changes
-from tidings.spark.objects.reading import ORDER, read_log
+from tidings.objects.cdc.log_files import LOG_ORDER, read_log
+from tidings.objects.cdc.pipeline import derive_object_changes
+from tidings.objects.model.class_model import Attribute, Model, ModelClass
+from tidings.objects.model.table_mapping import ClassTable, Discriminator, MappedModel
 
 pytestmark = pytest.mark.spark
 
@@ -60,7 +60,7 @@ UNIVERSITY = [
 def test_the_paper_s_university(session):
     edition = {"id": 2, "title": "Script2, second edition"}
     changes = [*UNIVERSITY, ("learning_material", "u", {"id": 2, "title": "Script2"}, edition)]
-    result = object_changes(session, PLACED, log_of(session, changes), ["id"])
+    result = derive_object_changes(session, PLACED, log_of(session, changes), ["id"])
     (noticed,) = result.noticed()
     assert (noticed.id, noticed.cls) == ("15 update LearningMaterial:2", "LearningMaterial")
     assert (noticed.before, noticed.after) == ({"title": "Script2"}, {"title": "Script2, second edition"})
@@ -78,12 +78,12 @@ def test_the_paper_s_university(session):
     assert result.rejects.isEmpty()
 
 
-ONE_TABLE = Placed(
+ONE_TABLE = MappedModel(
     Model(
         {
-            "Course": Class("Course", (Attribute("title"),), subscriber=True),
-            "Seminar": Class("Seminar", (Attribute("topic"),), ("Course",)),
-            "Lecture": Class("Lecture", (Attribute("topic"),), ("Course",)),
+            "Course": ModelClass("Course", (Attribute("title"),), subscriber=True),
+            "Seminar": ModelClass("Seminar", (Attribute("topic"),), ("Course",)),
+            "Lecture": ModelClass("Lecture", (Attribute("topic"),), ("Course",)),
         }
     ),
     {
@@ -117,7 +117,7 @@ def test_several_classes_in_one_table(session):
             WATCHES,
         ),
     }
-    result = object_changes(session, ONE_TABLE, log_of(session, changes), ["id"], base)
+    result = derive_object_changes(session, ONE_TABLE, log_of(session, changes), ["id"], base)
     rows = result.told.orderBy("change", "subscriber_key").collect()
     assert [(row.id, row["class"], row.before, row.after, row.subscriber_key) for row in rows] == [
         ("1 insert Course:2", "Seminar", None, {"title": "Sets", "topic": "infinity"}, "8"),
@@ -192,7 +192,7 @@ def test_a_folder_of_envelopes_beside_tables_as_they_were(session, tmp_path):
         }.items()
     }
     log = read_log(session, tmp_path)
-    result = object_changes(session, PLACED, log.changes, ORDER, base).refusing(log.rejects)
+    result = derive_object_changes(session, PLACED, log.changes, LOG_ORDER, base).refusing(log.rejects)
     assert [row.id for row in result.changes.orderBy("change").collect()] == [
         "00000000000000000011 unlink Course:1 usedIn LearningMaterial:2",
         "00000000000000000030 update Course:2",

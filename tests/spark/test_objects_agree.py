@@ -23,14 +23,14 @@ from tests.objects.histories import Expected, History, as_expected, create_table
 from tests.objects.test_triggers import MODELS
 from tests.spark.test_objects import log_of
 from tidings import notice
-from tidings.objects.definition import UNLIMITED, Change, Limits, Link, Told, Watch
-from tidings.objects.from_sqlalchemy import read_sqlalchemy
-from tidings.objects.model import Model
-from tidings.objects.noticed import Noticed
-from tidings.objects.placing import ClassTable, LinkTable, Placed
-from tidings.objects.reasons import How, Object, reasons
-from tidings.objects.triggers.words import quoted, text
-from tidings.spark.objects.following import object_changes
+from tidings.objects.cdc.pipeline import derive_object_changes
+from tidings.objects.model.class_model import Model
+from tidings.objects.model.sql_text import quote_literal, quote_name
+from tidings.objects.model.table_mapping import ClassTable, LinkTable, MappedModel
+from tidings.objects.object_change import ObjectChange
+from tidings.objects.propagation import UNLIMITED, Change, Limits, ObjectLink, PropagationResult, Watch
+from tidings.objects.readers.sqlalchemy_reader import read_sqlalchemy
+from tidings.objects.reasons import HitKind, Object, find_reasons
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,7 @@ def told_of(all: Iterable[Expected]) -> set[tuple[str, str, str, tuple[str, ...]
     return {
         (str(who), each.change.kind.value, str(each.change.object), tuple(why.shown() for why in whys))
         for each in all
-        for who, whys in reasons(each.change.object, each.told.steps, each.told.hits).items()
+        for who, whys in find_reasons(each.change.object, each.told.steps, each.told.hits).items()
     }
 
 
@@ -71,11 +71,11 @@ class Everywhere:
         for way in self.ways:
             way.delete(cls, one, from_the_lowest)
 
-    def link(self, new: Link, instead_of: Link | None) -> None:
+    def link(self, new: ObjectLink, instead_of: ObjectLink | None) -> None:
         for way in self.ways:
             way.link(new, instead_of)
 
-    def unlink(self, old: Link) -> None:
+    def unlink(self, old: ObjectLink) -> None:
         for way in self.ways:
             way.unlink(old)
 
@@ -88,7 +88,7 @@ class Everywhere:
 class Lived:
     """A history that is over: its log, and after how many entries of it what was expected."""
 
-    placed: Placed
+    placed: MappedModel
     log: list[tuple[str, str, Any, Any]] = field(default_factory=list)
     expected: list[tuple[int, list[Expected]]] = field(default_factory=list)
 
@@ -96,7 +96,9 @@ class Lived:
 def logging(table: str, columns: list[str]) -> Iterator[str]:
     """Triggers that write each change of a row down. Before deletions: what goes with a row goes after it."""
     rows = {
-        row: "json_object(" + ", ".join(f"{text(name)}, {row}.{quoted(name)}" for name in columns) + ")"
+        row: "json_object("
+        + ", ".join(f"{quote_literal(name)}, {row}.{quote_name(name)}" for name in columns)
+        + ")"
         for row in ("OLD", "NEW")
     }
     for op, moment, old, new in (
@@ -104,24 +106,26 @@ def logging(table: str, columns: list[str]) -> Iterator[str]:
         ("u", "AFTER UPDATE", rows["OLD"], rows["NEW"]),
         ("d", "BEFORE DELETE", rows["OLD"], "NULL"),
     ):
-        said = f"INSERT INTO log VALUES ({text(table)}, {text(op)}, {old}, {new});"
-        yield f"CREATE TRIGGER {quoted(f'log {op} {table}')} {moment} ON {quoted(table)} BEGIN {said} END"
+        said = f"INSERT INTO log VALUES ({quote_literal(table)}, {quote_literal(op)}, {old}, {new});"
+        yield f"CREATE TRIGGER {quote_name(f'log {op} {table}')} {moment} ON {quote_name(table)} BEGIN {said} END"
 
 
-def logged(placed: Placed, key_type: str) -> Memory:
+def logged(placed: MappedModel, key_type: str) -> Memory:
     """A database that keeps a log."""
     database = Memory()
     watches = "CREATE TABLE tidings_watches (subscriber_class, subscriber_key, class, key)"
     for sql in ('CREATE TABLE log ("table", op, before, after)', watches, *create_tables(placed, key_type)):
         database.run(sql)
     for (table,) in database.run("SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'log'"):
-        columns = [name for (name,) in database.run(f"SELECT name FROM pragma_table_info({text(table)})")]
+        columns = [
+            name for (name,) in database.run(f"SELECT name FROM pragma_table_info({quote_literal(table)})")
+        ]
         for sql in logging(table, columns):
             database.run(sql)
     return database
 
 
-def with_triggers(database: Database, placed: Placed, key_type: str, limits: Limits) -> Database:
+def with_triggers(database: Database, placed: MappedModel, key_type: str, limits: Limits) -> Database:
     for sql in create_tables(placed, key_type):
         database.run(sql)
     database.install(placed, limits)
@@ -140,7 +144,7 @@ def live(draw: st.DrawFn, limits: Limits, server: Postgres) -> Lived:
     key_type = "INTEGER" if numbered else "TEXT"
     log = logged(placed, key_type)
     triggers = [with_triggers(each, placed, key_type, limits) for each in (Memory(), server.emptied())]
-    engine, heard = in_memory(), list[Noticed]()
+    engine, heard = in_memory(), list[ObjectChange]()
     base.metadata.create_all(engine)
     with Session(engine, autoflush=False) as session:
         program = Program(session, classes, model, draw)
@@ -160,7 +164,7 @@ def live(draw: st.DrawFn, limits: Limits, server: Postgres) -> Lived:
     return done
 
 
-def called(placed: Placed, prefix: str) -> Placed:
+def called(placed: MappedModel, prefix: str) -> MappedModel:
     """The same model with other names for classes and tables."""
     model = placed.model
     classes = {
@@ -179,7 +183,7 @@ def called(placed: Placed, prefix: str) -> Placed:
         else replace(link, table=prefix + link.table)
         for (source, name), link in placed.links.items()
     }
-    return Placed(Model(classes, associations), tables, links)
+    return MappedModel(Model(classes, associations), tables, links)
 
 
 def _moved(table: ClassTable, prefix: str) -> ClassTable:
@@ -189,12 +193,12 @@ def _moved(table: ClassTable, prefix: str) -> ClassTable:
     return replace(table, name=prefix + table.name, discriminator=kept)
 
 
-def together(all: list[Placed]) -> Placed:
+def together(all: list[MappedModel]) -> MappedModel:
     classes = {name: cls for each in all for name, cls in each.model.classes.items()}
     associations = tuple(one for each in all for one in each.model.associations)
     tables = {name: table for each in all for name, table in each.tables.items()}
     links = {name: link for each in all for name, link in each.links.items()}
-    return Placed(Model(classes, associations), tables, links)
+    return MappedModel(Model(classes, associations), tables, links)
 
 
 def entry(prefix: str, table: str, op: str, before: Any, after: Any) -> tuple[str, str, Any, Any]:
@@ -204,7 +208,7 @@ def entry(prefix: str, table: str, op: str, before: Any, after: Any) -> tuple[st
     return table, op, None, {**after, **named}
 
 
-def as_there(prefix: str, each: Expected) -> tuple[Change, str, Told]:
+def as_there(prefix: str, each: Expected) -> tuple[Change, str, PropagationResult]:
     """What is expected, with the names and texts that it has on Spark."""
 
     def one(of: Object) -> Object:
@@ -216,7 +220,7 @@ def as_there(prefix: str, each: Expected) -> tuple[Change, str, Told]:
             hit,
             subscriber=one(hit.subscriber),
             object=one(hit.object),
-            by=prefix + hit.by if hit.how is How.CLASS else hit.by,
+            by=prefix + hit.by if hit.how is HitKind.CLASS else hit.by,
         )
         for hit in each.told.hits
     )
@@ -239,7 +243,7 @@ def test_all_tell_whom_the_definition_tells(session, postgres, limits, data):
     histories = {f"h{number}": live(data.draw, limits, postgres) for number in range(HISTORIES)}
     placed = together([called(each.placed, prefix) for prefix, each in histories.items()])
     log = [entry(prefix, *row) for prefix, each in histories.items() for row in each.log]
-    result = object_changes(session, placed, log_of(session, log), ["id"], limits=limits)
+    result = derive_object_changes(session, placed, log_of(session, log), ["id"], limits=limits)
     found: dict[int, list[Any]] = {}
     for each in result.noticed(telling=False):
         found.setdefault(int(each.id.split()[0]), []).append((each.change, each.cls, each.told))

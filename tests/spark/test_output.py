@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.matching.parquet import Dictionary
-from tidings.spark import output
-from tidings.spark.locations import Location
-from tidings.spark.output import Output, Report
+from tidings.spark.batch import output
+from tidings.spark.batch.output import ChunkOutput, ChunkReport
+from tidings.spark.sources.files import Location
 
 SUBSCRIPTIONS = [f"s{number}" for number in range(40)]
 pair = st.tuples(st.integers(0, 4), st.integers(0, 39))
@@ -21,10 +21,10 @@ pair = st.tuples(st.integers(0, 4), st.integers(0, 39))
 @given(st.lists(st.lists(st.lists(pair, max_size=12), max_size=3), max_size=6))
 def test_what_is_found_is_written(tmp_path_factory, blocks):
     """Blocks of five publications, each matched in several parts."""
-    folder, report, wanted = tmp_path_factory.mktemp("out"), Report(7, 0), []
+    folder, report, wanted = tmp_path_factory.mktemp("out"), ChunkReport(7, 0), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output, "ROW_GROUP", 10)
-        with Output(Location.of(folder), report, Dictionary(pa.array(SUBSCRIPTIONS))) as out:
+        with ChunkOutput(Location.of(folder), report, Dictionary(pa.array(SUBSCRIPTIONS))) as out:
             for number, parts in enumerate(blocks):
                 ids = pa.array([f"e{number}.{place}" for place in range(5)])
                 for part in parts:
@@ -41,10 +41,10 @@ def test_what_is_found_is_written(tmp_path_factory, blocks):
 
 
 def test_a_task_that_fails_leaves_no_whole_file(tmp_path):
-    report = Report(0, 0)
+    report = ChunkReport(0, 0)
     with (
         pytest.raises(ZeroDivisionError),
-        Output(Location.of(tmp_path), report, Dictionary(pa.array(["s"]))) as out,
+        ChunkOutput(Location.of(tmp_path), report, Dictionary(pa.array(["s"]))) as out,
     ):
         out.write(pa.array(["e"]), np.zeros(1, np.int32), np.zeros(1, np.int32))
         raise ZeroDivisionError

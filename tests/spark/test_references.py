@@ -11,13 +11,14 @@ import pytest
 from tests.spark.streams import running, told
 from tidings.errors import InputError
 from tidings.model import Publication, Subscription
-from tidings.publications.enrichment import opened
-from tidings.publications.references import declare
-from tidings.service import Tidings
-from tidings.service.previewing import Bounds, preview
-from tidings.spark.batch import Request, match
-from tidings.spark.references import LiveReferences, snapshots
-from tidings.store import open_store, sqlite_url
+from tidings.reference_data.declarations import declare
+from tidings.reference_data.enrichment import opened
+from tidings.service.preview import PreviewBounds, preview_subscription
+from tidings.service.tidings import Tidings
+from tidings.spark.batch.job import BatchRequest, run_batch_job
+from tidings.spark.reference_data import LiveReferences, write_snapshots
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 JSON, XML = "application/json", "application/xml"
 IBM = b"<stock><symbol>IBM</symbol></stock>"
@@ -122,7 +123,7 @@ def previewed(tidings, id, after):
     """What a preview says of a subscription, and why, of publications behind a position."""
     one = tidings.store.subscriptions.find(id)
     tools = tidings.store, tidings.preview_tables, tidings.subscribing(), None
-    found = preview(*tools, one.language, one.text, Bounds(100, 10**6, 60), None)
+    found = preview_subscription(*tools, one.language, one.text, PreviewBounds(100, 10**6, 60), None)
     assert (found.complete, len(found.notes)) == (True, found.skipped)
     assert all("not well-formed XML" in note for note in found.notes)
     publications = [(each.entry.publication, each.because) for each in found.matches]
@@ -157,7 +158,7 @@ def test_tables_of_spark(session, tmp_path, store):
     assert "Spark does not give it; received 'nowhere.sectors'" in reasons["missing"]
     assert "there is no such column; received 'symbol'; accepted: k, sector" in reasons["wrong"]
     with pytest.raises(InputError, match="the reference table missing cannot be used"):
-        snapshots(session, [declare("missing", "spark:nowhere.sectors", "k", "k")], tmp_path / "more")
+        write_snapshots(session, [declare("missing", "spark:nowhere.sectors", "k", "k")], tmp_path / "more")
 
 
 @pytest.mark.spark
@@ -233,10 +234,13 @@ def test_the_batch_job_joins_first(session, tmp_path):
         for name, on in (("documents", "//symbol"), ("events", "symbol"))
     ]
     out = tmp_path / "out"
-    request = Request(tmp_path / "subs.jsonl", tmp_path / "in", out, references=tuple(tables))
-    match(session, request)
+    request = BatchRequest(tmp_path / "subs.jsonl", tmp_path / "in", out, references=tuple(tables))
+    run_batch_job(session, request)
     pairs = {tuple(row.values()) for row in pq.read_table(out).to_pylist()}
     assert pairs == {("a.xml", "s1"), ("c.jsonl:1", "s2")}
     gone = declare("gone", str(tmp_path / "gone.csv"), "symbol", "symbol")
     with pytest.raises(InputError, match="the reference table gone cannot be used: there is no such file"):
-        match(session, Request(tmp_path / "subs.jsonl", tmp_path / "in", out, force=True, references=(gone,)))
+        run_batch_job(
+            session,
+            BatchRequest(tmp_path / "subs.jsonl", tmp_path / "in", out, force=True, references=(gone,)),
+        )

@@ -7,15 +7,15 @@ import signal
 
 import pytest
 
-from tidings.spark import rehearsal
-from tidings.spark.rehearsal import QUIET_SECONDS, Workers
+from tidings.spark.stream import warm_up
+from tidings.spark.stream.warm_up import QUIET_SECONDS, WorkerKeepAlive
 
 pytestmark = pytest.mark.spark
 
 
 def test_workers_hear_of_us_when_no_batch_does(session):
     now = [0.0]
-    workers = Workers(session, lambda: now[0])
+    workers = WorkerKeepAlive(session, lambda: now[0])
     assert workers.keep(batch=0) == 0, "it has just begun"
     now[0] += QUIET_SECONDS
     assert workers.keep(batch=1) == 0, "a batch was done"
@@ -33,9 +33,9 @@ def test_workers_that_die_while_nothing_is_to_be_done_end_no_stream(session, mon
         yield from batches
 
     now = [0.0]
-    workers = Workers(session, lambda: now[0])
+    workers = WorkerKeepAlive(session, lambda: now[0])
     with monkeypatch.context() as patched:
-        patched.setattr(rehearsal, "_nothing", dies)
+        patched.setattr(warm_up, "_nothing", dies)
         now[0] += QUIET_SECONDS
         assert workers.keep(batch=-1) == 0
     now[0] += QUIET_SECONDS

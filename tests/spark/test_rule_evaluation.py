@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.spark.test_metadata_stream import RULES, SCHEMA, TURTLE, body, uri
-from tidings.provider import Provider, Source
-from tidings.spark.rule_evaluation import OnSpark
-from tidings.store import open_store, sqlite_url
+from tidings.metadata.provider.provider import DocumentSource, Provider
+from tidings.metadata.spark.rule_evaluation import SparkRuleEvaluator
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 pytestmark = pytest.mark.spark
 MORE = {
@@ -30,7 +31,7 @@ def stores(tmp_path):
             provider = Provider(each)
             provider.load_schema(SCHEMA, TURTLE)
             provider.add_rules({"known": RULES["large"]}, "ana")
-            provider.register_many(Source(uri(n), body(n, 32 * (n % 5)), TURTLE) for n in range(60))
+            provider.register_many(DocumentSource(uri(n), body(n, 32 * (n % 5)), TURTLE) for n in range(60))
         yield store, other
 
 
@@ -44,7 +45,7 @@ def results(store):
 
 def test_it_finds_what_the_store_finds(session, tmp_path, stores):
     store, other = stores
-    with OnSpark(session, store, tmp_path, size=25) as evaluate:
+    with SparkRuleEvaluator(session, store, tmp_path, size=25) as evaluate:
         entered = Provider(store).add_rules(BOTH, "bo", evaluate=evaluate)
         assert [report.resources for report in evaluate.reports] == [25, 25, 25, 25, 20]
         assert list((tmp_path / "evaluations").glob("*/*/found-*"))
@@ -62,7 +63,7 @@ def test_what_changes_meanwhile_is_asked_again(session, tmp_path, stores):
         each.register(uri(7), body(7, 128), TURTLE)
         each.register(uri(100), body(100, 0), TURTLE)
 
-    with OnSpark(session, store, tmp_path) as on_spark:
+    with SparkRuleEvaluator(session, store, tmp_path) as on_spark:
 
         def evaluate(known, rules):
             """The first time nobody can tell what has changed; then a document is another one, one new, one gone."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.service import Tidings
+from tidings.service.tidings import Tidings
 
 SOURCE = Path(__file__).parents[1] / "shifted_clock.c"
 DAY = 24 * 60 * 60

@@ -18,12 +18,20 @@ from tests.spark import workload
 from tests.spark.streams import check_gapless, running, told
 from tidings.errors import SetupError
 from tidings.model import Publication, Subscription
-from tidings.spark.live_publications import LivePublications
-from tidings.spark.news import Activity, Doing, HandedOver, Progress, Repaired, Started
-from tidings.spark.source import JournalReader
-from tidings.spark.stream import run
-from tidings.store import open_store, sqlite_url
-from tidings.store.encoding import now
+from tidings.spark.sources.journal import JournalReader
+from tidings.spark.stream.batch_processor import PublicationProcessor
+from tidings.spark.stream.progress import (
+    Activity,
+    ActivityKind,
+    DeferredRelease,
+    StreamProgress,
+    StreamRepair,
+    StreamStart,
+)
+from tidings.spark.stream.runner import run_stream
+from tidings.store.database import sqlite_url
+from tidings.store.encoding import now_text
+from tidings.store.store import open_store
 from tidings.store.tables import counters, promises
 
 pytestmark = pytest.mark.spark
@@ -73,9 +81,9 @@ def test_subscriptions_come_and_go_while_it_runs(session, tmp_path, store, url):
         ("price > 100", 150, "/price"),
         ("not (sold = true)", None, "/sold"),
     ]
-    assert isinstance(stream.news[0], Started)
-    assert stream.activities[0] == Activity(Doing.STARTING)
-    assert isinstance(stream.news[-1], Progress) and stream.news[-1].lag == 0
+    assert isinstance(stream.news[0], StreamStart)
+    assert stream.activities[0] == Activity(ActivityKind.STARTING)
+    assert isinstance(stream.news[-1], StreamProgress) and stream.news[-1].lag == 0
     assert stream.news[-1].total_events == 3
     assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == [home.name]
 
@@ -94,14 +102,14 @@ def test_delays_are_kept_by_the_stream_and_hold_up_nobody(session, tmp_path, sto
         [progress] = stream.until(lambda: [one for one in stream.news if getattr(one, "position", 0) == 3])
         assert store.notifications.last_sequence("ana") == 3
     assert (progress.total_notifications, progress.total_held) == (3, 6)
-    assert sum(one.notifications for one in stream.news if isinstance(one, HandedOver)) == 3
+    assert sum(one.notifications for one in stream.news if isinstance(one, DeferredRelease)) == 3
     assert (store.notifications.last_sequence("cy"), store.notifications.held("cy").count) == (0, 3)
     # An hour passes while nothing runs: what is due goes out when the stream starts, before it does anything else.
     heard = []
     store.subscriptions.remove(["s3"])
-    store.database.transact(lambda connection: connection.execute(update(promises).values(due=now())))
-    run(session, tmp_path, url, once=True, listener=heard.append)
-    assert heard[0] == HandedOver(3)
+    store.database.transact(lambda connection: connection.execute(update(promises).values(due=now_text())))
+    run_stream(session, tmp_path, url, once=True, listener=heard.append)
+    assert heard[0] == DeferredRelease(3)
     assert told(store, "ana", "bo", "cy") == {
         who: [(n, f"p{n}", s) for n in (1, 2, 3)] for who, s in (("ana", "s1"), ("bo", "s2"), ("cy", "s3"))
     }
@@ -132,14 +140,14 @@ def test_labels_hold_from_end_to_end(session, tmp_path, store, url):
     assert [one.kind for one in store.notifications.read("ana")] == ["withheld", "matched"]
     assert store.notifications.held("ana").count == 2
     assert [(one.publication, one.audience) for one in store.dead_letters.read()] == [("p3", "board")]
-    store.database.transact(lambda connection: connection.execute(update(promises).values(due=now())))
+    store.database.transact(lambda connection: connection.execute(update(promises).values(due=now_text())))
     assert [one.publication for one in store.notifications.read("ana", 2)] == ["", "p2"]
 
 
 def test_a_bad_event_is_buried_and_the_batch_goes_on(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "price < 200"))
     publish(store, b'{"price": 1}', b'{"price": ', b"\xff", b'{"price": 2}')
-    done = run(session, tmp_path, url, once=True)
+    done = run_stream(session, tmp_path, url, once=True)
     assert told(store, "ana")["ana"] == [(1, "p1", "s1"), (2, "p4", "s1")]
     assert [(one.publication, one.position, one.body) for one in store.dead_letters.read()] == [
         ("p2", 2, b'{"price": '),
@@ -153,7 +161,7 @@ def test_many_batches_find_what_the_definition_finds(session, tmp_path, store, u
     wanted = workload.subscriptions(40)
     store.subscriptions.add_many(wanted)
     named = publish(store, *workload.events(95))
-    done = run(session, tmp_path, url, once=True, most_publications=20)
+    done = run_stream(session, tmp_path, url, once=True, most_publications=20)
     assert (done.batch, done.total_events, done.position, done.lag) == (4, 95, 95, 0)
     everybody = sorted({one.subscriber for one in wanted})
     assert pairs(store, *everybody) == workload.expected(named, wanted)
@@ -168,7 +176,7 @@ def test_many_batches_find_what_the_definition_finds(session, tmp_path, store, u
         path.rmdir() if path.is_dir() else path.unlink()
     forgotten = update(counters).where(counters.c.name == "matched").values(value=0)
     store.database.transact(lambda connection: connection.execute(forgotten))
-    done = run(session, tmp_path, url, once=True)
+    done = run_stream(session, tmp_path, url, once=True)
     assert (done.total_events, done.total_notifications, done.total_dead_letters) == (96, 0, 1)
     assert told(store, *everybody) == before
 
@@ -203,9 +211,9 @@ def test_a_folder_of_files(session, tmp_path, store, url):
         stream.until(lambda: len(told(store, "ana")["ana"]) == 4)
     assert {row[1] for row in told(store, "ana")["ana"]} == {"a.jsonl:1", "k2", "b.json", "c.jsonl:1"}
     assert [one.publication for one in store.dead_letters.read()] == ["a.jsonl:4"]
-    assert max(one.events for one in stream.news if isinstance(one, Progress)) <= 2
+    assert max(one.events for one in stream.news if isinstance(one, StreamProgress)) <= 2
     # Started again it may repeat the batch it was stopped in, and tells nobody twice.
-    done = run(session, home, url, folder=incoming, id_field="key", once=True)
+    done = run_stream(session, home, url, folder=incoming, id_field="key", once=True)
     assert done.total_notifications == 0
     assert [one.publication for one in store.dead_letters.read()] == ["a.jsonl:4"]
     check_gapless(store, "ana")
@@ -220,7 +228,7 @@ def test_a_folder_with_files_that_cannot_be_read(session, tmp_path, store, url):
     (incoming / "a.jsonl.gz").write_bytes(gzip.compress(b'{"n": 1}\n')[:-4])
     (incoming / "b.jsonl").write_text('{"n": 2}\n' * 4)
     home = tmp_path / "home"
-    run(session, home, url, folder=incoming, once=True)
+    run_stream(session, home, url, folder=incoming, once=True)
     (letter,) = store.dead_letters.read()
     assert letter.publication == "a.jsonl.gz"
     assert letter.reason == "the file cannot be read: Truncated compressed stream (a.jsonl.gz)"
@@ -229,9 +237,9 @@ def test_a_folder_with_files_that_cannot_be_read(session, tmp_path, store, url):
 
 def test_a_run_closes_the_store_it_opened(session, tmp_path, store, url, monkeypatch):
     opened = []
-    monkeypatch.setattr(LivePublications, "__init__", _remembered(LivePublications.__init__, opened))
+    monkeypatch.setattr(PublicationProcessor, "__init__", _remembered(PublicationProcessor.__init__, opened))
     publish(store, b"{}")
-    run(session, tmp_path, url, once=True)
+    run_stream(session, tmp_path, url, once=True)
     (live,) = opened
     assert live.store.database.engine.pool.checkedin() == 0
 
@@ -251,7 +259,7 @@ def test_on_postgresql(session, tmp_path, postgres_server):
         store.subscriptions.add_many(wanted)
         named = publish(store, *workload.events(60))
         named_bad = publish(store, b'{"symbol": ')
-        done = run(session, tmp_path, url, once=True, most_publications=25)
+        done = run_stream(session, tmp_path, url, once=True, most_publications=25)
         assert (done.total_events, done.total_dead_letters, done.lag) == (61, 1, 0)
         everybody = sorted({one.subscriber for one in wanted})
         assert pairs(store, *everybody) == workload.expected(named, wanted)
@@ -266,23 +274,23 @@ def test_sources_of_one_home_do_not_share_a_position(session, tmp_path, store, u
     (tmp_path / "one" / "x.jsonl").write_text('{"n": 1, "id": "one1"}\n{"n": 2, "id": "one2"}\n')
     home = tmp_path / "home"
     for folder in (tmp_path / "one", None, tmp_path / "one"):
-        run(session, home, url, folder=folder, once=True)
+        run_stream(session, home, url, folder=folder, once=True)
     assert {row[1] for row in told(store, "ana")["ana"]} == {"p1", "one1", "one2"}
     publish(store, b'{"n": 2}')
-    assert run(session, home, url, once=True).total_notifications == 1
+    assert run_stream(session, home, url, once=True).total_notifications == 1
 
 
 def test_a_torn_checkpoint_is_mended(session, tmp_path, store, url):
     store.subscriptions.add(Subscription("s1", "ana", "predicates", "exists n"))
     publish(store, b'{"n": 1}', b'{"n": }')
-    run(session, tmp_path, url, once=True)
+    run_stream(session, tmp_path, url, once=True)
     publish(store, b'{"n": 3}', b'{"n": 4}')
     # The power goes after the store has committed and before the disk has the log: the batch grows meanwhile.
     (tmp_path / "checkpoint" / "journal" / "offsets" / "0").write_bytes(b"")
     (tmp_path / "checkpoint" / "journal" / "commits" / "0").unlink()
     heard = []
-    run(session, tmp_path, url, once=True, listener=heard.append)
-    assert isinstance(heard[0], Repaired) and "batch 0" in heard[0].what
+    run_stream(session, tmp_path, url, once=True, listener=heard.append)
+    assert isinstance(heard[0], StreamRepair) and "batch 0" in heard[0].what
     assert told(store, "ana")["ana"] == [(1, "p1", "s1"), (2, "p3", "s1"), (3, "p4", "s1")]
     assert [one.publication for one in store.dead_letters.read()] == ["p2"]
 
@@ -293,10 +301,10 @@ def test_a_stream_that_says_that_it_runs_does_and_is_the_only_one(session, tmp_p
     store.subscriptions.add(Subscription("s2", "ana", "xpath", "/lot[price < 200]"))
     with running(session, tmp_path, url) as stream:
         started, batch = stream.until(lambda: stream.news[1:] and stream.news)
-        assert started == Started("journal", position=0, lag=0, segments=1)
+        assert started == StreamStart("journal", position=0, lag=0, segments=1)
         assert (batch.batch, batch.events) == (0, 0) and have_mapped(tmp_path / "segments")
         with pytest.raises(SetupError, match="another stream runs"):
-            run(session, tmp_path, url)
+            run_stream(session, tmp_path, url)
     assert not told(store, "ana")["ana"], "nobody hears of a rehearsal"
 
 
@@ -311,7 +319,7 @@ def have_mapped(folder):
 
 def test_a_replaced_store_is_named(session, tmp_path, store, url):
     publish(store, b"{}", b"{}")
-    run(session, tmp_path, url, once=True)
+    run_stream(session, tmp_path, url, once=True)
     refused = pytest.raises(SetupError, match="read up to position 2, but the last one now is 0")
     with refused, running(session, tmp_path, sqlite_url(tmp_path / "other.db")) as stream:
         stream.until(lambda: stream.failure)
@@ -323,12 +331,12 @@ def test_without_its_checkpoint_a_stream_goes_on_where_the_store_is(session, tmp
     """Who subscribes late is not told of what was published before, and nobody is told twice."""
     store.subscriptions.add(Subscription("s1", "early", "predicates", "price >= 0"))
     publish(store, b'{"price": 1}', b'{"price": 2}')
-    run(session, tmp_path, url, once=True)
+    run_stream(session, tmp_path, url, once=True)
     shutil.rmtree(tmp_path / "checkpoint")
     store.subscriptions.add(Subscription("s2", "late", "predicates", "price >= 0"))
     publish(store, b'{"price": 3}')
     started = []
-    run(session, tmp_path, url, once=True, listener=started.append)
+    run_stream(session, tmp_path, url, once=True, listener=started.append)
     assert started[0].position == 2 and started[0].lag == 1
     assert [len(store.notifications.read(who)) for who in ("early", "late")] == [3, 1]
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tidings.errors import InputError
-from tidings.spark.subscription_file import read_subscriptions
+from tidings.spark.batch.subscription_file import read_subscriptions
 
 
 def written(tmp_path, *lines):

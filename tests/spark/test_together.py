@@ -10,12 +10,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tidings.cli.operations.run import show_activity
 from tidings.errors import SlowStart
-from tidings.interfaces.cli.run import activity
-from tidings.spark.news import Progress
-from tidings.spark.queries import Live, Query
-from tidings.spark.stream import _follow
-from tidings.spark.together import activity_of
+from tidings.spark.stream.progress import StreamProgress
+from tidings.spark.stream.query import BatchHandler, Query
+from tidings.spark.stream.runner import _follow
+from tidings.spark.stream.supervisor import describe_activity
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from tidings.spark.together import activity_of
 def test_activity_of_names_what_happens(
     waiting: int | None, is_busy: bool, is_started: bool, words: str
 ) -> None:
-    assert activity(activity_of(waiting, is_busy=is_busy, is_started=is_started)) == words
+    assert show_activity(describe_activity(waiting, is_busy=is_busy, is_started=is_started)) == words
 
 
 class Slow:
@@ -51,14 +51,14 @@ class Slow:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def follow(self, *_: object) -> Progress:
+    def follow(self, *_: object) -> StreamProgress:
         self.times -= 1
         if self.times >= 0:
             raise SlowStart("the stream ended", hint="Python worker failed to connect back.")
-        return Progress(batch=7)
+        return StreamProgress(batch=7)
 
 
-def follow(slow: Any, pauses: int) -> Progress:
+def follow(slow: Any, pauses: int) -> StreamProgress:
     return _follow(slow, None, Event(), lambda news: None, [0.0] * pauses)  # type: ignore[arg-type]
 
 
@@ -76,7 +76,7 @@ class SlowSource:
     def rows(self, session: SparkSession) -> DataFrame:
         raise PySparkException("Job aborted\nPython worker failed to connect back.\n\tat java")
 
-    def open(self) -> Live:
+    def open(self) -> BatchHandler:
         raise AssertionError("there is no batch")
 
     def progress(self, told: dict[str, Any]) -> Any:

@@ -16,15 +16,16 @@ import pytest
 
 from tests.spark.streams import running, told
 from tests.spark.test_graphs import batch
-from tidings.compiler.pipeline import compile_many
-from tidings.languages import gql
-from tidings.matching.graphs import matches
-from tidings.matching.index import Index
+from tidings.graphs.atoms import GraphReader
+from tidings.graphs.explanation import matches
+from tidings.graphs.gql import gql_parser
+from tidings.graphs.rdf.rdf_decoder import decode
+from tidings.graphs.taxonomy import Taxonomy
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.index.index import Index
 from tidings.model import Publication, Subscription
-from tidings.publications.graph_atoms import GraphReader
-from tidings.publications.rdf import decode
-from tidings.store import open_store, sqlite_url
-from tidings.taxonomies import Taxonomy
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 TURTLE = "text/turtle"
 CROWD = 30
@@ -62,7 +63,7 @@ def test_index_lists_undecided_pairs_apart_from_matches(tmp_path: Path) -> None:
     assert found.publication.tolist() == []
     assert list(found.undecided.pairs()) == list(found.candidates.pairs()) == [(0, "path"), (1, "path")]
     assert found.undecided.subscription.tolist() == [0, 0]
-    assert [matches(gql.parse(PATH), graph) for graph in graphs] == [False, True]
+    assert [matches(gql_parser.parse(PATH), graph) for graph in graphs] == [False, True]
 
 
 def test_matches_keep_undecided_pairs_when_they_are_filtered_moved_and_removed(tmp_path: Path) -> None:

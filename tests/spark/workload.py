@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import random
 
-from tidings.compiler.pipeline import understand
-from tidings.matching.naive import matches
+from tidings.events.explanation import matches
+from tidings.events.json_decoder import decode
+from tidings.matching.compiler.pipeline import parse_and_check
 from tidings.model import Subscription
-from tidings.publications.event import decode
 
 SEED = 4
 
@@ -49,7 +49,7 @@ def events(count: int, first: int = 0) -> list[bytes]:
 
 def expected(named: dict[str, bytes], wanted: list[Subscription], schema=None) -> set[tuple[str, str]]:
     """The pairs of publication and subscription that the definition gives."""
-    trees = [(one.id, understand(one.text, schema)) for one in wanted]
+    trees = [(one.id, parse_and_check(one.text, schema)) for one in wanted]
     decoded = [(name, decode(body, schema)) for name, body in named.items()]
     return {(name, id) for name, event in decoded for id, tree in trees if matches(tree, event)}
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ready_stores import Places
-from tidings.store import Store, open_store, sqlite_url
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])

@@ -7,17 +7,19 @@ import threading
 import pytest
 
 from tidings.errors import InputError
-from tidings.store import Found, Standing, Store
+from tidings.store.encoding import MatchRow
+from tidings.store.positions import SubscriberPosition
+from tidings.store.store import Store
 
 
 def tell(store: Store, count: int, subscriber: str = "ana", batch: int = 0) -> None:
-    found = [Found(f"p-{batch}-{number}", f"s-{subscriber}", subscriber) for number in range(count)]
+    found = [MatchRow(f"p-{batch}-{number}", f"s-{subscriber}", subscriber) for number in range(count)]
     store.notifications.commit_batch(subscriber, batch, found)
 
 
 def test_it_only_grows(store: Store) -> None:
     tell(store, 5)
-    assert store.acknowledgements.standing("ana") == Standing(5, 0, None)
+    assert store.acknowledgements.standing("ana") == SubscriberPosition(5, 0, None)
     after = store.acknowledgements.acknowledge("ana", 3)
     assert (after.last, after.acknowledged, after.unread) == (5, 3, 2)
     assert after.time is not None and after.time.endswith("Z")
@@ -32,8 +34,8 @@ def test_each_has_their_own(store: Store) -> None:
     tell(store, 2)
     tell(store, 3, "bo")
     store.acknowledgements.acknowledge("bo", 3)
-    assert store.acknowledgements.standing("ana") == Standing(2)
-    assert store.acknowledgements.standing("nobody") == Standing(0)
+    assert store.acknowledgements.standing("ana") == SubscriberPosition(2)
+    assert store.acknowledgements.standing("nobody") == SubscriberPosition(0)
 
 
 @pytest.mark.parametrize(("subscriber", "upto", "accepted"), [("ana", 3, "0 to 2"), ("nobody", 1, "0 to 0")])

@@ -24,8 +24,12 @@ from sqlalchemy import event
 from effort import share
 from tidings.errors import IdTaken, InputError
 from tidings.model import WITHHELD, Publication, Reason, Subscription, notification_id
-from tidings.store import Committed, DeadLetter, Found, Store, open_store, sqlite_url
-from tidings.store.audiences import Grant, sees
+from tidings.store.audiences import Grant, is_visible
+from tidings.store.database import sqlite_url
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.encoding import MatchRow
+from tidings.store.notifications import CommitResult
+from tidings.store.store import Store, open_store
 
 JSON = "application/json"
 IDS = [f"p-{i}" for i in range(8)]
@@ -36,9 +40,9 @@ DELAYED = {"s-1", "s-3"}
 PAIRS = st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(sorted(WISHES))), max_size=8)
 
 
-def found(publication: str, subscription: str) -> Found:
+def found(publication: str, subscription: str) -> MatchRow:
     because = [Reason("price < 200", 180, "/price")]
-    return Found(publication, subscription, WISHES[subscription], because, {"secret": publication})
+    return MatchRow(publication, subscription, WISHES[subscription], because, {"secret": publication})
 
 
 class History(RuleBasedStateMachine):
@@ -55,7 +59,7 @@ class History(RuleBasedStateMachine):
         self.store.subscriptions.add_many(wanted)
         self.labels: dict[str, str | None] = {}
         self.granted: set[tuple[str, str]] = set()
-        self.batches: list[list[Found]] = []
+        self.batches: list[list[MatchRow]] = []
         self.told: dict[str, list[tuple[str, str]]] = {"ana": [], "bo": []}
         self.held: dict[str, list[tuple[str, str]]] = {"ana": [], "bo": []}
 
@@ -93,11 +97,11 @@ class History(RuleBasedStateMachine):
         number = data.draw(st.integers(0, len(self.batches) - 1))
         if marked:
             done = self.store.notifications.commit_batch("main", number, self.batches[number])
-            assert done == Committed(0, 0, skipped=True)
+            assert done == CommitResult(0, 0, skipped=True)
         else:
             self.take(self.batches[number])
 
-    def take(self, batch: list[Found]) -> None:
+    def take(self, batch: list[MatchRow]) -> None:
         turn = [one.publication for one in batch]
         new, later, unseen = 0, 0, 0
         known = [pair for rows in (*self.told.values(), *self.held.values()) for pair in rows]
@@ -111,7 +115,7 @@ class History(RuleBasedStateMachine):
                 new, later = new + (pair[1] not in DELAYED), later + (pair[1] in DELAYED)
         done = self.store.notifications.commit_batch("main", len(self.batches), batch)
         repeated = len(batch) - new - later - unseen
-        assert done == Committed(new, repeated, held=later, unseen=unseen)
+        assert done == CommitResult(new, repeated, held=later, unseen=unseen)
         self.batches.append(batch)
 
     @rule()
@@ -147,7 +151,7 @@ class History(RuleBasedStateMachine):
         for who in ("ana", "bo"):
             assert self.store.audiences.of(who) == {label for name, label in self.granted if name == who}
             granted = self.store.audiences.of(who)
-            seen = {one.id for one in self.store.journal.read(0) if sees(granted, one.audience)}
+            seen = {one.id for one in self.store.journal.read(0) if is_visible(granted, one.audience)}
             assert seen == {id for id in self.labels if self.may_see(who, id)}
 
 
@@ -173,10 +177,10 @@ def test_the_label_is_part_of_what_an_id_stands_for(store: Store) -> None:
 
 def test_who_may_see_what(store: Store) -> None:
     audiences = store.audiences
-    assert sees(audiences.of("ana"), None) and not sees(audiences.of("ana"), "board")
+    assert is_visible(audiences.of("ana"), None) and not is_visible(audiences.of("ana"), "board")
     assert audiences.grant("ana", "board") and not audiences.grant("ana", "board")
     first = audiences.changed("ana")
-    assert sees(audiences.of("ana"), "board") and not sees(audiences.of("bo"), "board")
+    assert is_visible(audiences.of("ana"), "board") and not is_visible(audiences.of("bo"), "board")
     [only] = audiences.list("ana")
     assert only == Grant("ana", "board", first.time) and audiences.list("bo") == []
     assert audiences.revoke("ana", "board") and not audiences.revoke("ana", "board")
@@ -189,7 +193,7 @@ def test_who_may_see_what(store: Store) -> None:
 def test_things_that_are_called_like_a_publication_are_not_withheld(store: Store) -> None:
     """A resource or an object is in no journal: a publication of that name is another thing."""
     store.journal.append([Publication("doc.rdf#host", JSON, b"{}", audience="board")])
-    store.notifications.commit_batch("main", 0, [Found("doc.rdf#host", "rule", "ana", kind="entered")])
+    store.notifications.commit_batch("main", 0, [MatchRow("doc.rdf#host", "rule", "ana", kind="entered")])
     assert [one.kind for one in store.notifications.read("ana")] == ["entered"]
 
 
@@ -209,8 +213,8 @@ def test_where_nothing_carries_a_label_a_batch_asks_once(tmp_path) -> None:
             if "audience_" in statement:
                 asked.append(statement)
 
-        def commit(number: int) -> Committed:
-            matches = [Found(f"p-{number}-{i}", f"s-{i}", f"who-{i % 50}") for i in range(12_000)]
+        def commit(number: int) -> CommitResult:
+            matches = [MatchRow(f"p-{number}-{i}", f"s-{i}", f"who-{i % 50}") for i in range(12_000)]
             return store.notifications.commit_batch("main", number, matches)
 
         assert (commit(0).new, len(asked)) == (12_000, 1)

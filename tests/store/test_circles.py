@@ -13,19 +13,17 @@ from generated_metadata import Step, histories, state
 from metadata_sparql import sparql_results
 from tests.store.test_metadata_histories import batches, drafts, members, told
 from tidings.errors import SubscriptionError
-from tidings.languages.rules import parse, parse_query
-from tidings.languages.rules_shown import show
-from tidings.metadata.checking import check
-from tidings.metadata.decomposing import decompose
-from tidings.metadata.definition import results
-from tidings.metadata.naive import atomic_results
-from tidings.metadata.normal import normalised
-from tidings.metadata.query_definition import answer
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.queries.engine import QueryEngine
 from tidings.metadata.resources import Resource
-from tidings.metadata.schema import Class, Property, Reference, Schema
-from tidings.provider import Provider
-from tidings.queries import Queries
-from tidings.store import Store, open_store
+from tidings.metadata.rules.decomposition import decompose
+from tidings.metadata.rules.normal_form import normalize_rule
+from tidings.metadata.rules.rule_parser import parse_query, parse_rule
+from tidings.metadata.rules.semantics import evaluate_atomic_rule, evaluate_query, evaluate_rule
+from tidings.metadata.rules.syntax import format_rule
+from tidings.metadata.rules.validation import check_rule
+from tidings.metadata.schema.model import Class, Property, Reference, Schema
+from tidings.store.store import Store, open_store
 from tidings.values import Kind
 
 A = "http://example.org/a#"
@@ -70,27 +68,27 @@ REFUSED = (
     "search Host c, Host d, Host e register c where c.port = d.port and d.rank = e.rank and e.port = c.rank",
     "search Host c, Host d register c where c.near?.port = d.port and c.rank = d.rank",
 )
-RULES = {f"r{number}": parse(text) for number, text in enumerate(CIRCLES)}
+RULES = {f"r{number}": parse_rule(text) for number, text in enumerate(CIRCLES)}
 
 
 @pytest.mark.parametrize("text", CIRCLES)
 def test_what_closes_a_circle_is_asked_from_where_it_is_known(text: str) -> None:
-    check(parse(text), SCHEMA, {}, text)
-    (normal,) = normalised(parse(text), SCHEMA, {})
-    assert CIRCLES[text] in show(normal)
+    check_rule(parse_rule(text), SCHEMA, {}, text)
+    (normal,) = normalize_rule(parse_rule(text), SCHEMA, {})
+    assert CIRCLES[text] in format_rule(normal)
 
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_others_are_refused(text: str) -> None:
     with pytest.raises(SubscriptionError, match="a circle cannot be asked for"):
-        check(parse(text), SCHEMA, {}, text)
+        check_rule(parse_rule(text), SCHEMA, {}, text)
 
 
 @given(histories(SCHEMA))
 def test_atomic_rules_say_what_sparql_says(history: Sequence[Step]) -> None:
     there = list(state(history).values())
     for rule in RULES.values():
-        found = set().union(*(atomic_results(each, there, SCHEMA) for each in decompose(rule, SCHEMA)))
+        found = set().union(*(evaluate_atomic_rule(each, there, SCHEMA) for each in decompose(rule, SCHEMA)))
         assert found == sparql_results(rule, there, SCHEMA)
 
 
@@ -106,7 +104,7 @@ def test_any_history(new_url: Callable[[], str], history: list[Step], sizes: lis
         provider = Provider(store)
         entries = [draft.at(i) for i, draft in enumerate(drafts(history, SCHEMA), 1)]
         provider.apply(entries[: begin + 1])
-        first = provider.add_rules({name: show(rule) for name, rule in RULES.items()}, "ana")
+        first = provider.add_rules({name: format_rule(rule) for name, rule in RULES.items()}, "ana")
         assert first == members(history[:begin], RULES, SCHEMA)
         for batch in batches(entries[begin + 1 :], sizes):
             done, sequence = provider.position - 1, store.notifications.last_sequence("ana")
@@ -120,9 +118,9 @@ def test_any_history(new_url: Callable[[], str], history: list[Step], sizes: lis
 
 def _ask(store: Store, there: list[Resource]) -> None:
     """Queries find the same, and what all variables stand for together."""
-    queries = Queries.at_provider(store)
+    queries = QueryEngine.at_provider(store)
     for rule in RULES.values():
-        asked = f"{show(rule)} select {', '.join(each.variable for each in rule.searched)}"
-        assert queries.ask(asked).rows == answer(parse_query(asked), there, SCHEMA).rows
-        found = {each.uri for each in queries.ask(show(rule)).resources}
-        assert found == results(rule, there, SCHEMA)
+        asked = f"{format_rule(rule)} select {', '.join(each.variable for each in rule.searched)}"
+        assert queries.ask(asked).rows == evaluate_query(parse_query(asked), there, SCHEMA).rows
+        found = {each.uri for each in queries.ask(format_rule(rule)).resources}
+        assert found == evaluate_rule(rule, there, SCHEMA)

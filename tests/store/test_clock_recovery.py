@@ -9,13 +9,15 @@ import pytest
 from sqlalchemy import insert
 
 from tests.feeds.told import Clock
+from tidings.delivery.sql.cursors import RunOutcome
+from tidings.delivery.sql.dead_deliveries import DeadDelivery, add_dead_delivery
+from tidings.delivery.sql.destination_store import Destination
+from tidings.feeds.sql.hub_store import HubRequest
 from tidings.model import Subscription
-from tidings.store import Destination, Found, Intent, Progress, Store, open_store
 from tidings.store.clock_recovery import SET_BACK, WAITING
-from tidings.store.encoding import instant
-from tidings.store.feed_tables import hub_intents
-from tidings.store.tables import metadata, promises
-from tidings.store.undelivered import Letter, bury
+from tidings.store.encoding import MatchRow, format_instant
+from tidings.store.store import Store, open_store
+from tidings.store.tables import hub_intents, metadata, promises
 
 DAY = 24 * 60 * 60
 LEASE = timedelta(minutes=2)
@@ -33,10 +35,10 @@ def store(url: str, clock: Clock) -> Iterator[Store]:
         opened.subscriptions.add(Subscription("s-1", "ana", "predicates", "price < 200"))
         opened.destinations.add(Destination("", "ana", None, "webhook", "http://x.example/", "x.example"))
         opened.personal_feeds.keep("ana", {"s-1": ("n", "h")})
-        opened.hub.ask(Intent("h", "atom", "http://x.example/", "subscribe", None, 864_000, "c"), 10)
+        opened.hub.ask(HubRequest("h", "atom", "http://x.example/", "subscribe", None, 864_000, "c"), 10)
         [intent] = opened.hub.take_intents(10)
         opened.hub.confirm(intent, 0)
-        opened.notifications.commit_batch("main", 0, [Found("p-1", "s-1", "ana")])
+        opened.notifications.commit_batch("main", 0, [MatchRow("p-1", "s-1", "ana")])
         opened.lanes.wake(10)
         yield opened
 
@@ -47,7 +49,7 @@ def lease_lane(store: Store) -> None:
 
 def retry_lane(store: Store) -> None:
     [lane] = store.lanes.take(1, LEASE)
-    assert store.lanes.finish([(lane, Progress(0, 0, "status 500", wait=5.0))]) == [True]
+    assert store.lanes.finish([(lane, RunOutcome(0, 0, "status 500", wait=5.0))]) == [True]
 
 
 def put_off_lane(store: Store) -> None:
@@ -61,8 +63,10 @@ def take_lane(store: Store) -> int:
 
 def bury_letter(store: Store) -> None:
     [destination] = store.destinations.list()
-    letter = Letter(destination.id, "s-1", "ana", "x.example", 1, 1, False, "m", "status 500", 9, "2026")
-    store.database.transact(lambda connection: bury(connection, letter))
+    letter = DeadDelivery(
+        destination.id, "s-1", "ana", "x.example", 1, 1, False, "m", "status 500", 9, "2026"
+    )
+    store.database.transact(lambda connection: add_dead_delivery(connection, letter))
     store.undelivered.replay(destination.id)
 
 
@@ -82,7 +86,7 @@ def take_letter(store: Store) -> int:
 
 
 def ask(store: Store) -> None:
-    store.hub.ask(Intent("h", "rss", "http://x.example/", "subscribe", None, 3_600, "c"), 10)
+    store.hub.ask(HubRequest("h", "rss", "http://x.example/", "subscribe", None, 3_600, "c"), 10)
 
 
 def lease_intent(store: Store) -> None:
@@ -163,7 +167,7 @@ def test_look_with_clocks_that_differ_a_little_leaves_leases_alone(store: Store,
 
 def test_look_leaves_rows_alone_that_do_not_wait(store: Store, clock: Clock) -> None:
     [lane] = store.lanes.take(1, LEASE)
-    assert store.lanes.finish([(lane, Progress(1, 1))]) == [True]
+    assert store.lanes.finish([(lane, RunOutcome(1, 1))]) == [True]
     bury_letter(store)
     [letter] = store.undelivered.take(1, LEASE)
     store.undelivered.failed(letter, "status 500", None)
@@ -174,7 +178,7 @@ def test_look_leaves_rows_alone_that_do_not_wait(store: Store, clock: Clock) -> 
 def test_look_with_rows_of_an_older_version_leaves_them_alone(store: Store, clock: Clock) -> None:
     """They have no `since`, so nothing shows whether the clock was set back."""
     row = {"address": "h", "format": "rss", "callback": "http://y.example/", "mode": "denied", "lease": 0}
-    row |= {"attempts": 0, "challenge": "c", "due": instant(clock() + timedelta(days=1))}
+    row |= {"attempts": 0, "challenge": "c", "due": format_instant(clock() + timedelta(days=1))}
     store.database.transact(lambda connection: connection.execute(insert(hub_intents), row))
     assert store.clock_recovery.look() == 0
 

@@ -24,7 +24,8 @@ from store_writers import (
     writes_until_killed,
 )
 from tidings.model import Publication, Subscription
-from tidings.store import Found, Store, open_store
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store, open_store
 
 
 def start_together(work: Callable[..., None], url: str, names: list[str], *more: int) -> list[BaseProcess]:
@@ -104,7 +105,9 @@ def test_a_subscription_that_changed_hands_notifies_once(store: Store) -> None:
     with ThreadPoolExecutor(2) as pool:
         for batch in range(20):
             work = [
-                pool.submit(store.notifications.commit_batch, who, batch, [Found(f"p-{batch}", "s-1", who)])
+                pool.submit(
+                    store.notifications.commit_batch, who, batch, [MatchRow(f"p-{batch}", "s-1", who)]
+                )
                 for who in ("ana", "bo")
             ]
             assert sorted(done.result().new for done in work) == [0, 1]

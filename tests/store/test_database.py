@@ -13,19 +13,26 @@ from sqlalchemy import Connection, insert, inspect, make_url, select, text
 from postgres import Server
 from server_documents import DOC, HOST, LARGE, RDF_XML, SCHEMA, body
 from tidings.errors import InputError, StoreError
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.sql import tables as sql_tables
 from tidings.model import Publication, Subscription
-from tidings.provider import Provider
-from tidings.store import Committed, Found, Store, migrations, open_store, rule_tables, sqlite_url, tables
-from tidings.store.database import WRITING, open_database
+from tidings.store import migrations
+from tidings.store import tables as store_tables
+from tidings.store.database import WRITE_CONNECTIONS, open_database, sqlite_url
+from tidings.store.encoding import MatchRow
 from tidings.store.migrations import MIGRATIONS, Migration, migrate
+from tidings.store.notifications import CommitResult
+from tidings.store.store import Store, open_store
 
 pytestmark = pytest.mark.usefixtures("stores_made_anew")
 
 
 def test_a_store_keeps_what_it_has_when_it_is_opened_again(store: Store, url: str) -> None:
-    store.database.transact(lambda c: c.execute(insert(tables.counters), {"name": "mine", "value": 7}))
+    store.database.transact(lambda c: c.execute(insert(store_tables.counters), {"name": "mine", "value": 7}))
     with open_store(url) as again, again.database.read() as connection:
-        names = [row.name for row in connection.execute(select(tables.migrations.c.name).order_by("version"))]
+        names = [
+            row.name for row in connection.execute(select(store_tables.migrations.c.name).order_by("version"))
+        ]
     assert names == [migration.name for migration in MIGRATIONS]
 
 
@@ -62,8 +69,8 @@ def test_subscriptions_of_a_store_without_delays_are_told_at_once(url: str) -> N
         )
         store.subscriptions.add(calm)
         assert store.subscriptions.list() == [old, calm]
-        matches = [Found("p", "s", "ana"), Found("p", "c", "ana")]
-        assert store.notifications.commit_batch("main", 0, matches) == Committed(1, 0, held=1)
+        matches = [MatchRow("p", "s", "ana"), MatchRow("p", "c", "ana")]
+        assert store.notifications.commit_batch("main", 0, matches) == CommitResult(1, 0, held=1)
         indexes = {index["name"] for index in inspect(store.database.engine).get_indexes("subscriptions")}
         assert "subscriptions_delayed" in indexes
 
@@ -103,7 +110,7 @@ def test_metadata_of_a_store_without_a_log(url: str) -> None:
         for column in ("scope", "within"):
             connection.execute(text(f"ALTER TABLE metadata_rules DROP COLUMN {column}"))
         schema = {"media_type": "text/turtle", "body": SCHEMA.body, "version": 1}
-        connection.execute(insert(rule_tables.metadata_schema), schema)
+        connection.execute(insert(sql_tables.metadata_schema), schema)
         rows = (("all", "search CycleProvider c register c"), ("some", "search all a register a"))
         for name, rule in rows:
             statement = text("INSERT INTO metadata_rules (name, owner, text) VALUES (:name, 'ana', :text)")
@@ -163,13 +170,18 @@ def test_a_migration_that_fails_leaves_nothing(store: Store, url: str) -> None:
 
 def test_what_raises_inside_a_transaction_undoes_it(store: Store) -> None:
     def work(connection: Connection) -> None:
-        connection.execute(insert(tables.counters), {"name": "half", "value": 1})
+        connection.execute(insert(store_tables.counters), {"name": "half", "value": 1})
         raise ValueError("no")
 
     with pytest.raises(ValueError):
         store.database.transact(work)
     with store.database.read() as connection:
-        assert connection.execute(select(tables.counters).where(tables.counters.c.name == "half")).all() == []
+        assert (
+            connection.execute(
+                select(store_tables.counters).where(store_tables.counters.c.name == "half")
+            ).all()
+            == []
+        )
 
 
 def test_a_lost_race_is_run_again(store: Store) -> None:
@@ -179,11 +191,13 @@ def test_a_lost_race_is_run_again(store: Store) -> None:
     def work(connection: Connection) -> None:
         nonlocal tries
         tries += 1
-        found = connection.execute(select(tables.counters).where(tables.counters.c.name == "raced")).all()
+        found = connection.execute(
+            select(store_tables.counters).where(store_tables.counters.c.name == "raced")
+        ).all()
         if tries == 1 and not store.database.is_sqlite:
             store.database.transact(work)
         if not found:
-            connection.execute(insert(tables.counters), {"name": "raced", "value": tries})
+            connection.execute(insert(store_tables.counters), {"name": "raced", "value": tries})
 
     store.database.transact(work)
     assert tries == (1 if store.database.is_sqlite else 3)
@@ -250,7 +264,7 @@ def test_whoever_waits_to_write_leaves_connections_to_readers(
     """As when another process has the lock that all of them want."""
     monkeypatch.setattr("tidings.store.database.BUSY_SECONDS", 0.01)
     with ExitStack() as waiting:
-        for _ in range(1 if store.database.is_sqlite else WRITING):
+        for _ in range(1 if store.database.is_sqlite else WRITE_CONNECTIONS):
             waiting.enter_context(store.database._turn())
         assert store.journal.head() == 0
         with pytest.raises(StoreError, match="too many want to write at once"):

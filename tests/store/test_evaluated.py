@@ -14,31 +14,32 @@ from effort import share
 from generated_metadata import Registered, Step, document_graph, histories, schema_graph, schemas, state
 from generated_rules import programs
 from server_documents import ALL, DOC, HOST, LARGE, OTHER, RDF_XML, SCHEMA, body
-from tidings.languages.rules_shown import show
-from tidings.metadata.definition import results
-from tidings.metadata.schema import Schema
-from tidings.metadata.triggers import Triggers
-from tidings.provider import Provider
-from tidings.provider.reading import Known
-from tidings.store import Store, open_store, sqlite_url
-from tidings.store.evaluated import Evaluated
-from tidings.store.rule_base import NamedRule
+from tidings.metadata.filter.trigger_index import TriggerIndex
+from tidings.metadata.provider.log_reader import SchemaContext
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.rules.semantics import evaluate_rule
+from tidings.metadata.rules.syntax import format_rule
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql.rule_base import NamedRule
+from tidings.metadata.sql.trigger_evaluation import TriggerResults
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
 
 TURTLE = "text/turtle"
 
 
-def evaluator(store: Store, meanwhile: Callable[[], object], size: int = 2) -> Callable[..., Evaluated]:
+def evaluator(store: Store, meanwhile: Callable[[], object], size: int = 2) -> Callable[..., TriggerResults]:
     """What asks all resources that are stored, range by range, and then lets something happen."""
 
-    def evaluate(known: Known, rules: Sequence[NamedRule]) -> Evaluated:
+    def evaluate(known: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults:
         metadata = store.metadata
         position, new = metadata.position(), metadata.new_triggering(known.schema, rules)
-        triggers = Triggers(known.schema)
+        triggers = TriggerIndex(known.schema)
         triggers.add(dict(enumerate(new.values())))
         ranges = [metadata.between(*each) for each in metadata.ranges(size)]
         pairs = [pair for resources in ranges for pair in triggers.satisfied(resources)]
         meanwhile()
-        return Evaluated(position, list(new), pairs, triggers.satisfied)
+        return TriggerResults(position, list(new), pairs, triggers.satisfied)
 
     return evaluate
 
@@ -64,10 +65,10 @@ def test_rules_have_what_they_mean_whatever_changes_meanwhile(data: st.DataObjec
             take(provider, step, schema)
         rest = [lambda: [take(provider, step, schema) for step in history[begin:]]]
         evaluate = evaluator(store, lambda: rest.pop()() if rest else None)
-        texts = {name: show(rule) for name, rule in asked.items()}
+        texts = {name: format_rule(rule) for name, rule in asked.items()}
         there = state(history).values()
         expected = {
-            (name, uri) for name, rule in asked.items() for uri in results(rule, there, schema, asked)
+            (name, uri) for name, rule in asked.items() for uri in evaluate_rule(rule, there, schema, asked)
         }
         assert provider.add_rules(texts, "ana", evaluate=evaluate) == expected
         assert {(name, each.uri) for name in asked for each in provider.results(name)} == expected

@@ -7,9 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tidings.feeds.sql.polled_feeds import PolledFeed
+from tidings.feeds.sql.polled_items import MOST, REMEMBERED, ItemCounts, ItemOutcome, SeenItem
 from tidings.model import Publication
-from tidings.store import DeadLetter, PolledFeed, Seen, Store, Taken, Taking, instant, open_store
-from tidings.store.feed_items import MOST, REMEMBERED
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.encoding import format_instant
+from tidings.store.store import Store, open_store
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 URL = "http://example.org/feed"
@@ -26,11 +29,11 @@ def found(store: Store, url: str = URL) -> PolledFeed:
     return feed
 
 
-def offered(seen: Mapping[str, Seen], items: Mapping[str, str]) -> list[Taking]:
+def offered(seen: Mapping[str, SeenItem], items: Mapping[str, str]) -> list[ItemOutcome]:
     """What differs from what was seen, as publications with ids of item and hash."""
     new = {item: hash for item, hash in items.items() if item not in seen or seen[item].hash != hash}
     return [
-        Taking(
+        ItemOutcome(
             item,
             hash,
             Publication(f"{item}-{hash}", "text/plain", hash.encode()),
@@ -40,9 +43,9 @@ def offered(seen: Mapping[str, Seen], items: Mapping[str, str]) -> list[Taking]:
     ]
 
 
-def take(store: Store, items: Mapping[str, str], moment: datetime = NOON) -> Taken:
+def take(store: Store, items: Mapping[str, str], moment: datetime = NOON) -> ItemCounts:
     outcome = store.feeds.take(
-        found(store), moment, items, lambda seen: offered(seen, items), {"polled": instant(moment)}
+        found(store), moment, items, lambda seen: offered(seen, items), {"polled": format_instant(moment)}
     )
     assert outcome is not None
     return outcome[1]
@@ -65,7 +68,7 @@ def test_adding_a_feed_again_makes_it_due(store: Store) -> None:
     store.feeds.record(feed, {"next_poll": None, "title": "News", "problem": "gone"})
     again = store.feeds.add(URL, NOON + MINUTE, inside=True)
     assert (again.number, again.title, again.inside) == (feed.number, "News", True)
-    assert again.next_poll == instant(NOON + MINUTE)
+    assert again.next_poll == format_instant(NOON + MINUTE)
 
 
 def test_removing_forgets_what_was_seen(store: Store) -> None:
@@ -75,7 +78,7 @@ def test_removing_forgets_what_was_seen(store: Store) -> None:
     assert not store.feeds.remove(URL)
     assert store.feeds.load() == ()
     added(store)
-    assert take(store, {"a": "1"}) == Taken(1, 0, 0, 0), "the journal still knows it"
+    assert take(store, {"a": "1"}) == ItemCounts(1, 0, 0, 0), "the journal still knows it"
     assert journal(store) == ["a-1"]
 
 
@@ -89,11 +92,13 @@ def test_of_two_who_want_to_poll_a_feed_one_does(store: Store) -> None:
 
 def test_a_ping_makes_a_feed_due_but_not_too_often(store: Store) -> None:
     feed = added(store)
-    store.feeds.record(feed, {"polled": instant(NOON - MINUTE / 2), "next_poll": instant(NOON + 60 * MINUTE)})
+    store.feeds.record(
+        feed, {"polled": format_instant(NOON - MINUTE / 2), "next_poll": format_instant(NOON + 60 * MINUTE)}
+    )
     store.feeds.hasten([found(store)], NOON, apart=MINUTE)
-    assert found(store).next_poll == instant(NOON + MINUTE / 2)
+    assert found(store).next_poll == format_instant(NOON + MINUTE / 2)
     store.feeds.hasten([found(store)], NOON + 10 * MINUTE, apart=MINUTE)
-    assert found(store).next_poll == instant(NOON + MINUTE / 2), "never later than it was"
+    assert found(store).next_poll == format_instant(NOON + MINUTE / 2), "never later than it was"
 
 
 def test_a_ping_during_a_poll_is_not_lost(store: Store) -> None:
@@ -101,15 +106,16 @@ def test_a_ping_during_a_poll_is_not_lost(store: Store) -> None:
     store.feeds.claim(feed, NOON, NOON + 5 * MINUTE)
     claimed = found(store)
     store.feeds.hasten([claimed], NOON + MINUTE / 2, apart=MINUTE)
-    store.feeds.record(claimed, {"next_poll": instant(NOON + 60 * MINUTE)})
-    assert found(store).next_poll == instant(NOON + MINUTE)
-    store.feeds.record(found(store), {"next_poll": instant(NOON + 60 * MINUTE)})
-    assert found(store).next_poll == instant(NOON + 60 * MINUTE), "it was heard by the poll after it"
+    store.feeds.record(claimed, {"next_poll": format_instant(NOON + 60 * MINUTE)})
+    assert found(store).next_poll == format_instant(NOON + MINUTE)
+    store.feeds.record(found(store), {"next_poll": format_instant(NOON + 60 * MINUTE)})
+    assert found(store).next_poll == format_instant(NOON + 60 * MINUTE), "it was heard by the poll after it"
 
 
 def test_due_after_the_clock_was_set_back_by_a_day_has_feeds_that_were_polled_before(store: Store) -> None:
     store.feeds.record(
-        added(store), {"polled": instant(NOON), "next_poll": instant(NOON + 60 * MINUTE), "lease": "2026-06"}
+        added(store),
+        {"polled": format_instant(NOON), "next_poll": format_instant(NOON + 60 * MINUTE), "lease": "2026-06"},
     )
     assert store.feeds.due(NOON - MINUTE) == (), "clocks of several machines differ a little"
     yesterday = NOON - timedelta(days=1)
@@ -126,15 +132,17 @@ def test_due_after_the_clock_was_set_back_has_feeds_that_were_added_and_not_poll
 
 
 def test_due_after_the_clock_was_set_back_leaves_out_feeds_that_are_gone(store: Store) -> None:
-    store.feeds.record(added(store), {"polled": instant(NOON), "next_poll": None})
+    store.feeds.record(added(store), {"polled": format_instant(NOON), "next_poll": None})
     assert store.feeds.due(NOON - timedelta(days=1)) == ()
 
 
 def test_hasten_after_the_clock_was_set_back_makes_a_feed_due_at_once(store: Store) -> None:
-    store.feeds.record(added(store), {"polled": instant(NOON), "next_poll": instant(NOON + 60 * MINUTE)})
+    store.feeds.record(
+        added(store), {"polled": format_instant(NOON), "next_poll": format_instant(NOON + 60 * MINUTE)}
+    )
     yesterday = NOON - timedelta(days=1)
     store.feeds.hasten([found(store)], yesterday, apart=MINUTE)
-    assert found(store).next_poll == instant(yesterday)
+    assert found(store).next_poll == format_instant(yesterday)
 
 
 def test_a_feed_that_is_gone_is_not_woken_by_pings(store: Store) -> None:
@@ -155,9 +163,9 @@ def test_feeds_are_found_by_their_address_their_site_and_their_callback(store: S
 
 def test_an_item_is_published_once_and_again_if_it_was_edited(store: Store) -> None:
     added(store)
-    assert take(store, {"a": "1", "b": "1"}) == Taken(items=2, new=2, edited=0, refused=0)
-    assert take(store, {"a": "1", "b": "1"}) == Taken(items=2, new=0, edited=0, refused=0)
-    assert take(store, {"b": "2", "c": "1"}) == Taken(items=2, new=1, edited=1, refused=0)
+    assert take(store, {"a": "1", "b": "1"}) == ItemCounts(items=2, new=2, edited=0, refused=0)
+    assert take(store, {"a": "1", "b": "1"}) == ItemCounts(items=2, new=0, edited=0, refused=0)
+    assert take(store, {"b": "2", "c": "1"}) == ItemCounts(items=2, new=1, edited=1, refused=0)
     assert journal(store) == ["a-1", "b-1", "b-2", "c-1"]
 
 
@@ -172,20 +180,20 @@ def test_another_body_under_a_taken_id_was_published_before(store: Store) -> Non
     """Dates and counts of comments are not part of the hash, but of the body."""
     added(store)
     store.journal.append([Publication("a-1", "text/plain", b"with another date")])
-    assert take(store, {"a": "1"}) == Taken(items=1, new=0, edited=0, refused=0)
+    assert take(store, {"a": "1"}) == ItemCounts(items=1, new=0, edited=0, refused=0)
 
 
 def test_a_refused_item_is_a_dead_letter_once(store: Store) -> None:
     feed = added(store)
 
-    def refuse(seen: Mapping[str, Seen]) -> list[Taking]:
-        return [Taking("a", "1", None, letter=DeadLetter("f-1", "too long", {}))]
+    def refuse(seen: Mapping[str, SeenItem]) -> list[ItemOutcome]:
+        return [ItemOutcome("a", "1", None, letter=DeadLetter("f-1", "too long", {}))]
 
     for _ in range(2):
         outcome = store.feeds.take(feed, NOON, {"a": "1"}, refuse, {})
-        assert outcome is not None and outcome[1] == Taken(items=1, new=0, edited=0, refused=1)
+        assert outcome is not None and outcome[1] == ItemCounts(items=1, new=0, edited=0, refused=1)
     assert [(one.source, one.reason) for one in store.dead_letters.read(0, 10)] == [(URL, "too long")]
-    assert take(store, {"a": "2"}) == Taken(1, 1, 0, 0), "mended, it is new: nobody has seen it before"
+    assert take(store, {"a": "2"}) == ItemCounts(1, 1, 0, 0), "mended, it is new: nobody has seen it before"
 
 
 def test_items_that_left_long_ago_are_forgotten_and_those_that_stay_are_not(store: Store) -> None:
@@ -203,8 +211,8 @@ def test_not_more_than_so_many_items_of_a_feed_are_remembered(store: Store) -> N
     take(store, {"left": "1", "stays": "1"})
     many = {f"item {number}": "1" for number in range(MOST - 1)} | {"stays": "1"}
 
-    def see(seen: Mapping[str, Seen]) -> list[Taking]:
-        return [Taking(item, hash, None) for item, hash in many.items() if item not in seen]
+    def see(seen: Mapping[str, SeenItem]) -> list[ItemOutcome]:
+        return [ItemOutcome(item, hash, None) for item, hash in many.items() if item not in seen]
 
     store.feeds.take(found(store), NOON + timedelta(days=2), many, see, {})
     assert remembered(store, NOON + timedelta(days=2)) == {"stays"}
@@ -214,7 +222,7 @@ def remembered(store: Store, moment: datetime) -> set[str]:
     """Which of the two items the store knows; looking changes nothing."""
     known: set[str] = set()
 
-    def look(seen: Mapping[str, Seen]) -> list[Taking]:
+    def look(seen: Mapping[str, SeenItem]) -> list[ItemOutcome]:
         known.update(seen)
         raise LookupError
 

@@ -11,8 +11,12 @@ from sqlalchemy import insert
 
 from tidings.errors import IdTaken, InputError
 from tidings.model import Notification, Reason, Subscription, notification_id
-from tidings.store import Committed, DeadLetter, Found, Held, Store, held, notifications, open_store, tables
-from tidings.store.found import row_of
+from tidings.store import deferred, notifications, tables
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.deferred import DeferredSummary
+from tidings.store.encoding import MatchRow, notification_row
+from tidings.store.notifications import CommitResult
+from tidings.store.store import Store, open_store
 
 BECAUSE = (Reason("price < 200", 180, "/price"),)
 
@@ -48,8 +52,8 @@ def wish(id: str, within: int | None, subscriber: str = "ana") -> Subscription:
     return Subscription(id, subscriber, "predicates", "price < 200", within)
 
 
-def found(publication: str, subscription: str, subscriber: str = "ana") -> Found:
-    return Found(publication, subscription, subscriber, BECAUSE)
+def found(publication: str, subscription: str, subscriber: str = "ana") -> MatchRow:
+    return MatchRow(publication, subscription, subscriber, BECAUSE)
 
 
 def told(store: Store, subscriber: str = "ana") -> list[tuple[int, str, str]]:
@@ -59,22 +63,22 @@ def told(store: Store, subscriber: str = "ana") -> list[tuple[int, str, str]]:
 
 def test_what_is_found_meanwhile_is_handed_over_together(store: Store, clock: Clock) -> None:
     first = store.notifications.commit_batch("main", 0, [found("p-2", "calm"), found("p-1", "calm")])
-    assert first == Committed(0, 0, held=2)
+    assert first == CommitResult(0, 0, held=2)
     clock.move(590)
-    assert store.notifications.commit_batch("main", 1, [found("p-0", "calm")]) == Committed(0, 0, held=1)
+    assert store.notifications.commit_batch("main", 1, [found("p-0", "calm")]) == CommitResult(0, 0, held=1)
     clock.move(9)
     assert told(store) == []
-    assert store.notifications.held("ana") == Held(3, "2026-05-01T12:10:00.000000Z")
+    assert store.notifications.held("ana") == DeferredSummary(3, "2026-05-01T12:10:00.000000Z")
     assert store.notifications.count() == 0
     clock.move(1)
     assert told(store) == [(1, "p-2", "calm"), (2, "p-1", "calm"), (3, "p-0", "calm")]
-    assert store.notifications.held("ana") == Held(0, None)
+    assert store.notifications.held("ana") == DeferredSummary(0, None)
     assert store.notifications.count() == store.notifications.last_sequence("ana") == 3
 
 
 def test_others_are_told_at_once(store: Store, clock: Clock) -> None:
     done = store.notifications.commit_batch("main", 0, [found("p-1", id) for id in ("calm", "daily", "now")])
-    assert done == Committed(1, 0, held=2)
+    assert done == CommitResult(1, 0, held=2)
     store.notifications.commit_batch("main", 1, [found("p-2", "now")])
     assert told(store) == [(1, "p-1", "now"), (2, "p-2", "now")]
     clock.move(600)
@@ -93,7 +97,9 @@ def test_each_subscription_has_a_time_of_its_own(store: Store, clock: Clock) -> 
 
 def test_a_notification_comes_back_as_it_was_found(store: Store, clock: Clock) -> None:
     bindings = {"?page": "http://example.org/é", "odd": "a\x00\ud800"}
-    store.notifications.commit_batch("main", 0, [Found("p-1", "calm", "ana", BECAUSE, bindings, "entered")])
+    store.notifications.commit_batch(
+        "main", 0, [MatchRow("p-1", "calm", "ana", BECAUSE, bindings, "entered")]
+    )
     clock.move(3_600)
     id, time = notification_id("p-1", "calm"), "2026-05-01T12:00:00.000000Z"
     expected = Notification(id, "ana", 1, "calm", "p-1", BECAUSE, time, "entered", bindings)
@@ -102,12 +108,12 @@ def test_a_notification_comes_back_as_it_was_found(store: Store, clock: Clock) -
 
 def test_what_is_repeated_is_neither_held_nor_told_again(store: Store, clock: Clock) -> None:
     pair = [found("p-1", "calm"), found("p-1", "now")]
-    assert store.notifications.commit_batch("main", 0, pair) == Committed(1, 0, held=1)
-    assert store.notifications.commit_batch("main", 0, pair) == Committed(0, 0, skipped=True)
-    assert store.notifications.commit_batch("other", 0, [*pair, *pair]) == Committed(0, 4)
+    assert store.notifications.commit_batch("main", 0, pair) == CommitResult(1, 0, held=1)
+    assert store.notifications.commit_batch("main", 0, pair) == CommitResult(0, 0, skipped=True)
+    assert store.notifications.commit_batch("other", 0, [*pair, *pair]) == CommitResult(0, 4)
     clock.move(600)
     assert store.notifications.hand_over() == 1
-    assert store.notifications.commit_batch("third", 0, pair) == Committed(0, 2)
+    assert store.notifications.commit_batch("third", 0, pair) == CommitResult(0, 2)
     clock.move(600)
     assert store.notifications.hand_over() == 0
     assert told(store) == [(1, "p-1", "now"), (2, "p-1", "calm")]
@@ -149,7 +155,7 @@ def test_a_withdrawn_subscription_takes_nothing_away(store: Store, clock: Clock)
     store.subscriptions.remove(["calm"])
     clock.move(300)
     # Matched before it was withdrawn, and committed after: there is nothing to wait for any more.
-    assert store.notifications.commit_batch("main", 1, [found("p-2", "calm")]) == Committed(1, 0)
+    assert store.notifications.commit_batch("main", 1, [found("p-2", "calm")]) == CommitResult(1, 0)
     assert told(store) == [(1, "p-2", "calm")]
     clock.move(300)
     assert told(store) == [(1, "p-2", "calm"), (2, "p-1", "calm")]
@@ -193,7 +199,7 @@ def test_a_batch_that_fails_holds_nothing(store: Store) -> None:
     unserialisable = DeadLetter("p-9", "bad", {("a", "key"): 1})  # type: ignore[dict-item]
     with pytest.raises(TypeError):
         store.notifications.commit_batch("main", 0, [found("p-1", "calm")], [unserialisable])
-    assert store.notifications.held("ana") == Held(0, None)
+    assert store.notifications.held("ana") == DeferredSummary(0, None)
     assert store.notifications.commit_batch("main", 0, [found("p-1", "calm")]).held == 1
 
 
@@ -201,7 +207,7 @@ def test_a_subscription_that_changed_hands_is_told_once(store: Store, clock: Clo
     store.notifications.commit_batch("main", 0, [found("p-1", "calm")])
     store.subscriptions.remove(["calm"])
     store.subscriptions.add(wish("calm", None, "bo"))
-    assert store.notifications.commit_batch("other", 0, [found("p-1", "calm", "bo")]) == Committed(0, 1)
+    assert store.notifications.commit_batch("other", 0, [found("p-1", "calm", "bo")]) == CommitResult(0, 1)
     clock.move(600)
     assert (told(store), told(store, "bo")) == ([(1, "p-1", "calm")], [])
 
@@ -210,7 +216,9 @@ def test_streams_that_do_not_see_each_other_tell_once(store: Store, clock: Clock
     """The other stream told bo in the moment between our looking and our holding: ana's goes, and leaves no gap."""
     first = [found("p-0", "calm"), found("p-1", "calm"), found("p-2", "calm")]
     store.notifications.commit_batch("main", 0, first)
-    row = row_of(notification_id("p-1", "calm"), found("p-1", "calm", "bo"), 1, "2026-05-01T12:00:00.000000Z")
+    row = notification_row(
+        notification_id("p-1", "calm"), found("p-1", "calm", "bo"), 1, "2026-05-01T12:00:00.000000Z"
+    )
     columns = dict(zip(tables.notifications.columns.keys(), row, strict=True))
     store.database.transact(lambda c: c.execute(insert(tables.notifications), columns))
     clock.move(600)
@@ -234,7 +242,7 @@ def test_a_clock_that_is_set_back_loses_nothing(store: Store, clock: Clock) -> N
 
 def test_what_becomes_due_before_the_next_look_goes_now(store: Store, clock: Clock) -> None:
     store.notifications.commit_batch("main", 0, [found("p-1", "calm")])
-    clock.move(600 - held.SOON.total_seconds() - 0.001)
+    clock.move(600 - deferred.SOON.total_seconds() - 0.001)
     assert store.notifications.hand_over() == 0
     clock.move(0.001)
     assert store.notifications.hand_over() == 1
@@ -245,8 +253,8 @@ def test_many_at_once(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatc
     people = [f"user-{i:02d}" for i in range(50)]
     store.subscriptions.add_many(wish(f"s-{who}", 60 if who < "user-40" else None, who) for who in people)
     matches = [found(f"p-{i:03d}", f"s-{who}", who) for i in range(130) for who in people]
-    assert store.notifications.commit_batch("main", 0, matches) == Committed(1_300, 0, held=5_200)
-    assert store.notifications.commit_batch("main", 1, matches) == Committed(0, 6_500)
+    assert store.notifications.commit_batch("main", 0, matches) == CommitResult(1_300, 0, held=5_200)
+    assert store.notifications.commit_batch("main", 1, matches) == CommitResult(0, 6_500)
     clock.move(60)
     assert store.notifications.hand_over() == 5_200
     assert store.notifications.count() == 6_500

@@ -22,9 +22,12 @@ from sqlalchemy import select
 
 from effort import share
 from tidings.model import Subscription, notification_id
-from tidings.store import Committed, Found, open_store, tables
+from tidings.store import tables
 from tidings.store.clock_recovery import SET_BACK
-from tidings.store.held import SOON
+from tidings.store.deferred import SOON
+from tidings.store.encoding import MatchRow
+from tidings.store.notifications import CommitResult
+from tidings.store.store import open_store
 
 IDS, PEOPLE = st.sampled_from(["s-0", "s-1", "s-2", "s-3"]), st.sampled_from(["ana", "bo"])
 PAIRS = st.lists(st.tuples(st.sampled_from([f"p-{i}" for i in range(12)]), IDS), max_size=6)
@@ -50,7 +53,7 @@ class History(RuleBasedStateMachine):
         self.open()
         self.wishes: dict[str, Subscription] = {}
         self.owners: dict[str, str] = {}
-        self.batches: list[list[Found]] = []
+        self.batches: list[list[MatchRow]] = []
         self.known: set[str] = set()
         self.told: dict[str, list[Group]] = {"ana": [], "bo": []}
         self.waiting: list[Waiting] = []
@@ -84,13 +87,13 @@ class History(RuleBasedStateMachine):
 
     @rule(pairs=PAIRS)
     def commit(self, pairs: list[tuple[str, str]]) -> None:
-        batch = [Found(p, s, self.owners[s]) for p, s in pairs if s in self.owners]
+        batch = [MatchRow(p, s, self.owners[s]) for p, s in pairs if s in self.owners]
         new, later = self.take(batch)
         done = self.store.notifications.commit_batch("main", len(self.batches), batch)
-        assert done == Committed(new, len(batch) - new - later, held=later)
+        assert done == CommitResult(new, len(batch) - new - later, held=later)
         self.batches.append(batch)
 
-    def take(self, batch: list[Found]) -> tuple[int, int]:
+    def take(self, batch: list[MatchRow]) -> tuple[int, int]:
         """What a batch should do: who is told, who waits."""
         new, later, turn = 0, 0, [one.publication for one in batch]
         for one in sorted(batch, key=lambda one: (turn.index(one.publication), one.subscription)):
@@ -116,11 +119,11 @@ class History(RuleBasedStateMachine):
         batch = self.batches[number]
         if marked:
             done = self.store.notifications.commit_batch("main", number, batch)
-            assert done == Committed(0, 0, skipped=True)
+            assert done == CommitResult(0, 0, skipped=True)
         else:
             self.batches.append(batch)
             done = self.store.notifications.commit_batch("main", len(self.batches) - 1, batch)
-            assert done == Committed(0, len(batch))
+            assert done == CommitResult(0, len(batch))
 
     @rule()
     def stream_looks(self) -> None:

@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tidings.feeds.sql.hub_store import DEAD_KEPT, TAKEN, HubDelivery, HubRequest
 from tidings.model import Subscription
-from tidings.store import Delivery, Found, Intent, Store, open_store
-from tidings.store.hub import DEAD_KEPT, TAKEN
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store, open_store
 
 
 class Clock:
@@ -37,8 +38,8 @@ def store(url: str, clock: Clock) -> Iterator[Store]:
         yield opened
 
 
-def intent(callback: str = "http://x.example/", mode: str = "subscribe", challenge: str = "c") -> Intent:
-    return Intent("h", "atom", callback, mode, None, 3_600, challenge)
+def intent(callback: str = "http://x.example/", mode: str = "subscribe", challenge: str = "c") -> HubRequest:
+    return HubRequest("h", "atom", callback, mode, None, 3_600, challenge)
 
 
 def subscribe(store: Store, callback: str = "http://x.example/", told: int = 0) -> None:
@@ -49,11 +50,11 @@ def subscribe(store: Store, callback: str = "http://x.example/", told: int = 0) 
 
 def tell(store: Store, count: int) -> None:
     last = store.notifications.last_sequence("ana")
-    found = [Found(f"p-{last + n}", "s-1", "ana") for n in range(count)]
+    found = [MatchRow(f"p-{last + n}", "s-1", "ana") for n in range(count)]
     store.notifications.commit_batch("main", last, found)
 
 
-def deliver(store: Store) -> Delivery:
+def deliver(store: Store) -> HubDelivery:
     """Begin a delivery of all that is there, and take it."""
     last, _ = store.personal_feeds.last("ana", "s-1")
     for one in store.hub.behind(10):

@@ -8,7 +8,8 @@ import pytest
 
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
-from tidings.store import Store, journal
+from tidings.store import journal
+from tidings.store.store import Store
 
 
 def publication(id: str, body: bytes = b"{}", media_type: str = "application/json") -> Publication:
@@ -66,9 +67,9 @@ def test_offered_publications_stand_for_themselves(store: Store) -> None:
     ]
     b, taken, again, unprintable, c = store.journal.offer(offered)
     assert (b, again, c) == (
-        journal.Appended("b", 2, new=True),
-        journal.Appended("a", 1, new=False),
-        journal.Appended("c", 3, new=True),
+        journal.AppendResult("b", 2, new=True),
+        journal.AppendResult("a", 1, new=False),
+        journal.AppendResult("c", 3, new=True),
     )
     assert isinstance(taken, IdTaken) and isinstance(unprintable, InputError)
 
@@ -82,7 +83,7 @@ def test_an_id_that_no_database_keeps_is_refused(store: Store, id: str) -> None:
 
 def test_publications_without_an_id_get_their_own(store: Store) -> None:
     outcomes = store.journal.offer(publication("") for _ in range(3000))
-    assert all(isinstance(one, journal.Appended) and one.new for one in outcomes)
+    assert all(isinstance(one, journal.AppendResult) and one.new for one in outcomes)
     ids = [one.id for one in store.journal.read(0)]
     assert len(set(ids)) == 3000
     assert all(id.startswith("p-") for id in ids)
@@ -96,7 +97,7 @@ def test_an_id_that_was_made_is_never_one_that_is_taken(
     monkeypatch.setattr("secrets.token_hex", lambda size: next(turns) * size)
     store.journal.append([publication("p-0000")])
     outcomes = store.journal.offer([publication(""), publication(""), publication("p-1111")])
-    assert [one.position for one in outcomes if isinstance(one, journal.Appended)] == [2, 3, 4]
+    assert [one.position for one in outcomes if isinstance(one, journal.AppendResult)] == [2, 3, 4]
 
 
 def test_finding_by_id(store: Store) -> None:

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidings.store import Committed, DeadLetter, Found, Store, notifications
+from tidings.store import notifications
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.encoding import MatchRow
+from tidings.store.notifications import CommitResult
+from tidings.store.store import Store
 
 
-class Held(Found):
+class Held(MatchRow):
     """Counts how many of its kind there are."""
 
     alive = most = 0
@@ -29,7 +33,7 @@ class Produced:
     def __init__(self, publications: int) -> None:
         self._publications = publications
 
-    def __iter__(self) -> Iterator[Found]:
+    def __iter__(self) -> Iterator[MatchRow]:
         for p in range(self._publications):
             for s in (3, 1, 4, 0, 2):
                 yield Held(f"p-{p:04d}", f"s-{s}", f"user-{s % 3}")
@@ -47,7 +51,7 @@ def told(store: Store, subscriber: str) -> list[tuple[int, str, str]]:
 
 
 def test_a_batch_is_never_held_whole(store: Store) -> None:
-    assert store.notifications.commit_batch("main", 0, Produced(400)) == Committed(2_000, 0)
+    assert store.notifications.commit_batch("main", 0, Produced(400)) == CommitResult(2_000, 0)
     assert Held.most <= 3 * 50
     wanted = [(f"p-{p:04d}", f"s-{s}") for p in range(400) for s in (0, 3)]
     assert told(store, "user-0") == [(i, *pair) for i, pair in enumerate(wanted, 1)]
@@ -56,10 +60,10 @@ def test_a_batch_is_never_held_whole(store: Store) -> None:
 
 def test_what_is_repeated_is_known_across_parts(store: Store) -> None:
     store.notifications.commit_batch("main", 0, Produced(30))
-    assert store.notifications.commit_batch("main", 1, Produced(60)) == Committed(150, 150)
+    assert store.notifications.commit_batch("main", 1, Produced(60)) == CommitResult(150, 150)
     assert [one[0] for one in told(store, "user-2")] == list(range(1, 61))
     twice = [*Produced(40), *Produced(40)]
-    assert store.notifications.commit_batch("other", 0, iter(twice)) == Committed(0, 400)
+    assert store.notifications.commit_batch("other", 0, iter(twice)) == CommitResult(0, 400)
 
 
 def test_a_failure_in_the_last_part_leaves_nothing(store: Store) -> None:
@@ -68,5 +72,5 @@ def test_a_failure_in_the_last_part_leaves_nothing(store: Store) -> None:
     with pytest.raises(TypeError):
         store.notifications.commit_batch("main", 0, Produced(100), [*letters, bad])
     assert store.notifications.count() == store.dead_letters.count() == 0
-    assert store.notifications.commit_batch("main", 0, Produced(100), letters) == Committed(500, 0)
+    assert store.notifications.commit_batch("main", 0, Produced(100), letters) == CommitResult(500, 0)
     assert [one.number for one in store.dead_letters.read()] == list(range(1, 26))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from tidings.model import Publication
-from tidings.store import Store
-from tidings.store.measures import Measures
+from tidings.store.store import Store
+from tidings.store.telemetry import TimeSeries
 
 BEGIN = datetime(2026, 11, 17, 3, 0, 0, tzinfo=UTC)
 
 
 def test_sums_in_steps_and_forgetting(store: Store) -> None:
     now = [BEGIN]
-    measures = Measures(store.database, lambda: now[0])
+    measures = TimeSeries(store.database, lambda: now[0])
     for second, publications, lag in ((0, 5, 3), (4, 7, 0), (12, 1, 2), (65, 2, 9)):
         now[0] = BEGIN + timedelta(seconds=second)
         measures.add({"publications": publications, "lag": lag})
@@ -36,7 +36,7 @@ def test_sums_in_steps_and_forgetting(store: Store) -> None:
 
 def test_latest_after_the_clock_was_set_back_ignores_the_future(store: Store) -> None:
     now = [BEGIN]
-    measures = Measures(store.database, lambda: now[0])
+    measures = TimeSeries(store.database, lambda: now[0])
     measures.add({"lag": 9})
     now[0] = BEGIN - timedelta(days=1)
     assert measures.latest(["lag"]) == {}

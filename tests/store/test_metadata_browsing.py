@@ -9,16 +9,17 @@ from sqlalchemy import event
 
 from tests.metadata.servers import SCHEMA
 from tidings.metadata.resources import Ref, Resource
-from tidings.store import Store, rule_filter
-from tidings.store.atom_rows import Placed
-from tidings.store.metadata_browsing import Instance, Mark, Referrer
+from tidings.metadata.sql import rule_filter
+from tidings.metadata.sql.browse_queries import InstanceRow, ReferrerCursor, ReferrerRow
+from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.store.store import Store
 
 REFERENCES = ("serverInformation", "partners", "twin", "backup")
 
 
 def register(store: Store, *resources: Resource) -> None:
-    versions = {each.uri: Placed(each, "doc.rdf") for each in resources}
-    store.database.transact(lambda connection: rule_filter.run(connection, SCHEMA, versions, []))
+    versions = {each.uri: StoredResource(each, "doc.rdf") for each in resources}
+    store.database.transact(lambda connection: rule_filter.run_filter(connection, SCHEMA, versions, []))
 
 
 def provider(uri: str, cls: str = "CycleProvider", **refers: Iterable[str]) -> Resource:
@@ -35,7 +36,7 @@ def test_counts_and_instances_page_by_page(store: Store) -> None:
         after = page[-1].uri
     assert seen == uris
     assert store.metadata_browsing.instances(["DataProvider"], uris[1], 1) == (
-        Instance(uris[3], "DataProvider"),
+        InstanceRow(uris[3], "DataProvider"),
     )
     assert store.metadata_browsing.neighbours("doc.rdf", 2) == tuple(uris[:2])
 
@@ -50,21 +51,21 @@ def test_references_in_both_directions_page_by_page(store: Store) -> None:
         Resource("doc.rdf#c", "CycleProvider", {"tags": ("doc.rdf#host",)}),  # the same text is no reference
     )
     expected = [
-        Referrer("partners", "doc.rdf#a", "CycleProvider", True),
-        Referrer("partners", "doc.rdf#b", "DataProvider", True),
-        Referrer("twin", "doc.rdf#a", "CycleProvider", True),
+        ReferrerRow("partners", "doc.rdf#a", "CycleProvider", True),
+        ReferrerRow("partners", "doc.rdf#b", "DataProvider", True),
+        ReferrerRow("twin", "doc.rdf#a", "CycleProvider", True),
     ]
     for limit in (1, 2, 3, 4):
-        found, mark = list[Referrer](), Mark()
+        found, mark = list[ReferrerRow](), ReferrerCursor()
         while seen := store.metadata_browsing.resource("doc.rdf#host", REFERENCES, mark, limit):
             assert (seen.placed.resource, seen.placed.document) == (host, "doc.rdf")
             assert seen.classes == {"doc.rdf#a": "CycleProvider"}
             if not seen.referrers:
                 break
             found += seen.referrers
-            mark = Mark(found[-1].property, found[-1].uri)
+            mark = ReferrerCursor(found[-1].property, found[-1].uri)
         assert found == expected
-    assert store.metadata_browsing.resource("doc.rdf#none", REFERENCES, Mark(), 9) is None
+    assert store.metadata_browsing.resource("doc.rdf#none", REFERENCES, ReferrerCursor(), 9) is None
     assert [each.uri for each in store.metadata_browsing.referrers("doc.rdf#none", REFERENCES, 9)] == [
         host.uri
     ]

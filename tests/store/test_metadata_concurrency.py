@@ -7,8 +7,8 @@ import pytest
 from forked import others
 from metadata_writers import SIZE, registers, registers_until_killed
 from server_documents import ALL, SCHEMA
-from tidings.provider import Provider
-from tidings.store import Store
+from tidings.metadata.provider.provider import Provider
+from tidings.store.store import Store
 
 
 @pytest.fixture

@@ -13,36 +13,40 @@ from effort import share
 from generated_metadata import Registered, Step, document_graph, histories, schema_graph, schemas, state
 from generated_rules import programs
 from naive_filter import closure
-from tidings.languages.rules_shown import show
-from tidings.languages.rules_tree import Rule
-from tidings.metadata.definition import results
-from tidings.metadata.log import Draft, Entry, What
+from tidings.metadata.log import LogDraft, LogEntry, Operation
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions
 from tidings.metadata.resources import Ref, Resource
-from tidings.metadata.schema import Schema
+from tidings.metadata.rules.semantics import evaluate_rule
+from tidings.metadata.rules.syntax import format_rule
+from tidings.metadata.rules.tree import Rule
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql.transaction import StoredRule
 from tidings.model import Reason
-from tidings.provider import Provider
-from tidings.provider.subscribing import RuleSubscriptions
-from tidings.store import Store, open_store
-from tidings.store.metadata import StoredRule
+from tidings.store.store import Store, open_store
 
 FEW = share(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Pairs = set[tuple[str, str]]
 
 
-def drafts(history: Sequence[Step], schema: Schema) -> list[Draft]:
-    made = [Draft(What.SCHEMA, "", "text/turtle", schema_graph(schema).serialize(format="turtle").encode())]
+def drafts(history: Sequence[Step], schema: Schema) -> list[LogDraft]:
+    made = [
+        LogDraft(
+            Operation.SCHEMA, "", "text/turtle", schema_graph(schema).serialize(format="turtle").encode()
+        )
+    ]
     for step in history:
         if isinstance(step, Registered):
             body = document_graph(step.resources, schema).serialize(format="turtle").encode()
-            made.append(Draft(What.REGISTER, step.uri, "text/turtle", body))
+            made.append(LogDraft(Operation.REGISTER, step.uri, "text/turtle", body))
         else:
-            made.append(Draft(What.REMOVE, step.uri))
+            made.append(LogDraft(Operation.REMOVE, step.uri))
     return made
 
 
 def members(history: Sequence[Step], asked: dict[str, Rule], schema: Schema) -> Pairs:
     there = state(history).values()
-    return {(name, uri) for name, rule in asked.items() for uri in results(rule, there, schema, asked)}
+    return {(name, uri) for name, rule in asked.items() for uri in evaluate_rule(rule, there, schema, asked)}
 
 
 def told(store: Store, after: int, there: Mapping[str, Resource]) -> dict[str, list[tuple[str, str]]]:
@@ -75,7 +79,7 @@ def all_of(provider: Provider, store: Store, asked: dict[str, Rule]) -> object:
     return provider.position, documents, {name: provider.results(name) for name in asked}
 
 
-def batches(entries: Sequence[Entry], sizes: Sequence[int]) -> list[list[Entry]]:
+def batches(entries: Sequence[LogEntry], sizes: Sequence[int]) -> list[list[LogEntry]]:
     """The entries in batches of these sizes, the last of which is repeated."""
     rest, made = iter(entries), []
     waiting = list(sizes)
@@ -94,7 +98,7 @@ def test_what_is_told_is_what_became_different(new_url: Callable[[], str], data:
         provider = Provider(store)
         first, *entries = [draft.at(i) for i, draft in enumerate(drafts(history, schema), 1)]
         provider.apply([first])
-        provider.add_rules({name: show(rule) for name, rule in asked.items()}, "ana")
+        provider.add_rules({name: format_rule(rule) for name, rule in asked.items()}, "ana")
         for batch in batches(entries, sizes):
             done, sequence = provider.position - 1, store.notifications.last_sequence("ana")
             outcome = provider.apply(batch).outcome
@@ -120,11 +124,11 @@ def test_providers_are_equal_at_equal_positions(new_url: Callable[[], str], data
                 provider.apply(batch)
                 provider.apply(batch)
                 if not number:
-                    provider.add_rules({name: show(rule) for name, rule in asked.items()}, "ana")
+                    provider.add_rules({name: format_rule(rule) for name, rule in asked.items()}, "ana")
                 if provider is one and number == 1:
                     late.restore(one.snapshot())
         late.apply(entries)
-        late.set_rules({name: show(rule) for name, rule in asked.items()}, "ana")
+        late.set_rules({name: format_rule(rule) for name, rule in asked.items()}, "ana")
         pairs = zip((one, two, same, late), stores, strict=True)
         assert len({repr(all_of(provider, store, asked)) for provider, store in pairs}) == 1
         unlike = [
@@ -145,7 +149,7 @@ def test_rules_that_are_replaced_tell_the_difference(new_url: Callable[[], str],
         before = set[tuple[str, str]]()
         for asked in data.draw(st.lists(programs(schema), min_size=2, max_size=3)):
             sequence = store.notifications.last_sequence("ana")
-            provider.set_rules({name: show(rule) for name, rule in asked.items()}, "ana", "a/")
+            provider.set_rules({name: format_rule(rule) for name, rule in asked.items()}, "ana", "a/")
             now = {(f"a/{name}", uri) for name, uri in members(history, asked, schema)}
             found = told(store, sequence, state(history))
             assert sorted(found["entered"]) == sorted(now - before)
@@ -167,11 +171,11 @@ def test_a_rule_that_is_resumed_tells_the_difference(new_url: Callable[[], str],
         provider, rules = Provider(store), RuleSubscriptions(store)
         entries = [draft.at(i) for i, draft in enumerate(drafts(history, schema), 1)]
         provider.apply(entries[: half + 1])
-        provider.add_rules({each: show(rule) for each, rule in asked.items()}, "ana")
+        provider.add_rules({each: format_rule(rule) for each, rule in asked.items()}, "ana")
         assert rules.pause(name)
         provider.apply(entries[half + 1 :])
         sequence = store.notifications.last_sequence("ana")
-        assert rules.resume(StoredRule(name, "ana", show(asked[name])))
+        assert rules.resume(StoredRule(name, "ana", format_rule(asked[name])))
         states = state(history[:half]), state(history)
         before, now = (
             {uri for rule, uri in members(history[:end], asked, schema) if rule == name}
@@ -186,7 +190,7 @@ def test_a_rule_that_is_resumed_tells_the_difference(new_url: Callable[[], str],
         assert sorted(found["changed"]) == sorted((name, uri) for uri in different)
         assert {each.uri for each in provider.results(name)} == now
         sequence = store.notifications.last_sequence("ana")
-        assert rules.pause(name) and rules.resume(StoredRule(name, "ana", show(asked[name])))
+        assert rules.pause(name) and rules.resume(StoredRule(name, "ana", format_rule(asked[name])))
         assert store.notifications.last_sequence("ana") == sequence
 
 

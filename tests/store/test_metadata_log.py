@@ -8,12 +8,12 @@ import pytest
 
 from server_documents import ALL, DOC, HOST, INFO, LARGE, OTHER, RDF_XML, SCHEMA, body, registered
 from tidings.errors import InputError
-from tidings.metadata.as_json import from_json, to_json
-from tidings.metadata.log import Draft, Entry, What
-from tidings.metadata.problems import MetadataError
-from tidings.provider import Provider
-from tidings.store import Store, open_store
-from tidings.store.metadata_log import Trimmed
+from tidings.metadata.log import LogDraft, LogEntry, Operation
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.resources import resource_from_json, resource_to_json
+from tidings.metadata.schema.findings import MetadataError
+from tidings.metadata.sql.log_rows import Trimmed
+from tidings.store.store import Store, open_store
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def follower(new_url: Callable[[], str]) -> Iterator[Provider]:
 def test_what_is_registered_stands_in_the_log(provider: Provider) -> None:
     assert provider.register(DOC, body("host.rdf"), RDF_XML).position == provider.position == 2
     assert provider.remove(DOC).position == 3
-    entries = [SCHEMA.at(1), registered("host.rdf").at(2), Draft(What.REMOVE, DOC).at(3)]
+    entries = [SCHEMA.at(1), registered("host.rdf").at(2), LogDraft(Operation.REMOVE, DOC).at(3)]
     assert provider.log.read(0) == entries and provider.log.read(1, limit=1) == entries[1:2]
     assert (provider.log.first(), provider.log.head()) == (1, 3)
 
@@ -41,7 +41,9 @@ def test_what_is_refused_does_not_come_into_the_log(provider: Provider) -> None:
     wrong = registered("host.rdf").body.replace(b'memory="92"', b'memory="much"')
     for refused in (
         lambda: provider.register(DOC, wrong, RDF_XML),
-        lambda: provider.append([registered("host.rdf"), Draft(What.REGISTER, OTHER, RDF_XML, wrong)]),
+        lambda: provider.append(
+            [registered("host.rdf"), LogDraft(Operation.REGISTER, OTHER, RDF_XML, wrong)]
+        ),
     ):
         with pytest.raises(MetadataError):
             refused()
@@ -53,7 +55,9 @@ def test_what_is_appended_is_applied_later_and_before_what_follows(provider: Pro
     assert provider.position == 1 and provider.documents() == ()
     provider.remove(DOC)
     assert provider.position == 4 and provider.documents() == ((OTHER, 2),)
-    provider.append([registered("host.rdf"), Draft(What.REMOVE, OTHER), Draft(What.REMOVE, DOC)])
+    provider.append(
+        [registered("host.rdf"), LogDraft(Operation.REMOVE, OTHER), LogDraft(Operation.REMOVE, DOC)]
+    )
     assert [done.position for done in provider.catch_up(2)] == [6, 7]
     assert provider.catch_up() == [] and provider.documents() == ()
 
@@ -62,8 +66,8 @@ def test_a_schema_in_the_log_counts_for_what_follows_it(provider: Provider) -> N
     disk = SCHEMA.body + b":Disk a rdfs:Class ."
     text = b"@prefix s: <http://example.org/servers#> . <#d> a s:Disk ."
     drafts = [
-        Draft(What.SCHEMA, media_type="text/turtle", body=disk),
-        Draft(What.REGISTER, DOC, "text/turtle", text),
+        LogDraft(Operation.SCHEMA, media_type="text/turtle", body=disk),
+        LogDraft(Operation.REGISTER, DOC, "text/turtle", text),
     ]
     with pytest.raises(MetadataError):
         provider.append(drafts[::-1])
@@ -74,7 +78,7 @@ def test_a_schema_in_the_log_counts_for_what_follows_it(provider: Provider) -> N
 
 
 def test_another_provider_that_applies_the_log_is_equal(provider: Provider, follower: Provider) -> None:
-    provider.append([registered("host.rdf"), registered("host.rdf", OTHER), Draft(What.REMOVE, DOC)])
+    provider.append([registered("host.rdf"), registered("host.rdf", OTHER), LogDraft(Operation.REMOVE, DOC)])
     provider.catch_up()
     entries = provider.log.read(0)
     assert follower.apply(entries[:2]).position == 2
@@ -104,13 +108,13 @@ def test_another_log_is_refused(provider: Provider, follower: Provider) -> None:
 
 def test_what_cannot_be_applied_is_a_dead_letter(follower: Provider, new_url: Callable[[], str]) -> None:
     entries = [
-        Entry(1, What.REGISTER, DOC, RDF_XML, body("host.rdf")),
+        LogEntry(1, Operation.REGISTER, DOC, RDF_XML, body("host.rdf")),
         SCHEMA.at(2),
-        Entry(3, What.SCHEMA, "", "text/turtle", b"nonsense"),
-        Entry(4, What.REGISTER, DOC, RDF_XML, body("host.rdf")),
-        Entry(5, What.REGISTER, DOC, RDF_XML, b"<nonsense"),
-        Entry(6, What.REGISTER, "no\x00uri", "no\x00type", b""),
-        Entry(7, What.REMOVE, "relative.rdf", "", b""),
+        LogEntry(3, Operation.SCHEMA, "", "text/turtle", b"nonsense"),
+        LogEntry(4, Operation.REGISTER, DOC, RDF_XML, body("host.rdf")),
+        LogEntry(5, Operation.REGISTER, DOC, RDF_XML, b"<nonsense"),
+        LogEntry(6, Operation.REGISTER, "no\x00uri", "no\x00type", b""),
+        LogEntry(7, Operation.REMOVE, "relative.rdf", "", b""),
     ]
     assert follower.apply(entries).position == 7
     assert follower.documents() == ((DOC, 2),)
@@ -126,7 +130,7 @@ def test_what_cannot_be_applied_is_a_dead_letter(follower: Provider, new_url: Ca
 
 def test_the_log_is_trimmed_as_far_as_it_is_applied(provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
-    provider.append([Draft(What.REMOVE, DOC)])
+    provider.append([LogDraft(Operation.REMOVE, DOC)])
     assert provider.log.trim(100) == 2 and provider.log.first() == 3
     with pytest.raises(Trimmed, match="begins at position 3"):
         provider.log.read(1)
@@ -183,8 +187,8 @@ def test_the_closure_has_what_is_referred_to_strongly(provider: Provider) -> Non
     found = provider.closure([HOST, "http://example.org/doc.rdf#nothing"])
     assert [each.uri for each in found] == [HOST, INFO]
     assert [each.uri for each in provider.closure([INFO])] == [INFO] and provider.closure([]) == ()
-    assert tuple(from_json(to_json(each)) for each in found) == found
-    assert to_json(found[0])["document"] == DOC
+    assert tuple(resource_from_json(resource_to_json(each)) for each in found) == found
+    assert resource_to_json(found[0])["document"] == DOC
 
 
 def test_an_owner_whom_nobody_can_tell_anything_has_no_rules(provider: Provider) -> None:
@@ -203,7 +207,7 @@ def test_schemas_that_do_not_go_together_are_not_both_taken(store: Store, provid
         for below in ("", " ; rdfs:subClassOf :CycleProvider")
     )
     other = Provider(store)
-    draft = Draft(What.SCHEMA, media_type="text/turtle", body=two)
+    draft = LogDraft(Operation.SCHEMA, media_type="text/turtle", body=two)
     checked = other.check([draft])
     provider.load_schema(one, "text/turtle")
     with pytest.raises(InputError, match="Disk"):

@@ -16,17 +16,18 @@ from tests.generated_queries import queries, wide_queries
 from tests.metadata.servers import SCHEMA
 from tests.metadata.test_definition import SERVERS, dense, some_schema, stored
 from tidings.errors import TooLarge
-from tidings.languages.rules import parse_query
-from tidings.languages.rules_tree import Query
-from tidings.metadata.answers import Answer
-from tidings.metadata.checking import check_query
-from tidings.metadata.query_definition import answer
+from tidings.metadata.queries.answers import QueryAnswer
 from tidings.metadata.resources import Ref, Resource
-from tidings.metadata.schema import Class, Property, Reference, Schema
-from tidings.store import Store, bulk, open_store
-from tidings.store.atom_rows import rows_of
-from tidings.store.metadata_queries import Limits, MetadataQueries
-from tidings.store.rule_tables import metadata_atoms, metadata_resources, rule_ends, rule_results
+from tidings.metadata.rules.rule_parser import parse_query
+from tidings.metadata.rules.semantics import evaluate_query
+from tidings.metadata.rules.tree import Query
+from tidings.metadata.rules.validation import check_query
+from tidings.metadata.schema.model import Class, Property, Reference, Schema
+from tidings.metadata.sql.queries.query_executor import Limits, QueryExecutor
+from tidings.metadata.sql.resource_rows import build_atom_rows
+from tidings.metadata.sql.tables import metadata_atoms, metadata_resources, rule_ends, rule_results
+from tidings.store import bulk
+from tidings.store.store import Store, open_store
 
 FEWER = share(4)
 """Each asks several times, of two databases."""
@@ -46,7 +47,7 @@ def keep(
 ) -> None:
     """Exactly these resources, and rules with these results."""
     there = list(resources)
-    rows = [row for each in there for row in rows_of(each, schema)]
+    rows = [row for each in there for row in build_atom_rows(each, schema)]
 
     def work(connection) -> None:
         for table in (metadata_resources, metadata_atoms, rule_ends, rule_results):
@@ -60,13 +61,13 @@ def keep(
     store.database.transact(work)
 
 
-def told(store: Store, query: Query, schema: Schema, types: Mapping[str, str] | None = None) -> Answer:
-    return MetadataQueries(store.database).answer(query, schema, types or {})
+def told(store: Store, query: Query, schema: Schema, types: Mapping[str, str] | None = None) -> QueryAnswer:
+    return QueryExecutor(store.database).answer(query, schema, types or {})
 
 
-def as_stored(found: Answer) -> Answer:
+def as_stored(found: QueryAnswer) -> QueryAnswer:
     """Properties in the order of the store."""
-    return Answer(
+    return QueryAnswer(
         found.columns,
         found.rows,
         tuple(
@@ -87,7 +88,7 @@ def test_answers_are_those_of_the_definition(store: Store, data: st.DataObject) 
     keep(store, there, schema)
     for query in asked:
         check_query(query, schema, {})
-        assert told(store, query, schema) == as_stored(answer(query, there, schema))
+        assert told(store, query, schema) == as_stored(evaluate_query(query, there, schema))
 
 
 @FEWER
@@ -99,7 +100,7 @@ def test_rows_of_several_variables_are_those_of_the_definition(store: Store, dat
     for _ in range(3):
         query = data.draw(wide_queries(schema))
         check_query(query, schema, {})
-        assert told(store, query, schema) == as_stored(answer(query, there, schema))
+        assert told(store, query, schema) == as_stored(evaluate_query(query, there, schema))
 
 
 @FEWER
@@ -112,7 +113,7 @@ def test_results_of_rules_are_searched(store: Store, data: st.DataObject) -> Non
     members = {"Some": data.draw(st.sets(st.sampled_from(fitting)) if fitting else st.just(set()))}
     query = data.draw(queries(schema, types))
     keep(store, there, schema, members)
-    assert told(store, query, schema, types) == as_stored(answer(query, there, schema, members))
+    assert told(store, query, schema, types) == as_stored(evaluate_query(query, there, schema, members))
 
 
 ROWS = [
@@ -184,7 +185,7 @@ def test_rows(store: Store, text: str, expected: list[object]) -> None:
     check_query(query, SCHEMA, {}, text)
     keep(store, SERVERS, SCHEMA)
     rows = tuple(row if isinstance(row, tuple) else (Ref(str(row)),) for row in expected)
-    assert answer(query, SERVERS, SCHEMA).rows == rows
+    assert evaluate_query(query, SERVERS, SCHEMA).rows == rows
     assert told(store, query, SCHEMA).rows == rows
 
 
@@ -244,13 +245,13 @@ def test_all_resources_are_read(store: Store, data: st.DataObject) -> None:
     schema = data.draw(some_schema())
     there = data.draw(stored(schema))
     keep(store, there, schema)
-    every = as_stored(Answer(resources=tuple(sorted(there, key=lambda each: each.uri))))
-    assert tuple(MetadataQueries(store.database).resources()) == every.resources
+    every = as_stored(QueryAnswer(resources=tuple(sorted(there, key=lambda each: each.uri))))
+    assert tuple(QueryExecutor(store.database).resources()) == every.resources
 
 
 def test_too_many_results_are_refused(store: Store) -> None:
     keep(store, SERVERS, SCHEMA)
-    limited = MetadataQueries(store.database, limits=Limits(results=3))
+    limited = QueryExecutor(store.database, limits=Limits(results=3))
     every = parse_query("search Provider p")
     with pytest.raises(TooLarge, match="too many results"):
         limited.answer(every, SCHEMA, {})
@@ -271,5 +272,5 @@ def test_a_query_ends_when_its_time_is_over(store: Store) -> None:
         "search CycleProvider c, DataProvider d register c where c.serverHost contains d.domain"
     )
     with pytest.raises(TooLarge, match="takes too long"):
-        MetadataQueries(store.database, limits=Limits(seconds=1)).answer(query, SCHEMA, {})
+        QueryExecutor(store.database, limits=Limits(seconds=1)).answer(query, SCHEMA, {})
     assert len(told(store, parse_query("search DataProvider d limit 2"), SCHEMA)) == 2

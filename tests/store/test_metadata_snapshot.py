@@ -10,9 +10,9 @@ import pytest
 
 from server_documents import ALL, DOC, INFOS, LARGE, OTHER, RDF_XML, SCHEMA, body
 from tidings.errors import InputError, SetupError
-from tidings.provider import Provider
-from tidings.store import Store, open_store
-from tidings.store.metadata_log import Trimmed
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.sql.log_rows import Trimmed
+from tidings.store.store import Store, open_store
 
 THIRD = "http://example.org/third.rdf"
 

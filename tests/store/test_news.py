@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tidings.store import Found, Store
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store
 
 
 def test_where_everybody_stands(store: Store) -> None:
-    found = [Found(f"p-{i}", f"s-{name}", name) for name in ("ana", "bo", 'é"l') for i in range(len(name))]
+    found = [MatchRow(f"p-{i}", f"s-{name}", name) for name in ("ana", "bo", 'é"l') for i in range(len(name))]
     store.notifications.commit_batch("main", 0, found)
     assert store.news.last(["ana", 'é"l', "nobody"]) == {"ana": 3, 'é"l': 3}
     assert store.news.last([]) == {}
@@ -14,7 +15,7 @@ def test_where_everybody_stands(store: Store) -> None:
 
 def test_what_some_were_told(store: Store) -> None:
     many = [f"user-{number}" for number in range(3_000)]
-    found = [Found(f"p-{i}", f"s-{name}", name) for i in range(3) for name in many]
+    found = [MatchRow(f"p-{i}", f"s-{name}", name) for i in range(3) for name in many]
     store.notifications.commit_batch("main", 0, found)
     told = store.news.told((name, number) for name in many for number in (3, 2, 9))
     assert [(one.subscriber, one.sequence) for one in told] == sorted(

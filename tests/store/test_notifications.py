@@ -7,14 +7,16 @@ import threading
 import pytest
 
 from tidings.model import Notification, Reason, notification_id
-from tidings.store import Committed, DeadLetter, Found, Store
-from tidings.store.encoding import because_text
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.encoding import MatchRow, encode_reasons
+from tidings.store.notifications import CommitResult
+from tidings.store.store import Store
 
 BECAUSE = (Reason("price < 200", 180, "/price"), Reason("not sold", None, ""), Reason("new", True, "/new"))
 
 
-def found(publication: str, subscription: str, subscriber: str = "ana") -> Found:
-    return Found(publication, subscription, subscriber, BECAUSE)
+def found(publication: str, subscription: str, subscriber: str = "ana") -> MatchRow:
+    return MatchRow(publication, subscription, subscriber, BECAUSE)
 
 
 def sequence(store: Store, subscriber: str = "ana") -> list[tuple[int, str, str]]:
@@ -24,7 +26,7 @@ def sequence(store: Store, subscriber: str = "ana") -> list[tuple[int, str, str]
 
 def test_a_notification_comes_back_as_it_was_found(store: Store) -> None:
     bindings = {"?page": "http://example.org/é", "odd": "a\x00\ud800"}
-    store.notifications.commit_batch("main", 0, [Found("p-1", "s-1", "ana", BECAUSE, bindings, "entered")])
+    store.notifications.commit_batch("main", 0, [MatchRow("p-1", "s-1", "ana", BECAUSE, bindings, "entered")])
     [read] = store.notifications.read("ana")
     assert read == Notification(
         notification_id("p-1", "s-1"), "ana", 1, "s-1", "p-1", BECAUSE, read.time, "entered", bindings
@@ -33,7 +35,7 @@ def test_a_notification_comes_back_as_it_was_found(store: Store) -> None:
 
 
 def test_reasons_may_come_as_text(store: Store) -> None:
-    store.notifications.commit_batch("main", 0, [Found("p-1", "s-1", "ana", because_text(BECAUSE))])
+    store.notifications.commit_batch("main", 0, [MatchRow("p-1", "s-1", "ana", encode_reasons(BECAUSE))])
     assert store.notifications.read("ana")[0].because == BECAUSE
 
 
@@ -51,9 +53,9 @@ def test_sequences_follow_the_publications_given_and_the_subscription_ids(store:
 
 
 def test_a_batch_is_committed_once(store: Store) -> None:
-    assert store.notifications.commit_batch("main", 7, [found("p-1", "s-1")]) == Committed(1, 0)
+    assert store.notifications.commit_batch("main", 7, [found("p-1", "s-1")]) == CommitResult(1, 0)
     again = store.notifications.commit_batch("main", 7, [found("p-2", "s-1")], [DeadLetter("p-3", "bad", {})])
-    assert again == Committed(0, 0, skipped=True)
+    assert again == CommitResult(0, 0, skipped=True)
     assert sequence(store) == [(1, "p-1", "s-1")]
     assert store.dead_letters.read() == []
     assert (store.notifications.last_batch("main"), store.notifications.last_batch("other")) == (7, None)
@@ -62,12 +64,12 @@ def test_a_batch_is_committed_once(store: Store) -> None:
 def test_a_match_in_another_batch_or_stream_is_no_new_notification(store: Store) -> None:
     store.notifications.commit_batch("main", 0, [found("p-1", "s-1")])
     twice = [found("p-1", "s-1"), found("p-2", "s-1"), found("p-2", "s-1")]
-    assert store.notifications.commit_batch("other", 0, twice) == Committed(1, 2)
+    assert store.notifications.commit_batch("other", 0, twice) == CommitResult(1, 2)
     assert sequence(store) == [(1, "p-1", "s-1"), (2, "p-2", "s-1")]
 
 
 def test_an_empty_batch_is_committed_too(store: Store) -> None:
-    assert store.notifications.commit_batch("main", 0, []) == Committed(0, 0)
+    assert store.notifications.commit_batch("main", 0, []) == CommitResult(0, 0)
     assert store.notifications.commit_batch("main", 0, []).skipped
 
 
@@ -75,7 +77,7 @@ def test_marks_of_long_ago_are_dropped_and_ids_still_protect(store: Store) -> No
     for batch in range(150):
         store.notifications.commit_batch("main", batch, [found(f"p-{batch}", "s-1")])
     assert store.notifications.commit_batch("main", 149, []).skipped
-    assert store.notifications.commit_batch("main", 0, [found("p-0", "s-1")]) == Committed(0, 1)
+    assert store.notifications.commit_batch("main", 0, [found("p-0", "s-1")]) == CommitResult(0, 1)
     assert len(sequence(store)) == 150
 
 
@@ -85,7 +87,7 @@ def test_a_batch_that_fails_leaves_nothing(store: Store) -> None:
     with pytest.raises(TypeError):
         store.notifications.commit_batch("main", 1, [found("p-2", "s-1")], [unserialisable])
     assert len(sequence(store)) == 1
-    assert store.notifications.commit_batch("main", 1, [found("p-2", "s-1")]) == Committed(1, 0)
+    assert store.notifications.commit_batch("main", 1, [found("p-2", "s-1")]) == CommitResult(1, 0)
     assert sequence(store)[-1] == (2, "p-2", "s-1")
 
 
@@ -119,8 +121,8 @@ def test_following_gives_what_is_there_and_what_comes(store: Store) -> None:
 
 def test_many_at_once(store: Store) -> None:
     matches = [found(f"p-{i // 7}", f"s-{i}", f"user-{i % 700}") for i in range(14_000)]
-    assert store.notifications.commit_batch("main", 0, matches) == Committed(14_000, 0)
-    assert store.notifications.commit_batch("main", 1, matches) == Committed(0, 14_000)
+    assert store.notifications.commit_batch("main", 0, matches) == CommitResult(14_000, 0)
+    assert store.notifications.commit_batch("main", 1, matches) == CommitResult(0, 14_000)
     assert [one.sequence for one in store.notifications.read("user-3")] == list(range(1, 21))
 
 

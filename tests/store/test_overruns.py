@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidings.model import SUSPENDED, Subscription
-from tidings.store import DeadLetter, Store
-from tidings.store.overruns import reason_of
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.store import Store
+from tidings.store.subscriptions.overruns import reason_of
 
 MOST = 3
 WANTED = Subscription("s-1", "ana", "gql", "SELECT * WHERE (?a, ?p, ?b)")

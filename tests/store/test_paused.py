@@ -9,8 +9,11 @@ import pytest
 
 from tidings.errors import IdTaken, InputError, OverLimit
 from tidings.model import Reason, Subscription
-from tidings.store import Added, Changes, Found, Store
-from tidings.store.standings import Wanted
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store
+from tidings.store.subscriptions.admission import AddedSubscription
+from tidings.store.subscriptions.registry import SubscriptionChanges
+from tidings.store.subscriptions.view import SubscriptionFilter
 
 
 def wants(
@@ -23,8 +26,8 @@ def test_a_change_is_one_version(store: Store) -> None:
     store.subscriptions.add_many([wants("s-1"), wants("s-2")])
     changed = replace(wants("s-1", "price > 5"), within=60)
     assert store.subscriptions.change(changed)
-    assert store.subscriptions.changes(1) == Changes(2, [changed], ["s-1"])
-    assert store.subscriptions.changes(0) == Changes(2, [wants("s-2"), changed], [])
+    assert store.subscriptions.changes(1) == SubscriptionChanges(2, [changed], ["s-1"])
+    assert store.subscriptions.changes(0) == SubscriptionChanges(2, [wants("s-2"), changed], [])
     assert store.subscriptions.change(changed), "the same again is there already"
     assert store.subscriptions.version() == 2
     assert not store.subscriptions.change(wants("s-9"))
@@ -36,14 +39,14 @@ def test_to_a_follower_pausing_is_removing_and_resuming_is_adding(store: Store) 
     assert not store.paused.pause("s-1", "bo")
     assert store.paused.pause("s-1", "ana")
     assert not store.paused.pause("s-1", "ana")
-    assert store.subscriptions.changes(1) == Changes(2, [], ["s-1"])
+    assert store.subscriptions.changes(1) == SubscriptionChanges(2, [], ["s-1"])
     assert (store.subscriptions.list(), store.paused.find("s-1")) == ([], wants("s-1"))
     with pytest.raises(IdTaken, match="paused"):
         store.subscriptions.add(wants("s-1"))
     assert store.paused.change(wants("s-1", "price > 5"))
     assert store.paused.resume("s-1")
     assert not store.paused.resume("s-1")
-    assert store.subscriptions.changes(2) == Changes(3, [wants("s-1", "price > 5")], [])
+    assert store.subscriptions.changes(2) == SubscriptionChanges(3, [wants("s-1", "price > 5")], [])
     assert store.paused.all("ana") == []
     assert not store.paused.remove("s-1")
 
@@ -62,8 +65,8 @@ def test_what_is_paused_from_the_beginning(store: Store) -> None:
         wants("a\nb"),
     ]
     outcomes = store.paused.offer(offered)
-    assert outcomes[0] == Added("s-2", True)
-    assert outcomes[3] == Added("s-2", False)
+    assert outcomes[0] == AddedSubscription("s-2", True)
+    assert outcomes[3] == AddedSubscription("s-2", False)
     assert [getattr(each, "id", "")[:2] for each in outcomes[4:6]] == ["s-", "r-"]
     problems = [str(each) for each in outcomes if isinstance(each, InputError)]
     assert [each.partition(";")[0] for each in problems] == [
@@ -73,24 +76,27 @@ def test_what_is_paused_from_the_beginning(store: Store) -> None:
     ]
     assert (store.subscriptions.version(), len(store.paused.all("ana"))) == (1, 3)
     assert store.paused.resume("s-2")
-    assert store.subscriptions.changes(1) == Changes(2, [wants("s-2")], [])
-    assert [type(each) for each in store.paused.offer([wants("a"), wants("b")], most=5)] == [Added, OverLimit]
+    assert store.subscriptions.changes(1) == SubscriptionChanges(2, [wants("s-2")], [])
+    assert [type(each) for each in store.paused.offer([wants("a"), wants("b")], most=5)] == [
+        AddedSubscription,
+        OverLimit,
+    ]
 
 
 def test_all_kinds_are_listed_in_one_order(store: Store) -> None:
     store.subscriptions.add_many([wants(f"s-{i}") for i in range(5)])
     store.subscriptions.add_many([wants("t-1", "//Oak", "bo", "xpath")])
     store.paused.pause("s-3", "ana")
-    listed = [one.subscription.id for one in store.standings.page(Wanted(), 10)]
+    listed = [one.subscription.id for one in store.standings.page(SubscriptionFilter(), 10)]
     assert listed == ["s-0", "s-1", "s-2", "s-3", "s-4", "t-1"]
-    assert [one.state for one in store.standings.page(Wanted(after="s-1"), 3)] == [
+    assert [one.state for one in store.standings.page(SubscriptionFilter(after="s-1"), 3)] == [
         "active",
         "paused",
         "active",
     ]
 
     def ids(**asked: str) -> list[str]:
-        return [one.subscription.id for one in store.standings.page(Wanted(**asked), 10)]
+        return [one.subscription.id for one in store.standings.page(SubscriptionFilter(**asked), 10)]
 
     assert ids(subscriber="bo") == ids(language="xpath") == ids(word="oak") == ids(word="T-1") == ["t-1"]
     assert ids(state="paused") == ["s-3"] and ids(word="100%") == []
@@ -113,7 +119,7 @@ def test_who_has_as_many_as_there_may_be(store: Store) -> None:
 def test_what_matched_is_counted(store: Store) -> None:
     store.subscriptions.add_many([wants("s-1"), wants("s-2")])
     why = (Reason("price < 5", 4, "/price"),)
-    store.notifications.commit_batch("stream", 1, [Found(f"p-{i}", "s-1", "ana", why) for i in range(3)])
+    store.notifications.commit_batch("stream", 1, [MatchRow(f"p-{i}", "s-1", "ana", why) for i in range(3)])
     found = store.matched.of("ana", ["s-1", "s-2"])
     assert (found["s-1"][0], found["s-2"]) == (3, (0, None))
     assert found["s-1"][1] == store.notifications.read("ana")[-1].time

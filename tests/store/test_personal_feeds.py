@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tidings.metadata.sql.repository_feeds import repository_scope
 from tidings.model import Publication, Subscription
-from tidings.store import Found, Store, feed_listing, open_store
-from tidings.store.repositories import scope_of
+from tidings.store import entries as feed_listing
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store, open_store
 
 
 class Clock:
@@ -21,7 +23,7 @@ class Clock:
 
 
 def tell(store: Store, batch: int, *pairs: tuple[str, str], to: str = "ana") -> None:
-    found = [Found(publication, subscription, to) for publication, subscription in pairs]
+    found = [MatchRow(publication, subscription, to) for publication, subscription in pairs]
     store.notifications.commit_batch("main", batch, found)
 
 
@@ -52,7 +54,7 @@ def test_many_become_entries_in_parts(store: Store, monkeypatch: pytest.MonkeyPa
 
 def test_what_a_repository_has_forgotten_holds_up_nobody(store: Store) -> None:
     """Numbers that have no notification any more are passed by."""
-    name = scope_of("north") + "r-1"
+    name = repository_scope("north") + "r-1"
     tell(store, 0, ("p-1", name), ("p-2", name), to="north")
     assert store.repositories.forget("north") == 2
     assert store.personal_feeds.last("north", name) == (0, None)

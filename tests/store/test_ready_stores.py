@@ -12,7 +12,7 @@ from sqlalchemy import inspect, text
 from ready_stores import Places, migrated_anew, open_ready
 from tidings.errors import StoreError
 from tidings.model import Publication
-from tidings.store import open_store
+from tidings.store.store import open_store
 
 SHAPES = {
     "sqlite": "SELECT name, sql FROM sqlite_master",

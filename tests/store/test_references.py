@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidings.publications.references import Reference
-from tidings.store import Store, open_store
+from tidings.reference_data.declarations import Reference
+from tidings.store.store import Store, open_store
 
 SECTORS = Reference("sectors", "/data/sectors.csv", "symbol", "/stock/symbol", ("sector", "größe"))
 SHOPS = Reference("shops", "spark:sales.shops", "id", "shop")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.server_documents import ALL, DOC, HOST, INFO, LARGE, OTHER, RDF_XML, SCHEMA, body
 from tidings.errors import Gone, InputError
-from tidings.provider import Provider
-from tidings.store import Store
+from tidings.metadata.provider.provider import Provider
+from tidings.store.store import Store
 
 
 @pytest.fixture

@@ -10,16 +10,14 @@ from sqlalchemy import event
 from generated_metadata import schema_graph
 from held_by_definition import SCHEMA
 from tidings.errors import InputError
-from tidings.metadata.change_sets import ChangeSet, Move, State
+from tidings.metadata.change_sets import ChangeSet, Cursor, Move, RepositoryState, compute_mark
 from tidings.metadata.documents import Document
 from tidings.metadata.resources import Ref, Resource
-from tidings.store import Store
-from tidings.store.cursors import Cursor, mark_of
-from tidings.store.repository import Counts, LocalDocument, Why
-from tidings.store.repository_changes import Applied
-from tidings.store.repository_schema import KnownSchema
+from tidings.metadata.sql.repository.change_application import ApplyCounts, RepositorySchema
+from tidings.metadata.sql.repository.repository_store import LocalDocument, RepositoryCounts, ResourceOrigin
+from tidings.store.store import Store
 
-KNOWN = KnownSchema("text/turtle", schema_graph(SCHEMA).serialize(format="turtle").encode(), SCHEMA)
+KNOWN = RepositorySchema("text/turtle", schema_graph(SCHEMA).serialize(format="turtle").encode(), SCHEMA)
 DOC = "http://example.org/doc.rdf"
 A, B, C, D = (f"{DOC}#{name}" for name in "abcd")
 LONG = f"{DOC}#{'long' * 100}"
@@ -34,12 +32,12 @@ def host(uri: str, *parts: str, size: int = 1, near: str | None = None) -> Resou
 def begun(store: Store) -> Store:
     """Two rules, without anything."""
     store.repository.name("passau")
-    state = State("p", 1, 1, 0, {"one": (), "two": ()}, ())
+    state = RepositoryState("p", 1, 1, 0, {"one": (), "two": ()}, ())
     store.repository.replace(KNOWN, {"one": "text", "two": "text"}, state, "")
     return store
 
 
-def tell(store: Store, moves: list[tuple[str, str, str]], *resources: Resource) -> Applied | None:
+def tell(store: Store, moves: list[tuple[str, str, str]], *resources: Resource) -> ApplyCounts | None:
     since = store.repository.cursor()
     assert since is not None
     numbered = [
@@ -58,22 +56,22 @@ def held(store: Store) -> list[str]:
 
 def test_a_circle_goes_with_what_held_it(begun: Store) -> None:
     made = (host(A, B), host(B, C), host(C, B, LONG, near=D), host(LONG, C))
-    assert tell(begun, [("one", A, "entered")], *made) == Applied(new=4)
+    assert tell(begun, [("one", A, "entered")], *made) == ApplyCounts(new=4)
     assert held(begun) == [A, B, C, LONG]
-    assert tell(begun, [("two", C, "entered")], *made[1:]) == Applied()
-    assert tell(begun, [("one", A, "left")]) == Applied(gone=1)
+    assert tell(begun, [("two", C, "entered")], *made[1:]) == ApplyCounts()
+    assert tell(begun, [("one", A, "left")]) == ApplyCounts(gone=1)
     assert held(begun) == [B, C, LONG]
     assert begun.repository.why(SCHEMA, [B, C, D]) == {
-        B: Why((), (C,), False),
-        C: Why(("two",), (B, LONG), False),
+        B: ResourceOrigin((), (C,), False),
+        C: ResourceOrigin(("two",), (B, LONG), False),
     }
-    assert tell(begun, [("two", C, "left")]) == Applied(gone=3)
-    assert begun.repository.counts() == Counts(0, 0, 0)
+    assert tell(begun, [("two", C, "left")]) == ApplyCounts(gone=3)
+    assert begun.repository.counts() == RepositoryCounts(0, 0, 0)
 
 
 def test_what_the_provider_does_not_have_any_more_goes(begun: Store) -> None:
     tell(begun, [("one", A, "entered"), ("two", B, "entered")], host(A, C), host(B, C), host(C))
-    assert tell(begun, [("one", A, "changed"), ("two", B, "changed")], host(A, C), host(B, C)) == Applied(
+    assert tell(begun, [("one", A, "changed"), ("two", B, "changed")], host(A, C), host(B, C)) == ApplyCounts(
         gone=1
     )
     assert held(begun) == [A, B]
@@ -86,16 +84,16 @@ def test_what_is_of_another_class_now_is_held_by_nobody(begun: Store) -> None:
     """It is told because of a rule that this repository has no more; parts are hosts, and this is none."""
     tell(begun, [("one", A, "entered")], host(A, B), host(B))
     moves = [("one", A, "changed"), ("gone", B, "entered")]
-    assert tell(begun, moves, host(A, B), Resource(B, "Disk", {})) == Applied(gone=1)
+    assert tell(begun, moves, host(A, B), Resource(B, "Disk", {})) == ApplyCounts(gone=1)
     assert held(begun) == [A]
 
 
 def test_a_state_changes_what_is_different(begun: Store) -> None:
     tell(begun, [("one", A, "entered"), ("two", B, "entered")], host(A, C), host(B), host(C))
     version = begun.repository.version()
-    state = State("q", 7, 1, 4, {"two": (B, D)}, (host(B, size=2), host(D), host(LONG)))
+    state = RepositoryState("q", 7, 1, 4, {"two": (B, D)}, (host(B, size=2), host(D), host(LONG)))
     done = begun.repository.replace(KNOWN, {"two": "text"}, state, "mark")
-    assert (done, held(begun)) == (Applied(new=1, changed=1, gone=2), [B, D])
+    assert (done, held(begun)) == (ApplyCounts(new=1, changed=1, gone=2), [B, D])
     assert begun.repository.version() > version and begun.repository.rules() == {"two": "text"}
     assert begun.repository.cursor() == Cursor("q", 4, 7, "mark")
     assert begun.repository.member_counts() == {"two": 2}
@@ -103,10 +101,10 @@ def test_a_state_changes_what_is_different(begun: Store) -> None:
 
 def test_the_cursor_remembers_the_last_move(begun: Store) -> None:
     tell(begun, [("one", A, "entered")], host(A))
-    mark = mark_of(Move(1, "one", A, "entered", "t1"))
+    mark = compute_mark(Move(1, "one", A, "entered", "t1"))
     assert begun.repository.cursor() == Cursor("p", 1, 2, mark)
     version = begun.repository.version()
-    assert tell(begun, []) == Applied()
+    assert tell(begun, []) == ApplyCounts()
     assert begun.repository.cursor() == Cursor("p", 1, 3, mark) and begun.repository.version() == version
     begun.repository.unsettle()
     found = begun.repository.cursor()
@@ -116,7 +114,7 @@ def test_the_cursor_remembers_the_last_move(begun: Store) -> None:
 def test_a_name_stays_and_another_one_is_another_repository(store: Store) -> None:
     made = store.repository.name()
     assert store.repository.name() == made != "" and store.repository.cursor() is None
-    store.repository.replace(KNOWN, {}, State("p", 1, 1, 5, {}, ()), "mark")
+    store.repository.replace(KNOWN, {}, RepositoryState("p", 1, 1, 5, {}, ()), "mark")
     assert store.repository.name(made) == made and store.repository.cursor() == Cursor("p", 5, 1, "mark")
     assert store.repository.name("other") == "other"
     found = store.repository.cursor()
@@ -135,8 +133,8 @@ def test_a_local_document_is_in_the_way_of_the_providers(begun: Store) -> None:
     tell(begun, [("one", A, "changed")], host(A, x, size=2), host(x, B), host(B))
     assert held(begun) == [A, y]
     tell(begun, [("one", A, "left")])
-    assert held(begun) == [y] and begun.repository.counts() == Counts(1, 1, 0)
-    assert begun.repository.why(SCHEMA, [y]) == {y: Why((), (), True)}
+    assert held(begun) == [y] and begun.repository.counts() == RepositoryCounts(1, 1, 0)
+    assert begun.repository.why(SCHEMA, [y]) == {y: ResourceOrigin((), (), True)}
     assert begun.repository.remove_local(other) and not begun.repository.remove_local(other)
     found = begun.repository.cursor()
     assert held(begun) == [] and found is not None and not found.is_settled

@@ -13,12 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from effort import share
 from generated_metadata import DOCUMENTS, schema_graph
 from held_by_definition import SCHEMA, by_definition, made_by, without
-from tidings.metadata.change_sets import ChangeSet, Move, State
+from tidings.metadata.change_sets import ChangeSet, Cursor, Move, RepositoryState
 from tidings.metadata.documents import Document
 from tidings.metadata.resources import Resource
-from tidings.store import open_store, sqlite_url
-from tidings.store.cursors import Cursor
-from tidings.store.repository_schema import KnownSchema
+from tidings.metadata.sql.repository.change_application import RepositorySchema
+from tidings.store.database import sqlite_url
+from tidings.store.store import open_store
 
 SEEDS = st.integers(0, 2**32)
 RULES = ("one", "two", "three")
@@ -41,7 +41,7 @@ class Histories(RuleBasedStateMachine):
         self.local: dict[str, tuple[Resource, ...]] = {}
         self.cache.name("cache")
         body = schema_graph(SCHEMA).serialize(format="turtle").encode()
-        self.known = KnownSchema(TURTLE, body, SCHEMA)
+        self.known = RepositorySchema(TURTLE, body, SCHEMA)
         self.take_state()
 
     def teardown(self) -> None:
@@ -115,7 +115,7 @@ class Histories(RuleBasedStateMachine):
     def take_state(self) -> None:
         every = tuple(self.reached(self.wanted).values())
         members = {name: tuple(uris) for name, uris in self.members.items() if name != STRANGER}
-        state = State("p", 0, 1, len(self.moves), members, every)
+        state = RepositoryState("p", 0, 1, len(self.moves), members, every)
         before = self.cache.version()
         self.cache.replace(self.known, dict.fromkeys(members, "text"), state, "")
         assert self.cache.version() > before

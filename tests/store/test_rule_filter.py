@@ -10,15 +10,23 @@ from sqlalchemy import Connection, select
 
 from naive_filter import results
 from tidings.errors import IdTaken, InputError
-from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Atomic, Join, Meeting, Side, Triggering
 from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
-from tidings.metadata.schema import Class, Property, Reference, Schema
-from tidings.store import Store, rule_filter
-from tidings.store.atom_rows import Placed
-from tidings.store.rule_base import NamedRule, load_groups, load_triggering
-from tidings.store.rule_filter import Outcome
-from tidings.store.rule_tables import ALL, atomic_rules, join_rules, metadata_classes, rule_groups, run_delta
+from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, JoinSide, TriggeringRule
+from tidings.metadata.rules.tree import Operator
+from tidings.metadata.schema.model import Class, Property, Reference, Schema
+from tidings.metadata.sql import rule_filter
+from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql.rule_base import NamedRule, load_groups, load_triggering
+from tidings.metadata.sql.rule_filter import FilterOutcome
+from tidings.metadata.sql.tables import (
+    RULE_TABLES,
+    atomic_rules,
+    join_rules,
+    metadata_classes,
+    rule_groups,
+    run_delta,
+)
+from tidings.store.store import Store
 from tidings.values import Kind
 
 CYCLE, SERVER = "CycleProvider", "ServerInformation"
@@ -42,12 +50,12 @@ SCHEMA = Schema(
     },
 )
 
-MEMORY = Triggering(SERVER, "memory", Compares.GREATER, 64)
-CPU = Triggering(SERVER, "cpu", Compares.GREATER, 500)
-PASSAU = Triggering(CYCLE, "serverHost", Compares.CONTAINS, "uni-passau.de")
-SAME = Meeting(Side(SERVER), Compares.EQUAL, Side(SERVER), True)
-OF_SERVER = Meeting(Side(SERVER), Compares.EQUAL, Side(CYCLE, "serverInformation"), False)
-EXAMPLE = Join(OF_SERVER, Join(SAME, MEMORY, CPU), PASSAU)
+MEMORY = TriggeringRule(SERVER, "memory", Operator.GREATER, 64)
+CPU = TriggeringRule(SERVER, "cpu", Operator.GREATER, 500)
+PASSAU = TriggeringRule(CYCLE, "serverHost", Operator.CONTAINS, "uni-passau.de")
+SAME = JoinCondition(JoinSide(SERVER), Operator.EQUAL, JoinSide(SERVER), True)
+OF_SERVER = JoinCondition(JoinSide(SERVER), Operator.EQUAL, JoinSide(CYCLE, "serverInformation"), False)
+EXAMPLE = JoinRule(OF_SERVER, JoinRule(SAME, MEMORY, CPU), PASSAU)
 """The rule of section 3.3.1, in the parts of figure 7."""
 
 HOST, INFO = "doc.rdf#host", "doc.rdf#info"
@@ -63,7 +71,7 @@ def info(memory: Value = 92, uri: str = INFO) -> Resource:
     return Resource(uri, SERVER, {"memory": (memory,), "cpu": (600,)})
 
 
-def named(name: str, *ends: Atomic) -> NamedRule:
+def named(name: str, *ends: AtomicRule) -> NamedRule:
     return NamedRule(name, "ana", "search ...", ends)
 
 
@@ -72,22 +80,24 @@ def add(store: Store, *rules: NamedRule) -> set[tuple[str, str]]:
     return set(added.entered)
 
 
-def run(connection: Connection, versions: Mapping[str, Resource | None]) -> Outcome:
+def run(connection: Connection, versions: Mapping[str, Resource | None]) -> FilterOutcome:
     there = {uri: version for uri, version in versions.items() if version is not None}
     satisfied = [
         (uri, number)
         for number, triggering in load_triggering(connection).items()
         for uri in results(triggering, there, SCHEMA)
     ]
-    placed = {uri: version and Placed(version, uri.split("#")[0]) for uri, version in versions.items()}
-    return rule_filter.run(connection, SCHEMA, placed, satisfied)
+    placed = {
+        uri: version and StoredResource(version, uri.split("#")[0]) for uri, version in versions.items()
+    }
+    return rule_filter.run_filter(connection, SCHEMA, placed, satisfied)
 
 
-def register(store: Store, *resources: Resource) -> Outcome:
+def register(store: Store, *resources: Resource) -> FilterOutcome:
     return store.database.transact(lambda connection: run(connection, {each.uri: each for each in resources}))
 
 
-def delete(store: Store, *uris: str) -> Outcome:
+def delete(store: Store, *uris: str) -> FilterOutcome:
     return store.database.transact(lambda connection: run(connection, dict.fromkeys(uris)))
 
 
@@ -95,8 +105,8 @@ def outcome(
     entered: Iterable[tuple[str, str]] = (),
     changed: Iterable[tuple[str, str]] = (),
     left: Iterable[tuple[str, str]] = (),
-) -> Outcome:
-    return Outcome(frozenset(entered), frozenset(changed), frozenset(left))
+) -> FilterOutcome:
+    return FilterOutcome(frozenset(entered), frozenset(changed), frozenset(left))
 
 
 def test_the_tables_of_figure_7(store: Store) -> None:
@@ -154,7 +164,7 @@ def test_what_changes_and_what_it_refers_to_in_one_run(store: Store) -> None:
 
 
 def test_a_rule_with_an_or_is_left_when_no_part_holds(store: Store) -> None:
-    at_uni = Triggering(CYCLE, "serverPort", Compares.EQUAL, 80)
+    at_uni = TriggeringRule(CYCLE, "serverPort", Operator.EQUAL, 80)
     add(store, named("either", PASSAU, at_uni))
     assert register(store, host()) == outcome(entered=[("either", HOST)])
     elsewhere = replace(host(name="x.org"), values={"serverHost": ("x.org",), "serverPort": (80,)})
@@ -164,8 +174,8 @@ def test_a_rule_with_an_or_is_left_when_no_part_holds(store: Store) -> None:
 
 def test_a_new_rule_has_what_is_stored(store: Store) -> None:
     register(store, host(), info(), host("doc.rdf#none", "doc.rdf#lonely"))
-    one = Triggering(CYCLE, SUBJECT, Compares.EQUAL, HOST, True)
-    assert add(store, named("all", Triggering(CYCLE)), named("one", one), named("example", EXAMPLE)) == {
+    one = TriggeringRule(CYCLE, SUBJECT, Operator.EQUAL, HOST, True)
+    assert add(store, named("all", TriggeringRule(CYCLE)), named("one", one), named("example", EXAMPLE)) == {
         ("all", HOST),
         ("all", "doc.rdf#lonely"),
         ("one", HOST),
@@ -177,7 +187,7 @@ def test_a_new_rule_has_what_is_stored(store: Store) -> None:
 
 def test_equal_atomic_rules_are_one_and_go_with_their_last_rule(store: Store) -> None:
     register(store, host(), info())
-    add(store, named("example", EXAMPLE), named("server", Join(SAME, MEMORY, CPU)))
+    add(store, named("example", EXAMPLE), named("server", JoinRule(SAME, MEMORY, CPU)))
     add(store, named("example-2", EXAMPLE), named("host", PASSAU))
 
     def remove(*names: str) -> tuple[int, ...]:
@@ -189,14 +199,18 @@ def test_equal_atomic_rules_are_one_and_go_with_their_last_rule(store: Store) ->
     assert remove("server", "nobody") == (1, 2, 4)
     kept = {metadata_classes, rule_groups}
     with store.database.read() as connection:
-        left = {table.name for table in ALL if connection.execute(select(table).limit(1)).first() is not None}
+        left = {
+            table.name
+            for table in RULE_TABLES
+            if connection.execute(select(table).limit(1)).first() is not None
+        }
     assert left == {table.name for table in kept} | {"metadata_resources", "metadata_atoms"}
 
 
 def test_constants_that_are_equal_for_python_are_not_one(store: Store) -> None:
     flags = Schema(SCHEMA.classes, {"open": (_property("open", CYCLE, Kind.BOOLEAN),), **SCHEMA.properties})
     rules = [
-        named(str(i), Triggering(CYCLE, name, Compares.EQUAL, constant))
+        named(str(i), TriggeringRule(CYCLE, name, Operator.EQUAL, constant))
         for i, (name, constant) in enumerate([("open", True), ("open", 1), ("open", 1.0), ("open", "true")])
     ]
     store.database.transact(lambda connection: rule_filter.add_rules(connection, flags, rules))
@@ -238,13 +252,13 @@ def test_what_no_database_keeps_is_refused(store: Store) -> None:
 def test_long_values_are_told_apart(store: Store) -> None:
     """Their first characters are in the index, and PostgreSQL would refuse more of them."""
     long, longer = "ö" * 5_000, "ö" * 5_001
-    same = Meeting(Side(CYCLE, "serverHost"), Compares.EQUAL, Side(CYCLE, "serverHost"), True)
-    one = Triggering(CYCLE, "serverPort", Compares.EQUAL, 5874)
-    other = Triggering(CYCLE, SUBJECT, Compares.EQUAL, HOST, True)
+    same = JoinCondition(JoinSide(CYCLE, "serverHost"), Operator.EQUAL, JoinSide(CYCLE, "serverHost"), True)
+    one = TriggeringRule(CYCLE, "serverPort", Operator.EQUAL, 5874)
+    other = TriggeringRule(CYCLE, SUBJECT, Operator.EQUAL, HOST, True)
     add(
         store,
-        named("like", Join(same, one, other)),
-        named("long", replace(PASSAU, constant=long, compares=Compares.EQUAL)),
+        named("like", JoinRule(same, one, other)),
+        named("long", replace(PASSAU, constant=long, compares=Operator.EQUAL)),
     )
     register(store, host(name=long), host(uri="a#a", name=long), host(uri="b#b", name=longer))
     with store.database.read() as connection:

@@ -32,12 +32,13 @@ from naive_filter import (
     resources,
     results,
 )
-from tidings.metadata.atomic import Atomic, Join
 from tidings.metadata.resources import Resource
-from tidings.store import atom_rows, open_store, rule_filter
-from tidings.store.atom_rows import Placed
-from tidings.store.rule_base import NamedRule, load_triggering
-from tidings.store.rule_tables import atomic_rules, join_rules, rule_ends, rule_feeds, rule_results
+from tidings.metadata.rules.atomic import AtomicRule, JoinRule
+from tidings.metadata.sql import resource_rows, rule_filter
+from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql.rule_base import NamedRule, load_triggering
+from tidings.metadata.sql.tables import atomic_rules, join_rules, rule_ends, rule_feeds, rule_results
+from tidings.store.store import open_store
 
 NAMES = [f"rule-{i}" for i in range(5)]
 PLAIN = st.sampled_from(plain_joins()) | st.sampled_from(joins_by_two())
@@ -51,7 +52,7 @@ class History(RuleBasedStateMachine):
         super().__init__()
         self.store = open_store(url)
         self.there: dict[str, Resource] = {}
-        self.rules: dict[str, tuple[Atomic, ...]] = {}
+        self.rules: dict[str, tuple[AtomicRule, ...]] = {}
 
     def teardown(self) -> None:
         self.store.close()
@@ -65,16 +66,16 @@ class History(RuleBasedStateMachine):
         }
 
     @initialize(joins=st.lists(PLAIN, min_size=5, max_size=10, unique=True))
-    def begin(self, joins: list[Join]) -> None:
+    def begin(self, joins: list[JoinRule]) -> None:
         self.add_many({f"plain-{i}": [join] for i, join in enumerate(joins)})
 
     @rule(name=NAME, ends=st.lists(atomics(), min_size=1, max_size=2))
-    def add(self, name: str, ends: list[Atomic]) -> None:
+    def add(self, name: str, ends: list[AtomicRule]) -> None:
         if name in self.rules:
             self.remove(name)
         self.add_many({name: ends})
 
-    def add_many(self, drawn: dict[str, list[Atomic]]) -> None:
+    def add_many(self, drawn: dict[str, list[AtomicRule]]) -> None:
         given = [NamedRule(name, "ana", "search ...", tuple(ends)) for name, ends in drawn.items()]
         added = self.store.database.transact(lambda c: rule_filter.add_rules(c, SCHEMA, given))
         self.rules |= {each.name: each.ends for each in given}
@@ -98,9 +99,11 @@ class History(RuleBasedStateMachine):
             uri: data.draw(st.none() | st.just(was.get(uri)) | resources(uri)) for uri in sorted(uris)
         }
         self.there = {uri: version for uri, version in (was | versions).items() if version is not None}
-        placed = {uri: version and Placed(version, uri.split("#")[0]) for uri, version in versions.items()}
+        placed = {
+            uri: version and StoredResource(version, uri.split("#")[0]) for uri, version in versions.items()
+        }
         outcome = self.store.database.transact(
-            lambda c: rule_filter.run(c, SCHEMA, placed, self.satisfied(c, uris & set(self.there)))
+            lambda c: rule_filter.run_filter(c, SCHEMA, placed, self.satisfied(c, uris & set(self.there)))
         )
         now = self.members()
         assert outcome.entered == now - before
@@ -141,7 +144,7 @@ class History(RuleBasedStateMachine):
             fed = {(each.left_rule, each.grp, each.level, 1) for each in joins}
             fed |= {(each.right_rule, each.grp, each.level, 0) for each in joins}
             assert {row._tuple() for row in connection.execute(select(*rule_feeds.c))} == fed
-            loaded = atom_rows.load(connection, URIS)
+            loaded = resource_rows.load_resources(connection, URIS)
         assert {uri: _shown(one.resource) for uri, one in loaded.items()} == {
             uri: _shown(one) for uri, one in self.there.items()
         }
@@ -161,12 +164,12 @@ def _version(uri: str, was: Resource | None) -> st.SearchStrategy[Resource | Non
     return st.one_of(changed(was), changed(was), changed(was), resources(uri), st.just(was), st.none())
 
 
-def _key(rule: Atomic) -> object:
+def _key(rule: AtomicRule) -> object:
     """What tells atomic rules apart. Not themselves: `1`, `1.0` and `True` are the same for Python."""
-    if isinstance(rule, Join):
+    if isinstance(rule, JoinRule):
         return rule.meeting, _key(rule.left), _key(rule.right)
     declared = SCHEMA.property_of(rule.cls, rule.property) if rule.property else None
-    constant = None if rule.constant is None else atom_rows.compared(rule.constant, declared)
+    constant = None if rule.constant is None else resource_rows.to_comparable(rule.constant, declared)
     return rule.cls, rule.property, rule.compares, constant, rule.is_resource
 
 
@@ -175,7 +178,7 @@ def _shown(resource: Resource | None) -> object:
     if resource is None:
         return None
     return resource.cls, {
-        (name, place, atom_rows.compared(value, SCHEMA.property_of(resource.cls, name)))
+        (name, place, resource_rows.to_comparable(value, SCHEMA.property_of(resource.cls, name)))
         for name, held in resource.values.items()
         for place, value in enumerate(held)
     }

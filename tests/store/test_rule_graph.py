@@ -12,16 +12,17 @@ from effort import share
 from generated_metadata import schemas
 from generated_rules import programs
 from tests.metadata.servers import FIGURE_1, SCHEMA, rule
-from tidings.languages.rules_tree import Rule
-from tidings.metadata.atomic import Triggering
-from tidings.metadata.checking import in_order
-from tidings.metadata.decomposing import decompose
-from tidings.metadata.network import Joined, Network
-from tidings.metadata.schema import Schema
-from tidings.store import Store, open_store, rule_filter
-from tidings.store.atom_rows import Placed
-from tidings.store.rule_base import NamedRule
-from tidings.store.rule_graph import Counted, Graph, Kind
+from tidings.metadata.filter.dependency_graph import DependencyGraph, JoinNode
+from tidings.metadata.rules.atomic import TriggeringRule
+from tidings.metadata.rules.decomposition import decompose
+from tidings.metadata.rules.tree import Rule
+from tidings.metadata.rules.validation import order_by_dependency
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql import rule_filter
+from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql.rule_base import NamedRule
+from tidings.metadata.sql.rule_graph import RuleGraphView, RuleKind, RuleKindCount
+from tidings.store.store import Store, open_store
 
 TEXTS = {
     "passau": "search CycleProvider c register c where c.serverHost contains 'uni-passau.de' "
@@ -35,35 +36,35 @@ OWNERS = {"passau": "ana", "large": "bob", "large-or-fast": "bob"}
 
 def add(store: Store, schema: Schema, rules: dict[str, Rule], owners: dict[str, str]) -> None:
     made = {}
-    for name in in_order(rules):
+    for name in order_by_dependency(rules):
         made[name] = decompose(rules[name], schema, made)
     named = [NamedRule(name, owners.get(name, "ana"), "", ends) for name, ends in made.items()]
     store.database.transact(lambda connection: rule_filter.add_rules(connection, schema, named))
 
 
 def fill(store: Store) -> None:
-    versions = {each.uri: Placed(each, "doc.rdf") for each in FIGURE_1}
-    store.database.transact(lambda connection: rule_filter.run(connection, SCHEMA, versions, []))
+    versions = {each.uri: StoredResource(each, "doc.rdf") for each in FIGURE_1}
+    store.database.transact(lambda connection: rule_filter.run_filter(connection, SCHEMA, versions, []))
     add(store, SCHEMA, {name: rule(text) for name, text in TEXTS.items()}, OWNERS)
 
 
-def shapes(graph: Graph) -> tuple[set[str], dict[str, set[str]]]:
+def shapes(graph: RuleGraphView) -> tuple[set[str], dict[str, set[str]]]:
     """Atomic rules written out, whatever their numbers are, and those that each rule ends in."""
     asked = {each.number: each.asked for each in graph.atomic}
 
     def written(number: int) -> str:
         found = asked[number]
-        if isinstance(found, Triggering):
+        if isinstance(found, TriggeringRule):
             return repr(found)
         return f"({written(found.left)} {found.meeting} {written(found.right)})"
 
     return set(map(written, asked)), {each.name: set(map(written, each.ends)) for each in graph.named}
 
 
-def as_graph(network: Network) -> tuple[set[str], dict[str, set[str]]]:
+def as_graph(network: DependencyGraph) -> tuple[set[str], dict[str, set[str]]]:
     def written(number: int) -> str:
         found = network.nodes[number].asked
-        if isinstance(found, Joined):
+        if isinstance(found, JoinNode):
             return f"({written(found.left)} {found.meeting} {written(found.right)})"
         return repr(found)
 
@@ -100,26 +101,26 @@ def test_what_is_shared_is_there_once(store: Store) -> None:
 def test_kinds_count_what_there_is(store: Store, names: tuple[str, ...]) -> None:
     fill(store)
     graph, kinds = store.rule_graph.every(names), store.rule_graph.kinds(names)
-    expected: Counter[Kind] = Counter()
-    results: Counter[Kind] = Counter()
+    expected: Counter[RuleKind] = Counter()
+    results: Counter[RuleKind] = Counter()
     for each in graph.atomic:
-        kind = Kind(each.level, group=each.group)
-        if isinstance(each.asked, Triggering):
+        kind = RuleKind(each.level, group=each.group)
+        if isinstance(each.asked, TriggeringRule):
             asked = each.asked
-            kind = Kind(0, asked.cls, asked.property, asked.compares.value if asked.compares else None)
+            kind = RuleKind(0, asked.cls, asked.property, asked.compares.value if asked.compares else None)
         expected[kind] += 1
         results[kind] += each.results
     for named in graph.named:
-        expected[Kind(-1, owner=named.owner)] += 1
-        results[Kind(-1, owner=named.owner)] += named.results
-    assert kinds.counts == {kind: Counted(count, results[kind]) for kind, count in expected.items()}
+        expected[RuleKind(-1, owner=named.owner)] += 1
+        results[RuleKind(-1, owner=named.owner)] += named.results
+    assert kinds.counts == {kind: RuleKindCount(count, results[kind]) for kind, count in expected.items()}
     joins = sum(1 for each in graph.atomic if each.group is not None)
     assert sum(kinds.inputs.values()) == 2 * joins + sum(len(each.ends) for each in graph.named)
     assert {kind for pair in kinds.inputs for kind in pair} <= kinds.counts.keys()
 
 
 def test_nothing(store: Store) -> None:
-    assert (store.rule_graph.size(), store.rule_graph.every()) == (0, Graph((), ()))
+    assert (store.rule_graph.size(), store.rule_graph.every()) == (0, RuleGraphView((), ()))
     assert store.rule_graph.kinds().counts == {}
 
 
@@ -131,12 +132,12 @@ def test_any_rules(new_url, data: st.DataObject) -> None:
     rules = data.draw(programs(schema))
     with open_store(new_url()) as store:
         add(store, schema, rules, {})
-        made, network = {}, Network()
-        for name in in_order(rules):
+        made, network = {}, DependencyGraph()
+        for name in order_by_dependency(rules):
             made[name] = decompose(rules[name], schema, made)
             network.add(name, made[name])
         assert shapes(store.rule_graph.every()) == as_graph(network)
         for name in rules:
-            alone = Network()
+            alone = DependencyGraph()
             alone.add(name, made[name])
             assert shapes(store.rule_graph.every([name])) == as_graph(alone)

@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from server_documents import ALL, DOC, HOST, INFO, INFOS, LARGE, OTHER, RDF_XML, SCHEMA, body, registered
-from tidings.metadata.log import Draft, What
-from tidings.provider import Provider
-from tidings.provider.subscribing import RuleSubscriptions
-from tidings.store import Found, Store, open_store
-from tidings.store.metadata import StoredRule
+from tidings.metadata.log import LogDraft, Operation
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions
+from tidings.metadata.sql.transaction import StoredRule
+from tidings.store.encoding import MatchRow
+from tidings.store.store import Store, open_store
 
 
 class Clock:
@@ -65,7 +66,7 @@ def test_each_move_is_told_to_the_owner_of_the_rule(provider: Provider, store: S
 def test_many_moves_are_told_in_parts(
     provider: Provider, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidings.store.rule_notifications.PART", 1)
+    monkeypatch.setattr("tidings.metadata.sql.rule_notifications.NOTIFICATION_BATCH", 1)
     provider.add_rules({"all": ALL, "infos": INFOS, "large": LARGE}, "ana")
     provider.register(DOC, body("host.rdf"), RDF_XML)
     provider.register(DOC, body("host-with-32MB.rdf"), RDF_XML)
@@ -75,10 +76,10 @@ def test_many_moves_are_told_in_parts(
 
 
 def test_they_stand_in_the_one_sequence_of_a_subscriber(provider: Provider, store: Store) -> None:
-    store.notifications.commit_batch("s", 0, [Found("p-1", "s-1", "ana")])
+    store.notifications.commit_batch("s", 0, [MatchRow("p-1", "s-1", "ana")])
     provider.add_rules({"all": ALL}, "ana")
     provider.register(DOC, body("host.rdf"), RDF_XML)
-    store.notifications.commit_batch("s", 1, [Found("p-2", "s-1", "ana")])
+    store.notifications.commit_batch("s", 1, [MatchRow("p-2", "s-1", "ana")])
     assert [kind for _, _, kind in told(store)] == ["matched", "entered", "matched"]
 
 
@@ -99,7 +100,7 @@ def test_rules_tell_what_they_find_when_they_come(provider: Provider, store: Sto
 
 def test_what_comes_and_goes_in_one_batch_is_not_told(provider: Provider, store: Store) -> None:
     provider.add_rules({"all": ALL}, "ana")
-    provider.append([registered("host.rdf"), registered("host.rdf", OTHER), Draft(What.REMOVE, DOC)])
+    provider.append([registered("host.rdf"), registered("host.rdf", OTHER), LogDraft(Operation.REMOVE, DOC)])
     provider.catch_up()
     assert told(store) == [("all", f"{OTHER}#host", "entered")]
 

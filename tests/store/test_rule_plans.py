@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Connection, text
 
-from tidings.languages.rules_tree import Compares
-from tidings.metadata.atomic import Join, Meeting, Side, Triggering
 from tidings.metadata.resources import Resource
-from tidings.metadata.schema import Class, Property, Schema
-from tidings.store import Store, rule_filter, rule_joins
-from tidings.store.atom_rows import Placed
-from tidings.store.planning import as_written
-from tidings.store.rule_base import MANY, NamedRule
+from tidings.metadata.rules.atomic import JoinCondition, JoinRule, JoinSide, TriggeringRule
+from tidings.metadata.rules.tree import Operator
+from tidings.metadata.schema.model import Class, Property, Schema
+from tidings.metadata.sql import join_statements, rule_filter
+from tidings.metadata.sql.planner_hints import keep_join_order
+from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql.rule_base import ANALYZE_THRESHOLD, NamedRule
+from tidings.store.store import Store
 from tidings.values import Kind
 
 NAME = "Server"
@@ -20,34 +21,34 @@ SCHEMA = Schema(
     {NAME: Class(NAME, "http://example.org/Server")},
     {name: (Property(name, f"http://example.org/{name}", NAME, Kind.NUMBER),) for name in ("memory", "cpu")},
 )
-FAST = Triggering(NAME, "cpu", Compares.EQUAL, 600)
-SAME = Meeting(Side(NAME), Compares.EQUAL, Side(NAME), True)
+FAST = TriggeringRule(NAME, "cpu", Operator.EQUAL, 600)
+SAME = JoinCondition(JoinSide(NAME), Operator.EQUAL, JoinSide(NAME), True)
 
 
 def rule(number: int, swapped: bool) -> NamedRule:
     """All have one input in common: as the left one, or as the right one."""
-    own = Triggering(NAME, "memory", Compares.EQUAL, number)
-    ends = (Join(SAME, FAST, own) if swapped else Join(SAME, own, FAST),)
+    own = TriggeringRule(NAME, "memory", Operator.EQUAL, number)
+    ends = (JoinRule(SAME, FAST, own) if swapped else JoinRule(SAME, own, FAST),)
     return NamedRule(f"r{number}", "ana", "search ...", ends)
 
 
 def plans(connection: Connection, dialect: str) -> list[str]:
     """The plans of what finds new results, with tables as they are in a run."""
-    there = {f"s{n}": Placed(Resource(f"s{n}", NAME, {"cpu": (600,)}), "doc") for n in range(50)}
-    rule_filter.run(connection, SCHEMA, there, [(uri, 1) for uri in there])
+    there = {f"s{n}": StoredResource(Resource(f"s{n}", NAME, {"cpu": (600,)}), "doc") for n in range(50)}
+    rule_filter.run_filter(connection, SCHEMA, there, [(uri, 1) for uri in there])
     bound = {"level": 1, "grp": 1, "first": 0, "p": None, "q": None}
     explain = "EXPLAIN QUERY PLAN " if dialect == "sqlite" else "EXPLAIN "
-    with as_written(connection):
+    with keep_join_order(connection):
         return [
             "\n".join(str(row[-1]) for row in connection.execute(text(explain + statement), bound))
-            for statement in rule_joins.statements(SAME, dialect).came
+            for statement in join_statements.build_join_statements(SAME, dialect).came
         ]
 
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_join_rule_is_found_by_both_inputs(store: Store, swapped: bool) -> None:
     """By one of them, it may be one of all that there are."""
-    rules = [rule(number, swapped) for number in range(MANY)]
+    rules = [rule(number, swapped) for number in range(ANALYZE_THRESHOLD)]
     store.database.transact(lambda connection: rule_filter.add_rules(connection, SCHEMA, rules))
     dialect = store.database.engine.dialect.name
     for plan in store.database.transact(lambda connection: plans(connection, dialect)):

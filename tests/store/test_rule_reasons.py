@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from server_documents import ALL, DOC, HOST, INFO, LARGE, OTHER, RDF_XML, SCHEMA, body
+from tidings.metadata.provider.provider import Provider
 from tidings.model import Reason
-from tidings.provider import Provider
 from tidings.reasons import because
-from tidings.store import Store
+from tidings.store.store import Store
 
 
 @pytest.fixture

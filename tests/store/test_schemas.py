@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tidings.errors import SchemaError
-from tidings.schema.event_schema import EventSchema
-from tidings.schema.files import load_text, parts_of_text
-from tidings.store import Store, open_store
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.schema.files import load_text, parts_of_text
+from tidings.store.store import Store, open_store
 
 FURNITURE = """
 domains:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import func, select
 
-from tidings.languages.rules import parse
-from tidings.metadata.definition import results
-from tidings.metadata.documents import Reader
-from tidings.provider import Provider
-from tidings.store import Store
-from tidings.store.rule_tables import atomic_rules, rule_group_also, rule_groups
+from tidings.metadata.documents import DocumentReader
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.rules.rule_parser import parse_rule
+from tidings.metadata.rules.semantics import evaluate_rule
+from tidings.metadata.sql.tables import atomic_rules, rule_group_also, rule_groups
+from tidings.store.store import Store
 
 DOC = "http://example.org/doc.rdf"
 PREFIX = "@prefix : <http://example.org/jobs#> . "
@@ -164,8 +164,10 @@ def test_results_step_by_step(provider: Provider, text: str) -> None:
     before: set[str] = set()
     for said, expected in STEPS[text]:
         body = (PREFIX + said).encode()
-        there = Reader(provider.schema).read(body, "text/turtle", DOC).resources
-        by_definition = {uri.removeprefix(f"{DOC}#") for uri in results(parse(text), there, provider.schema)}
+        there = DocumentReader(provider.schema).read(body, "text/turtle", DOC).resources
+        by_definition = {
+            uri.removeprefix(f"{DOC}#") for uri in evaluate_rule(parse_rule(text), there, provider.schema)
+        }
         assert by_definition == set(expected.split()), said
         outcome = provider.register(DOC, body, "text/turtle").outcome
         now = members(provider, "r")

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from effort import share
 from server_documents import ALL, SCHEMA
 from tidings.errors import IdTaken, InputError, OverLimit, StoreError
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.provider.rule_subscriptions import RuleSubscriptions
+from tidings.metadata.sql.transaction import StoredRule
 from tidings.model import Subscription
-from tidings.provider import Provider
-from tidings.provider.subscribing import RuleSubscriptions
-from tidings.store import Added, Changes, Store, open_store, sqlite_url
-from tidings.store.metadata import StoredRule
+from tidings.store.database import sqlite_url
+from tidings.store.store import Store, open_store
+from tidings.store.subscriptions.admission import AddedSubscription
+from tidings.store.subscriptions.registry import SubscriptionChanges
 
 
 def wants(id: str, text: str = "price < 200", subscriber: str = "ana") -> Subscription:
@@ -69,11 +72,11 @@ def test_each_of_many_for_itself(store: Store) -> None:
     again, paused, new, bad, other, made = store.subscriptions.offer(
         [wants("s-1"), wants("s-2"), wants("s-3"), wants("no\x00id"), wants("s-3", "price > 5"), wants("")]
     )
-    assert (again, new) == (Added("s-1", False), Added("s-3", True))
+    assert (again, new) == (AddedSubscription("s-1", False), AddedSubscription("s-3", True))
     assert isinstance(paused, IdTaken) and "is paused" in paused.what
     assert isinstance(bad, InputError) and bad.pointer == "/id"
     assert isinstance(other, IdTaken) and other.pointer == "/id"
-    assert isinstance(made, Added) and made.new
+    assert isinstance(made, AddedSubscription) and made.new
     assert store.subscriptions.version() == version + 1
     assert [one.id for one in store.subscriptions.list()] == ["s-1", *sorted(["s-3", made.id])]
 
@@ -100,7 +103,7 @@ def test_nobody_has_more_than_the_limit(
                 outcomes = store.subscriptions.offer(some, 5)
                 for name in before:
                     mine = [n for n, each in enumerate(some) if each.subscriber == name]
-                    taken = [isinstance(outcomes[n], Added) for n in mine]
+                    taken = [isinstance(outcomes[n], AddedSubscription) for n in mine]
                     room = max(0, 5 - before[name])
                     assert taken == [n < room for n in range(len(mine))], f"step {step}"
             elif choose.random() < 0.5:
@@ -154,13 +157,17 @@ def test_a_subscriber_whom_no_database_can_name_has_none(store: Store) -> None:
 def test_changes_are_net(store: Store) -> None:
     store.subscriptions.add_many([wants("s-1"), wants("s-2")])
     seen = store.subscriptions.changes(0)
-    assert seen == Changes(1, [wants("s-1"), wants("s-2")], [])
+    assert seen == SubscriptionChanges(1, [wants("s-1"), wants("s-2")], [])
     store.subscriptions.add(wants("s-3"))
     store.subscriptions.remove(["s-3", "s-1"])
     store.subscriptions.add(wants("s-1", "price > 5"))
-    assert store.subscriptions.changes(seen.version) == Changes(4, [wants("s-1", "price > 5")], ["s-1"])
-    assert store.subscriptions.changes(0) == Changes(4, [wants("s-2"), wants("s-1", "price > 5")], [])
-    assert store.subscriptions.changes(4) == Changes(4, [], [])
+    assert store.subscriptions.changes(seen.version) == SubscriptionChanges(
+        4, [wants("s-1", "price > 5")], ["s-1"]
+    )
+    assert store.subscriptions.changes(0) == SubscriptionChanges(
+        4, [wants("s-2"), wants("s-1", "price > 5")], []
+    )
+    assert store.subscriptions.changes(4) == SubscriptionChanges(4, [], [])
 
 
 def test_a_version_from_the_future_is_refused(store: Store) -> None:
@@ -171,10 +178,10 @@ def test_a_version_from_the_future_is_refused(store: Store) -> None:
 def test_many_at_once(store: Store) -> None:
     many = [wants(f"s-{i:05}", f"price < {i}") for i in range(11_000)]
     store.subscriptions.add_many(many)
-    assert store.subscriptions.changes(0) == Changes(1, many, [])
+    assert store.subscriptions.changes(0) == SubscriptionChanges(1, many, [])
     gone = [one.id for one in many[::2]]
     assert store.subscriptions.remove(gone) == gone
-    assert store.subscriptions.changes(1) == Changes(2, [], gone)
+    assert store.subscriptions.changes(1) == SubscriptionChanges(2, [], gone)
 
 
 @share(5)

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tidings.errors import SchemaError
-from tidings.store import Store, TaxonomyFile, open_store
+from tidings.store.reference_data import TaxonomyFile
+from tidings.store.store import Store, open_store
 
 ACADEMIA = TaxonomyFile("academia", "text/turtle", b"<urn:lab> a <urn:x> . # \xc3\xa4")
 TRADE = TaxonomyFile("trade", "application/n-triples", b"")

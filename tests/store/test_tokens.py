@@ -9,7 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from tidings.errors import InputError
-from tidings.store import Store, Token, instant, open_store
+from tidings.store.encoding import format_instant
+from tidings.store.store import Store, open_store
+from tidings.store.tokens import Token
 
 NEW = Token("", "phone", "ana", frozenset({"subscribe"}), "")
 ADMINISTRATOR = Token("", "administrator", None, frozenset({"administer"}), "")
@@ -38,7 +40,7 @@ def test_a_token_that_is_revoked_is_good_for_nothing(store: Store) -> None:
 def test_a_token_ends_when_its_time_is_over(url: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with open_store(url, lambda: now) as store:
-        end = instant(now + timedelta(hours=1))
+        end = format_instant(now + timedelta(hours=1))
         store.tokens.keep("tdg_secret", Token("", "phone", "ana", NEW.scopes, "", end))
         other = store.tokens.keep("tdg_other", NEW)
         gone = store.tokens.keep("tdg_gone", NEW)
@@ -60,7 +62,7 @@ def test_several_are_found_in_one_go(store: Store) -> None:
 def test_what_was_found_is_remembered_until_it_is_found_to_be_good_no_more(url: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with open_store(url, lambda: now) as store:
-        end = instant(now + timedelta(hours=1))
+        end = format_instant(now + timedelta(hours=1))
         ending = store.tokens.keep("tdg_ending", Token("", "phone", "ana", NEW.scopes, "", end))
         other = store.tokens.keep("tdg_other", NEW)
         assert store.tokens.known("tdg_other") is None, "nobody has asked for it"

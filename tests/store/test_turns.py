@@ -18,15 +18,15 @@ import pytest
 from sqlalchemy import Connection
 
 from tidings.model import Publication
-from tidings.store import Store, open_store, sqlite_url
-from tidings.store import turns as turns_module
-from tidings.store.database import Database
-from tidings.store.turns import Turn, Turns, of_file
+from tidings.store import write_queue as turns_module
+from tidings.store.database import Database, sqlite_url
+from tidings.store.store import Store, open_store
+from tidings.store.write_queue import WriteQueue, WriteTicket, queue_of_file
 
 TraceFunction = Callable[[FrameType, str, object], "TraceFunction | None"]
 
 
-def queued(pool: ThreadPoolExecutor, turns: Turns, work: Callable[[], None]) -> Future[None]:
+def queued(pool: ThreadPoolExecutor, turns: WriteQueue, work: Callable[[], None]) -> Future[None]:
     """Somebody who wants to do something that takes a turn, and waits for it already."""
     before, done = turns.waiting, pool.submit(work)
     until = time.monotonic() + 60
@@ -36,13 +36,13 @@ def queued(pool: ThreadPoolExecutor, turns: Turns, work: Callable[[], None]) -> 
     return done
 
 
-def taken(turns: Turns) -> Turn:
+def taken(turns: WriteQueue) -> WriteTicket:
     turn = turns.begin(60)
     assert turn
     return turn
 
 
-def in_turn(turns: Turns, work: Callable[[], None]) -> None:
+def in_turn(turns: WriteQueue, work: Callable[[], None]) -> None:
     turn = turns.begin(60)
     assert turn
     work()
@@ -50,7 +50,7 @@ def in_turn(turns: Turns, work: Callable[[], None]) -> None:
 
 
 def test_turns_are_given_in_the_order_in_which_they_were_asked_for() -> None:
-    turns, order = Turns(1), list[int]()
+    turns, order = WriteQueue(1), list[int]()
     first = taken(turns)
     with ThreadPoolExecutor(5) as pool:
         waiting = [queued(pool, turns, partial(in_turn, turns, partial(order.append, n))) for n in range(5)]
@@ -61,7 +61,7 @@ def test_turns_are_given_in_the_order_in_which_they_were_asked_for() -> None:
 
 
 def test_whoever_ends_and_comes_back_stands_behind_those_who_wait() -> None:
-    turns, order = Turns(1), list[str]()
+    turns, order = WriteQueue(1), list[str]()
     first = taken(turns)
     with ThreadPoolExecutor(1) as pool:
         other = queued(pool, turns, partial(in_turn, turns, lambda: order.append("other")))
@@ -72,7 +72,7 @@ def test_whoever_ends_and_comes_back_stands_behind_those_who_wait() -> None:
 
 
 def test_whoever_waits_too_long_stands_in_nobodys_way() -> None:
-    turns = Turns(2)
+    turns = WriteQueue(2)
     first, second = taken(turns), taken(turns)
     assert not turns.begin(0.01) and turns.waiting == 0
     turns.end(first)
@@ -95,7 +95,7 @@ def ctrl_c() -> Iterator[None]:
 @pytest.mark.usefixtures("ctrl_c")
 def test_whoever_is_interrupted_stands_in_nobodys_way() -> None:
     """Ctrl-C while another one writes: what is tidied up afterwards may want to write, too."""
-    turns, main = Turns(1), get_ident()
+    turns, main = WriteQueue(1), get_ident()
     first = taken(turns)
 
     def interrupt() -> None:
@@ -116,7 +116,7 @@ def test_whoever_is_interrupted_stands_in_nobodys_way() -> None:
 def test_a_turn_that_nobody_has_any_more_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits for it looks again now and then, as nobody says so."""
     monkeypatch.setattr(turns_module, "LOOK_AGAIN", 0.01)
-    turns = Turns(1)
+    turns = WriteQueue(1)
     first = taken(turns)
     with ThreadPoolExecutor(1) as pool:
         other = queued(pool, turns, partial(in_turn, turns, lambda: None))
@@ -129,7 +129,7 @@ def test_ctrl_c_at_any_step_loses_no_turn(tmp_path: Path) -> None:
     path, steps = tmp_path / "store.db", 0
     with open_store(sqlite_url(path)) as store:
         while is_interrupted(steps, partial(store.database.transact, lambda _: None)):
-            assert of_file(str(path)).begin(0), f"after step {steps}"
+            assert queue_of_file(str(path)).begin(0), f"after step {steps}"
             steps += 1
     assert steps > 30
 
@@ -187,7 +187,7 @@ def test_all_who_open_a_file_stand_in_one_queue(tmp_path: Path) -> None:
         first = pool.submit(one.database.transact, hold)
         assert begun.wait(60)
         names = [(other, "a"), (one, "b"), (other, "c")]
-        waiting = [queued(pool, of_file(str(path)), partial(publish, *each)) for each in names]
+        waiting = [queued(pool, queue_of_file(str(path)), partial(publish, *each)) for each in names]
         goes_on.set()
         for each in (first, *waiting):
             each.result(60)
@@ -195,4 +195,4 @@ def test_all_who_open_a_file_stand_in_one_queue(tmp_path: Path) -> None:
 
 
 def test_a_store_elsewhere_has_turns_of_its_own(tmp_path: Path) -> None:
-    assert of_file(str(tmp_path / "a.db")) is not of_file(str(tmp_path / "b.db"))
+    assert queue_of_file(str(tmp_path / "a.db")) is not queue_of_file(str(tmp_path / "b.db"))

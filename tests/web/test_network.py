@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidings.web.network import FetchProblem, Network, is_inside
+from tidings.operations.egress_policy import EgressPolicy, FetchProblem, is_private
 
 SPECIAL_PURPOSE = (
     *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
@@ -75,7 +75,7 @@ def carriers(address: str) -> list[str]:
 @pytest.mark.parametrize("block", SPECIAL_PURPOSE)
 def test_is_inside_special_purpose_block_true(block: str) -> None:
     network = ip_network(block)
-    assert is_inside(str(network[0])) and is_inside(str(network[-1]))
+    assert is_private(str(network[0])) and is_private(str(network[-1]))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_is_inside_special_purpose_block_true(block: str) -> None:
     ],
 )
 def test_is_inside_address_that_is_not_public_true(address: str) -> None:
-    assert is_inside(address)
+    assert is_private(address)
 
 
 @pytest.mark.parametrize(
@@ -109,43 +109,43 @@ def test_is_inside_address_that_is_not_public_true(address: str) -> None:
     ],
 )
 def test_is_inside_public_address_false(address: str) -> None:
-    assert not is_inside(address)
+    assert not is_private(address)
 
 
 @pytest.mark.parametrize("address", PRIVATE_IPV4)
 def test_is_inside_carrier_of_private_ipv4_true(address: str) -> None:
-    assert [each for each in carriers(address) if not is_inside(each)] == []
+    assert [each for each in carriers(address) if not is_private(each)] == []
 
 
 @pytest.mark.parametrize("address", PUBLIC_IPV4)
 def test_is_inside_carrier_of_public_ipv4_false(address: str) -> None:
-    assert [each for each in carriers(address) if is_inside(each)] == []
+    assert [each for each in carriers(address) if is_private(each)] == []
 
 
 @given(ipv6_numbers)
 def test_is_inside_ipv6_outside_global_unicast_only_nat64_false(number: int) -> None:
     address = IPv6Address(number)
     if address not in IPv6Network("2000::/3") and address not in IPv6Network("64:ff9b::/96"):
-        assert is_inside(str(address))
+        assert is_private(str(address))
 
 
 @given(st.sampled_from(SPECIAL_PURPOSE), ipv6_numbers)
 def test_is_inside_any_address_of_special_purpose_block_true(block: str, number: int) -> None:
     network = ip_network(block)
-    assert is_inside(str(network[number % network.num_addresses]))
+    assert is_private(str(network[number % network.num_addresses]))
 
 
 @given(ipv4_numbers)
 def test_is_inside_carriers_agree_with_the_ipv4_address_they_carry(number: int) -> None:
     address = str(IPv4Address(number))
-    assert {is_inside(each) for each in carriers(address)} == {is_inside(address)}
+    assert {is_private(each) for each in carriers(address)} == {is_private(address)}
 
 
 @given(st.one_of(ipv4_numbers.map(IPv4Address), ipv6_numbers.map(IPv6Address)))
 def test_is_inside_address_that_this_python_calls_private_true(address: IPv4Address | IPv6Address) -> None:
     """A block that a later Python knows and our tables do not would be seen here."""
     if not address.is_global and address not in IPv6Network("64:ff9b::/96"):
-        assert is_inside(str(address))
+        assert is_private(str(address))
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_is_inside_address_that_this_python_calls_private_true(address: IPv4Addr
 def test_reach_any_spelling_of_an_inside_host_refused(host: str) -> None:
     """The decision is on the address that the system resolves; a spelling that it does not know is no host."""
     with pytest.raises(FetchProblem, match=r"private network|no host of this name|cannot be looked up"):
-        Network().reach(f"http://{host}/")
+        EgressPolicy().reach(f"http://{host}/")
 
 
 @pytest.mark.parametrize("host", ["127.1", "0x7f.1", "2130706433"])
 def test_resolve_short_spelling_gives_the_whole_address(host: str) -> None:
-    assert Network().resolve(host, 80) == ["127.0.0.1"]
+    assert EgressPolicy().resolve(host, 80) == ["127.0.0.1"]

@@ -11,36 +11,43 @@
 `AsyncClient` has the same calls, to be awaited. Nothing of the engine is imported: neither Spark nor Numba.
 """
 
-from tidings.client.answers import NoAnswer
 from tidings.client.async_client import AsyncClient
 from tidings.client.client import Client
-from tidings.client.delivered import Destination, Letter, Tested
+from tidings.client.destination_types import DeadLetter, Destination, DestinationTest
 from tidings.client.feeds import Feed
-from tidings.client.retrying import Patience
-from tidings.client.subscribed import Checked, Health, Preview, Previewed, Subscribed, Subscription
-from tidings.client.taken import Taken
-from tidings.client.told import Content, Page, Standing, Told
+from tidings.client.notifications import AckPosition, Content, NotificationPage, ReceivedNotification
+from tidings.client.publications import PublishResult
+from tidings.client.responses import NoAnswer
+from tidings.client.retry import RetryPolicy
+from tidings.client.subscriptions import (
+    CheckResult,
+    Health,
+    Preview,
+    PreviewMatch,
+    SubscribeResult,
+    Subscription,
+)
 from tidings.errors import TextWarning
 
 __all__ = [
+    "AckPosition",
     "AsyncClient",
-    "Checked",
+    "CheckResult",
     "Client",
     "Content",
+    "DeadLetter",
     "Destination",
+    "DestinationTest",
     "Feed",
     "Health",
-    "Letter",
     "NoAnswer",
-    "Page",
-    "Patience",
+    "NotificationPage",
     "Preview",
-    "Previewed",
-    "Standing",
-    "Subscribed",
+    "PreviewMatch",
+    "PublishResult",
+    "ReceivedNotification",
+    "RetryPolicy",
+    "SubscribeResult",
     "Subscription",
-    "Taken",
-    "Tested",
     "TextWarning",
-    "Told",
 ]

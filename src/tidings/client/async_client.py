@@ -9,18 +9,26 @@ from typing import Self, TypeVar
 
 import httpx
 
-from tidings.arguments import checks_arguments
-from tidings.client import calls, feeds, subscribed, taken
-from tidings.client.answers import checked
-from tidings.client.asking import Attempts, request_of
+from tidings.client import calls, feeds, publications
+from tidings.client import subscriptions as subscribed
 from tidings.client.calls import Call
 from tidings.client.destinations import AsyncDestinations
 from tidings.client.feeds import Feed
-from tidings.client.following import Following
-from tidings.client.retrying import Patience
-from tidings.client.subscribed import UNCHANGED, Asked, Checked, Preview, Subscribed, Subscription, Unchanged
-from tidings.client.taken import JSON, Body, Taken
-from tidings.client.told import Page, Standing, Told
+from tidings.client.notifications import AckPosition, NotificationPage, ReceivedNotification
+from tidings.client.publications import JSON, Body, PublishResult
+from tidings.client.responses import check_url
+from tidings.client.retry import Attempts, RetryPolicy, build_http_request
+from tidings.client.stream import NotificationStream
+from tidings.client.subscriptions import (
+    UNCHANGED,
+    CheckResult,
+    Preview,
+    SubscribeResult,
+    Subscription,
+    SubscriptionRequest,
+    Unchanged,
+)
+from tidings.core.arguments import checks_arguments
 from tidings.errors import DecodeProblem, InputError, TidingsError
 
 T = TypeVar("T")
@@ -35,8 +43,8 @@ class AsyncClient:
             await client.acknowledge(told.sequence)
     """
 
-    def __init__(self, url: str, token: str, patience: Patience | None = None) -> None:
-        self.url, self._patience = checked(url), patience or Patience()
+    def __init__(self, url: str, token: str, patience: RetryPolicy | None = None) -> None:
+        self.url, self._patience = check_url(url), patience or RetryPolicy()
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.AsyncClient(base_url=self.url, headers=headers, trust_env=False)
         self.destinations = AsyncDestinations(self._ask)
@@ -57,29 +65,29 @@ class AsyncClient:
         id: str | None = None,
         base: str | None = None,
         audience: str | None = None,
-    ) -> Taken:
+    ) -> PublishResult:
         """Publish something, durable on return. Values are written as JSON; what is bytes or text is sent as it is.
 
         The same id with the same body again is the same publication, and with another body an error. A CloudEvent
         has an id; without one it is made: so it can be sent again when an answer is lost, and is published once. `base`
         is what relative IRIs of a graph are relative to, `audience` a label: only those who were granted it are told.
         """
-        return await self._ask(taken.publish(body, media_type, id, base, audience))
+        return await self._ask(publications.publish(body, media_type, id, base, audience))
 
     async def publish_many(
         self, bodies: Iterable[Body], id_field: str | None = None, audience: str | None = None
-    ) -> AsyncIterator[Taken | TidingsError]:
+    ) -> AsyncIterator[PublishResult | TidingsError]:
         """Publish events, an outcome for each in the order given: its place, or the error that refuses it.
 
         With `id_field`, the field that has each event's id, a thousand travel together. Without ids they travel one by
         one, each with an id made here: what is sent twice must not be published twice.
         """
         if id_field is not None:
-            for lines in taken.together(bodies):
+            for lines in publications.batch_lines(bodies):
                 if isinstance(lines, DecodeProblem):
                     yield lines
                     continue
-                for one in await self._ask(taken.publish_lines(lines, id_field, audience)):
+                for one in await self._ask(publications.publish_lines(lines, id_field, audience)):
                     yield one
             return
         for body in bodies:
@@ -100,14 +108,14 @@ class AsyncClient:
         return await self._ask(subscribed.subscribe(text, language, within, id, subscriber))
 
     async def subscribe_many(
-        self, wanted: Iterable[Asked], subscriber: str | None = None
-    ) -> AsyncIterator[Subscribed | TidingsError]:
+        self, wanted: Iterable[SubscriptionRequest], subscriber: str | None = None
+    ) -> AsyncIterator[SubscribeResult | TidingsError]:
         """Ask for many: texts, or mappings as the lines of a file of subscriptions have them (`text`, `language`, `id`,
         `within`, `subscriber`, `state`). An outcome for each in the order given: its id, or the error that refuses it.
 
         A thousand travel together. One without an id gets one here: what is sent twice is one subscription.
         """
-        for lines in subscribed.lines_of(wanted, subscriber):
+        for lines in subscribed.batch_subscriptions(wanted, subscriber):
             if isinstance(lines, DecodeProblem):
                 yield lines
                 continue
@@ -168,7 +176,7 @@ class AsyncClient:
         """A new address for the feed of a subscription, or for the list of all; the old one ends."""
         return await self._ask(feeds.renew(id, subscriber))
 
-    async def check(self, text: str, language: str = "predicates") -> Checked:
+    async def check(self, text: str, language: str = "predicates") -> CheckResult:
         """What a text would be as a subscription, or the error with its place; nothing is kept."""
         return await self._ask(subscribed.check(text, language))
 
@@ -183,16 +191,16 @@ class AsyncClient:
         subscription: str | None = None,
         subscriber: str | None = None,
         wait: float = 0,
-    ) -> Page:
+    ) -> NotificationPage:
         """A page of notifications after a cursor, or after what is acknowledged. `wait` is for the first: seconds."""
-        return await self._ask(calls.page(after, limit, subscription, subscriber, wait))
+        return await self._ask(calls.read_notifications(after, limit, subscription, subscriber, wait))
 
     async def follow(
         self, after: int | None = None, subscription: str | None = None, subscriber: str | None = None
-    ) -> AsyncIterator[Told]:
+    ) -> AsyncIterator[ReceivedNotification]:
         """Notifications as they come, each once and in order, whatever happens to the connection. It never ends."""
         start = (await self.standing(subscriber)).acknowledged if after is None else after
-        following = Following(start, subscription, subscriber, self._patience)
+        following = NotificationStream(start, subscription, subscriber, self._patience)
         while True:
             with suppress(httpx.TransportError):
                 async with aclosing(self._streamed(following)) as streamed:
@@ -200,7 +208,7 @@ class AsyncClient:
                         yield told
             await asyncio.sleep(following.pause())
 
-    async def _streamed(self, following: Following) -> AsyncGenerator[Told, None]:
+    async def _streamed(self, following: NotificationStream) -> AsyncGenerator[ReceivedNotification, None]:
         """What comes until the connection ends."""
         response = await self._http.send(following.request(self._http), stream=True)
         async with aclosing(response):
@@ -211,11 +219,11 @@ class AsyncClient:
                     if (told := following.take(line)) is not None:
                         yield told
 
-    async def standing(self, subscriber: str | None = None) -> Standing:
+    async def standing(self, subscriber: str | None = None) -> AckPosition:
         """Up to which number everything is acknowledged, and the last one there is."""
-        return await self._ask(calls.standing(subscriber))
+        return await self._ask(calls.read_position(subscriber))
 
-    async def acknowledge(self, upto: int, subscriber: str | None = None) -> Standing:
+    async def acknowledge(self, upto: int, subscriber: str | None = None) -> AckPosition:
         """Everything up to this number is dealt with; durable on return."""
         return await self._ask(calls.acknowledge(upto, subscriber))
 
@@ -223,7 +231,7 @@ class AsyncClient:
         attempts = Attempts(call, self._patience)
         while True:
             try:
-                response = await self._http.send(request_of(self._http, call))
+                response = await self._http.send(build_http_request(self._http, call))
                 pause = attempts.refused(response)
                 if pause is None:
                     return attempts.outcome(response)

@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
-from tidings.client.told import Page, Standing, page_from, standing_from
+from tidings.client.notifications import (
+    AckPosition,
+    NotificationPage,
+    parse_notification_page,
+    parse_position,
+)
 
 T = TypeVar("T")
 
@@ -33,29 +38,29 @@ class Call(Generic[T]):
     """Whether it must not be done twice: what it makes has no id."""
 
 
-def asked(**given: object) -> dict[str, str]:
+def build_params(**given: object) -> dict[str, str]:
     """The parameters that were given."""
     return {name: str(value) for name, value in given.items() if value is not None}
 
 
-def reading(kind: type[T]) -> Callable[[Mapping[str, Any]], T]:
+def make_reader(kind: type[T]) -> Callable[[Mapping[str, Any]], T]:
     """What makes a value of an answer; members that a newer service has besides are left out."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return lambda answer: kind(**{name: answer[name] for name in names if name in answer})
 
 
-def page(
+def read_notifications(
     after: int | None, limit: int, subscription: str | None, subscriber: str | None, wait: float
-) -> Call[Page]:
-    params = asked(
+) -> Call[NotificationPage]:
+    params = build_params(
         after=after, limit=limit, subscription=subscription, subscriber=subscriber, wait=wait or None
     )
-    return Call("GET", "/v1/notifications", page_from, params, seconds=READ_SECONDS + wait)
+    return Call("GET", "/v1/notifications", parse_notification_page, params, seconds=READ_SECONDS + wait)
 
 
-def standing(subscriber: str | None) -> Call[Standing]:
-    return Call("GET", ACK, standing_from, asked(subscriber=subscriber))
+def read_position(subscriber: str | None) -> Call[AckPosition]:
+    return Call("GET", ACK, parse_position, build_params(subscriber=subscriber))
 
 
-def acknowledge(upto: int, subscriber: str | None) -> Call[Standing]:
-    return Call("PUT", ACK, standing_from, asked(subscriber=subscriber), json={"upto": upto})
+def acknowledge(upto: int, subscriber: str | None) -> Call[AckPosition]:
+    return Call("PUT", ACK, parse_position, build_params(subscriber=subscriber), json={"upto": upto})

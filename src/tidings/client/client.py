@@ -9,26 +9,34 @@ from typing import TypeVar
 
 import httpx
 
-from tidings.arguments import checks_arguments
-from tidings.client import calls, feeds, subscribed, taken
-from tidings.client.answers import checked
-from tidings.client.asking import Attempts, request_of
+from tidings.client import calls, feeds, publications
+from tidings.client import subscriptions as subscribed
 from tidings.client.calls import Call
 from tidings.client.destinations import Destinations
 from tidings.client.feeds import Feed
-from tidings.client.following import Following
-from tidings.client.retrying import Patience
-from tidings.client.subscribed import UNCHANGED, Asked, Checked, Preview, Subscribed, Subscription, Unchanged
-from tidings.client.taken import JSON, Body, Taken
-from tidings.client.told import Page, Standing, Told
-from tidings.closing import Closing
+from tidings.client.notifications import AckPosition, NotificationPage, ReceivedNotification
+from tidings.client.publications import JSON, Body, PublishResult
+from tidings.client.responses import check_url
+from tidings.client.retry import Attempts, RetryPolicy, build_http_request
+from tidings.client.stream import NotificationStream
+from tidings.client.subscriptions import (
+    UNCHANGED,
+    CheckResult,
+    Preview,
+    SubscribeResult,
+    Subscription,
+    SubscriptionRequest,
+    Unchanged,
+)
+from tidings.core.arguments import checks_arguments
+from tidings.core.closeable import Closeable
 from tidings.errors import DecodeProblem, InputError, TidingsError
 
 T = TypeVar("T")
 
 
 @checks_arguments
-class Client(Closing):
+class Client(Closeable):
     """A service at an address, asked with a token.
 
     with Client("http://127.0.0.1:8080", "tdg_...") as client:
@@ -40,8 +48,8 @@ class Client(Closing):
     that was raised there. An administrator names with `subscriber` whose subscriptions and notifications are meant.
     """
 
-    def __init__(self, url: str, token: str, patience: Patience | None = None) -> None:
-        self.url, self._patience = checked(url), patience or Patience()
+    def __init__(self, url: str, token: str, patience: RetryPolicy | None = None) -> None:
+        self.url, self._patience = check_url(url), patience or RetryPolicy()
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=self.url, headers=headers, trust_env=False)
         self.destinations = Destinations(self._ask)
@@ -53,29 +61,29 @@ class Client(Closing):
         id: str | None = None,
         base: str | None = None,
         audience: str | None = None,
-    ) -> Taken:
+    ) -> PublishResult:
         """Publish something, durable on return. Values are written as JSON; what is bytes or text is sent as it is.
 
         The same id with the same body again is the same publication, and with another body an error. A CloudEvent
         has an id; without one it is made: so it can be sent again when an answer is lost, and is published once. `base`
         is what relative IRIs of a graph are relative to, `audience` a label: only those who were granted it are told.
         """
-        return self._ask(taken.publish(body, media_type, id, base, audience))
+        return self._ask(publications.publish(body, media_type, id, base, audience))
 
     def publish_many(
         self, bodies: Iterable[Body], id_field: str | None = None, audience: str | None = None
-    ) -> Iterator[Taken | TidingsError]:
+    ) -> Iterator[PublishResult | TidingsError]:
         """Publish events, an outcome for each in the order given: its place, or the error that refuses it.
 
         With `id_field`, the field that has each event's id, a thousand travel together. Without ids they travel one by
         one, each with an id made here: what is sent twice must not be published twice.
         """
         if id_field is not None:
-            for lines in taken.together(bodies):
+            for lines in publications.batch_lines(bodies):
                 if isinstance(lines, DecodeProblem):
                     yield lines
                 else:
-                    yield from self._ask(taken.publish_lines(lines, id_field, audience))
+                    yield from self._ask(publications.publish_lines(lines, id_field, audience))
             return
         for body in bodies:
             try:
@@ -95,14 +103,14 @@ class Client(Closing):
         return self._ask(subscribed.subscribe(text, language, within, id, subscriber))
 
     def subscribe_many(
-        self, wanted: Iterable[Asked], subscriber: str | None = None
-    ) -> Iterator[Subscribed | TidingsError]:
+        self, wanted: Iterable[SubscriptionRequest], subscriber: str | None = None
+    ) -> Iterator[SubscribeResult | TidingsError]:
         """Ask for many: texts, or mappings as the lines of a file of subscriptions have them (`text`, `language`, `id`,
         `within`, `subscriber`, `state`). An outcome for each in the order given: its id, or the error that refuses it.
 
         A thousand travel together. One without an id gets one here: what is sent twice is one subscription.
         """
-        for lines in subscribed.lines_of(wanted, subscriber):
+        for lines in subscribed.batch_subscriptions(wanted, subscriber):
             if isinstance(lines, DecodeProblem):
                 yield lines
             else:
@@ -160,7 +168,7 @@ class Client(Closing):
         """A new address for the feed of a subscription, or for the list of all; the old one ends."""
         return self._ask(feeds.renew(id, subscriber))
 
-    def check(self, text: str, language: str = "predicates") -> Checked:
+    def check(self, text: str, language: str = "predicates") -> CheckResult:
         """What a text would be as a subscription, or the error with its place; nothing is kept."""
         return self._ask(subscribed.check(text, language))
 
@@ -175,22 +183,22 @@ class Client(Closing):
         subscription: str | None = None,
         subscriber: str | None = None,
         wait: float = 0,
-    ) -> Page:
+    ) -> NotificationPage:
         """A page of notifications after a cursor, or after what is acknowledged. `wait` is for the first: seconds."""
-        return self._ask(calls.page(after, limit, subscription, subscriber, wait))
+        return self._ask(calls.read_notifications(after, limit, subscription, subscriber, wait))
 
     def follow(
         self, after: int | None = None, subscription: str | None = None, subscriber: str | None = None
-    ) -> Iterator[Told]:
+    ) -> Iterator[ReceivedNotification]:
         """Notifications as they come, each once and in order, whatever happens to the connection. It never ends."""
         start = self.standing(subscriber).acknowledged if after is None else after
-        following = Following(start, subscription, subscriber, self._patience)
+        following = NotificationStream(start, subscription, subscriber, self._patience)
         while True:
             with suppress(httpx.TransportError):
                 yield from self._streamed(following)
             time.sleep(following.pause())
 
-    def _streamed(self, following: Following) -> Iterator[Told]:
+    def _streamed(self, following: NotificationStream) -> Iterator[ReceivedNotification]:
         """What comes until the connection ends."""
         with closing(self._http.send(following.request(self._http), stream=True)) as response:
             if response.status_code != 200:
@@ -198,11 +206,11 @@ class Client(Closing):
             if following.begun(response):
                 yield from filter(None, map(following.take, response.iter_lines()))
 
-    def standing(self, subscriber: str | None = None) -> Standing:
+    def standing(self, subscriber: str | None = None) -> AckPosition:
         """Up to which number everything is acknowledged, and the last one there is."""
-        return self._ask(calls.standing(subscriber))
+        return self._ask(calls.read_position(subscriber))
 
-    def acknowledge(self, upto: int, subscriber: str | None = None) -> Standing:
+    def acknowledge(self, upto: int, subscriber: str | None = None) -> AckPosition:
         """Everything up to this number is dealt with; durable on return."""
         return self._ask(calls.acknowledge(upto, subscriber))
 
@@ -213,7 +221,7 @@ class Client(Closing):
         attempts = Attempts(call, self._patience)
         while True:
             try:
-                response = self._http.send(request_of(self._http, call))
+                response = self._http.send(build_http_request(self._http, call))
                 pause = attempts.refused(response)
                 if pause is None:
                     return attempts.outcome(response)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from tidings.client.calls import Call, asked, reading
+from tidings.client.calls import Call, build_params, make_reader
 
 PATH = "/v1/feeds"
 
@@ -31,22 +31,24 @@ class FeedPage:
 
 
 def page(subscriber: str | None, after: str | None) -> Call[FeedPage]:
-    return Call("GET", PATH, _page, asked(subscriber=subscriber, after=after))
+    return Call("GET", PATH, _page, build_params(subscriber=subscriber, after=after))
 
 
 def find(id: str | None, subscriber: str | None) -> Call[Feed]:
     if id is None:
-        return Call("GET", PATH, lambda told: Feed(None, told["all"]), asked(subscriber=subscriber, limit=1))
-    return Call("GET", f"{PATH}/{quote(id, safe='')}", _feed, asked(subscriber=subscriber))
+        return Call(
+            "GET", PATH, lambda told: Feed(None, told["all"]), build_params(subscriber=subscriber, limit=1)
+        )
+    return Call("GET", f"{PATH}/{quote(id, safe='')}", _feed, build_params(subscriber=subscriber))
 
 
 def renew(id: str | None, subscriber: str | None) -> Call[Feed]:
     """If an answer is lost, it is made anew once more: what is told last is good."""
     which = "renew" if id is None else f"{quote(id, safe='')}/renew"
-    return Call("POST", f"{PATH}/{which}", _feed, asked(subscriber=subscriber))
+    return Call("POST", f"{PATH}/{which}", _feed, build_params(subscriber=subscriber))
 
 
-_feed = reading(Feed)
+_feed = make_reader(Feed)
 
 
 def _page(answer: Mapping[str, Any]) -> FeedPage:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from tidings.delivery.kinds import WEBHOOK
-from tidings.delivery.messages import Message, single
-from tidings.delivery.rules import Rules
-from tidings.delivery.sending import Sender
-from tidings.delivery.webhooks import new_secret
+from tidings.delivery.destination_types.registry import WEBHOOK
+from tidings.delivery.destination_types.sender import Sender
+from tidings.delivery.destination_types.webhooks import generate_secret
+from tidings.delivery.messages import Message, build_message
+from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import Absent, InputError, OverLimit, pointing
+from tidings.feeds.sql.feed_entries import FeedEntry
 from tidings.model import Notification, Publication, Reason
-from tidings.store import Destination, FeedEntry, Store, instant, names, utc
+from tidings.store import names
+from tidings.store.encoding import format_instant, utc_now
+from tidings.store.store import Store
 
 TEST = "tidings.test"
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class SampleResult:
     """What came back for a sample: the status of HTTP, if there was one, and what went wrong, if something did."""
 
     taken: bool
@@ -30,8 +34,8 @@ class Tested:
 class Destinations:
     """The destinations of a store, checked before they are kept."""
 
-    def __init__(self, store: Store, senders: dict[str, Sender], rules: Rules | None = None) -> None:
-        self.store, self.senders, self.rules = store, senders, rules or Rules()
+    def __init__(self, store: Store, senders: dict[str, Sender], rules: DeliveryPolicy | None = None) -> None:
+        self.store, self.senders, self.rules = store, senders, rules or DeliveryPolicy()
 
     def add(
         self, subscriber: str, kind: str, target: str, subscription: str | None = None, name: str = ""
@@ -45,7 +49,7 @@ class Destinations:
         most = self.rules.per_subscriber
         if self.store.destinations.count(subscriber) >= most:
             raise OverLimit("as many destinations as one may have", accepted=f"{most:,}")
-        secret = new_secret() if kind == WEBHOOK else None
+        secret = generate_secret() if kind == WEBHOOK else None
         return self.store.destinations.add(
             Destination("", subscriber, subscription, kind, target, place, name, secret)
         )
@@ -73,19 +77,19 @@ class Destinations:
         found = self.find(id)
         if found.secret is None:
             raise InputError("only webhooks have a secret", received=found.kind)
-        self.store.destinations.rotate(id, new_secret(), self.rules.overlap)
+        self.store.destinations.rotate(id, generate_secret(), self.rules.overlap)
         return self.find(id)
 
     def shown(self, one: Destination) -> str:
         """What may be shown of its target."""
         return self._sender(one.kind).shown(one.target)
 
-    def test(self, one: Destination) -> Tested:
+    def test(self, one: Destination) -> SampleResult:
         """Send a sample now, and say what came back."""
         began = monotonic()
         sent = self._sender(one.kind).send(one, [_sample(one)], lambda: False)
         problem = sent.refusal.problem if sent.refusal else None
-        return Tested(sent.refusal is None, monotonic() - began, sent.status, problem)
+        return SampleResult(sent.refusal is None, monotonic() - began, sent.status, problem)
 
     def close(self) -> None:
         for sender in self.senders.values():
@@ -117,7 +121,7 @@ def _sample(to: Destination) -> Message:
     because = (Reason("price < 200", 180, "/price"),)
     name = to.subscription or "s-sample"
     told = Notification(
-        names.fresh("n-test"), to.subscriber, 0, name, publication.id, because, instant(utc())
+        names.new_id("n-test"), to.subscriber, 0, name, publication.id, because, format_instant(utc_now())
     )
-    message = single(FeedEntry(0, told.time, told), publication, len(publication.body))
+    message = build_message(FeedEntry(0, told.time, told), publication, len(publication.body))
     return replace(message, event=message.event | {"type": TEST})

@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tidings.cloud_events import cloud_event, text_of
+from tidings.feeds.sql.feed_entries import FeedEntry
 from tidings.model import Notification, Publication
-from tidings.store import FeedEntry
 
 TYPE = "tidings.digest"
 
@@ -53,7 +53,7 @@ class Message:
         return text_of(self.event)
 
 
-def single(entry: FeedEntry, publication: Publication | None, largest: int) -> Message:
+def build_message(entry: FeedEntry, publication: Publication | None, largest: int) -> Message:
     """A notification by itself."""
     told = entry.notification
     item = Item(entry, publication, (told.sequence,))
@@ -61,9 +61,11 @@ def single(entry: FeedEntry, publication: Publication | None, largest: int) -> M
     return Message(told.id, entry.number, entry.number, told.subscription, (told.id,), (item,), event)
 
 
-def digest(entries: Sequence[FeedEntry], found: Publications, first: int, last: int, most: int) -> Message:
+def build_digest(
+    entries: Sequence[FeedEntry], found: Publications, first: int, last: int, most: int
+) -> Message:
     """Several together, which carry `most` bytes of publications at most: each its share."""
-    items, told = folded(entries, found), [entry.notification for entry in entries]
+    items, told = fold_duplicates(entries, found), [entry.notification for entry in entries]
     largest = most // len(items)
     event = {
         "specversion": "1.0",
@@ -84,7 +86,7 @@ def digest(entries: Sequence[FeedEntry], found: Publications, first: int, last: 
     )
 
 
-def folded(entries: Sequence[FeedEntry], found: Publications) -> tuple[Item, ...]:
+def fold_duplicates(entries: Sequence[FeedEntry], found: Publications) -> tuple[Item, ...]:
     """The entries in order, those that say the same at the place of the first of them."""
     alike: dict[object, list[FeedEntry]] = {}
     for entry in entries:

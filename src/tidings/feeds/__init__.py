@@ -1,1 +1,1 @@
-"""Feeds: read from the web by polling and by pushes, and written for readers. No HTTP server is started here."""
+"""RSS, Atom and JSON feeds: polled and pushed in, rendered out, and a WebSub hub."""

@@ -1,0 +1,1 @@
+"""The matching engine: compiler, index and compiled kernels."""

@@ -21,10 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.errors import InputError
-from tidings.kernels import dictionary_pages as kernel
-from tidings.matching.parquet_headers import ColumnChunk, data_header, dictionary_header, footer
-from tidings.matching.thrift import varint
-from tidings.publications.json_lines import documents_of
+from tidings.events.json_columns import documents_of
+from tidings.matching.kernels import dictionary_pages as kernel
+from tidings.matching.parquet_format import ColumnChunk, data_header, dictionary_header, footer, varint
 
 PAGE = 1 << 17
 """Rows of a page. A multiple of eight: numbers are packed in groups of eight."""
@@ -45,7 +44,7 @@ class Sink(Protocol):
     def write(self, data: Any, /) -> Any: ...
 
 
-class Encoded(NamedTuple):
+class EncodedColumn(NamedTuple):
     """A column of a row group, ready to be written; `bounds` are strings between which all of it lies."""
 
     rows: int
@@ -110,12 +109,12 @@ class KnownColumn:
             self._encode(self._waiting, self._dictionary.size)
             self._waiting = []
 
-    def encoded(self) -> Encoded:
+    def encoded(self) -> EncodedColumn:
         if not self._waiting:
-            return Encoded(self.rows, [self._dictionary.page, *self._pages])
+            return EncodedColumn(self.rows, [self._dictionary.page, *self._pages])
         used, ranks, count = _used(self._waiting, self._dictionary.size)
         self._encode((_replaced(numbers, ranks) for numbers in self._waiting), count)
-        return Encoded(self.rows, [self._dictionary.some(used), *self._pages])
+        return EncodedColumn(self.rows, [self._dictionary.some(used), *self._pages])
 
     def _encode(self, parts: Iterable[Numbers], size: int) -> None:
         for numbers in parts:
@@ -144,9 +143,9 @@ class GrowingColumn:
         self._pages.extend(_data_pages(numbers, self._size - len(strings), self._size))
         self.rows += len(numbers)
 
-    def encoded(self) -> Encoded:
+    def encoded(self) -> EncodedColumn:
         dictionary = Dictionary(pa.concat_arrays(self._strings))
-        return Encoded(self.rows, [dictionary.page, *self._pages], dictionary.bounds)
+        return EncodedColumn(self.rows, [dictionary.page, *self._pages], dictionary.bounds)
 
 
 class ParquetFile:
@@ -159,7 +158,7 @@ class ParquetFile:
         self._groups: list[list[ColumnChunk]] = []
         self._write(MAGIC)
 
-    def write(self, columns: Sequence[Encoded]) -> None:
+    def write(self, columns: Sequence[EncodedColumn]) -> None:
         """Add a row group: a column for each name, all of one length."""
         self._groups.append([self._column(*each) for each in zip(self._names, columns, strict=True)])
 
@@ -167,7 +166,7 @@ class ParquetFile:
         end = footer(self._names, self._groups)
         self._write(end, len(end).to_bytes(4, "little"), MAGIC)
 
-    def _column(self, name: str, column: Encoded) -> ColumnChunk:
+    def _column(self, name: str, column: EncodedColumn) -> ColumnChunk:
         start, (dictionary, *pages) = self._at, column.pages
         self._write(*dictionary)
         first_page = self._at

@@ -1,1 +1,1 @@
-"""Metadata: resources that are stored and change, and rules whose results things enter, change inside, and leave."""
+"""Metadata service (paper 001): documents, rules over stored resources, replication, repositories, queries."""

@@ -1,1 +1,1 @@
-"""Objects: a data model whose designer marked whom a change of an object concerns (semantic notification)."""
+"""Database objects (paper 000): data models, generated triggers, session listener, change streams."""

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from tidings.objects.definition import Cut
-from tidings.objects.model import Kind, Model
-from tidings.objects.noticed import Noticed
-from tidings.objects.reasons import Object, Reason, reasons
+from tidings.objects.model.class_model import ChangeKind, Model
+from tidings.objects.object_change import ObjectChange
+from tidings.objects.propagation import Truncation
+from tidings.objects.reasons import Object, Reason, find_reasons
 
-OF_OBJECTS = "o-"
+NOTICE_ID_PREFIX = "o-"
 """What ids of notices begin with, and no others."""
 
-DONE = {
-    Kind.INSERT: "inserted",
-    Kind.UPDATE: "updated",
-    Kind.DELETE: "deleted",
-    Kind.LINK: "linked",
-    Kind.UNLINK: "unlinked",
+CHANGE_VERBS = {
+    ChangeKind.INSERT: "inserted",
+    ChangeKind.UPDATE: "updated",
+    ChangeKind.DELETE: "deleted",
+    ChangeKind.LINK: "linked",
+    ChangeKind.UNLINK: "unlinked",
 }
 
 
@@ -37,26 +37,26 @@ class Notice:
     changed: Mapping[str, Any]
 
 
-def notices(
-    source: str, model: Model, noticed: Noticed, labels: Mapping[Object, str], tell_author: bool = False
+def build_notices(
+    source: str, model: Model, noticed: ObjectChange, labels: Mapping[Object, str], tell_author: bool = False
 ) -> Iterator[Notice]:
     """In the order of subscribers. Who made the change knows of it, and is left out unless `tell_author`."""
     known = {**_labels(model, noticed), **labels}
     changed = _changed(noticed, known)
-    found = reasons(noticed.change.object, noticed.told.steps, noticed.told.hits)
+    found = find_reasons(noticed.change.object, noticed.told.steps, noticed.told.hits)
     for who in sorted(found, key=lambda one: (one.family, str(one.key))):
         if who != noticed.author or tell_author:
             yield Notice(
                 _id(source, noticed.id, who),
                 str(who),
                 str(noticed.change.object),
-                DONE[noticed.change.kind],
+                CHANGE_VERBS[noticed.change.kind],
                 tuple(_because(each, known) for each in found[who]),
                 changed,
             )
 
 
-def _labels(model: Model, noticed: Noticed) -> Mapping[Object, str]:
+def _labels(model: Model, noticed: ObjectChange) -> Mapping[Object, str]:
     """Objects that are gone have no row to look in: what is known of them is what they were.
 
     Their class may be gone from the model, too, if that is newer than the change.
@@ -72,7 +72,7 @@ def _because(reason: Reason, labels: Mapping[Object, str]) -> tuple[str, str]:
     return reason.shown(lambda one: labels.get(one, str(one)), to_them=True), str(reason.hit.object)
 
 
-def _changed(noticed: Noticed, labels: Mapping[Object, str]) -> Mapping[str, Any]:
+def _changed(noticed: ObjectChange, labels: Mapping[Object, str]) -> Mapping[str, Any]:
     one = noticed.change.object
     said = {
         "object": str(one),
@@ -102,7 +102,7 @@ def _known(one: Object | None, labels: Mapping[Object, str]) -> str | None:
     return None if one is None else labels.get(one, str(one))
 
 
-def _limit(cut: Cut) -> str:
+def _limit(cut: Truncation) -> str:
     """What people read where a limit was reached."""
     if cut.what == "steps":
         return f"followed for {cut.most:,} steps only: {cut.found:,} more lead on"
@@ -112,4 +112,4 @@ def _limit(cut: Cut) -> str:
 def _id(source: str, change: str, who: Object) -> str:
     """Lengths keep apart what would read the same when put together."""
     named = f"{len(source)}:{source}{len(change)}:{change}{who}".encode()
-    return OF_OBJECTS + blake2b(named, digest_size=10).hexdigest()
+    return NOTICE_ID_PREFIX + blake2b(named, digest_size=10).hexdigest()

@@ -35,7 +35,7 @@ class Step:
     to: Object
 
 
-class How(Enum):
+class HitKind(Enum):
     """Why an object concerns somebody."""
 
     WATCHED = "watched"
@@ -49,7 +49,7 @@ class Hit:
 
     subscriber: Object
     object: Object
-    how: How
+    how: HitKind
     by: str = ""
     forwards: bool = False
 
@@ -69,9 +69,9 @@ class Reason:
         start = self.path[0].origin if self.path else self.hit.object
         way = "".join(_arrow(each.association, each.forwards, label(each.to)) for each in self.path)
         who = "you" if to_them else label(self.hit.subscriber)
-        if self.hit.how is How.IMPLICIT:
+        if self.hit.how is HitKind.IMPLICIT:
             return f"{label(start)}{way}{_arrow(self.hit.by, self.hit.forwards, who)}"
-        what = "it" if self.hit.how is How.WATCHED else self.hit.by
+        what = "it" if self.hit.how is HitKind.WATCHED else self.hit.by
         return f"{label(start)}{way} ({who} {'watch' if to_them else 'watches'} {what})"
 
 
@@ -79,7 +79,7 @@ def _arrow(association: str, forwards: bool, to: str) -> str:
     return f" -{association}-> {to}" if forwards else f" <-{association}- {to}"
 
 
-def reasons(
+def find_reasons(
     changed: Object, steps: Collection[Step], hits: Collection[Hit]
 ) -> Mapping[Object, tuple[Reason, ...]]:
     """For each subscriber all reasons, one a hit; shorter ones first."""

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from tidings.compiler.twigs import DOCUMENT, Twig, TwigNode, ValueTest
-from tidings.documents import Axis, LinearStep, show_steps
-from tidings.languages.xpath_tree import ValueOperator
+from tidings.documents.model import Axis, LinearStep, show_steps
+from tidings.documents.twigs import DOCUMENT, Twig, TwigNode, ValueTest
+from tidings.documents.xpath.xpath_tree import ValueOperator
+from tidings.relational.tables import path_id
 
 EQUAL, EXISTS = "=", "exists"
 RANGES = ("<", "<=", ">", ">=")
@@ -120,3 +122,35 @@ def _asked(test: ValueTest) -> tuple[str, str | float]:
     if test.negated:
         operator = _OPPOSITES.get(test.operator, f"not {operator}")
     return operator, test.literal
+
+
+# Predicates as the tables have them: a linear path, an operator, a literal; and where branches pass.
+
+
+class Predicate(NamedTuple):
+    """A row of Query_Predicate without its chain, the text of its path, and its branching information."""
+
+    linearpath_id: int
+    op: str
+    value: str | None
+    number: float | None
+    path: str
+    info: str
+
+    @classmethod
+    def of(cls, branch: Branch) -> Predicate:
+        literal = branch.literal
+        number = literal + 0.0 if isinstance(literal, float) else None  # -0.0 is 0.0
+        value = literal if isinstance(literal, str) else None if number is None else repr(number)
+        return cls(path_id(branch.path), branch.operator, value, number, branch.path, branch.info)
+
+    @property
+    def columns(self) -> tuple[int, str, str | None, float | None]:
+        return self[:4]
+
+
+class PredicateSet(NamedTuple):
+    """The predicates of an alternative, equalities first, and whether they say all there is to say."""
+
+    predicates: list[Predicate]
+    exact: bool

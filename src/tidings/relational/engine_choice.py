@@ -15,17 +15,17 @@ from typing import Any, TypeVar
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from tidings.counts import plural
+from tidings.core.text import plural
 from tidings.errors import InputError, SubscriptionError
-from tidings.relational import job
+from tidings.relational import job as relational_job
+from tidings.relational.branches import PredicateSet
 from tidings.relational.planner import Choice, Engine, choose, shown_size, sizes_of
-from tidings.relational.predicates import Asked
 from tidings.relational.tables import Plan
 from tidings.relational.templates import LANGUAGE, Templates
-from tidings.spark import batch
-from tidings.spark.batch import Listener, Request, Summary
-from tidings.spark.locations import Location
-from tidings.spark.subscription_file import read_subscriptions
+from tidings.spark.batch import job as batch_job
+from tidings.spark.batch.job import BatchListener, BatchRequest, BatchSummary
+from tidings.spark.batch.subscription_file import read_subscriptions
+from tidings.spark.sources.files import Location
 
 SAMPLE = 5_000
 
@@ -36,7 +36,7 @@ SMALL = 0.125
 
 
 def choose_engine(
-    request: Request,
+    request: BatchRequest,
     engine: Engine | None = None,
     plan: Plan | None = None,
     unroll: int | None = None,
@@ -67,18 +67,18 @@ def choose_engine(
     return replace(choice, layout=replace(choice.layout, unroll=unroll))
 
 
-def asked_for(request: Request, engine: str | None, plan: str | None, unroll: int | None) -> Choice:
+def asked_for(request: BatchRequest, engine: str | None, plan: str | None, unroll: int | None) -> Choice:
     """The same by names, as a person writes them."""
     return choose_engine(request, _named(Engine, engine), _named(Plan, plan), unroll)
 
 
 def match(
-    session: SparkSession, request: Request, choice: Choice, listener: Listener | None = None
-) -> Summary:
+    session: SparkSession, request: BatchRequest, choice: Choice, listener: BatchListener | None = None
+) -> BatchSummary:
     """Run the batch job with the engine that was chosen."""
     if choice.layout is None:
-        return batch.match(session, request, listener)
-    return job.run(session, request, choice.layout, listener)
+        return batch_job.run_batch_job(session, request, listener)
+    return relational_job.run(session, request, choice.layout, listener)
 
 
 def _named(kind: type[Name], given: str | None) -> Name | None:
@@ -104,7 +104,7 @@ def _plan(engine: Engine | None, plan: Plan | None, unroll: int | None) -> Plan 
     return Plan.UNROLL
 
 
-def _small(request: Request, memory: int) -> Choice | None:
+def _small(request: BatchRequest, memory: int) -> Choice | None:
     size = Location.of(request.subscriptions).info().size or 0
     if size > memory * SMALL:
         return None
@@ -113,7 +113,7 @@ def _small(request: Request, memory: int) -> Choice | None:
     return Choice(Engine.INDEX, why, is_news=False)
 
 
-def _sample(given: Any) -> Iterator[Sequence[Asked]]:
+def _sample(given: Any) -> Iterator[Sequence[PredicateSet]]:
     templates = Templates()
     rows = range(0, given.num_rows, max(1, given.num_rows // SAMPLE))
     for text in given["text"].take(list(rows)).to_pylist():

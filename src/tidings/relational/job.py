@@ -1,4 +1,4 @@
-"""The batch job by joins: a file of XPaths, files of XML, Parquet out. The same request and result as `spark.batch`.
+"""The batch job by joins: a file of XPaths, files of XML, Parquet out. Request and result are those of `spark.batch`.
 
     summary = run(session, Request("subs.jsonl", "documents/", "matches.parquet"), Layout(Plan.UNROLL))
 
@@ -25,43 +25,53 @@ from pyspark.sql import DataFrame, SparkSession
 from tidings.errors import SubscriptionError
 from tidings.model import Reject
 from tidings.relational.matching import Outcome, matching
-from tidings.relational.reading import read_documents
+from tidings.relational.reader import read_documents
 from tidings.relational.table_store import TableStore
 from tidings.relational.tables import Layout
 from tidings.relational.templates import LANGUAGE
-from tidings.spark.batch import Built, Listener, Request, Summary, check, tell
-from tidings.spark.locations import Location
-from tidings.spark.output import Report
-from tidings.spark.references import snapshots
-from tidings.spark.results import publish, working_folder, write_rejects
-from tidings.spark.subscription_file import read_subscriptions
+from tidings.spark.batch.job import (
+    BatchListener,
+    BatchRequest,
+    BatchSummary,
+    IndexBuilt,
+    check_request,
+    notify_listener,
+)
+from tidings.spark.batch.output import ChunkReport, publish_result, working_folder, write_rejects
+from tidings.spark.batch.subscription_file import read_subscriptions
+from tidings.spark.reference_data import write_snapshots
+from tidings.spark.sources.files import Location
 
 REJECTS = "rejects-00000-relational.jsonl"
 
 
-def run(session: SparkSession, request: Request, layout: Layout, listener: Listener | None = None) -> Summary:
+def run(
+    session: SparkSession, request: BatchRequest, layout: Layout, listener: BatchListener | None = None
+) -> BatchSummary:
     """Match all documents with all subscriptions. `listener` hears when the tables are written."""
     began = perf_counter()
-    check(request)
+    check_request(request)
     out = Location.of(request.out)
     with working_folder(out) as work, _tables_folder(request, work) as folder:
         store, built, refused = _build(session, request, folder, layout)
-        tell(listener, built)
-        tables = snapshots(session, request.references, folder / "references")
+        notify_listener(listener, built)
+        tables = write_snapshots(session, request.references, folder / "references")
         files = read_documents(session, request.publications, tables, work)
         with matching(session, store, files.filter("problem is null")) as outcome:
             reports = [*_pairs(outcome, work), _rejects(outcome, files, work)]
             documents = outcome.documents
-        publish(work, out, reports, request.force)
+        publish_result(work, out, reports, request.force)
         seconds = perf_counter() - began
         examples = write_rejects(request.rejects, refused, work, reports)
     matches, rejects = (sum(getattr(each, name) for each in reports) for name in ("matches", "rejects"))
     match_seconds = seconds - built.seconds
-    return Summary(built, documents, matches, len(refused), rejects, match_seconds, seconds, {}, examples)
+    return BatchSummary(
+        built, documents, matches, len(refused), rejects, match_seconds, seconds, {}, examples
+    )
 
 
 @contextmanager
-def _tables_folder(request: Request, work: Location) -> Iterator[Path]:
+def _tables_folder(request: BatchRequest, work: Location) -> Iterator[Path]:
     """Where the tables stand while the job runs: in a folder that all executors see."""
     place = (request.segments or Path(work.path)).absolute() / f"tables-{uuid4().hex[:8]}"
     try:
@@ -71,8 +81,8 @@ def _tables_folder(request: Request, work: Location) -> Iterator[Path]:
 
 
 def _build(
-    session: SparkSession, request: Request, folder: Path, layout: Layout
-) -> tuple[TableStore, Built, list[Reject]]:
+    session: SparkSession, request: BatchRequest, folder: Path, layout: Layout
+) -> tuple[TableStore, IndexBuilt, list[Reject]]:
     began = perf_counter()
     given = read_subscriptions(request.subscriptions)
     store = TableStore.create(folder, layout)
@@ -80,7 +90,7 @@ def _build(
     added = store.add(session, ours)
     size = sum(path.stat().st_size for path in Path(folder).glob("*/*.parquet"))
     files = sum(map(len, store.version.files.values()))
-    built = Built(added.taken, files, size / added.taken if added.taken else 0.0, perf_counter() - began)
+    built = IndexBuilt(added.taken, files, size / added.taken if added.taken else 0.0, perf_counter() - began)
     return store, built, [*given.rejects, *_others(given.subscriptions), *added.rejects]
 
 
@@ -97,7 +107,7 @@ def _others(subscriptions: Any) -> Iterator[Reject]:
         yield Reject("subscription", row["id"], problem.message(), problem.facts())
 
 
-def _pairs(outcome: Outcome, work: Location) -> Iterator[Report]:
+def _pairs(outcome: Outcome, work: Location) -> Iterator[ChunkReport]:
     """Let Spark write the pairs, and give a report for each file."""
     outcome.pairs.write.parquet(f"{work.for_spark}/pairs")
     written = work.files.get_file_info(fs.FileSelector(f"{work.path}/pairs"))
@@ -107,10 +117,10 @@ def _pairs(outcome: Outcome, work: Location) -> Iterator[Report]:
         name = f"part-{number:05d}-{uuid4().hex[:12]}.parquet"
         rows = pq.read_metadata(info, filesystem=work.files).num_rows
         work.files.move(info, f"{work.path}/{name}")
-        yield Report(number, 0, matches=rows, matches_file=name)
+        yield ChunkReport(number, 0, matches=rows, matches_file=name)
 
 
-def _rejects(outcome: Outcome, files: DataFrame, work: Location) -> Report:
+def _rejects(outcome: Outcome, files: DataFrame, work: Location) -> ChunkReport:
     """Write what was refused of the documents, a line each."""
     unread = files.filter("problem is not null").select("publication", "problem")
     count = 0
@@ -119,4 +129,4 @@ def _rejects(outcome: Outcome, files: DataFrame, work: Location) -> Report:
             said = {"what": "publication", "id": row.publication, "file": row.publication}
             lines.write(json.dumps(said | json.loads(row.problem)).encode() + b"\n")
             count += 1
-    return Report(0, 0, rejects=count, rejects_file=REJECTS)
+    return ChunkReport(0, 0, rejects=count, rejects_file=REJECTS)

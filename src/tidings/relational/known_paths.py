@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidings.documents import show_node, steps_of
+from tidings.documents.model import show_node, steps_of
 from tidings.errors import StoreError
-from tidings.relational.brpred import bp_position
-from tidings.relational.linear import LinearPath, PathMatch
+from tidings.relational.branch_check import bp_position
+from tidings.relational.linear_match import LinearPath, PathMatch
 from tidings.relational.tables import brinfo_id, path_id
 from tidings.relational.versions import Version
 

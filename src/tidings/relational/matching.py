@@ -15,12 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import InputError
-from tidings.relational import checking, sax
-from tidings.relational.kept import Kept, keeping
-from tidings.relational.living import living
-from tidings.relational.plans import Predicates, candidates
-from tidings.relational.probes import Probes, probes_of, sax_parse_result
-from tidings.relational.table_store import TableStore
+from tidings.relational import branch_check, reader
+from tidings.relational.checkpointed import CheckpointedTables, checkpointed_tables
+from tidings.relational.plans import Predicates, Probes, candidates, probes_of, sax_parse_result
+from tidings.relational.table_store import TableStore, live_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +57,9 @@ def matching(session: SparkSession, store: TableStore, documents: DataFrame) -> 
 
     What comes out is to be used within the context: it stands on tables that are kept only so long.
     """
-    with set_for_joins(session), keeping() as kept:
+    with set_for_joins(session), checkpointed_tables() as kept:
         asked = documents.select("publication", "body")
-        parsed = kept(asked.mapInArrow(sax.stage(store.version), sax.SPARK_SCHEMA))
+        parsed = kept(asked.mapInArrow(reader.stage(store.version), reader.SPARK_SCHEMA))
         count = _check_names(parsed)
         probes = probes_of_batch(session, store, parsed, kept)
         found = candidates(predicates_of(session, store), probes, kept)
@@ -70,7 +68,9 @@ def matching(session: SparkSession, store: TableStore, documents: DataFrame) -> 
         yield Outcome(_distinct(pairs), _rejects(parsed), count)
 
 
-def probes_of_batch(session: SparkSession, store: TableStore, parsed: DataFrame, kept: Kept) -> Probes:
+def probes_of_batch(
+    session: SparkSession, store: TableStore, parsed: DataFrame, kept: CheckpointedTables
+) -> Probes:
     """What the parsed documents ask the tables, once their tag paths are known."""
     nodes = parsed.filter("tagpath is not null")
     store.learn(row.tagpath for row in nodes.select("tagpath").distinct().collect())
@@ -87,13 +87,13 @@ def predicates_of(session: SparkSession, store: TableStore) -> Predicates:
 
 def check(session: SparkSession, store: TableStore, found: DataFrame) -> DataFrame:
     """The candidates whose subscription is still there and whose branches meet (Op12 of figure 3.9)."""
-    meetings = living(session, store, "query_branchpoint")
+    meetings = live_rows(session, store, "query_branchpoint")
     met = found.join(meetings, "sub_id").withColumn(
         "branches", F.expr("IF(branchpoint_info IS NULL, NULL, branches)")
     )
     columns = ["event_id", "subscription", "text", "branchpoint_info", "branches"]
     few = met.select(columns).coalesce(int(session.conf.get("spark.sql.shuffle.partitions")))
-    return few.mapInArrow(checking.check_branches(store.version), checking.CHECKED)
+    return few.mapInArrow(branch_check.check_branches(store.version), branch_check.CHECKED)
 
 
 def _check_names(parsed: DataFrame) -> int:
@@ -124,13 +124,13 @@ def _verified(checked: DataFrame, documents: DataFrame) -> Iterator[DataFrame]:
     wanted = each.agg(F.collect_list(F.struct("subscription", "text")).alias("wanted"))
     bodies = documents.withColumnRenamed("publication", "event_id")
     asked = bodies.join(wanted, "event_id").select("event_id", "body", "wanted")
-    yield asked.mapInArrow(checking.verify(), checking.PAIRS)
+    yield asked.mapInArrow(branch_check.verify(), branch_check.PAIRS)
 
 
 def _everywhere(store: TableStore, documents: DataFrame) -> Iterator[DataFrame]:
     """What the joins have no hold on, asked of every document."""
     if store.version.files.get("query_everywhere"):
-        yield documents.mapInArrow(checking.verify_everywhere(store.version), checking.PAIRS)
+        yield documents.mapInArrow(branch_check.verify_everywhere(store.version), branch_check.PAIRS)
 
 
 def _distinct(pairs: Iterable[DataFrame]) -> DataFrame:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidings.relational.branches import EQUAL, RANGES
-from tidings.relational.predicates import Asked
+from tidings.relational.branches import EQUAL, RANGES, PredicateSet
 from tidings.relational.tables import Layout, Plan
 
 BASE_BYTES, PREDICATE_BYTES = 120, 60
@@ -64,7 +63,7 @@ class Choice:
     is_news: bool = True
 
 
-def sizes_of(sample: Iterable[Sequence[Asked]], subscriptions: int) -> Sizes:
+def sizes_of(sample: Iterable[Sequence[PredicateSet]], subscriptions: int) -> Sizes:
     """The sizes of so many subscriptions, judged by some of them."""
     chains = [predicates for each in sample for predicates, _ in each if predicates]
     if not chains:

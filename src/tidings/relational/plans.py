@@ -21,9 +21,70 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidings.relational.kept import Kept
-from tidings.relational.probes import Probes
+from tidings.relational.checkpointed import CheckpointedTables
 from tidings.relational.tables import ROOT, Layout, Plan
+
+# What a batch of documents asks the subscription tables: its values at linear paths.
+#
+#     sax_parse_result   event 12, tag path 315, 1.16.17.18.19, "v3"
+#           x path_match (315, 102)
+#     equal              event 12, linear path 102, "v3" -> the nodes with this value
+#     any                event 12, linear path 102       -> all its nodes with their values
+#
+# The nodes of one value are one row. The paper has a row for each, and one candidate for each way to choose a node
+# for every branch; here a candidate has all nodes of each branch, however many ways there are.
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """The documents (`events`: event_id), their values by path and value, and by path; and how many a document has."""
+
+    events: DataFrame
+    equal: DataFrame
+    any: DataFrame
+    count: int
+    equal_each: float
+    any_each: float
+
+
+def sax_parse_result(parsed: DataFrame, tagpath_map: DataFrame) -> DataFrame:
+    """What was parsed, with tag paths by their id (figure 3.7)."""
+    known = F.broadcast(tagpath_map.select("tagpath", "tagpath_id"))
+    return parsed.join(known, "tagpath").select("event_id", "tagpath_id", "idpath", "value", "number")
+
+
+def probes_of(
+    events: DataFrame, result: DataFrame, path_match: DataFrame, kept: CheckpointedTables
+) -> Probes:
+    """The probes of documents whose rows are `result`."""
+    found = result.join(F.broadcast(path_match), "tagpath_id")
+    equal, any, count = kept(_equal(found)), kept(_any(found)), events.count()
+    each = [frame.count() / max(count, 1) for frame in (equal, any)]
+    return Probes(events, equal, any, count, *each)
+
+
+def _equal(found: DataFrame) -> DataFrame:
+    """A value is a string, and perhaps a number, too: `5.0` is equal to "5.0" and to 5."""
+    node = F.struct("tagpath_id", "idpath").alias("node")
+    as_text = found.select("event_id", "linearpath_id", "value", F.lit(False).alias("numeric"), node)
+    numbers = found.filter("number is not null")
+    as_number = numbers.select(
+        "event_id",
+        "linearpath_id",
+        F.col("number").cast("string").alias("value"),
+        F.lit(True).alias("numeric"),
+        node,
+    )
+    keys = ["event_id", "linearpath_id", "value", "numeric"]
+    return as_text.unionAll(as_number).groupBy(keys).agg(F.collect_list("node").alias("nodes"))
+
+
+def _any(found: DataFrame) -> DataFrame:
+    node = F.struct("tagpath_id", "idpath", "value", "number")
+    return found.groupBy("event_id", "linearpath_id").agg(
+        F.collect_list(node).alias("nodes"), F.min("number").alias("low"), F.max("number").alias("high")
+    )
+
 
 CANDIDATE = ("event_id", "sub_id", "branches")
 STATE = ("event_id", "chain_id", "branches")
@@ -43,17 +104,17 @@ class Predicates:
     repeats: bool = True
 
 
-def candidates(predicates: Predicates, probes: Probes, kept: Kept) -> DataFrame:
+def candidates(predicates: Predicates, probes: Probes, kept: CheckpointedTables) -> DataFrame:
     """The candidates of a batch, by the plan that the tables are laid out for."""
     return _PLANS[predicates.layout.plan](predicates, probes, kept)
 
 
-def share(predicates: Predicates, probes: Probes, kept: Kept) -> DataFrame:
+def share(predicates: Predicates, probes: Probes, kept: CheckpointedTables) -> DataFrame:
     """Chains from the root on. With buckets it is the same: only the chains are others."""
     return follow(predicates, probes, _roots(probes.events), probes.count, kept)
 
 
-def unroll(predicates: Predicates, probes: Probes, kept: Kept) -> DataFrame:
+def unroll(predicates: Predicates, probes: Probes, kept: CheckpointedTables) -> DataFrame:
     """A row of k predicates at once, and chains for what is beyond them."""
     found = reduce(
         lambda found, n: _checked(found, probes, n),
@@ -67,7 +128,7 @@ def unroll(predicates: Predicates, probes: Probes, kept: Kept) -> DataFrame:
     return ready.unionByName(follow(predicates, probes, left, count, kept)) if count else ready
 
 
-_PLANS: dict[Plan, Callable[[Predicates, Probes, Kept], DataFrame]] = {
+_PLANS: dict[Plan, Callable[[Predicates, Probes, CheckpointedTables], DataFrame]] = {
     Plan.SHARE: share,
     Plan.SHARE_BUCKET: share,
     Plan.UNROLL: unroll,
@@ -79,7 +140,9 @@ def _roots(events: DataFrame) -> DataFrame:
     return events.select("event_id", F.lit(bytearray(ROOT)).alias("chain_id"), none)
 
 
-def follow(predicates: Predicates, probes: Probes, states: DataFrame, count: int, kept: Kept) -> DataFrame:
+def follow(
+    predicates: Predicates, probes: Probes, states: DataFrame, count: int, kept: CheckpointedTables
+) -> DataFrame:
     """Chains from these states to their ends: along equalities as far as they go, then along the rest."""
     chained, repeats = predicates.chained, predicates.repeats
     first = _Stage(chained.filter("op = '='"), repeats, probes, _equal_step, kept).run(states, count)
@@ -105,7 +168,7 @@ class _Stage:
     repeats: bool
     probes: Probes
     step: Callable[[DataFrame, int, DataFrame, Probes], DataFrame]
-    kept: Kept
+    kept: CheckpointedTables
 
     def run(self, states: DataFrame, count: int) -> _Reached:
         ends, reached, counts = [], [states], [count]

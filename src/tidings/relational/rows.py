@@ -15,17 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.relational.branches import EQUAL, RANGES
-from tidings.relational.predicates import Asked, Predicate
-from tidings.relational.tables import (
-    ROOT,
-    UNROLLED,
-    Layout,
-    Plan,
-    brinfo_id,
-    chain_id,
-    sub_id,
-)
+from tidings.relational.branches import EQUAL, RANGES, Predicate, PredicateSet
+from tidings.relational.tables import ROOT, UNROLLED, Layout, Plan, brinfo_id, chain_id, sub_id
 
 Bounds = Mapping[tuple[int, str], Sequence[float]]
 """Where buckets end, by linear path and operator: ascending numbers."""
@@ -43,7 +34,7 @@ class Rows:
     infos: dict[tuple[str, str], None] = field(default_factory=dict)
     _chained: set[bytes] = field(default_factory=set)
 
-    def add(self, subscription: str, text: str, alternatives: Iterable[Asked]) -> None:
+    def add(self, subscription: str, text: str, alternatives: Iterable[PredicateSet]) -> None:
         """The rows of a subscription; predicates that another one here has brought already are not repeated."""
         for number, (predicates, exact) in enumerate(alternatives):
             if not predicates:
@@ -130,7 +121,7 @@ def edge_of(op: str, number: float, bounds: Sequence[float]) -> float:
     return bounds[place] if place < len(bounds) else inf
 
 
-def bounds_of(alternatives: Iterable[Asked], buckets: int) -> Iterator[tuple[int, str, list[float]]]:
+def bounds_of(alternatives: Iterable[PredicateSet], buckets: int) -> Iterator[tuple[int, str, list[float]]]:
     """Where buckets should end, so many for each path and operator, if each is to get as many subscriptions."""
     numbers: dict[tuple[int, str], list[float]] = {}
     for alternative in alternatives:

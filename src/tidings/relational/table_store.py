@@ -19,14 +19,15 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidings.errors import IdTaken, InputError, SubscriptionError
 from tidings.model import Reject
+from tidings.relational.branches import PredicateSet
 from tidings.relational.known_paths import KnownPaths
-from tidings.relational.predicates import Asked
 from tidings.relational.rows import Bounds, bounds_of
+from tidings.relational.shred import ShredResult, Task
 from tidings.relational.tables import Layout, Plan
-from tidings.relational.taking_apart import Apart, Task
 from tidings.relational.templates import Templates
 from tidings.relational.versions import LIST, Files, Version, write_tables
 
@@ -41,7 +42,7 @@ SAMPLE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddResult:
     """How many subscriptions were taken, and which were not."""
 
     taken: int
@@ -86,7 +87,7 @@ class TableStore:
             return session.createDataFrame(self.layout.schemas[name].empty_table())
         return session.read.parquet(*paths)
 
-    def add(self, session: SparkSession, subscriptions: Any) -> Added:
+    def add(self, session: SparkSession, subscriptions: Any) -> AddResult:
         """Take in subscriptions: a table with `id` and `text`. What cannot be read is refused, the rest is taken."""
         self._refuse_taken(subscriptions["id"])
         bounds, new = self._bounds(subscriptions)
@@ -97,7 +98,9 @@ class TableStore:
         with self._changing():
             files = [files for apart in done for files in apart.files]
             self._commit(*files, self._written(self.known.learn_linear(linear, infos) | new))
-        return Added(sum(apart.taken for apart in done), tuple(r for apart in done for r in apart.rejects))
+        return AddResult(
+            sum(apart.taken for apart in done), tuple(r for apart in done for r in apart.rejects)
+        )
 
     def remove(self, ids: Iterable[str]) -> int:
         """Forget subscriptions; how many of them were there."""
@@ -168,14 +171,14 @@ class TableStore:
         self.version = following
 
 
-def _take_apart(session: SparkSession, task: Task, subscriptions: Any) -> list[Apart]:
+def _take_apart(session: SparkSession, task: Task, subscriptions: Any) -> list[ShredResult]:
     given = subscriptions.select(["id", "text"])
     if given.num_rows <= FEW:
         return list(task.take_apart(_pairs(given)))
     parts = max(2, given.num_rows // EACH_TASK)
     frame = session.createDataFrame(given).repartition(parts)
     reports = frame.mapInArrow(task.stage(), "report string").collect()
-    return [Apart.from_json(row.report) for row in reports]
+    return [ShredResult.from_json(row.report) for row in reports]
 
 
 def _pairs(table: Any) -> Iterable[tuple[Any, Any]]:
@@ -187,9 +190,22 @@ def _spread(count: int, most: int) -> list[int]:
     return list(range(0, count, max(1, count // most)))
 
 
-def _readable(texts: Iterable[str]) -> Iterator[Asked]:
+def _readable(texts: Iterable[str]) -> Iterator[PredicateSet]:
     """What texts ask for. Those that will be refused are left out: that is said elsewhere."""
     templates = Templates()
     for text in texts:
         with suppress(SubscriptionError):
             yield from templates.asked_by(text)
+
+
+# Rows of subscriptions that were not removed.
+
+
+def live_rows(session: SparkSession, store: TableStore, name: str) -> DataFrame:
+    """The rows of a table without those that a tombstone of a later generation names."""
+    rows = store.table(session, name)
+    if not store.version.files.get("tombstone"):
+        return rows
+    dead = store.table(session, "tombstone").groupBy("subscription").agg(F.max("generation").alias("ended"))
+    both = rows.join(dead, "subscription", "left")
+    return both.filter("ended is null or generation > ended").drop("ended")

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from math import isinf
 from typing import NamedTuple
 
-from tidings.compiler.context import Context
-from tidings.compiler.xpath import twigs_of
+from tidings.documents.xpath import xpath_parser
+from tidings.documents.xpath_compiler import twigs_of
 from tidings.errors import SubscriptionError
-from tidings.languages import xpath
-from tidings.relational.branches import Alternative, alternative_of
-from tidings.relational.predicates import Asked, Predicate
+from tidings.matching.compiler.context import Context
+from tidings.relational.branches import Alternative, Predicate, PredicateSet, alternative_of
 
 LANGUAGE = "xpath"
 
@@ -48,16 +47,16 @@ Template = tuple[tuple[tuple[Slot, ...], bool], ...]
 
 def alternatives_of(text: str) -> list[Alternative]:
     """What an XPath asks for."""
-    return [alternative_of(twig) for twig in twigs_of(xpath.parse(text), Context(text))]
+    return [alternative_of(twig) for twig in twigs_of(xpath_parser.parse(text), Context(text))]
 
 
-def asked_by(text: str) -> list[Asked]:
+def asked_by(text: str) -> list[PredicateSet]:
     """The same as predicates."""
     return [_asked(each) for each in alternatives_of(text)]
 
 
-def _asked(alternative: Alternative) -> Asked:
-    return Asked([Predicate.of(branch) for branch in alternative.branches], alternative.exact)
+def _asked(alternative: Alternative) -> PredicateSet:
+    return PredicateSet([Predicate.of(branch) for branch in alternative.branches], alternative.exact)
 
 
 @dataclass(slots=True)
@@ -66,13 +65,13 @@ class Templates:
 
     known: dict[tuple[str, ...], Template | None] = field(default_factory=dict)
 
-    def asked_by(self, text: str) -> list[Asked]:
+    def asked_by(self, text: str) -> list[PredicateSet]:
         """What a text asks for, as predicates by alternative."""
         parts = _LITERAL.split(text)
         literals = parts[1::2]
         parts[1::2] = ["s" if literal[0] in "\"'" else "n" for literal in literals]
         template = self._template(tuple(parts))
-        values = None if template is None or len(text) > xpath.DEFAULT.length else _values(literals)
+        values = None if template is None or len(text) > xpath_parser.DEFAULT.length else _values(literals)
         return asked_by(text) if template is None or values is None else _filled(template, values)
 
     def _template(self, shape: tuple[str, ...]) -> Template | None:
@@ -120,8 +119,8 @@ def _slot(predicate: Predicate, marks: Sequence[str | float]) -> Slot:
     return Slot(predicate, marks.index(predicate.value) if predicate.value in marks else -1, 1.0)
 
 
-def _filled(template: Template, values: Sequence[str | float]) -> list[Asked]:
-    return [Asked(list(_predicates(slots, values)), exact) for slots, exact in template]
+def _filled(template: Template, values: Sequence[str | float]) -> list[PredicateSet]:
+    return [PredicateSet(list(_predicates(slots, values)), exact) for slots, exact in template]
 
 
 def _predicates(slots: Iterable[Slot], values: Sequence[str | float]) -> Iterable[Predicate]:

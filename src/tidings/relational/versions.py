@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from tidings.durable import write_whole
+from tidings.core.atomic_files import write_atomically
 from tidings.errors import InputError
 from tidings.relational.tables import Layout, Plan
 
@@ -48,7 +48,7 @@ class Version:
     def commit(self) -> None:
         """From now on these are the tables."""
         text = json.dumps({name: part for name, part in asdict(self).items() if name != "folder"}, indent=1)
-        write_whole(Path(self.folder) / LIST, text)
+        write_atomically(Path(self.folder) / LIST, text)
 
     def next(self, *more: Files) -> Version:
         """The next generation, with more files."""

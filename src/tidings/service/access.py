@@ -17,14 +17,15 @@ from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
-from tidings import durations
-from tidings.durable import write_whole
+from tidings.core import durations
+from tidings.core.atomic_files import private_folder, write_atomically
 from tidings.errors import InputError, NotAllowed, SetupError
-from tidings.private import private_folder
-from tidings.service.subscriber_names import SubscriberNames
-from tidings.store import Store, Token, instant, utc
+from tidings.objects.subscriber_names import SubscriberNames
+from tidings.store.encoding import format_instant, utc_now
+from tidings.store.store import Store
+from tidings.store.tokens import Token
 
-PREFIX = "tdg_"
+TOKEN_PREFIX = "tdg_"
 """So that whoever finds one in a log or a commit knows what it is."""
 
 ADMINISTRATOR_FILE = "administrator.token"
@@ -77,7 +78,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NewToken:
     """A new token. `secret` is the token itself: nobody can show it again."""
 
     secret: str
@@ -92,13 +93,13 @@ class Access:
 
     def make(
         self, name: str, scopes: Collection[str], subscriber: str | None = None, lasting: str | None = None
-    ) -> Made:
+    ) -> NewToken:
         """A token for these scopes; `lasting` is how long it is good for, `30 days` say."""
         wanted = _checked(scopes, subscriber)
         resolved = subscriber and SubscriberNames(self._store).resolve(subscriber)
         return self._made(name, wanted, resolved, lasting)
 
-    def begin(self, file: Path) -> Made | None:
+    def begin(self, file: Path) -> NewToken | None:
         """Make the administrator's token and write it to a file that only its owner can read.
 
         Nothing is made if there ever was an administrator's token, a revoked one included.
@@ -106,16 +107,16 @@ class Access:
         secret = _drawn()
         first = Token("", "administrator", None, frozenset({Scope.ADMINISTER}), "")
         kept = self._tokens.keep_first(secret, first, lambda: _write_secret(file, secret))
-        return Made(secret, kept) if kept else None
+        return NewToken(secret, kept) if kept else None
 
     def who(self, secret: str) -> Caller | None:
         """Whoever a token is of, if it is good now."""
-        found = self._tokens.find(secret) if secret.startswith(PREFIX) else None
+        found = self._tokens.find(secret) if secret.startswith(TOKEN_PREFIX) else None
         return self._caller(found) if found else None
 
     def who_all(self, secrets: Collection[str]) -> dict[str, Caller]:
         """The same for several at once: those who are good now, by their tokens."""
-        found = self._tokens.find_all([secret for secret in secrets if secret.startswith(PREFIX)])
+        found = self._tokens.find_all([secret for secret in secrets if secret.startswith(TOKEN_PREFIX)])
         return {secret: self._caller(token) for secret, token in found.items()}
 
     def presumably(self, secret: str) -> Caller | None:
@@ -134,11 +135,13 @@ class Access:
     def revoke(self, id: str) -> bool:
         return self._tokens.revoke(id)
 
-    def _made(self, name: str, scopes: frozenset[str], subscriber: str | None, lasting: str | None) -> Made:
-        end = None if lasting is None else utc() + timedelta(seconds=durations.parse(lasting))
+    def _made(
+        self, name: str, scopes: frozenset[str], subscriber: str | None, lasting: str | None
+    ) -> NewToken:
+        end = None if lasting is None else utc_now() + timedelta(seconds=durations.parse(lasting))
         secret = _drawn()
-        token = Token("", name, subscriber, scopes, "", instant(end) if end else None)
-        return Made(secret, self._tokens.keep(secret, token))
+        token = Token("", name, subscriber, scopes, "", format_instant(end) if end else None)
+        return NewToken(secret, self._tokens.keep(secret, token))
 
 
 def _write_secret(file: Path, secret: str) -> None:
@@ -146,14 +149,14 @@ def _write_secret(file: Path, secret: str) -> None:
     try:
         private_folder(file.parent)
         file.unlink(missing_ok=True)
-        write_whole(file, secret + "\n", private=True)
+        write_atomically(file, secret + "\n", private=True)
     except OSError as problem:
         what = "the administrator's token cannot be written"
         raise SetupError(what, where=str(file), received=problem.strerror) from problem
 
 
 def _drawn() -> str:
-    return PREFIX + secrets.token_urlsafe(32)
+    return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
 
 def _checked(scopes: Collection[str], subscriber: str | None) -> frozenset[str]:

@@ -6,26 +6,31 @@ page holds one of them, however many notifications there are and however large t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from tidings.cloud_events import LARGEST, carried_text, text_with
+from tidings.cloud_events import LARGEST, MEDIA_TYPE, TYPE, carried_text, cloud_event, text_of, text_with
 from tidings.errors import InputError
 from tidings.model import WITHHELD, Notification
-from tidings.store import Standing, Store
+from tidings.store.positions import SubscriberPosition
+from tidings.store.store import Store
 
-MOST_BYTES = 4_000_000
+__all__ = ["LARGEST", "MEDIA_TYPE", "TYPE", "build_cloud_events", "cloud_event", "text_of"]
+
+
+MAX_PAGE_BYTES = 4_000_000
 """Of a page; one notification it has in any case."""
 
 SCAN = 10_000
 """How many notifications are looked through for those of one subscription; the page ends there, also an empty one."""
 
-TOGETHER = 50
+MAX_PUBLICATIONS_IN_MEMORY = 50
 """How many publications are in memory together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EventLine:
     """A notification as a CloudEvent, a line of JSON."""
 
     subscriber: str
@@ -37,10 +42,10 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EventPage:
     """Some lines, and the cursor after which the next page begins; it may have moved though there are no lines."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[EventLine, ...]
     cursor: int
 
     @property
@@ -58,18 +63,18 @@ def read_page(
     after: int,
     limit: int,
     subscription: str | None = None,
-    most_bytes: int = MOST_BYTES,
-) -> Page:
+    most_bytes: int = MAX_PAGE_BYTES,
+) -> EventPage:
     """A subscriber's notifications after a cursor, of one subscription if it is named."""
     store.notifications.hand_over(subscriber)
     upto = min(after + SCAN, store.notifications.last_sequence(subscriber))
     told = store.notifications.read_some(subscriber, after, upto, limit, subscription)
-    lines = tuple(as_many_as_fit(written(store, told), most_bytes))
+    lines = tuple(limit_bytes(render_lines(store, told), most_bytes))
     is_cut = len(lines) < len(told) or len(told) == limit
-    return Page(lines, lines[-1].sequence if is_cut else max(after, upto))
+    return EventPage(lines, lines[-1].sequence if is_cut else max(after, upto))
 
 
-def as_many_as_fit(lines: Iterable[Line], most_bytes: int) -> Iterator[Line]:
+def limit_bytes(lines: Iterable[EventLine], most_bytes: int) -> Iterator[EventLine]:
     """The first of them, as many as have so many bytes together, and the very first one in any case."""
     size = 0
     for line in lines:
@@ -79,7 +84,7 @@ def as_many_as_fit(lines: Iterable[Line], most_bytes: int) -> Iterator[Line]:
         yield line
 
 
-def written(store: Store, told: Iterable[Notification], largest: int = LARGEST) -> Iterator[Line]:
+def render_lines(store: Store, told: Iterable[Notification], largest: int = LARGEST) -> Iterator[EventLine]:
     """Notifications as lines, in order. A publication is read and written once for all who are told of it, as long as
     not too many others come in between: these are in memory together.
     """
@@ -93,7 +98,7 @@ def written(store: Store, told: Iterable[Notification], largest: int = LARGEST) 
         for one in some:
             text = text_with(one, carried.get(one.publication, "null"))
             is_labelled = one.publication in labelled or one.kind == WITHHELD
-            yield Line(one.subscriber, one.sequence, one.subscription, text, is_labelled)
+            yield EventLine(one.subscriber, one.sequence, one.subscription, text, is_labelled)
 
 
 def _windows(told: Iterable[Notification]) -> Iterator[list[Notification]]:
@@ -101,7 +106,7 @@ def _windows(told: Iterable[Notification]) -> Iterator[list[Notification]]:
     some: list[Notification] = []
     ids: set[str] = set()
     for one in told:
-        if len(ids) == TOGETHER and one.publication not in ids:
+        if len(ids) == MAX_PUBLICATIONS_IN_MEMORY and one.publication not in ids:
             yield some
             some, ids = [], set()
         some.append(one)
@@ -110,7 +115,7 @@ def _windows(told: Iterable[Notification]) -> Iterator[list[Notification]]:
         yield some
 
 
-def cursor_of(standing: Standing, after: int | None) -> int:
+def resolve_cursor(standing: SubscriberPosition, after: int | None) -> int:
     """Where a reader begins: after the cursor it names, or after what it has acknowledged.
 
     A cursor that is ahead of everything is refused: what comes under the numbers in between would be missed. It is
@@ -127,3 +132,14 @@ def cursor_of(standing: Standing, after: int | None) -> int:
             hint="begin with 0, or without one: after what was acknowledged",
         )
     return after
+
+
+# Notifications as CloudEvents, each with its publication from the journal.
+
+
+def build_cloud_events(
+    store: Store, told: Sequence[Notification], largest: int = LARGEST
+) -> list[dict[str, Any]]:
+    """The CloudEvents of notifications, in order. Publications are read at once, and those too large not at all."""
+    found = store.personal_feeds.publications({one.publication for one in told}, largest)
+    return [cloud_event(one, found.get(one.publication), largest) for one in told]

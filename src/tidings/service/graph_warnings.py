@@ -10,33 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tidings.compiler.context import Context
 from tidings.errors import PublicationError, TextWarning
-from tidings.graph_keys import Means, means
-from tidings.graph_values import meaning
-from tidings.graphs import STRING, Graph, Term, TermKind, literal
-from tidings.languages import gql
-from tidings.languages.gql_shown import show_constraint, show_term
-from tidings.languages.gql_tree import Asked, Constraint, Pattern, PatternEdge, Variable
-from tidings.publications import rdf
-from tidings.publications.media_types import GRAPHS
-from tidings.store import Store
-from tidings.taxonomies import Taxonomy
+from tidings.graphs.gql import gql_parser
+from tidings.graphs.gql.gql_tree import (
+    Constraint,
+    ConstraintKind,
+    Pattern,
+    PatternEdge,
+    Variable,
+    show_constraint,
+    show_term,
+)
+from tidings.graphs.keys import TermMeaning, term_meaning
+from tidings.graphs.model import STRING, Graph, Term, TermKind, literal
+from tidings.graphs.rdf import rdf_decoder
+from tidings.graphs.taxonomy import Taxonomy
+from tidings.graphs.values import meaning
+from tidings.kinds import GRAPHS
+from tidings.matching.compiler.context import Context
+from tidings.store.store import Store
 from tidings.values import parse_instant, to_number
 
 RECENT, LARGEST = 20, 64 * 1024
 """How many of the last publications are looked at, and how many bytes one may have."""
 
-_STRICT = (Asked.BELOW, Asked.ABOVE)
-_CLASSES = (Asked.AT_CLASS, Asked.AT_OR_BELOW, Asked.AT_OR_ABOVE, *_STRICT)
-_VALUES = (Asked.EQUAL, Asked.LESS, Asked.AT_MOST, Asked.GREATER, Asked.AT_LEAST)
+_STRICT = (ConstraintKind.BELOW, ConstraintKind.ABOVE)
+_CLASSES = (ConstraintKind.AT_CLASS, ConstraintKind.AT_OR_BELOW, ConstraintKind.AT_OR_ABOVE, *_STRICT)
+_VALUES = (
+    ConstraintKind.EQUAL,
+    ConstraintKind.LESS,
+    ConstraintKind.AT_MOST,
+    ConstraintKind.GREATER,
+    ConstraintKind.AT_LEAST,
+)
 _CALLED = {
-    Means.NODE: "nodes",
-    Means.LANGUAGE: "text with a language",
-    Means.STRING: "text",
-    Means.NUMBER: "numbers",
-    Means.BOOLEAN: "booleans",
-    Means.MOMENT: "dates",
+    TermMeaning.NODE: "nodes",
+    TermMeaning.LANGUAGE: "text with a language",
+    TermMeaning.STRING: "text",
+    TermMeaning.NUMBER: "numbers",
+    TermMeaning.BOOLEAN: "booleans",
+    TermMeaning.MOMENT: "dates",
 }
 
 
@@ -44,7 +57,7 @@ def warn_about_graphs(
     context: Context, taxonomy: Callable[[], Taxonomy], recent: Callable[[], Iterable[Graph]]
 ) -> Iterator[TextWarning]:
     """Warnings about a GQL text that compiles; taxonomy and publications are read only if it asks about them."""
-    pattern = gql.parse(context.text)
+    pattern = gql_parser.parse(context.text)
     asking = [one for one in pattern.constraints if one.asked in _CLASSES]
     known = taxonomy().classes if asking else {}
     for constraint in asking:
@@ -56,14 +69,14 @@ def warn_about_graphs(
         yield from _of_other_kinds(constraint, pattern, graphs, context)
 
 
-def recent_graphs(store: Store) -> Iterator[Graph]:
+def read_recent_graphs(store: Store) -> Iterator[Graph]:
     """The graphs among the last publications that everybody may see."""
     for entry in store.journal.latest(None, RECENT, LARGEST):
         publication = entry.publication
         whole = len(publication.body) == entry.size and publication.audience is None
         if whole and publication.media_type in GRAPHS:
             try:
-                yield rdf.decode(publication.body, publication.media_type)
+                yield rdf_decoder.decode(publication.body, publication.media_type)
             except PublicationError:
                 continue  # it is a dead letter, with its reason
 
@@ -85,13 +98,15 @@ def _of_other_kinds(
 ) -> Iterator[TextWarning]:
     """A comparison with values of one kind, where recent publications have values of other kinds."""
     operand = constraint.operands[0]
-    wanted = Means.NODE if constraint.asked in _CLASSES else means(meaning(operand))
+    wanted = TermMeaning.NODE if constraint.asked in _CLASSES else term_meaning(meaning(operand))
     for property in _properties(constraint, pattern):
         values = [edge.object for graph in graphs for edge in graph.edges if edge.property == property]
-        kinds = {means(meaning(value)) for value in values} - {Means.UNKNOWN}
+        kinds = {term_meaning(meaning(value)) for value in values} - {TermMeaning.UNKNOWN}
         text = any(_is_plain(value, wanted) for value in values)
         if text or (kinds and wanted in _CALLED and wanted not in kinds):
-            yield _other_kind(constraint, property, wanted, Means.STRING if text else min(kinds), context)
+            yield _other_kind(
+                constraint, property, wanted, TermMeaning.STRING if text else min(kinds), context
+            )
 
 
 def _properties(constraint: Constraint, pattern: Pattern) -> Iterator[Term]:
@@ -105,40 +120,40 @@ def _is_object(edge: PatternEdge, name: str) -> bool:
     return isinstance(edge.object, Variable) and edge.object.name == name
 
 
-def _is_plain(value: Term, wanted: Means) -> bool:
+def _is_plain(value: Term, wanted: TermMeaning) -> bool:
     """Whether a value is the text of a number or a date, where a number or a date is wanted."""
     if value.kind is not TermKind.LITERAL or value.datatype != STRING:
         return False
-    if wanted is Means.NUMBER:
+    if wanted is TermMeaning.NUMBER:
         return to_number(value.text.strip()) is not None
-    return wanted is Means.MOMENT and parse_instant(value.text.strip()) is not None
+    return wanted is TermMeaning.MOMENT and parse_instant(value.text.strip()) is not None
 
 
 def _other_kind(
-    constraint: Constraint, property: Term, wanted: Means, found: Means, context: Context
+    constraint: Constraint, property: Term, wanted: TermMeaning, found: TermMeaning, context: Context
 ) -> TextWarning:
     said = f"{show_term(property)} has {_CALLED[found]} in recent publications"
-    if wanted is Means.NODE:
+    if wanted is TermMeaning.NODE:
         return context.warning(f"{said}, and only nodes belong to a class", constraint.span)
     what = f"{said}, and {_CALLED[wanted]} do not compare with {_CALLED[found]}"
-    if wanted is Means.STRING:
+    if wanted is TermMeaning.STRING:
         what = f"{said}, which do not compare with text"
     return context.warning(what, constraint.span, hint=_hint(constraint, wanted, found))
 
 
-def _hint(constraint: Constraint, wanted: Means, found: Means) -> str | None:
+def _hint(constraint: Constraint, wanted: TermMeaning, found: TermMeaning) -> str | None:
     operand = constraint.operands[0]
-    if found is Means.STRING:
+    if found is TermMeaning.STRING:
         asked = show_constraint(_with(constraint, literal(operand.text)))
         return f"compare text with text, character by character: {asked}"
     if (
-        found is Means.MOMENT
-        and wanted is Means.NUMBER
+        found is TermMeaning.MOMENT
+        and wanted is TermMeaning.NUMBER
         and operand.text.isdecimal()
         and len(operand.text) == 4
     ):
         return f"write a date: ?{constraint.variable} {constraint.asked.value} {operand.text}-01-01"
-    if found is Means.NUMBER and wanted is Means.STRING and to_number(operand.text) is not None:
+    if found is TermMeaning.NUMBER and wanted is TermMeaning.STRING and to_number(operand.text) is not None:
         return f"write the number without quotes: {operand.text}"
     return None
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tidings.store import Measured, Store, utc
+from tidings.store.encoding import utc_now
+from tidings.store.store import Store
+from tidings.store.telemetry import TimeSeriesPoint
 
 STEP = 10
 """The least seconds between two points: as long as what is kept is about."""
@@ -16,7 +18,7 @@ SEEN = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class PipelineStatus:
     """Where everything is. `seen` is when a stream was last at work; one not seen for a minute does not run.
 
     `starts` is true while a stream starts: publications are accepted, and matched when it runs.
@@ -35,31 +37,31 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class PipelineReport:
     """The present and the past, in steps of so many seconds."""
 
-    now: Now
+    now: PipelineStatus
     since: datetime
     step: int
-    series: Mapping[str, list[Measured]]
+    series: Mapping[str, list[TimeSeriesPoint]]
 
 
-def pipeline(store: Store, last: timedelta, points: int = 120) -> Pipeline:
+def read_pipeline(store: Store, last: timedelta, points: int = 120) -> PipelineReport:
     """What happened in the last minutes or days, in so many points at most."""
     step = max(STEP, -(-int(last.total_seconds()) // points // STEP) * STEP)
-    since = utc() - last
-    series: dict[str, list[Measured]] = {}
+    since = utc_now() - last
+    series: dict[str, list[TimeSeriesPoint]] = {}
     for one in store.measures.read(since, step):
         series.setdefault(one.name, []).append(one)
-    return Pipeline(now(store), since, step, series)
+    return PipelineReport(read_status(store), since, step, series)
 
 
-def now(store: Store) -> Now:
-    counts = counted(store)
+def read_status(store: Store) -> PipelineStatus:
+    counts = count_totals(store)
     latest = store.measures.latest((UP, STARTING, "segments", "subscriptions"))
     seen, starting = (latest[name].at if name in latest else None for name in (UP, STARTING))
     starts = _is_recent(starting) and (seen is None or (starting is not None and starting > seen))
-    return Now(
+    return PipelineStatus(
         head=int(counts["publications"]),
         position=int(counts["stream_position"]),
         lag=int(counts["stream_lag"]),
@@ -74,10 +76,10 @@ def now(store: Store) -> Now:
 
 
 def _is_recent(moment: datetime | None) -> bool:
-    return moment is not None and utc() - moment < SEEN
+    return moment is not None and utc_now() - moment < SEEN
 
 
-def counted(store: Store) -> dict[str, float]:
+def count_totals(store: Store) -> dict[str, float]:
     """What a store knows of all that ever happened in it."""
     head, matched = store.journal.head(), store.notifications.matched()
     return {
@@ -89,7 +91,7 @@ def counted(store: Store) -> dict[str, float]:
     }
 
 
-def beat(store: Store, kept: timedelta, *, starting: bool = False) -> None:
+def record_heartbeat(store: Store, kept: timedelta, *, starting: bool = False) -> None:
     """Record that a stream runs or starts, and its lag; measures older than `kept` are deleted."""
     lag = max(0, store.journal.head() - store.notifications.matched())
     store.measures.add({STARTING if starting else UP: 1, "lag": lag}, kept)

@@ -12,10 +12,12 @@ from pathlib import Path
 from threading import Lock
 
 from tidings.atoms import Atoms, Event
-from tidings.documents import Node
+from tidings.documents import xml_decoder
+from tidings.documents.model import Node
+from tidings.documents.xml_columns import atoms_of
 from tidings.errors import InputError, PublicationError
-from tidings.publications import xml
-from tidings.publications.enrichment import (
+from tidings.reference_data.declarations import Reference
+from tidings.reference_data.enrichment import (
     MOST_ADDED,
     Enrichment,
     Lookup,
@@ -24,13 +26,11 @@ from tidings.publications.enrichment import (
     enriched_event,
     opened,
 )
-from tidings.publications.reference_tables import last_copy, read_file, stamp, table_of
-from tidings.publications.references import Reference
-from tidings.publications.xml_atoms import atoms_of
-from tidings.store import Store
+from tidings.reference_data.tables import last_copy, read_file, stamp, table_of
+from tidings.store.store import Store
 
 
-class Joined:
+class JoinedPublications:
     """Publications with what tables add to them; `without` are the tables of which no rows can be had."""
 
     def __init__(self, enrichment: Enrichment | None = None, without: tuple[str, ...] = ()) -> None:
@@ -45,14 +45,14 @@ class Joined:
 
     def document(self, body: bytes) -> Node:
         """A document that would be too large with what is added is matched as it was published."""
-        plain = xml.decode(body)
+        plain = xml_decoder.decode(body)
         if self._enrichment.is_empty:
             return plain
         rows = self._enrichment.found(atoms_of([plain]), are_documents=True).get(0, [])
         if not 0 < len(rows) <= MOST_ADDED:
             return plain
         try:
-            return xml.decode(enriched_body(body, rows))
+            return xml_decoder.decode(enriched_body(body, rows))
         except PublicationError:
             return plain
 
@@ -65,7 +65,7 @@ class PreviewTables:
         self._read: dict[Reference, tuple[str | None, Lookup | None]] = {}
         self._copied: dict[Reference, Lookup] = {}
 
-    def joining(self, are_documents: bool) -> Joined:
+    def joining(self, are_documents: bool) -> JoinedPublications:
         """The tables that documents are joined with, or events."""
         with self._guard:
             declared = self._store.references.load()
@@ -73,7 +73,9 @@ class PreviewTables:
             of_kind = [each for each in declared if each.is_of_documents == are_documents]
             tables = {each: self._table(each) for each in of_kind}
         without = tuple(each.name for each, table in tables.items() if table is None)
-        return Joined(Enrichment.of(table for table in tables.values() if table is not None), without)
+        return JoinedPublications(
+            Enrichment.of(table for table in tables.values() if table is not None), without
+        )
 
     def _forget(self, declared: tuple[Reference, ...]) -> None:
         for kept in (self._read, self._copied):

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tidings.core.storable import check_members
+from tidings.core.validation_text import WORDS, no_such
 from tidings.errors import InputError
-from tidings.expected import WORDS, no_such
-from tidings.publications.strict_json import parse_value
-from tidings.storable import check_members
-from tidings.store.standings import ACTIVE, PAUSED
+from tidings.parsers.strict_json import parse_value
+from tidings.store.subscriptions.view import ACTIVE, PAUSED
 
-LONGEST = {"language": 100, "text": 500_000, "id": 500, "within": 100, "subscriber": 500, "state": 100}
+MAX_LENGTHS = {"language": 100, "text": 500_000, "id": 500, "within": 100, "subscriber": 500, "state": 100}
 """The members of a subscription that is asked for, and how many characters each may have."""
 
 REASON = "reason"
@@ -28,7 +28,7 @@ _STATES = (ACTIVE, PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SubscriptionLine:
     """A subscription as somebody asks for it."""
 
     text: str
@@ -43,7 +43,9 @@ class Asked:
         return self.state == PAUSED
 
 
-def asked_in(line: bytes, language: str = "predicates", within: str | None = None) -> Asked:
+def parse_subscription_line(
+    line: bytes, language: str = "predicates", within: str | None = None
+) -> SubscriptionLine:
     """What a line asks for, or why it cannot be read; language and delay are for lines that do not say theirs."""
     if line.lstrip().startswith(b"["):  # perhaps the first of many lines: the array of a whole file
         raise _no_object("an array", "an object a line, without an array around them")
@@ -53,12 +55,12 @@ def asked_in(line: bytes, language: str = "predicates", within: str | None = Non
         raise _no_object()
     found.pop(REASON, None)
     for name in found:
-        if name not in LONGEST:
-            raise _about(name, no_such("member", name, list(LONGEST)))
+        if name not in MAX_LENGTHS:
+            raise _about(name, no_such("member", name, list(MAX_LENGTHS)))
     if "text" not in found:
         raise _about("text", InputError("'text' is missing"))
     members = {"language": language, "within": within} | found
-    asked = Asked(**{name: _checked(name, value) for name, value in members.items()})
+    asked = SubscriptionLine(**{name: _checked(name, value) for name, value in members.items()})
     if asked.state not in (None, *_STATES):
         raise _wrong("state", asked.state, " or ".join(map(repr, _STATES)))
     return asked
@@ -73,8 +75,8 @@ def _checked(name: str, value: Any) -> Any:
         return None
     if not isinstance(value, str):
         raise _wrong(name, value, WORDS["string_type"])
-    if len(value) > LONGEST[name]:
-        raise _wrong(name, value, WORDS["string_too_long"].format(max_length=LONGEST[name]))
+    if len(value) > MAX_LENGTHS[name]:
+        raise _wrong(name, value, WORDS["string_too_long"].format(max_length=MAX_LENGTHS[name]))
     return value
 
 

@@ -8,36 +8,46 @@ from pathlib import Path
 from threading import Event
 from types import NoneType
 
-from tidings.arguments import accepts, checks_arguments
-from tidings.closing import Closing
+from tidings.core.arguments import accepts, checks_arguments
+from tidings.core.atomic_files import private_folder
+from tidings.core.closeable import Closeable
 from tidings.errors import InputError, SetupError
-from tidings.feeds.personal import PersonalFeeds
-from tidings.feeds.places import places_at
-from tidings.feeds.tokens import Addresses, feed_key
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.schema.extension import ExtensionResult, extend
+from tidings.events.schema.files import parts_of_text
+from tidings.feeds.outbound.addresses import FeedTokens, create_feed_urls, load_feed_key
+from tidings.feeds.outbound.personal_feeds import PersonalFeeds
+from tidings.graphs.rdf.multipart import N_TRIPLES, parts_of
+from tidings.graphs.taxonomy import Taxonomy
+from tidings.kinds import JSON
 from tidings.model import Notification, Reject, Subscription
-from tidings.objects.model import Model
-from tidings.objects.noticed import Noticed
-from tidings.objects.notices import notices
+from tidings.objects.model.class_model import Model
+from tidings.objects.notices import build_notices
+from tidings.objects.object_change import ObjectChange
 from tidings.objects.reasons import Object
-from tidings.private import private_folder
-from tidings.publications.media_types import JSON
-from tidings.publications.rdf_parts import N_TRIPLES, parts_of
-from tidings.publications.references import Reference
-from tidings.schema.event_schema import EventSchema
-from tidings.schema.extension import Extended, extend
-from tidings.schema.files import parts_of_text
-from tidings.service import knowing, publishing
-from tidings.service.knowing import Declared, LoadedTaxonomy, SchemaRead, TaxonomyRead
+from tidings.objects.sql.object_notifications import NotificationOutcome
+from tidings.reference_data.declarations import Reference
+from tidings.service import ingest, reference_data
 from tidings.service.preview_tables import PreviewTables
-from tidings.service.subscribing import RULES, Limited, Subscribed, Subscribing, wanted_of
-from tidings.store import Appended, DeadLetter, Held, Store, Telling, open_store, sqlite_url
-from tidings.taxonomies import Taxonomy
+from tidings.service.reference_data import DeclaredReference, LoadedTaxonomy, SchemaSnapshot, TaxonomySnapshot
+from tidings.service.subscriptions import (
+    AcceptedSubscription,
+    SubscriptionLimits,
+    SubscriptionService,
+    build_wanted,
+)
+from tidings.store.database import sqlite_url
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.deferred import DeferredSummary
+from tidings.store.journal import AppendResult
+from tidings.store.store import Store, open_store
+from tidings.store.subscriptions.view import RULES
 
 _JSON = "an event is JSON: json.dumps(event)"
 
 
 @checks_arguments
-class Tidings(Closing):
+class Tidings(Closeable):
     """A home folder with its store; `store_url` names another store than the folder's own.
 
     The store is opened when it is first needed and closed at the end of a `with`, or by `close`.
@@ -83,22 +93,22 @@ class Tidings(Closing):
         language: str = "predicates",
         id: str | None = None,
         within: str | None = None,
-    ) -> Subscribed:
+    ) -> AcceptedSubscription:
         """Take a subscription, or refuse it with the reason; it counts from the stream's next batch on.
 
         `within` is a delay that the subscriber accepts, `10 minutes` say: what is found is gathered and handed over
         together, no later than that.
         """
-        return self.subscribing().subscribe(wanted_of(subscriber, text, language, id, within))
+        return self.subscribing().subscribe(build_wanted(subscriber, text, language, id, within))
 
     @accepts(ids=Iterable, subscriber=(str, NoneType))
     def unsubscribe(self, ids: Iterable[str] | str, subscriber: str | None = None) -> list[str]:
         """Withdraw subscriptions, only the subscriber's own if one is given; the ids that were found."""
         return self.subscribing().remove([ids] if isinstance(ids, str) else ids, subscriber)
 
-    def subscribing(self, limited: Limited | None = None) -> Subscribing:
+    def subscribing(self, limited: SubscriptionLimits | None = None) -> SubscriptionService:
         """The subscriptions of all languages: to be checked, taken, changed, paused, resumed, withdrawn."""
-        return Subscribing(self.store, self.checked_against, self.taxonomy, limited)
+        return SubscriptionService(self.store, self.checked_against, self.taxonomy, limited)
 
     def subscriptions(self, subscriber: str | None = None) -> Sequence[Subscription]:
         """The subscriptions that count now, oldest first; then the rules over metadata, by name."""
@@ -117,14 +127,14 @@ class Tidings(Closing):
         media_type: str = JSON,
         base: str | None = None,
         audience: str | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         """Put a publication into the journal, or refuse it with the reason; it is durable on return.
 
         The same id with the same body again is the same publication. `base` is what relative IRIs of a graph are
         relative to; with one, it is kept as N-Triples. `audience` is a label: only subscribers who were granted it are
         told, and see it. Without one it is for everybody.
         """
-        return publishing.publish(self.store, body, id, media_type, base, self.checked_against(), audience)
+        return ingest.publish(self.store, body, id, media_type, base, self.checked_against(), audience)
 
     def publish_parts(
         self,
@@ -133,18 +143,18 @@ class Tidings(Closing):
         id: str | None = None,
         base: str | None = None,
         audience: str | None = None,
-    ) -> Iterator[Appended]:
+    ) -> Iterator[AppendResult]:
         """Publish each of the graphs of a TriG file, or of the items of a feed, by itself; their ids are numbered."""
-        publishing.refuse_empty(body, media_type)
+        ingest.refuse_empty(body, media_type)
         for number, part in enumerate(parts_of(body, media_type, base), start=1):
             yield self.publish(part, f"{id}-{number}" if id else id, N_TRIPLES, audience=audience)
 
     @accepts(bodies=Mapping)
     def publish_named(
         self, bodies: Mapping[str, bytes], media_type: str = JSON, audience: str | None = None
-    ) -> dict[str, Appended | InputError]:
+    ) -> dict[str, AppendResult | InputError]:
         """Publish several by their ids, in one transaction: of each its place in the journal, or why it was refused."""
-        return publishing.publish_named(self.store, bodies, media_type, self.checked_against(), audience)
+        return ingest.publish_named(self.store, bodies, media_type, self.checked_against(), audience)
 
     def publish_many(
         self,
@@ -152,30 +162,28 @@ class Tidings(Closing):
         id_field: str | None = None,
         media_type: str = JSON,
         audience: str | None = None,
-    ) -> Iterator[Appended | Reject]:
+    ) -> Iterator[AppendResult | Reject]:
         """Publish many, an outcome for each in the order given: its place in the journal, or why it was
         refused.
 
         Outcomes come in chunks; what has come out is durable. With `id_field` a publication's id is the value
         there. All carry the label `audience`, or each the one that it says itself, as a CloudEvent.
         """
-        return publishing.publish_many(
-            self.store, bodies, id_field, media_type, self.checked_against, audience
-        )
+        return ingest.publish_many(self.store, bodies, id_field, media_type, self.checked_against, audience)
 
     def tell(
         self,
         source: str,
         model: Model,
-        noticed: Iterable[Noticed],
+        noticed: Iterable[ObjectChange],
         labels: Mapping[Object, str],
         tell_author: bool = False,
-    ) -> Telling:
+    ) -> NotificationOutcome:
         """Tell whom changes of objects concern, in the order of the changes; all of it is durable on return.
 
         Nobody is told twice of a change that comes again. Whoever made one is left out, unless `tell_author`.
         """
-        told = (each for one in noticed for each in notices(source, model, one, labels, tell_author))
+        told = (each for one in noticed for each in build_notices(source, model, one, labels, tell_author))
         return self.store.object_notifications.tell(source, told)
 
     @accepts(subscriber=str, after=int, limit=int)
@@ -183,7 +191,7 @@ class Tidings(Closing):
         """A subscriber's notifications after a sequence number, in order."""
         return self.store.notifications.read(subscriber, after, limit)
 
-    def held(self, subscriber: str) -> Held:
+    def held(self, subscriber: str) -> DeferredSummary:
         """What waits for a subscriber, because of the delays accepted, and until when."""
         return self.store.notifications.held(subscriber)
 
@@ -194,18 +202,22 @@ class Tidings(Closing):
 
     def feeds_at(self, public_url: str) -> PersonalFeeds:
         """The feeds of all subscriptions, as readers find them below a public address."""
-        return PersonalFeeds(self.store, Addresses(self.store, feed_key(self.home)), places_at(public_url))
+        return PersonalFeeds(
+            self.store, FeedTokens(self.store, load_feed_key(self.home)), create_feed_urls(public_url)
+        )
 
     def dead_letters(self, after: int = 0, limit: int = 1_000) -> list[DeadLetter]:
         """Publications that could not be used, in the order in which that was found."""
         return self.store.dead_letters.read(after, limit)
 
-    def add_reference(self, name: str, file: str, key: str, on: str, fields: Iterable[str] = ()) -> Declared:
+    def add_reference(
+        self, name: str, file: str, key: str, on: str, fields: Iterable[str] = ()
+    ) -> DeclaredReference:
         """Declare a reference table, or refuse it with the reason; it counts from the stream's next batch on.
 
         A name that is taken gets the new declaration in place of the old one.
         """
-        return knowing.add_reference(self.store, name, file, key, on, fields)
+        return reference_data.add_reference(self.store, name, file, key, on, fields)
 
     def remove_reference(self, name: str) -> bool:
         """Withdraw a reference table, and say whether there was one of this name."""
@@ -223,7 +235,7 @@ class Tidings(Closing):
         It stands beside those loaded before, in the place of one with the same name. Classes or properties that would
         stand above themselves, in it or together with the others, are refused.
         """
-        return knowing.load_taxonomy(self.store, name, body, media_type, base)
+        return reference_data.load_taxonomy(self.store, name, body, media_type, base)
 
     def remove_taxonomy(self, name: str) -> bool:
         """Forget a taxonomy, and say whether there was one of this name."""
@@ -231,34 +243,36 @@ class Tidings(Closing):
 
     def taxonomies(self) -> list[LoadedTaxonomy]:
         """The taxonomies that are loaded."""
-        return knowing.taxonomies(self.store)
+        return reference_data.list_taxonomies(self.store)
 
     def taxonomy(self) -> Taxonomy:
         """All loaded taxonomies as one. They are read again when there is another one."""
         version, known = self.store.taxonomies.version(), self.taxonomy_read
         if known is None or known.version != version:
-            known = self.taxonomy_read = TaxonomyRead(version, knowing.whole_taxonomy(self.store))
+            known = self.taxonomy_read = TaxonomySnapshot(
+                version, reference_data.read_whole_taxonomy(self.store)
+            )
         return known.taxonomy
 
-    taxonomy_read: TaxonomyRead | None = None
+    taxonomy_read: TaxonomySnapshot | None = None
     """The taxonomies that were read last; there may be others by now."""
 
     def schema(self) -> EventSchema:
         """The event schema; empty when there is none."""
         return self.schema_now().schema
 
-    def schema_now(self) -> SchemaRead:
+    def schema_now(self) -> SchemaSnapshot:
         """The same with its version. It is read again when there is another one."""
         version, known = self.store.schemas.version(), self.schema_read
         if known is None or known.version != version:
-            known = self.schema_read = SchemaRead(version, self.store.schemas.load())
+            known = self.schema_read = SchemaSnapshot(version, self.store.schemas.load())
         return known
 
-    schema_read: SchemaRead | None = None
+    schema_read: SchemaSnapshot | None = None
     """The one that was read last; there may be another one by now."""
 
     @accepts("a schema is a text in YAML", text=str)
-    def extend_schema(self, text: str) -> Extended:
+    def extend_schema(self, text: str) -> ExtensionResult:
         """Extend the event schema by what a YAML text says, or refuse what is no extension.
 
         The first schema says which attributes there are. Subscriptions that ask about others would never match
@@ -267,11 +281,11 @@ class Tidings(Closing):
         self.try_schema(text)
         return self.store.schemas.extend(parts_of_text(text))
 
-    def try_schema(self, text: str) -> Extended:
+    def try_schema(self, text: str) -> ExtensionResult:
         """What `extend_schema` would make of a text, or the same refusal; nothing is kept."""
         extended = extend(self.schema(), parts_of_text(text))
         if extended.changes:
-            knowing.refuse_orphans(self.store, extended.schema)
+            reference_data.refuse_orphans(self.store, extended.schema)
         return extended
 
     def checked_against(self) -> EventSchema | None:

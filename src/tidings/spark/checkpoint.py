@@ -21,9 +21,8 @@ from threading import Event
 from time import monotonic
 from uuid import uuid4
 
-from tidings.durable import write_whole
+from tidings.core.atomic_files import FILE, private_folder, write_atomically
 from tidings.errors import SetupError
-from tidings.private import FILE, private_folder
 
 RUN_LOCK = "run.lock"
 STREAM_LOCK = "stream.lock"
@@ -34,10 +33,10 @@ POLL_SECONDS = 0.1
 
 
 @contextmanager
-def running(home: Path) -> Iterator[None]:
+def hold_run_lock(home: Path) -> Iterator[None]:
     """Be the one stream of a home folder, or say who is."""
     private_folder(home)
-    held = acquire(home / RUN_LOCK)
+    held = acquire_lock(home / RUN_LOCK)
     if held is None:
         pid = (home / RUN_LOCK).read_text().strip()
         raise SetupError(
@@ -46,34 +45,34 @@ def running(home: Path) -> Iterator[None]:
             hint=f"stop it first (process {pid})" if pid else "stop it first",
         )
     try:
-        sign(held)
+        write_lock_owner(held)
         yield
     finally:
         os.ftruncate(held, 0)
         os.close(held)
 
 
-def runner(home: Path) -> str | None:
+def find_runner(home: Path) -> str | None:
     """The process that runs the stream of a home folder now, by its id ("" if that is not known yet); None if nobody
     does."""
     lock = home / RUN_LOCK
     if not lock.exists():
         return None
-    held = acquire(lock)
+    held = acquire_lock(lock)
     if held is None:
         return lock.read_text().strip()
     os.close(held)
     return None
 
 
-def await_earlier(home: Path) -> None:
+def await_previous_jvm(home: Path) -> None:
     """Wait until the JVM of an earlier run is gone."""
     for lock in (STREAM_LOCK, METADATA_LOCK):
         _await_release(home / lock)
 
 
 def _await_release(path: Path) -> None:
-    held = acquire(path, SURVIVAL_SECONDS)
+    held = acquire_lock(path, SURVIVAL_SECONDS)
     if held is None:
         raise SetupError(
             "the Spark of an earlier run still works on this home folder",
@@ -84,18 +83,18 @@ def _await_release(path: Path) -> None:
     os.close(held)
 
 
-def sign(held: int) -> None:
+def write_lock_owner(held: int) -> None:
     """Write down in a lock's file who holds it."""
     os.ftruncate(held, 0)
     os.write(held, f"{os.getpid()}\n".encode())
 
 
-def has_begun(home: Path) -> bool:
+def is_source_started(home: Path) -> bool:
     """Whether the source of this run has its lock: Spark has started the process that it lives in."""
     return (home / STREAM_LOCK).stat().st_size > 0
 
 
-def acquire(path: Path, seconds: float = 0.0) -> int | None:
+def acquire_lock(path: Path, seconds: float = 0.0) -> int | None:
     """A file descriptor that holds the lock, or None if somebody else has it still after so many seconds."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT, FILE)
@@ -117,7 +116,7 @@ def acquire(path: Path, seconds: float = 0.0) -> int | None:
             turn.wait(POLL_SECONDS)
 
 
-def stream_id(checkpoint: Path) -> str:
+def read_stream_id(checkpoint: Path) -> str:
     """The name of this checkpoint's stream. A new checkpoint counts its batches from 0 again, under a new name."""
     path = checkpoint / STREAM_ID
     if not path.exists() or not path.read_text().strip():
@@ -129,10 +128,10 @@ def rename_stream(checkpoint: Path) -> None:
     """Give the stream a new name, so that its next batches count as new, whatever their numbers."""
     private_folder(checkpoint.parent)
     private_folder(checkpoint)
-    write_whole(checkpoint / STREAM_ID, f"stream-{uuid4().hex[:12]}\n", private=True)
+    write_atomically(checkpoint / STREAM_ID, f"stream-{uuid4().hex[:12]}\n", private=True)
 
 
-def repair(checkpoint: Path) -> list[str]:
+def repair_checkpoint(checkpoint: Path) -> list[str]:
     """Remove log files that a crash of the machine left unfinished, and say which.
 
     Spark refuses to start over one. Without its offsets a batch is planned anew and may become longer than the one
@@ -154,18 +153,18 @@ def repair(checkpoint: Path) -> list[str]:
     if _is_torn(metadata) if metadata.exists() else _last(offsets):
         # Spark wants it as soon as there is a batch. It is nothing but a name: of the query, for those who watch Spark.
         metadata.with_name(".metadata.crc").unlink(missing_ok=True)
-        write_whole(metadata, json.dumps({"id": str(uuid4())}))
+        write_atomically(metadata, json.dumps({"id": str(uuid4())}))
         said.append("wrote the metadata of the checkpoint anew, which were unfinished")
     return said
 
 
-def position(checkpoint: Path) -> int:
+def read_position(checkpoint: Path) -> int:
     """How far the batches that are done have come, as Spark has written down."""
     done = _last(checkpoint / "commits")
-    return (planned(checkpoint, int(done.name)) or 0) if done else 0
+    return (read_planned_position(checkpoint, int(done.name)) or 0) if done else 0
 
 
-def planned(checkpoint: Path, batch: int) -> int | None:
+def read_planned_position(checkpoint: Path, batch: int) -> int | None:
     """How far a batch comes, which Spark writes down before it begins; nothing if there is no such batch."""
     offsets = checkpoint / "offsets" / str(batch)
     if not offsets.exists():
@@ -191,11 +190,11 @@ def _last(folder: Path) -> Path | None:
     return max(batches, key=lambda path: int(path.name), default=None)
 
 
-LINES = {"offsets": 3, "commits": 2}
+LOG_LINES = {"offsets": 3, "commits": 2}
 """A version, then JSON: of the batch, and for offsets also of the source."""
 
 
 def _is_torn(path: Path) -> bool:
     """Whole logs have all their lines and end in JSON; a crash leaves nothing, zeros, or a part."""
     data = path.read_bytes().strip(b"\x00 \n\r")
-    return not data.endswith(b"}") or len(data.splitlines()) < LINES.get(path.parent.name, 1)
+    return not data.endswith(b"}") or len(data.splitlines()) < LOG_LINES.get(path.parent.name, 1)

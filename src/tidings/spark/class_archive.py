@@ -19,7 +19,7 @@ import pyspark
 
 from tidings.errors import SetupError
 
-QUIETLY = "-Xlog:disable"
+QUIET_OPTION = "-Xlog:disable"
 """Without it a JVM that cannot use an archive says so among what a command prints."""
 
 
@@ -36,7 +36,7 @@ def archive_file(java: str) -> Path:
 def use_archive(java: str) -> list[str]:
     """Options of a JVM that uses the archive; none if there is none."""
     file = archive_file(java)
-    return [f"-XX:SharedArchiveFile={file}", QUIETLY] if file.exists() else []
+    return [f"-XX:SharedArchiveFile={file}", QUIET_OPTION] if file.exists() else []
 
 
 def make_archive(java: str) -> Path:
@@ -62,7 +62,7 @@ def _do_a_little(file: str) -> None:
     """What jobs and streams do, so that their classes are among those that are kept."""
     from tidings.spark.session import open_session  # noqa: PLC0415 - it imports this module
 
-    options = f"-XX:ArchiveClassesAtExit={file} {QUIETLY}"
+    options = f"-XX:ArchiveClassesAtExit={file} {QUIET_OPTION}"
     more: dict[str, Any] = {"spark.driver.defaultJavaOptions": options}
     session = open_session("local[1]", **more)
     try:

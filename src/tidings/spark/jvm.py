@@ -19,8 +19,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 
+from tidings.core.atomic_files import private_file, private_folder
 from tidings.errors import SetupError
-from tidings.private import private_file, private_folder
 
 HADOOP_HINT = (
     "set HADOOP_CONF_DIR to the folder with the cluster's core-site.xml and yarn-site.xml,"

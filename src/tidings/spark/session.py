@@ -17,7 +17,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,8 +28,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tidings.core.atomic_files import private_file, private_folder
 from tidings.errors import InputError, SetupError
-from tidings.private import private_file, private_folder
 from tidings.spark.class_archive import use_archive
 from tidings.spark.jvm import start_jvm
 
@@ -88,6 +88,15 @@ QUICK_JVM = (
     "-XX:+UseSerialGC",  # a small heap, and the cores are for the tasks
 )
 """Options of the JVM of such a driver."""
+
+
+def open_session_at(
+    master: str | None, log: Path | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Open a session at a master's address, or through Spark Connect if the address begins with `sc:`."""
+    if master and master.startswith("sc:"):
+        return open_session(remote=master, log=log, **(conf or {}))
+    return open_session(master, log=log, **(conf or {}))
 
 
 def open_session(

@@ -31,8 +31,7 @@ from sqlalchemy import (
 from tidings.model import MATCHED
 from tidings.store import bulk, counters, names
 from tidings.store.database import Database
-from tidings.store.encoding import Clock, instant, storable
-from tidings.store.found import Found
+from tidings.store.encoding import Clock, MatchRow, escape_unstorable, format_instant
 from tidings.store.tables import Name, Whole, metadata
 
 labels = Table(
@@ -67,14 +66,14 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class GrantChange:
     """How often grants had been changed when a subscriber's were changed last, and when that was."""
 
     version: int = 0
     time: str = ""
 
 
-def withheld(told: Table) -> ColumnElement[bool]:
+def withheld_column(told: Table) -> ColumnElement[bool]:
     """Whether a subscriber may not see the publication of a notification, as a column of whatever is read."""
     own = grants.c.subscriber == told.c.subscriber, grants.c.label == labels.c.label, _HOLDS
     granted = exists().where(*own).correlate_except(grants)
@@ -82,14 +81,14 @@ def withheld(told: Table) -> ColumnElement[bool]:
     return and_(told.c.kind == MATCHED, hidden)
 
 
-class Seeing:
+class Visibility:
     """What the owners of subscriptions may see, inside the transaction that tells them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._labelled = connection.execute(_ANY).first() is not None
 
-    def only(self, part: list[Found]) -> list[Found]:
+    def only(self, part: list[MatchRow]) -> list[MatchRow]:
         """The matches that become notifications. Where nothing carries a label, none of them is looked at."""
         carried = self._carried(part) if self._labelled else {}
         if not carried:
@@ -101,14 +100,14 @@ class Seeing:
         }
         return [one for one in part if _sees(granted, one, carried.get(one.publication))]
 
-    def _carried(self, part: Iterable[Found]) -> dict[str, str]:
+    def _carried(self, part: Iterable[MatchRow]) -> dict[str, str]:
         """The labels, by publication."""
-        kept = {name: storable(name) for name in {one.publication for one in part}}
+        kept = {name: escape_unstorable(name) for name in {one.publication for one in part}}
         found = labels_of(self._connection, set(kept.values()))
         return {name: found[id] for name, id in kept.items() if id in found}
 
 
-def _sees(granted: Collection[tuple[str, str]], one: Found, label: str | None) -> bool:
+def _sees(granted: Collection[tuple[str, str]], one: MatchRow, label: str | None) -> bool:
     """A resource that is called as a publication is another thing, and carries no label."""
     return label is None or one.kind != MATCHED or (one.subscriber, label) in granted
 
@@ -124,7 +123,7 @@ def labels_of(connection: Connection, publications: Collection[str]) -> dict[str
     return {row.publication: row.label for row in rows}
 
 
-def sees(granted: Collection[str] | None, label: str | None) -> bool:
+def is_visible(granted: Collection[str] | None, label: str | None) -> bool:
     """Whether whoever was granted these labels sees what carries one, or none. Who is not filtered has no such list."""
     return label is None or granted is None or label in granted
 
@@ -139,12 +138,12 @@ class Audiences:
         """Let a subscriber see what carries a label; false if they may already."""
         names.check("a subscriber's name", subscriber, "/subscriber")
         check_label(label)
-        since = instant(self._clock())
+        since = format_instant(self._clock())
         return self._database.transact(lambda c: _grant(c, subscriber, label, since))
 
     def revoke(self, subscriber: str, label: str) -> bool:
         """Take it back, also for what they were told before; false if they may not see it anyway."""
-        until = instant(self._clock())
+        until = format_instant(self._clock())
         return self._database.transact(lambda c: _revoke(c, subscriber, label, until))
 
     def of(self, subscriber: str) -> frozenset[str]:
@@ -167,13 +166,13 @@ class Audiences:
             rows = connection.execute(wanted.order_by(grants.c.subscriber, grants.c.label))
             return [Grant(*row) for row in rows]
 
-    def changed(self, subscriber: str) -> Changed:
+    def changed(self, subscriber: str) -> GrantChange:
         """When what a subscriber may see was changed last."""
         moment = func.coalesce(grants.c.until, grants.c.since)
         wanted = select(grants.c.version, moment).where(grants.c.subscriber == subscriber)
         with self._database.read() as connection:
             row = connection.execute(wanted.order_by(grants.c.version.desc()).limit(1)).one_or_none()
-        return Changed(*row) if row else Changed()
+        return GrantChange(*row) if row else GrantChange()
 
 
 def check_label(label: str) -> str:

@@ -21,19 +21,28 @@ from sqlalchemy import (
     Connection,
     Delete,
     Dialect,
+    Integer,
     Row,
     Select,
+    Subquery,
     Table,
     Text,
     any_,
     bindparam,
+    cast,
     delete,
     func,
     insert,
+    literal_column,
     select,
     text,
 )
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import GenericFunction
+
+from tidings.store.tables import Whole
 
 T = TypeVar("T")
 
@@ -41,7 +50,7 @@ KEYS = 5_000
 """How many keys are looked up by one statement: they travel as one array, so only memory is the limit."""
 
 
-def pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
+def iter_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     """The items in lists of at most `size`."""
     rest = iter(items)
     while piece := list(islice(rest, size)):
@@ -56,7 +65,7 @@ def select_among(
 ) -> Iterator[Row[*tuple[Any, ...]]]:
     """The rows of `wanted` whose `column` is one of `keys`."""
     statement, as_array = _selecting(wanted, column, connection.dialect.name)
-    for piece in pieces(keys, KEYS):
+    for piece in iter_chunks(keys, KEYS):
         yield from connection.execute(statement, {"keys": as_array(piece)}).all()
 
 
@@ -79,7 +88,7 @@ def select_numbered(
 ) -> Iterator[Row[*tuple[Any, ...]]]:
     """The rows of `wanted` whose `column` is one of `numbers`."""
     statement, as_array = _selecting(wanted, column, connection.dialect.name, True)
-    for piece in pieces(numbers, KEYS):
+    for piece in iter_chunks(numbers, KEYS):
         yield from connection.execute(statement, {"keys": as_array(piece)}).all()
 
 
@@ -88,7 +97,7 @@ def delete_among(connection: Connection, column: Column[Any], keys: Collection[s
     if not keys:
         return
     statement, as_array = _deleting(column, connection.dialect.name)
-    for piece in pieces(keys, KEYS):
+    for piece in iter_chunks(keys, KEYS):
         connection.execute(statement, {"keys": as_array(piece)})
 
 
@@ -160,3 +169,60 @@ def insert_missing(connection: Connection, table: Table, rows: Sequence[dict[str
     values = ", ".join(f":{name}" for name in rows[0])
     statement = f"INSERT INTO {table.name} ({columns}) VALUES ({values}) ON CONFLICT DO NOTHING"
     return connection.execute(text(statement), rows).rowcount
+
+
+# Rows that a statement is given: however many, they travel as one parameter and are a table in it.
+#
+# A statement for each of them would be a way to the server and back for each, and takes longer there than its work.
+# Both databases read JSON; what differs is what they call it.
+
+
+class _Elements(GenericFunction[Any]):
+    """The elements of a JSON array, as rows with a `value`."""
+
+    name = "elements_of"
+    inherit_cache = True
+
+
+class _Item(GenericFunction[str]):
+    """One element of a JSON array."""
+
+    name, type = "item_of", Text()
+    inherit_cache = True
+
+
+@compiles(_Elements, "sqlite")
+def _elements_sqlite(element: _Elements, compiler: SQLCompiler, **more: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **more)})"
+
+
+@compiles(_Elements, "postgresql")
+def _elements_postgresql(element: _Elements, compiler: SQLCompiler, **more: Any) -> str:
+    return f"json_array_elements(CAST({compiler.process(element.clauses, **more)} AS json))"
+
+
+@compiles(_Item, "sqlite")
+def _item_sqlite(element: _Item, compiler: SQLCompiler, **more: Any) -> str:
+    value, number = element.clauses
+    return f"json_extract({compiler.process(value, **more)}, '$[{compiler.process(number, **more)}]')"
+
+
+@compiles(_Item, "postgresql")
+def _item_postgresql(element: _Item, compiler: SQLCompiler, **more: Any) -> str:
+    value, number = element.clauses
+    return f"({compiler.process(value, **more)} ->> {compiler.process(number, **more)})"
+
+
+def json_rows(*texts: str, numbers: Sequence[str] = ()) -> Subquery:
+    """A table of what the parameter `given` holds: columns of texts, then of whole numbers."""
+    rows = _Elements(bindparam("given", type_=Text)).table_valued("value", name="elements")
+    items: list[ColumnElement[Any]] = []
+    for place, name in enumerate((*texts, *numbers)):
+        item = _Item(rows.c.value, literal_column(str(place), Integer))
+        items.append((item if name in texts else cast(item, Whole)).label(name))
+    return select(*items).subquery("given")
+
+
+def json_rows_parameter(rows: Iterable[Sequence[Any]]) -> dict[str, str]:
+    """The parameter for rows, each with its values in the order of the columns."""
+    return {"given": json.dumps([list(row) for row in rows])}

@@ -16,10 +16,10 @@ from time import monotonic
 
 from sqlalchemy import ColumnElement, Connection, Table, select, update
 
+from tidings.delivery.sql.delivery_tables import delivery_lanes, undelivered
 from tidings.store.database import Database
-from tidings.store.destination_tables import delivery_lanes, undelivered
-from tidings.store.encoding import Clock, instant
-from tidings.store.feed_tables import hub_deliveries, hub_intents
+from tidings.store.encoding import Clock, format_instant
+from tidings.store.tables import hub_deliveries, hub_intents
 
 SET_BACK = timedelta(minutes=1)
 """A row written that far in the future was written by a clock that has been set back since. Clocks of several machines
@@ -34,7 +34,7 @@ WAITING = (delivery_lanes, undelivered, hub_intents, hub_deliveries)
 
 def latest_possible(moment: datetime) -> str:
     """The latest time that a row may have been written at, if no clock was set back."""
-    return instant(moment + SET_BACK)
+    return format_instant(moment + SET_BACK)
 
 
 def was_set_back(written: str | None, moment: datetime) -> bool:
@@ -69,9 +69,9 @@ class ClockRecovery:
 
 
 def _stuck(table: Table, moment: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    return table.c.due > instant(moment), table.c.since > latest_possible(moment)
+    return table.c.due > format_instant(moment), table.c.since > latest_possible(moment)
 
 
 def _make_due(connection: Connection, table: Table, moment: datetime) -> int:
-    now = instant(moment)
+    now = format_instant(moment)
     return connection.execute(update(table).where(*_stuck(table, moment)).values(due=now, since=now)).rowcount

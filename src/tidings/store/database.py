@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, TypeVar
@@ -20,9 +20,9 @@ from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError
 from sqlalchemy.exc import TimeoutError as NoneLeft
 
+from tidings.core.atomic_files import private_file
 from tidings.errors import InputError, StoreError
-from tidings.private import private_file
-from tidings.store.turns import Turns, of_file
+from tidings.store.write_queue import WriteQueue, queue_of_file
 
 T = TypeVar("T")
 
@@ -37,19 +37,19 @@ CACHE_KILOBYTES = 32_768
 ATTEMPTS = 10
 ROOM = 1 << 20
 """Bytes that there must be room for where nothing could be written, or it will not be long until nothing can again."""
-WRITING = 8
+WRITE_CONNECTIONS = 8
 """Connections of those who write to PostgreSQL; SQLAlchemy gives fifteen to all."""
 # serialization_failure, deadlock_detected, unique_violation: each means "somebody else was first, look
 # again".
-LOST_A_RACE = frozenset({"40001", "40P01", "23505"})
+RETRYABLE_SQLSTATES = frozenset({"40001", "40P01", "23505"})
 
 
 class Database:
     """An engine, and how to read from it and write to it."""
 
-    def __init__(self, engine: Engine, writing: int = WRITING) -> None:
+    def __init__(self, engine: Engine, writing: int = WRITE_CONNECTIONS) -> None:
         self.engine = engine
-        self._turns = of_file(str(engine.url.database)) if self.is_sqlite else Turns(writing)
+        self._turns = queue_of_file(str(engine.url.database)) if self.is_sqlite else WriteQueue(writing)
         self.refused: StoreError | None = None
         """Why a transaction could not be written, until one could, and larger ones could be, too."""
 
@@ -111,7 +111,10 @@ class Database:
                     ):
                         return work(connection)
                 except DBAPIError as error:
-                    if attempt == ATTEMPTS or getattr(error.orig, "sqlstate", None) not in LOST_A_RACE:
+                    if (
+                        attempt == ATTEMPTS
+                        or getattr(error.orig, "sqlstate", None) not in RETRYABLE_SQLSTATES
+                    ):
                         raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -197,7 +200,7 @@ def _engine(url: URL) -> Engine:
 def _refuse_unstorable(context: ExceptionContext) -> None:
     """Refuse a value that a statement was given and no column holds: the store is fine, and would refuse it again.
 
-    Parameters are checked where they come in (`tidings.storable`); this catches one that was not.
+    Parameters are checked where they come in (`tidings.core.storable`); this catches one that was not.
     """
     error = context.original_exception
     if isinstance(error, OverflowError | UnicodeEncodeError) or isinstance(
@@ -286,3 +289,30 @@ def _store_error(name: str, error: DBAPIError) -> StoreError:
     said = " ".join(str(error.orig).split())
     hint = next((hint for words, hint in HINTS if words in said.lower()), None)
     return StoreError(f"the store says: {said}", where=name, hint=hint)
+
+
+# A copy of a store in a file, as of one moment, while others write to it; and what stands in such a copy.
+
+
+SNAPSHOT_COUNTS = {
+    "publications": "SELECT value FROM counters WHERE name = 'journal'",
+    "notifications": "SELECT sum(last_sequence) FROM subscribers",
+    "matched": "SELECT value FROM counters WHERE name = 'matched'",
+}
+"""What is told of a copy. A store of an earlier version does not know how far everything is matched."""
+
+
+def copy_sqlite(path: Path, copy: Path) -> dict[str, int]:
+    """Have SQLite copy a store in one step: nobody who writes has to wait for it. Gives what stands in the copy."""
+    try:
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
+            return {name: _count(target, asked) for name, asked in SNAPSHOT_COUNTS.items()}
+    except sqlite3.Error as error:
+        raise StoreError(f"the store cannot be copied: {error}", where=str(path)) from error
+
+
+def _count(database: sqlite3.Connection, asked: str) -> int:
+    found = database.execute(asked).fetchone()
+    return int(found[0] or 0) if found else 0

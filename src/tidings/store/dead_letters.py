@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, func, select, update
 from tidings.store import bulk, counters
 from tidings.store.audiences import labels
 from tidings.store.database import Database
-from tidings.store.encoding import mapping_from, mapping_text, now, storable
+from tidings.store.encoding import decode_mapping, encode_mapping, escape_unstorable, now_text
 from tidings.store.tables import dead_letters, overruns
 
 
@@ -48,7 +48,7 @@ class DeadLetters:
     def add(self, source: str, letters: Iterable[DeadLetter]) -> int:
         """Keep the letters that are not kept yet, and say how many those were."""
         given = list(letters)
-        return self._database.transact(lambda connection: bury(connection, source, given))
+        return self._database.transact(lambda connection: add_dead_letters(connection, source, given))
 
     def read(self, after: int = 0, limit: int = 1_000, source: str | None = None) -> list[DeadLetter]:
         """The letters after a number, in order, of all sources or of one."""
@@ -72,7 +72,7 @@ class DeadLetters:
             return int(connection.execute(select(func.count()).select_from(dead_letters)).scalar_one())
 
 
-def bury(connection: Connection, source: str, letters: Sequence[DeadLetter]) -> int:
+def add_dead_letters(connection: Connection, source: str, letters: Sequence[DeadLetter]) -> int:
     """Keep the new ones of these letters, in the caller's transaction."""
     if not letters:
         return 0
@@ -116,10 +116,10 @@ def _at(source: str, which: str) -> str:
 
 
 def _row(id: str, source: str, letter: DeadLetter, number: int) -> tuple[object, ...]:
-    publication, reason = storable(letter.publication), storable(letter.reason)
-    facts = mapping_text(letter.facts)
-    name = storable(source)
-    row = (number, id, name, publication, letter.position, reason, facts, letter.body, now())
+    publication, reason = escape_unstorable(letter.publication), escape_unstorable(letter.reason)
+    facts = encode_mapping(letter.facts)
+    name = escape_unstorable(source)
+    row = (number, id, name, publication, letter.position, reason, facts, letter.body, now_text())
     return *row, letter.subscription
 
 
@@ -130,4 +130,4 @@ _LETTERS = select(
 
 
 def _letter(publication: str, reason: str, facts: str, *rest: Any) -> DeadLetter:
-    return DeadLetter(publication, reason, mapping_from(facts) or {}, *rest)
+    return DeadLetter(publication, reason, decode_mapping(facts) or {}, *rest)

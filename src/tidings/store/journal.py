@@ -20,9 +20,9 @@ from sqlalchemy import Connection, Row, Select, case, func, literal, outerjoin, 
 from tidings import cloud_events
 from tidings.errors import IdTaken, InputError
 from tidings.model import Publication
-from tidings.store import audiences, bulk, counters, names, traces
+from tidings.store import audiences, bulk, counters, names, telemetry
 from tidings.store.database import Database
-from tidings.store.encoding import now
+from tidings.store.encoding import now_text
 from tidings.store.tables import journal
 
 PAGE = 1_000
@@ -34,7 +34,7 @@ PUBLICATIONS = select(
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
+class AppendResult:
     """Where a publication stands in the journal; `new` is false when it stood there already."""
 
     id: str
@@ -43,7 +43,7 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """A publication of the journal, when it came and how many bytes it has; one that is too large is without them."""
 
     publication: Publication
@@ -64,13 +64,13 @@ class Journal:
         """
         return [each.position for each in self.append_all(publications)]
 
-    def append_all(self, publications: Iterable[Publication]) -> list[Appended]:
+    def append_all(self, publications: Iterable[Publication]) -> list[AppendResult]:
         """The same, and where each of them stands."""
         offered = list(publications)
 
-        def all_or_none(connection: Connection) -> list[Appended]:
+        def all_or_none(connection: Connection) -> list[AppendResult]:
             done = []
-            for outcome in append(connection, offered):
+            for outcome in append_publications(connection, offered):
                 if isinstance(outcome, InputError):
                     raise outcome
                 done.append(outcome)
@@ -78,10 +78,10 @@ class Journal:
 
         return self._database.transact(all_or_none)
 
-    def offer(self, publications: Iterable[Publication]) -> list[Appended | InputError]:
+    def offer(self, publications: Iterable[Publication]) -> list[AppendResult | InputError]:
         """Like `append`, but each publication for itself: in the place of a refused one stands the refusal."""
         offered = list(publications)
-        return self._database.transact(lambda connection: append(connection, offered))
+        return self._database.transact(lambda connection: append_publications(connection, offered))
 
     def head(self) -> int:
         """The last position; 0 for an empty journal."""
@@ -115,7 +115,7 @@ class Journal:
             row = connection.execute(PUBLICATIONS.where(journal.c.id == id)).one_or_none()
         return Publication(*row) if row else None
 
-    def latest(self, before: int | None, limit: int, largest: int) -> list[Entry]:
+    def latest(self, before: int | None, limit: int, largest: int) -> list[JournalEntry]:
         """The last publications, newest first, or the last ones before a position."""
         position = journal.c.position
         end = self.head() + 1 if before is None else before
@@ -124,7 +124,7 @@ class Journal:
             rows = connection.execute(wanted.order_by(position.desc())).all()
         return [_entry_of(row) for row in rows]
 
-    def entry(self, id: str, largest: int) -> Entry | None:
+    def entry(self, id: str, largest: int) -> JournalEntry | None:
         """The publication with this id, with when it came."""
         if not id.isprintable():
             return None
@@ -141,9 +141,9 @@ def _entries(largest: int) -> Select[*tuple[Any, ...]]:
     return select(*own, audiences.labels.c.label, journal.c.time, size).select_from(_LABELLED)
 
 
-def _entry_of(row: Row[*tuple[Any, ...]]) -> Entry:
+def _entry_of(row: Row[*tuple[Any, ...]]) -> JournalEntry:
     id, media_type, body, position, label, time, size = row
-    return Entry(Publication(id, media_type, bytes(body), position, label), time, size)
+    return JournalEntry(Publication(id, media_type, bytes(body), position, label), time, size)
 
 
 class _Known(NamedTuple):
@@ -155,20 +155,22 @@ class _Known(NamedTuple):
     audience: str | None
 
 
-def append(connection: Connection, offered: Sequence[Publication]) -> list[Appended | InputError]:
+def append_publications(
+    connection: Connection, offered: Sequence[Publication]
+) -> list[AppendResult | InputError]:
     """What `Journal.offer` does, in the caller's transaction."""
     last = counters.lock(connection, "journal")
     given = {one.id for one in offered}
-    ids = [one.id or names.fresh("p") for one in offered]
+    ids = [one.id or names.new_id("p") for one in offered]
     known = {id: _Known(*rest) for id, *rest in _known(connection, ids)}
     if apart := _apart(offered, known):
         known |= {id: _Known(*rest) for id, *rest in _known(connection, apart)}
     source = cache(lambda id: _source(known[id]))
-    outcomes: list[Appended | InputError] = []
-    new, carried, traced, time = [], [], [], now()
+    outcomes: list[AppendResult | InputError] = []
+    new, carried, traced, time = [], [], [], now_text()
     for one, id in zip(offered, ids, strict=True):
         if not one.id and (id in known or id in given):
-            id = names.fresh("p", 16)
+            id = names.new_id("p", 16)
         if one.source is not None and id in known and source(id) not in (None, one.source):
             id = _of_source(one)
         if id in known:
@@ -180,12 +182,12 @@ def append(connection: Connection, offered: Sequence[Publication]) -> list[Appen
             known[id] = _Known(one.media_type, one.body, last, one.audience)
             new.append((last, id, one.media_type, one.body, time))
             carried += [(id, one.audience)] if one.audience is not None else []
-            outcomes.append(Appended(id, last, new=True))
+            outcomes.append(AppendResult(id, last, new=True))
             if one.traceparent:
                 traced.append((last, id, one.traceparent))
     bulk.insert_rows(connection, journal, new)
     bulk.insert_rows(connection, audiences.labels, carried)
-    traces.keep(connection, traced, time)
+    telemetry.record_traces(connection, traced, time)
     counters.advance(connection, "journal", last)
     return outcomes
 
@@ -219,8 +221,8 @@ def _source(known: _Known) -> str | None:
 
 
 def _problem(id: str, audience: str | None) -> InputError | None:
-    label = None if audience is None else names.problem("an audience label", audience)
-    return names.problem("a publication's id", id) or label
+    label = None if audience is None else names.find_problem("an audience label", audience)
+    return names.find_problem("a publication's id", id) or label
 
 
 def _kind(media_type: str) -> str:
@@ -228,11 +230,11 @@ def _kind(media_type: str) -> str:
     return "application/json" if media_type == cloud_events.MEDIA_TYPE else media_type
 
 
-def _again(id: str, one: Publication, known: _Known) -> Appended | IdTaken:
+def _again(id: str, one: Publication, known: _Known) -> AppendResult | IdTaken:
     """The same, or a refusal: where the other stands is nobody's business if it is not for everybody."""
     same_kind = _kind(one.media_type) == _kind(known.media_type)
     if same_kind and (one.body, one.audience) == (known.body, known.audience):
-        return Appended(id, known.position, new=False)
+        return AppendResult(id, known.position, new=False)
     return IdTaken(
         f"the id '{id}' was already used for another publication",
         where=f"position {known.position}" if known.audience is None else None,

@@ -13,26 +13,14 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Table, func, insert, inspect, select, text
 
+from tidings.delivery.sql import delivery_tables
 from tidings.errors import StoreError
-from tidings.store import (
-    acknowledgements,
-    audiences,
-    backbone_tables,
-    bulk,
-    clock_recovery,
-    destination_tables,
-    feed_tables,
-    measures,
-    metadata_tables,
-    object_sources,
-    paused_results,
-    repository_tables,
-    rule_tables,
-    tables,
-    tokens,
-    traces,
-)
-from tidings.store.database import Database
+from tidings.metadata.sql import log_tables, paused_rules
+from tidings.metadata.sql import tables as sql_tables
+from tidings.objects.sql import object_sources
+from tidings.store import audiences, bulk, clock_recovery, positions, telemetry, tokens
+from tidings.store import tables as store_tables
+from tidings.store.database import Database, open_database
 
 # Any number will do, as long as nothing else in the same PostgreSQL database takes a lock with it.
 LOCK = 0x7469_6469
@@ -42,7 +30,7 @@ Step = Callable[[Connection], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Shaping:
+class SchemaStep:
     """A step that changes which tables and columns there are; `made` are the tables it creates."""
 
     change: Step
@@ -61,21 +49,21 @@ class Migration:
     steps: tuple[Step, ...]
 
 
-def creates(*made: Table) -> Shaping:
+def create_tables(*made: Table) -> SchemaStep:
     """A step that creates tables."""
-    return Shaping(lambda connection: tables.metadata.create_all(connection, made), made)
+    return SchemaStep(lambda connection: store_tables.metadata.create_all(connection, made), made)
 
 
-def counts(name: str) -> Step:
+def start_counter(name: str) -> Step:
     """A step that starts a counter at zero, if there is none: like the others it can be repeated."""
 
     def start(connection: Connection) -> None:
-        bulk.insert_missing(connection, tables.counters, [{"name": name, "value": 0}])
+        bulk.insert_missing(connection, store_tables.counters, [{"name": name, "value": 0}])
 
     return start
 
 
-def adds(column: Column[Any], *indexes: str) -> Shaping:
+def add_column(column: Column[Any], *indexes: str) -> SchemaStep:
     """A step that adds a column, empty for the rows there are, and indexes of its table."""
 
     def add(connection: Connection) -> None:
@@ -83,83 +71,115 @@ def adds(column: Column[Any], *indexes: str) -> Shaping:
         if column.name not in {found["name"] for found in inspect(connection).get_columns(table)}:
             kind = column.type.compile(connection.dialect)
             connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column.name} {kind}"))
-        for index in tables.metadata.tables[table].indexes:
+        for index in store_tables.metadata.tables[table].indexes:
             if index.name in indexes:
                 index.create(connection, checkfirst=True)
 
-    return Shaping(add)
+    return SchemaStep(add)
 
 
 MIGRATIONS = (
-    Migration(1, "journal", (creates(tables.counters, tables.journal), counts("journal"))),
-    Migration(2, "subscriptions", (creates(tables.subscriptions), counts("subscriptions"))),
-    Migration(3, "notifications", (creates(tables.subscribers, tables.notifications, tables.batches),)),
-    Migration(4, "dead letters", (creates(tables.dead_letters), counts("dead_letters"))),
-    Migration(5, "event schema", (creates(tables.schema_rows), counts("schema"))),
+    Migration(
+        1, "journal", (create_tables(store_tables.counters, store_tables.journal), start_counter("journal"))
+    ),
+    Migration(
+        2, "subscriptions", (create_tables(store_tables.subscriptions), start_counter("subscriptions"))
+    ),
+    Migration(
+        3,
+        "notifications",
+        (create_tables(store_tables.subscribers, store_tables.notifications, store_tables.batches),),
+    ),
+    Migration(4, "dead letters", (create_tables(store_tables.dead_letters), start_counter("dead_letters"))),
+    Migration(5, "event schema", (create_tables(store_tables.schema_rows), start_counter("schema"))),
     Migration(
         6,
         "delays",
         (
-            adds(tables.subscriptions.c.within, "subscriptions_delayed"),
-            creates(tables.held, tables.promises),
-            counts("held"),
+            add_column(store_tables.subscriptions.c.within, "subscriptions_delayed"),
+            create_tables(store_tables.held, store_tables.promises),
+            start_counter("held"),
         ),
     ),
-    Migration(7, "reference tables", (creates(tables.reference_tables), counts("references"))),
-    Migration(8, "taxonomies", (creates(tables.taxonomies), counts("taxonomies"))),
-    Migration(9, "polled feeds", (creates(tables.polled_feeds, tables.polled_items), counts("feeds"))),
+    Migration(
+        7, "reference tables", (create_tables(store_tables.reference_tables), start_counter("references"))
+    ),
+    Migration(8, "taxonomies", (create_tables(store_tables.taxonomies), start_counter("taxonomies"))),
+    Migration(
+        9,
+        "polled feeds",
+        (create_tables(store_tables.polled_feeds, store_tables.polled_items), start_counter("feeds")),
+    ),
     Migration(
         10,
         "personal feeds",
         (
-            creates(feed_tables.feed_addresses, feed_tables.feed_cursors, feed_tables.feed_entries),
-            creates(feed_tables.hub_intents, feed_tables.hub_subscriptions, feed_tables.hub_deliveries),
+            create_tables(store_tables.feed_addresses, store_tables.feed_cursors, store_tables.feed_entries),
+            create_tables(
+                store_tables.hub_intents, store_tables.hub_subscriptions, store_tables.hub_deliveries
+            ),
         ),
     ),
-    Migration(11, "hours to skip", (adds(tables.polled_feeds.c.skips),)),
-    Migration(12, "logins of feeds", (adds(tables.polled_feeds.c.login),)),
-    Migration(13, "metadata", (creates(*rule_tables.ALL), counts("atomic_rules"), counts("metadata_schema"))),
+    Migration(11, "hours to skip", (add_column(store_tables.polled_feeds.c.skips),)),
+    Migration(12, "logins of feeds", (add_column(store_tables.polled_feeds.c.login),)),
+    Migration(
+        13,
+        "metadata",
+        (
+            create_tables(*sql_tables.RULE_TABLES),
+            start_counter("atomic_rules"),
+            start_counter("metadata_schema"),
+        ),
+    ),
     Migration(
         14,
         "log of metadata",
         (
-            creates(*metadata_tables.ALL),
-            adds(rule_tables.metadata_rules.c.scope),
-            adds(rule_tables.metadata_rules.c.within, "metadata_rules_delayed"),
-            metadata_tables.name_itself,
-            metadata_tables.begin_log,
-            metadata_tables.note_uses,
+            create_tables(*log_tables.LOG_TABLES),
+            add_column(sql_tables.metadata_rules.c.scope),
+            add_column(sql_tables.metadata_rules.c.within, "metadata_rules_delayed"),
+            log_tables.create_identity,
+            log_tables.initialize_log,
+            log_tables.fill_rule_uses,
         ),
     ),
-    Migration(15, "backbone", (creates(backbone_tables.metadata_backbone),)),
-    Migration(16, "repositories", (creates(*repository_tables.ALL), counts("repository"))),
+    Migration(15, "backbone", (create_tables(sql_tables.metadata_backbone),)),
+    Migration(
+        16, "repositories", (create_tables(*sql_tables.REPOSITORY_TABLES), start_counter("repository"))
+    ),
     Migration(
         17,
         "joins by several comparisons",
-        (adds(rule_tables.rule_groups.c.further), creates(rule_tables.rule_group_also)),
+        (add_column(sql_tables.rule_groups.c.further), create_tables(sql_tables.rule_group_also)),
     ),
-    Migration(18, "sources of objects", (creates(object_sources.object_sources),)),
-    Migration(19, "tokens", (creates(tokens.tokens), counts("tokens"))),
-    Migration(20, "audiences", (creates(audiences.labels, audiences.grants), counts("audiences"))),
-    Migration(21, "paused subscriptions", (creates(tables.paused),)),
-    Migration(22, "acknowledgements", (creates(acknowledgements.acknowledgements),)),
-    Migration(23, "destinations", (creates(*destination_tables.ALL), counts("undelivered"))),
-    Migration(24, "operating", (creates(measures.measures, traces.traces), counts("matched"))),
+    Migration(18, "sources of objects", (create_tables(object_sources.object_sources),)),
+    Migration(19, "tokens", (create_tables(tokens.tokens), start_counter("tokens"))),
     Migration(
-        25, "digests", (creates(destination_tables.delivery_gathered), destination_tables.gather_delayed)
+        20, "audiences", (create_tables(audiences.labels, audiences.grants), start_counter("audiences"))
     ),
-    Migration(26, "results of paused rules", (creates(*paused_results.ALL),)),
+    Migration(21, "paused subscriptions", (create_tables(store_tables.paused),)),
+    Migration(22, "acknowledgements", (create_tables(positions.acknowledgements),)),
+    Migration(23, "destinations", (create_tables(*delivery_tables.ALL), start_counter("undelivered"))),
+    Migration(
+        24, "operating", (create_tables(telemetry.measures, telemetry.traces), start_counter("matched"))
+    ),
+    Migration(
+        25, "digests", (create_tables(delivery_tables.delivery_gathered), delivery_tables.gather_delayed)
+    ),
+    Migration(26, "results of paused rules", (create_tables(*paused_rules.PAUSED_TABLES),)),
     Migration(
         27,
         "budgets",
         (
-            creates(tables.overruns),
-            adds(tables.dead_letters.c.subscription),
-            adds(tables.paused.c.reason),
+            create_tables(store_tables.overruns),
+            add_column(store_tables.dead_letters.c.subscription),
+            add_column(store_tables.paused.c.reason),
         ),
     ),
-    Migration(28, "what feeds leave out", (adds(tables.polled_feeds.c.left_out),)),
-    Migration(29, "since when rows wait", tuple(adds(table.c.since) for table in clock_recovery.WAITING)),
+    Migration(28, "what feeds leave out", (add_column(store_tables.polled_feeds.c.left_out),)),
+    Migration(
+        29, "since when rows wait", tuple(add_column(table.c.since) for table in clock_recovery.WAITING)
+    ),
 )
 
 NEWEST = MIGRATIONS[-1].version
@@ -180,7 +200,7 @@ def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) ->
             _begin(connection, missing)
         for migration in missing:
             for step in migration.steps:
-                if current or not isinstance(step, Shaping):
+                if current or not isinstance(step, SchemaStep):
                     step(connection)
             _record(connection, migration)
         return newest
@@ -188,7 +208,7 @@ def migrate(database: Database, migrations: Sequence[Migration] = MIGRATIONS) ->
     return database.transact(climb)
 
 
-def found_version(database: Database) -> int:
+def read_version(database: Database) -> int:
     """The version that a store is of, whichever that is; 0 if it has no tables yet."""
     with database.read() as connection:
         return _found(connection)
@@ -196,7 +216,7 @@ def found_version(database: Database) -> int:
 
 def check_version(database: Database) -> None:
     """Refuse a store that is not of the newest version: one that nobody has brought there, or a newer one."""
-    found = found_version(database)
+    found = read_version(database)
     if found != NEWEST:
         raise StoreError(
             f"the store is of version {found}, this Tidings works with version {NEWEST}",
@@ -207,9 +227,9 @@ def check_version(database: Database) -> None:
 
 def _begin(connection: Connection, migrations: Sequence[Migration]) -> None:
     """The tables of a new store, none of which has to be looked for: that takes longer than to create them."""
-    shaping = [step for migration in migrations for step in migration.steps if isinstance(step, Shaping)]
+    shaping = [step for migration in migrations for step in migration.steps if isinstance(step, SchemaStep)]
     made = dict.fromkeys(table for step in shaping for table in step.made)
-    tables.metadata.create_all(connection, list(made), checkfirst=False)
+    store_tables.metadata.create_all(connection, list(made), checkfirst=False)
 
 
 def _version(connection: Connection, database: Database, newest: int) -> int:
@@ -224,18 +244,40 @@ def _version(connection: Connection, database: Database, newest: int) -> int:
 
 
 def _found(connection: Connection) -> int:
-    if not inspect(connection).has_table(tables.migrations.name):
+    if not inspect(connection).has_table(store_tables.migrations.name):
         return 0
-    return int(connection.execute(select(func.max(tables.migrations.c.version))).scalar() or 0)
+    return int(connection.execute(select(func.max(store_tables.migrations.c.version))).scalar() or 0)
 
 
 def _alone(connection: Connection, database: Database) -> None:
     """Keep other processes from migrating at the same time; on SQLite the transaction itself does."""
     if not database.is_sqlite:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-    tables.migrations.create(connection, checkfirst=True)
+    store_tables.migrations.create(connection, checkfirst=True)
 
 
 def _record(connection: Connection, migration: Migration) -> None:
     row = {"version": migration.version, "name": migration.name, "applied": datetime.now(UTC).isoformat()}
-    connection.execute(insert(tables.migrations), row)
+    connection.execute(insert(store_tables.migrations), row)
+
+
+# Of which version a store is, without changing it.
+
+
+@dataclass(frozen=True, slots=True)
+class StoreVersion:
+    """A store by its address without a password, its version (0: it has no tables yet), and the one that this Tidings
+    works with.
+    """
+
+    name: str
+    store: int
+    works_with: int = NEWEST
+
+
+def inspect_store_version(url: str) -> StoreVersion:
+    database = open_database(url)
+    try:
+        return StoreVersion(database.name, read_version(database))
+    finally:
+        database.close()

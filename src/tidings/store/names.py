@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import secrets
 
+from tidings.core.storable import check_text
 from tidings.errors import IdTaken, InputError
-from tidings.storable import check_text
 
-__all__ = ["LONGEST", "check", "check_text", "fresh", "problem", "taken"]
+__all__ = ["LONGEST", "check", "check_text", "find_problem", "id_taken_error", "new_id"]
 
 LONGEST = 500
 
 
-def problem(what: str, name: str) -> InputError | None:
+def find_problem(what: str, name: str) -> InputError | None:
     """What keeps a name from being carried by every database, terminal and address, if something does."""
     if not 0 < len(name) <= LONGEST:
         shown = f"{len(name)} of them, {name[:20]!r} ..."
@@ -25,20 +25,20 @@ def problem(what: str, name: str) -> InputError | None:
 
 def check(what: str, name: str, pointer: str | None = None) -> str:
     """The name itself, if nothing is wrong with it; `pointer` is the member it came in, where it came in one."""
-    found = problem(what, name)
+    found = find_problem(what, name)
     if found is not None:
         found.pointer = pointer
         raise found
     return name
 
 
-def taken(id: str) -> IdTaken:
+def id_taken_error(id: str) -> IdTaken:
     """What is said to somebody who wants an id that somebody else has: neither whose it is, nor what it stands for."""
     found = IdTaken(f"the id '{id}' is taken", hint="choose another one, or leave it out")
     found.pointer = "/id"
     return found
 
 
-def fresh(prefix: str, digits: int = 8) -> str:
+def new_id(prefix: str, digits: int = 8) -> str:
     """A new random id. Eight hexadecimal digits are easy to type; who finds one taken asks for sixteen."""
     return f"{prefix}-{secrets.token_hex(digits // 2)}"

@@ -21,12 +21,20 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Select, delete, func, select
 
 from tidings.model import WITHHELD, Notification, notification_id
-from tidings.store import audiences, bulk, counters, held, names, sequences
+from tidings.store import audiences, bulk, counters, deferred, names
+from tidings.store import counters as sequences
 from tidings.store.database import Database
-from tidings.store.dead_letters import DeadLetter, bury
-from tidings.store.encoding import Clock, because_from, instant, mapping_from, utc
-from tidings.store.found import Found, row_of
-from tidings.store.held import Held
+from tidings.store.dead_letters import DeadLetter, add_dead_letters
+from tidings.store.deferred import DeferredSummary
+from tidings.store.encoding import (
+    Clock,
+    MatchRow,
+    decode_mapping,
+    decode_reasons,
+    format_instant,
+    notification_row,
+    utc_now,
+)
 from tidings.store.tables import batches, notifications, subscribers
 
 # A stream repeats its last batch only; older marks are of no use to anybody.
@@ -45,7 +53,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommitResult:
     """What became of a batch: new notifications, repeated ones, and new ones that are held for later; `skipped` if the
     batch had been committed before. `unseen` are matches whose subscribers may not see the publication.
     """
@@ -60,7 +68,7 @@ class Committed:
 class Notifications:
     """What everybody was told."""
 
-    def __init__(self, database: Database, clock: Clock = utc) -> None:
+    def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self._database = database
         self._clock = clock
 
@@ -68,11 +76,11 @@ class Notifications:
         self,
         stream: str,
         batch: int,
-        found: Iterable[Found],
+        found: Iterable[MatchRow],
         dead: Iterable[DeadLetter] = (),
         source: str | None = None,
         position: int | None = None,
-    ) -> Committed:
+    ) -> CommitResult:
         """Make a stream's batch durable, once.
 
         New notifications are numbered in the order in which their publications are given, and by subscription
@@ -87,7 +95,7 @@ class Notifications:
         names.check("a stream's name", stream)
         matches, letters, origin = _repeatable(found), _repeatable(dead), source or stream
 
-        def write(connection: Connection) -> Committed:
+        def write(connection: Connection) -> CommitResult:
             done = write_batch(connection, stream, batch, matches, letters, origin, self._clock)
             if position is not None:
                 _reach(connection, position)
@@ -113,16 +121,16 @@ class Notifications:
         only, so that a batch that wants to be committed does not wait for all of them.
         """
         with self._database.read() as connection:
-            waiting = held.due(connection, self._clock(), subscriber)
+            waiting = deferred.find_due(connection, self._clock(), subscriber)
         return sum(
-            self._database.transact(partial(held.hand_over, to=some, moment=self._clock()))
-            for some in bulk.pieces(waiting, SUBSCRIBERS)
+            self._database.transact(partial(deferred.hand_over, to=some, moment=self._clock()))
+            for some in bulk.iter_chunks(waiting, SUBSCRIBERS)
         )
 
-    def held(self, subscriber: str) -> Held:
+    def held(self, subscriber: str) -> DeferredSummary:
         """What waits for a subscriber until it is due."""
         with self._database.read() as connection:
-            return held.waiting(connection, subscriber)
+            return deferred.summarize_deferred(connection, subscriber)
 
     def read(self, subscriber: str, after: int = 0, limit: int = 1_000) -> list[Notification]:
         """A subscriber's notifications after a sequence number, in order. What is due is handed over first: no stream
@@ -130,7 +138,7 @@ class Notifications:
         """
         wanted = _after(subscriber, after)
         with self._database.read() as connection:
-            if not held.due(connection, self._clock(), subscriber):
+            if not deferred.find_due(connection, self._clock(), subscriber):
                 return _page(connection, wanted, limit)
         self.hand_over(subscriber)
         with self._database.read() as connection:
@@ -194,32 +202,32 @@ def write_batch(
     connection: Connection,
     stream: str,
     batch: int,
-    found: Iterable[Found],
+    found: Iterable[MatchRow],
     dead: Iterable[DeadLetter],
     source: str,
-    clock: Clock = utc,
-) -> Committed:
+    clock: Clock = utc_now,
+) -> CommitResult:
     """The same inside a transaction of the caller's, for what must commit together with its notifications.
 
     `found` is gone through twice: for the subscribers, whose rows have to be locked in one order before any is
     written, and for the notifications, some thousands at a time.
     """
     if not _mark(connection, stream, batch):
-        return Committed(0, 0, skipped=True)
-    numbers = sequences.lock(connection, {one.subscriber for one in found})
+        return CommitResult(0, 0, skipped=True)
+    numbers = sequences.lock_sequences(connection, {one.subscriber for one in found})
     before, given, seen, later = dict(numbers), 0, 0, 0
-    seeing = audiences.Seeing(connection)
+    seeing = audiences.Visibility(connection)
     for part in _parts(_ordered(found) if isinstance(found, Sequence) else found):
         visible = seeing.only(part)
         unknown = _unknown(connection, visible)
-        delays = held.delays(connection, unknown.values())
+        delays = deferred.accepted_delays(connection, unknown.values())
         later += write_part(connection, unknown, numbers, delays, clock())
         given, seen = given + len(part), seen + len(visible)
-    sequences.advance(connection, numbers, before)
-    for letters in bulk.pieces(dead, LETTERS):
-        bury(connection, source, letters)
+    sequences.advance_sequences(connection, numbers, before)
+    for letters in bulk.iter_chunks(dead, LETTERS):
+        add_dead_letters(connection, source, letters)
     new = sum(numbers.values()) - sum(before.values())
-    return Committed(new, seen - new - later, held=later, unseen=given - seen)
+    return CommitResult(new, seen - new - later, held=later, unseen=given - seen)
 
 
 def _reach(connection: Connection, position: int) -> None:
@@ -241,9 +249,9 @@ def _mark(connection: Connection, stream: str, batch: int) -> bool:
     return True
 
 
-def _parts(found: Iterable[Found]) -> Iterator[list[Found]]:
+def _parts(found: Iterable[MatchRow]) -> Iterator[list[MatchRow]]:
     """Whole publications, as many as make a part; the matches of one by subscription id."""
-    part: list[Found] = []
+    part: list[MatchRow] = []
     for _, matches in groupby(found, key=lambda one: one.publication):
         part.extend(sorted(matches, key=lambda one: one.subscription))
         if len(part) >= PART:
@@ -253,22 +261,22 @@ def _parts(found: Iterable[Found]) -> Iterator[list[Found]]:
         yield part
 
 
-def _ordered(found: Sequence[Found]) -> list[Found]:
+def _ordered(found: Sequence[MatchRow]) -> list[MatchRow]:
     turn: dict[str, int] = {}
     for one in found:
         turn.setdefault(one.publication, len(turn))
     return sorted(found, key=lambda one: (turn[one.publication], one.subscription))
 
 
-def _unknown(connection: Connection, ordered: Sequence[Found]) -> dict[str, Found]:
+def _unknown(connection: Connection, ordered: Sequence[MatchRow]) -> dict[str, MatchRow]:
     """Those without a notification yet, told or held, by the id it will have; the subscribers must be locked.
 
     What is held is looked up first: it may be told in between, and would be in neither place the other way round.
     """
-    new: dict[str, Found] = {}
+    new: dict[str, MatchRow] = {}
     for one in ordered:
         new.setdefault(notification_id(one.publication, one.subscription), one)
-    for id in held.among(connection, list(new)):
+    for id in deferred.find_deferred(connection, list(new)):
         del new[id]
     for row in bulk.select_among(connection, select(notifications.c.id), notifications.c.id, list(new)):
         del new[row.id]
@@ -277,30 +285,32 @@ def _unknown(connection: Connection, ordered: Sequence[Found]) -> dict[str, Foun
 
 def write_part(
     connection: Connection,
-    new: Mapping[str, Found],
+    new: Mapping[str, MatchRow],
     numbers: dict[str, int],
-    delays: held.Delays,
+    delays: deferred.Delays,
     moment: datetime,
 ) -> int:
     """Tell those that are to be told at once and hold the others; how many are held. The subscribers must be locked."""
     later = {id: one for id, one in new.items() if (one.subscription, one.subscriber) in delays}
-    time, rows = instant(moment), []
+    time, rows = format_instant(moment), []
     for id, one in new.items():
         if id not in later:
             numbers[one.subscriber] += 1
-            rows.append(row_of(id, one, numbers[one.subscriber], time))
+            rows.append(notification_row(id, one, numbers[one.subscriber], time))
     bulk.insert_rows(connection, notifications, rows)
-    held.hold(connection, later, delays, moment)
+    deferred.defer(connection, later, delays, moment)
     return len(later)
 
 
 def _after(subscriber: str, after: int) -> Select[*tuple[Any, ...]]:
-    return select(*READ).where(notifications.c.subscriber == subscriber, notifications.c.sequence > after)
+    return select(*NOTIFICATION_COLUMNS).where(
+        notifications.c.subscriber == subscriber, notifications.c.sequence > after
+    )
 
 
 def _page(connection: Connection, wanted: Select[*tuple[Any, ...]], limit: int) -> list[Notification]:
     rows = connection.execute(wanted.order_by(notifications.c.sequence).limit(limit)).all()
-    return [notification_of(*row) for row in rows]
+    return [notification_from_row(*row) for row in rows]
 
 
 _NAMES = (
@@ -314,13 +324,13 @@ _NAMES = (
     "kind",
     "bindings",
 )
-READ = (audiences.withheld(notifications), *(notifications.c[name] for name in _NAMES))
-"""The columns that `notification_of` takes, in order. Whether one is withheld is read in the same statement: nobody can
-forget to ask.
+NOTIFICATION_COLUMNS = (audiences.withheld_column(notifications), *(notifications.c[name] for name in _NAMES))
+"""The columns that `notification_from_row` takes, in order. Whether a notification is withheld is read in the same
+statement.
 """
 
 
-def notification_of(
+def notification_from_row(
     is_withheld: bool,
     id: str,
     subscriber: str,
@@ -333,7 +343,7 @@ def notification_of(
     assert publication is not None and because is not None and time is not None and kind is not None
     if is_withheld:
         return Notification(id, subscriber, sequence, subscription, "", (), time, WITHHELD)
-    reasons = because_from(because)
+    reasons = decode_reasons(because)
     return Notification(
-        id, subscriber, sequence, subscription, publication, reasons, time, kind, mapping_from(bindings)
+        id, subscriber, sequence, subscription, publication, reasons, time, kind, decode_mapping(bindings)
     )

@@ -8,86 +8,80 @@ from threading import Lock
 
 from sqlalchemy import Connection
 
-from tidings.closing import Closing
+from tidings.core.closeable import Closeable
+from tidings.delivery.sql.cursors import DeliveryCursors
+from tidings.delivery.sql.dead_deliveries import DeadDeliveries
+from tidings.delivery.sql.destination_store import DestinationStore, SubscriberPreferences
+from tidings.delivery.sql.pending import PendingEntries
+from tidings.feeds.sql.feed_entries import MatchStats, PersonalFeedStore
+from tidings.feeds.sql.hub_store import HubStore
+from tidings.feeds.sql.polled_feeds import PolledFeeds
+from tidings.metadata.sql.browse_queries import BrowseQueries
+from tidings.metadata.sql.metadata_store import MetadataStore
+from tidings.metadata.sql.replication_state import ReplicationStore
+from tidings.metadata.sql.repository.repository_store import RepositoryStore
+from tidings.metadata.sql.repository_feeds import RepositoryFeeds
+from tidings.metadata.sql.rule_graph import RuleGraph
+from tidings.objects.sql.object_notifications import ObjectNotifications
+from tidings.objects.sql.object_sources import ObjectSources
 from tidings.store import counters
-from tidings.store.acknowledgements import Acknowledgements
 from tidings.store.audiences import Audiences
-from tidings.store.backbone import Backbone
 from tidings.store.clock_recovery import ClockRecovery
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
-from tidings.store.destinations import Destinations
-from tidings.store.encoding import Clock, utc
-from tidings.store.feeds import Feeds
-from tidings.store.hub import Hub
-from tidings.store.intake import Intake
+from tidings.store.encoding import Clock, utc_now
+from tidings.store.group_append import GroupAppend
 from tidings.store.journal import Journal
-from tidings.store.lanes import Lanes
-from tidings.store.matched import Matched
-from tidings.store.measures import Measures
-from tidings.store.metadata import Metadata
-from tidings.store.metadata_browsing import MetadataBrowsing
 from tidings.store.migrations import check_version, migrate
-from tidings.store.news import News
 from tidings.store.notifications import Notifications
-from tidings.store.object_notifications import ObjectNotifications
-from tidings.store.object_sources import ObjectSources
-from tidings.store.overruns import Overruns
-from tidings.store.paused import Paused
-from tidings.store.personal_feeds import PersonalFeeds
-from tidings.store.preferences import Preferences
-from tidings.store.references import References
-from tidings.store.repositories import Repositories
-from tidings.store.repository import Repository
-from tidings.store.rule_graph import RuleGraph
-from tidings.store.runs import Runs
-from tidings.store.schemas import Schemas
-from tidings.store.standings import Standings
-from tidings.store.subscriptions import Subscriptions
-from tidings.store.taxonomies import Taxonomies
+from tidings.store.positions import Acknowledgements, Heads
+from tidings.store.reference_data import EventSchemas, ReferenceTables, Taxonomies
+from tidings.store.subscriptions.overruns import BudgetOverruns
+from tidings.store.subscriptions.registry import Subscriptions
+from tidings.store.subscriptions.suspension import PausedSubscriptions
+from tidings.store.subscriptions.view import SubscriptionView
+from tidings.store.telemetry import TimeSeries, Traces
 from tidings.store.tokens import Tokens
-from tidings.store.traces import Traces
-from tidings.store.undelivered import Undelivered
 
 
-class Store(Closing):
+class Store(Closeable):
     """One database, seen as its parts. Several processes and threads may use the same one at the same time."""
 
-    def __init__(self, database: Database, clock: Clock = utc) -> None:
+    def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self.database, self._trying = database, Lock()
         self.journal = Journal(database)
-        self.intake = Intake(database, clock)
+        self.intake = GroupAppend(database, clock)
         self.subscriptions = Subscriptions(database)
-        self.paused = Paused(database, clock)
-        self.standings = Standings(database)
+        self.paused = PausedSubscriptions(database, clock)
+        self.standings = SubscriptionView(database)
         self.notifications = Notifications(database, clock)
         self.acknowledgements = Acknowledgements(database, clock)
-        self.news = News(database)
+        self.news = Heads(database)
         self.object_notifications = ObjectNotifications(database, clock)
         self.object_sources = ObjectSources(database)
         self.dead_letters = DeadLetters(database)
-        self.overruns = Overruns(database, clock)
-        self.schemas = Schemas(database)
-        self.references = References(database)
+        self.overruns = BudgetOverruns(database, clock)
+        self.schemas = EventSchemas(database)
+        self.references = ReferenceTables(database)
         self.taxonomies = Taxonomies(database)
-        self.feeds = Feeds(database)
-        self.personal_feeds = PersonalFeeds(database, self.notifications, clock)
-        self.matched = Matched(database, self.personal_feeds)
-        self.hub = Hub(database, clock)
-        self.metadata = Metadata(database, clock)
-        self.repositories = Repositories(database)
-        self.backbone = Backbone(database)
-        self.metadata_browsing = MetadataBrowsing(database)
+        self.feeds = PolledFeeds(database)
+        self.personal_feeds = PersonalFeedStore(database, self.notifications, clock)
+        self.matched = MatchStats(database, self.personal_feeds)
+        self.hub = HubStore(database, clock)
+        self.metadata = MetadataStore(database, clock)
+        self.repositories = RepositoryFeeds(database)
+        self.backbone = ReplicationStore(database)
+        self.metadata_browsing = BrowseQueries(database)
         self.rule_graph = RuleGraph(database)
-        self.repository = Repository(database)
+        self.repository = RepositoryStore(database)
         self.tokens = Tokens(database, clock)
         self.audiences = Audiences(database, clock)
-        self.destinations = Destinations(database, clock)
-        self.lanes = Lanes(database, clock)
-        self.runs = Runs(database)
-        self.undelivered = Undelivered(database, clock)
-        self.preferences = Preferences(database)
-        self.measures = Measures(database, clock)
+        self.destinations = DestinationStore(database, clock)
+        self.lanes = DeliveryCursors(database, clock)
+        self.runs = PendingEntries(database)
+        self.undelivered = DeadDeliveries(database, clock)
+        self.preferences = SubscriberPreferences(database)
+        self.measures = TimeSeries(database, clock)
         self.traces = Traces(database, clock)
         self.clock_recovery = ClockRecovery(database, clock)
 
@@ -118,7 +112,7 @@ def _write_nothing(connection: Connection) -> None:
     counters.advance(connection, "journal", counters.lock(connection, "journal"))
 
 
-def open_store(url: str, clock: Clock = utc, migrates: bool = True) -> Store:
+def open_store(url: str, clock: Clock = utc_now, migrates: bool = True) -> Store:
     """The store at `sqlite:///path` or `postgresql://...`, with its tables made or brought up to date; if it may not be
     migrated, one of another version is refused.
 

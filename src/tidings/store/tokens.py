@@ -12,7 +12,7 @@ from sqlalchemy import Column, Connection, Table, Text, insert, select, update
 
 from tidings.store import bulk, counters, names
 from tidings.store.database import Database
-from tidings.store.encoding import Clock, instant
+from tidings.store.encoding import Clock, format_instant
 from tidings.store.tables import Name, metadata
 
 tokens = Table(
@@ -61,7 +61,7 @@ class Tokens:
 
     def keep(self, secret: str, token: Token) -> Token:
         """Keep a token by its hash, under an id of its own."""
-        return self._database.transact(lambda c: _keep(c, secret, token, instant(self._clock())))
+        return self._database.transact(lambda c: _keep(c, secret, token, format_instant(self._clock())))
 
     def keep_first(self, secret: str, token: Token, hand_out: Callable[[], object]) -> Token | None:
         """Keep a token if none with its scopes was ever made, revoked ones included; of several processes that start at
@@ -77,7 +77,7 @@ class Tokens:
             counters.lock(connection, "tokens")
             if connection.execute(others).first():
                 return None
-            kept = _keep(connection, secret, token, instant(self._clock()))
+            kept = _keep(connection, secret, token, format_instant(self._clock()))
             hand_out()
             return kept
 
@@ -92,12 +92,12 @@ class Tokens:
 
     def find_all(self, secrets: Collection[str]) -> dict[str, Token]:
         """Those of several that are good now, by their secrets, in one go."""
-        hashes = {secret: hash_of(secret) for secret in secrets}
+        hashes = {secret: hash_secret(secret) for secret in secrets}
         with self._database.read() as connection:
             rows = bulk.select_among(connection, _FOUND, tokens.c.hash, set(hashes.values()))
             found = {hash: _token(*rest) for hash, *rest in rows}
-        moment = instant(self._clock())
-        good = {hash: token for hash, token in found.items() if not is_over(token.expires, moment)}
+        moment = format_instant(self._clock())
+        good = {hash: token for hash, token in found.items() if not is_expired(token.expires, moment)}
         self._remember(hashes.values(), good)
         return {secret: good[hash] for secret, hash in hashes.items() if hash in good}
 
@@ -105,8 +105,8 @@ class Tokens:
         """The token as it was when it was last found, without a look into the store: it cannot change, only end or be
         revoked. Whether it was revoked since has to be asked in the transaction that relies on it, as `Intake` does.
         """
-        found = self._known.get(hash_of(secret))
-        return None if found is None or is_over(found.expires, instant(self._clock())) else found
+        found = self._known.get(hash_secret(secret))
+        return None if found is None or is_expired(found.expires, format_instant(self._clock())) else found
 
     def _remember(self, asked: Iterable[str], good: Mapping[str, Token]) -> None:
         """Those found last are remembered; one that is not good is forgotten."""
@@ -119,10 +119,10 @@ class Tokens:
 
     def good(self, ids: Collection[str]) -> set[str]:
         """Which of these tokens are good now, by their ids: asked for all that are in use, in one go."""
-        moment = instant(self._clock())
+        moment = format_instant(self._clock())
         with self._database.read() as connection:
             rows = bulk.select_among(connection, _GOOD, tokens.c.id, ids)
-            return {id for id, expires in rows if not is_over(expires, moment)}
+            return {id for id, expires in rows if not is_expired(expires, moment)}
 
     def list(self, subscriber: str | None = None) -> list[Token]:
         """All that were made, oldest first, of everybody or of one subscriber."""
@@ -135,16 +135,16 @@ class Tokens:
     def revoke(self, id: str) -> bool:
         """Make a token good for nothing from now on; false if there is no such token, or it was revoked before."""
         gone = update(tokens).where(tokens.c.id == id, tokens.c.revoked.is_(None))
-        moment = instant(self._clock())
+        moment = format_instant(self._clock())
         return bool(self._database.transact(lambda c: c.execute(gone.values(revoked=moment)).rowcount))
 
 
-def is_over(expires: str | None, moment: str) -> bool:
+def is_expired(expires: str | None, moment: str) -> bool:
     """Whether a token has ended, by its end, if it has one."""
     return expires is not None and expires <= moment
 
 
-def hash_of(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """A secret of many random bits needs no slow hash: nobody can try them all."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -157,7 +157,7 @@ def _keep(connection: Connection, secret: str, token: Token, made: str) -> Token
     kept = Token(f"t-{number}", token.name, token.subscriber, token.scopes, made, token.expires)
     row = {name: getattr(kept, name) for name in Token.__dataclass_fields__}
     scopes = " ".join(sorted(kept.scopes))
-    connection.execute(insert(tokens), row | {"scopes": scopes, "hash": hash_of(secret)})
+    connection.execute(insert(tokens), row | {"scopes": scopes, "hash": hash_secret(secret)})
     return kept
 
 

@@ -9,9 +9,9 @@ import pytest
 from tests.browser.filled import fill
 from tests.interfaces.console.place import Clock, Place
 from tests.interfaces.visiting import console
-from tidings.interfaces.http.console.log_in import FAILURES
-from tidings.interfaces.http.rates import Rates
-from tidings.service import Tidings
+from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.console.login import FAILURES
+from tidings.service.tidings import Tidings
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +19,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     clock = Clock()
     with (
         Tidings(tmp_path_factory.mktemp("home")) as tidings,
-        console(tidings, attempts=Rates(FAILURES, FAILURES, clock=clock)) as address,
+        console(tidings, attempts=RateLimiter(FAILURES, FAILURES, clock=clock)) as address,
     ):
         yield Place(tidings, address, fill(tidings), clock)

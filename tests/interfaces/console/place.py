@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.interfaces.visiting import Visitor
-from tidings.delivery import Rules
-from tidings.service import Tidings
+from tidings.delivery.policy import DeliveryPolicy
 from tidings.service.access import Access, Scope
-from tidings.service.delivering import destinations_of
+from tidings.service.delivery import open_destinations
+from tidings.service.tidings import Tidings
 
 
 class Clock:
@@ -33,7 +33,7 @@ class Place:
         }
         self.ana, self.bo, self.shop, self.root = (Visitor(address, each) for each in self.secrets.values())
         self.nobody = Visitor(address)
-        reached = destinations_of(tidings.store, Rules(inside=True))
+        reached = open_destinations(tidings.store, DeliveryPolicy(inside=True))
         self.hook = reached.add("ana", "webhook", "http://127.0.0.1:9/hook", name="ana's hook").id
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tidings.interfaces.cli.subscriptions import subscribe as subscribe_command
-from tidings.interfaces.http.console.examples import LANGUAGES
-from tidings.provider import Provider
-from tidings.service import Tidings
-from tidings.service.previewing import Bounds, preview
+from tidings.cli.subscriptions import subscribe as subscribe_command
+from tidings.console.examples import LANGUAGES
+from tidings.metadata.provider.provider import Provider
+from tidings.service.preview import PreviewBounds, preview_subscription
+from tidings.service.tidings import Tidings
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
@@ -81,9 +81,9 @@ def count_matches(home: Tidings, language: str, text: str) -> int:
     if language == "rules":
         home.subscribe(text, text, "rules")
         return len(home.notifications(text))
-    bounds = Bounds(last=100, size=10**6, seconds=60)
+    bounds = PreviewBounds(last=100, size=10**6, seconds=60)
     schema, tables = home.schema_now().checked_against, home.preview_tables
-    found = preview(home.store, tables, home.subscribing(), schema, language, text, bounds)
+    found = preview_subscription(home.store, tables, home.subscribing(), schema, language, text, bounds)
     assert not found.warnings
     return len(found.matches)
 

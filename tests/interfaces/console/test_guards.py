@@ -10,10 +10,10 @@ import pytest
 from fastapi.routing import APIRoute
 
 from tests.interfaces.console.place import FORMS, PAGES, Place
-from tidings.interfaces.http.console.answering import GUARDED, HOME
-from tidings.interfaces.http.console.router import parts_for
-from tidings.interfaces.http.v1.limits import Limits
-from tidings.service.delivering import destinations_of
+from tidings.api.v1.limits import Limits
+from tidings.console.pages import HOME, SECURITY_HEADERS
+from tidings.console.router import list_routers
+from tidings.service.delivery import open_destinations
 
 
 def test_every_route_is_among_those_that_are_tested(place: Place) -> None:
@@ -22,8 +22,8 @@ def test_every_route_is_among_those_that_are_tested(place: Place) -> None:
         return "/".join(part for part in path.split("/") if part not in named and not part.startswith("{"))
 
     known = {kind(path.split("?")[0]) for path in (*PAGES, *FORMS)}
-    reached, feeds = destinations_of(place.tidings.store), place.tidings.feeds_at("http://127.0.0.1:1")
-    parts = parts_for(place.tidings, reached, feeds, Limits())
+    reached, feeds = open_destinations(place.tidings.store), place.tidings.feeds_at("http://127.0.0.1:1")
+    parts = list_routers(place.tidings, reached, feeds, Limits())
     routes = [route for part in parts for route in part.routes]
     found = {kind(route.path.removeprefix(f"{HOME}/")) for route in routes if isinstance(route, APIRoute)}
     assert found == known | {"login", "static"}
@@ -40,10 +40,10 @@ def test_every_answer_is_guarded(place: Place) -> None:
     answers += [place.ana.get("/console/nonsense"), place.nobody.get("/console")]
     assert [answer.status_code for answer in answers[:-3]] == [200] * (len(answers) - 3)
     for answer in answers:
-        for name, value in GUARDED.items():
+        for name, value in SECURITY_HEADERS.items():
             assert answer.headers[name] == value
         assert "<script>" not in answer.text and " style=" not in answer.text and "onclick" not in answer.text
-    assert "default-src 'none'; script-src 'self'" in GUARDED["Content-Security-Policy"]
+    assert "default-src 'none'; script-src 'self'" in SECURITY_HEADERS["Content-Security-Policy"]
 
 
 def test_a_form_needs_its_word(place: Place) -> None:
@@ -117,7 +117,7 @@ def test_files_are_asked_for_once(place: Place) -> None:
 
 def test_nothing_comes_from_elsewhere() -> None:
     """No file that a browser loads names another host, and pages have neither scripts nor styles in them."""
-    folder = Path(__import__("tidings.interfaces.http.console", fromlist=["x"]).__file__).parent
+    folder = Path(__import__("tidings.console", fromlist=["x"]).__file__).parent
     for file in (*folder.glob("static/*"), *folder.glob("templates/*")):
         text = re.sub(r'http://www\.w3\.org/2000/svg|placeholder="[^"]*"', "", file.read_text())
         assert "http:" not in text and "https:" not in text and "@import" not in text, file.name

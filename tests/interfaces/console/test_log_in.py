@@ -6,8 +6,8 @@ import httpx
 
 from tests.interfaces.console.place import FORMS, PAGES, Clock, Place
 from tests.interfaces.visiting import Visitor, console
-from tidings.interfaces.http.console.log_in import FAILURES
-from tidings.interfaces.http.rates import Rates
+from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.console.login import FAILURES
 from tidings.service.access import Access, Scope
 
 
@@ -86,7 +86,7 @@ def test_an_attempt_comes_back_every_six_seconds(place: Place) -> None:
 
 
 def test_a_token_that_asks_too_often_is_told_when_to_come_back(place: Place) -> None:
-    with console(place.tidings, rates=Rates(1, 3, 10, Clock())) as address:
+    with console(place.tidings, rates=RateLimiter(1, 3, 10, Clock())) as address:
         visitor = Visitor(address, place.secrets["ana"])
         answers = [visitor.get("/console/browse") for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]

@@ -10,13 +10,13 @@ from tests.browser.filled import TABLE
 from tests.feeds.site import Response, a_site
 from tests.interfaces.console.place import Place
 from tests.interfaces.visiting import Visitor
-from tidings.delivery import Rules
+from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.sql.cursors import RunOutcome
 from tidings.model import Reason
 from tidings.service.access import Access, Scope
-from tidings.service.delivering import destinations_of
-from tidings.service.pipeline import beat
-from tidings.store import Found
-from tidings.store.finishing import Progress
+from tidings.service.delivery import open_destinations
+from tidings.service.pipeline import record_heartbeat
+from tidings.store.encoding import MatchRow
 
 
 def test_notifications_are_shown_with_why_and_acknowledged(place: Place) -> None:
@@ -52,7 +52,7 @@ def test_what_a_publication_is_called_are_the_first_words(place: Place) -> None:
     }
     ids = [place.tidings.publish(body, media_type=kind).id for kind, body in bodies.items()]
     because = (Reason("exists x", 1, ""),)
-    found = [Found(id, "s-clocks", "kim", because) for id in (*ids, "p-gone")]
+    found = [MatchRow(id, "s-clocks", "kim", because) for id in (*ids, "p-gone")]
     store.notifications.commit_batch("titles", 0, found)
     for page in ("", "/new?after=0"):
         listed = kim.get(f"/console/notifications{page}").text
@@ -68,7 +68,7 @@ def test_what_a_publication_is_called_are_the_first_words(place: Place) -> None:
 def test_notifications_are_read_up_to_one(place: Place) -> None:
     store = place.tidings.store
     lee = Visitor(place.address, Access(store).make("lee", [Scope.SUBSCRIBE], "lee").secret)
-    store.notifications.commit_batch("lee", 0, [Found(f"p-{n}", "s-lee", "lee") for n in range(3)])
+    store.notifications.commit_batch("lee", 0, [MatchRow(f"p-{n}", "s-lee", "lee") for n in range(3)])
     for path in ("/console/notifications/2", "/console/notifications/2/inside"):
         [upto] = re.findall(r'name="upto" value="(\d+)"', lee.get(path).text)
         assert upto == "2" and "Mark as read up to here" in lee.get(path).text
@@ -79,7 +79,7 @@ def test_notifications_are_read_up_to_one(place: Place) -> None:
 
 
 def test_an_administrator_is_shown_who_was_told_also_without_a_token(place: Place) -> None:
-    place.tidings.store.notifications.commit_batch("by hand", 0, [Found("p-1", "s-1", "dora")])
+    place.tidings.store.notifications.commit_batch("by hand", 0, [MatchRow("p-1", "s-1", "dora")])
     shown = place.root.get("/console/notifications").text
     for name in ("ana", "bo", "dora"):
         assert f'href="/console/notifications?subscriber={name}"' in shown
@@ -126,11 +126,15 @@ def test_an_error_that_is_past_is_shown_as_past(place: Place) -> None:
     """On the page of the subscription and on that of the destination, with its time."""
     store = place.tidings.store
     id = place.tidings.subscribe("uma", "price > 4", id="s-uma").id
-    made = destinations_of(store, Rules(inside=True)).add("uma", "webhook", "http://127.0.0.1:9/hook").id
+    made = (
+        open_destinations(store, DeliveryPolicy(inside=True))
+        .add("uma", "webhook", "http://127.0.0.1:9/hook")
+        .id
+    )
     pages = (f"/console/subscriptions/{id}", f"/console/destinations/{made}")
-    store.notifications.commit_batch("uma", 0, [Found(f"p-{n}", id, "uma") for n in range(3)])
+    store.notifications.commit_batch("uma", 0, [MatchRow(f"p-{n}", id, "uma") for n in range(3)])
 
-    def deliver(progress: Progress) -> list[str]:
+    def deliver(progress: RunOutcome) -> list[str]:
         store.lanes.wake(10)
         taken = store.lanes.take(10, timedelta(minutes=1))
         [lane] = [one for one in taken if one.destination == made]
@@ -142,9 +146,9 @@ def test_an_error_that_is_past_is_shown_as_past(place: Place) -> None:
         return [each.partition("</dd>")[0] for each in shown]
 
     assert all(
-        "status 410" in each and "before" not in each for each in deliver(Progress(0, 0, "status 410", 0.0))
+        "status 410" in each and "before" not in each for each in deliver(RunOutcome(0, 0, "status 410", 0.0))
     )
-    for each in deliver(Progress(3, 3)):
+    for each in deliver(RunOutcome(3, 3)):
         assert "status 410" in each and each.endswith("before the last success") and "quiet" in each
     store.destinations.remove(made)
     place.tidings.unsubscribe([id])
@@ -152,8 +156,12 @@ def test_an_error_that_is_past_is_shown_as_past(place: Place) -> None:
 
 def test_what_waits_for_the_end_of_quiet_hours_is_looked_at_when_they_change(place: Place) -> None:
     store = place.tidings.store
-    made = destinations_of(store, Rules(inside=True)).add("eve", "webhook", "http://127.0.0.1:9/hook").id
-    store.notifications.commit_batch("eve", 0, [Found("p-2", "s-2", "eve")])
+    made = (
+        open_destinations(store, DeliveryPolicy(inside=True))
+        .add("eve", "webhook", "http://127.0.0.1:9/hook")
+        .id
+    )
+    store.notifications.commit_batch("eve", 0, [MatchRow("p-2", "s-2", "eve")])
     store.lanes.wake(10)
     taken = store.lanes.take(10, timedelta(minutes=1))
     [lane] = [one for one in taken if one.destination == made]
@@ -175,7 +183,7 @@ def test_what_turns_the_text_around_it_is_shown_and_turns_nothing(place: Place) 
     published = place.tidings.publish("<lot><title>\u202ereverse</title></lot>", media_type="application/xml")
     because = (Reason("//title = '\u202ereverse'", "\u202ereverse", "/lot/title"),)
     store = place.tidings.store
-    store.notifications.commit_batch("turning", 0, [Found(published.id, id, "zoe", because)])
+    store.notifications.commit_batch("turning", 0, [MatchRow(published.id, id, "zoe", because)])
     last = store.notifications.last_sequence("zoe")
     for page in ("", f"/{last}", f"/{last}/inside", f"/new?after={last - 1}"):
         shown = zoe.get(f"/console/notifications{page}").text
@@ -203,7 +211,7 @@ def test_the_pipeline_is_a_table_without_scripts(place: Place) -> None:
     shown = place.root.get("/console/pipeline").text
     assert "Throughput: publications (/s)" in shown and '<td class="number">0.25</td>' in shown
     assert '<td class="number">7</td>' in shown and "no stream runs" in shown
-    beat(place.tidings.store, timedelta(days=1), starting=True)
+    record_heartbeat(place.tidings.store, timedelta(days=1), starting=True)
     shown = place.root.get("/console/pipeline").text
     assert "the stream is starting" in shown and "no stream runs" not in shown
 

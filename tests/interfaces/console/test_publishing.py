@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.interfaces.console.place import Place
-from tidings.store import DeadLetter
+from tidings.store.dead_letters import DeadLetter
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.interfaces.console.place import PAGES, Place
 from tests.interfaces.visiting import Visitor
 from tidings.model import Reason
 from tidings.service.access import Access, Scope
-from tidings.store import Found
+from tidings.store.encoding import MatchRow
 
 
 def test_what_a_token_is_for_is_all_it_shows(place: Place) -> None:
@@ -73,7 +73,7 @@ def test_what_somebody_may_not_see_any_more_is_withheld(place: Place) -> None:
     given = {"text": secret_text, "audience": "board"}
     published = re.search(r"<code>(p-[0-9a-f]+)</code>", place.shop.post("/console/publish", **given).text)
     assert published is not None
-    found = [Found(published[1], id, "cy", (Reason("price < 7", 6, "/price"),))]
+    found = [MatchRow(published[1], id, "cy", (Reason("price < 7", 6, "/price"),))]
     tidings.store.notifications.commit_batch("a test", 77, found)
     visitor = Visitor(place.address, Access(tidings.store).make("cy", [Scope.SUBSCRIBE], "cy").secret)
     check = {"language": "predicates", "text": "price < 7", "act": "check"}

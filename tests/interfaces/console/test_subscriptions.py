@@ -10,13 +10,12 @@ import pytest
 
 from tests.interfaces.console.place import Place
 from tests.interfaces.visiting import Visitor, console
-from tidings.feeds.addressed import addressed
-from tidings.feeds.personal import Gone, Opened
-from tidings.interfaces.http.console.examples import LANGUAGES
-from tidings.interfaces.http.console.subscriptions import PAGE
-from tidings.provider import Provider
-from tidings.service import Tidings
+from tidings.console.examples import LANGUAGES
+from tidings.console.subscriptions import PAGE
+from tidings.feeds.outbound.personal_feeds import Gone, OpenFeed, locate_feed
+from tidings.metadata.provider.provider import Provider
 from tidings.service.access import Access, Scope
+from tidings.service.tidings import Tidings
 
 HREF = re.compile(r'href="([^"]+)"')
 
@@ -71,14 +70,14 @@ def test_where_its_feed_is_stands_on_its_page_and_can_be_made_anew(place: Place)
     feeds = place.tidings.feeds_at("http://127.0.0.1:1")
     of = {"subscription": f"/console/subscriptions/{place.table}", "all": "/console/subscriptions"}
     renewing = {"subscription": f"{of['subscription']}/renew", "all": "/console/subscriptions/renew-list"}
-    told = {"subscription": addressed(feeds, "ana", place.table), "all": addressed(feeds, "ana")}
+    told = {"subscription": locate_feed(feeds, "ana", place.table), "all": locate_feed(feeds, "ana")}
     for name, at in of.items():
         [shown] = ADDRESS.findall(place.ana.get(at).text)
         assert (told[name].address or "").endswith(shown)
         answer = place.ana.post(renewing[name])
         [new] = ADDRESS.findall(place.ana.get(answer.headers["location"]).text)
         assert "The feed has a new address" in place.ana.get(answer.headers["location"]).text
-        assert new != shown and isinstance(feeds.opml(new[-32:]) or feeds.open(new[-32:]), (bytes, Opened))
+        assert new != shown and isinstance(feeds.opml(new[-32:]) or feeds.open(new[-32:]), (bytes, OpenFeed))
         assert isinstance(feeds.opml(shown[-32:]) or feeds.open(shown[-32:]), Gone)
     assert not ADDRESS.search(place.root.get("/console/subscriptions").text), "for nobody in particular"
     assert ADDRESS.findall(place.root.get("/console/subscriptions", subscriber="ana").text) == [new]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interfaces.api import Service, served_api
-from tidings.interfaces.http.v1.limits import Limits
-from tidings.service import Tidings
+from tidings.api.v1.limits import Limits
+from tidings.service.tidings import Tidings
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.interfaces.api import Service
 from tests.interfaces.publishing.posting import CONTEXT, post
-from tidings.interfaces.http import bodies
+from tidings.api import request_body
 
 
 def test_a_body_is_not_held_beyond_the_limit(service: Service) -> None:
@@ -61,7 +61,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What came of it counts against what all bodies may hold: whoever stops sending would keep others out."""
-    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(request_body, "BODY_SECONDS", 0.05)
     to, bearer = urlsplit(service.address), service.shop.headers["authorization"]
     with socket.create_connection((to.hostname, to.port)) as connection:
         connection.sendall(
@@ -79,7 +79,7 @@ def test_a_body_that_comes_in_drops_is_not_waited_for(
     service: Service, monkeypatch: pytest.MonkeyPatch, length: str, drop: bytes
 ) -> None:
     """No pause is long, and yet the body would take days."""
-    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(request_body, "BODY_SECONDS", 0.5)
     to, bearer = urlsplit(service.address), service.shop.headers["authorization"]
     with socket.create_connection((to.hostname, to.port)) as connection:
         connection.sendall(

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.guesses import Guesses
 from tests.interfaces.api import Service, served_api
 from tests.interfaces.publishing.posting import EVENT, post
-from tidings import guessing
-from tidings.service import Tidings
+from tidings.core import suggest
+from tidings.service.tidings import Tidings
 
 TURTLE = "<http://e.org/a> <http://e.org/p> 'x' ."
 TRIG = "@prefix e: <http://e.org/> . e:g { e:a e:p [] } e:h { e:b e:p 'y' }"
@@ -253,7 +253,7 @@ def test_of_many_that_are_refused_the_first_have_hints(
     tmp_path: Path, guesses: Guesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is small is looked at between two others first, where nothing is guessed: it is looked at again."""
-    monkeypatch.setattr(guessing, "MOST", 10)
+    monkeypatch.setattr(suggest, "MOST", 10)
     with Tidings(tmp_path) as tidings:
         tidings.extend_schema(
             "attributes: {price: numeric, prize: numeric}\n"

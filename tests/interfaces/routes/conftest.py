@@ -10,7 +10,7 @@ import pytest
 from tests.interfaces.routes.place import SECRET, Place, bearing, fill
 from tests.interfaces.routes.walking import Route, is_json, methods_of, names_of, walk
 from tests.operating.served import served
-from tidings.interfaces.http.app import app_for
+from tidings.api.app import create_app
 from tidings.service.access import Access
 
 
@@ -29,7 +29,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         clients = {
             name: httpx.Client(base_url=at.url, headers=bearing(each)) for name, each in secrets.items()
         }
-        found = list(walk(app_for(at.context).routes))
+        found = list(walk(create_app(at.context).routes))
         routes = [
             Route(method, path, names_of(route), getattr(route, "takes", None), is_json(route))
             for path, route in found

@@ -10,10 +10,11 @@ import httpx
 
 from tests.interfaces.routes.walking import OPEN, Route
 from tests.operating.served import Served
+from tidings.delivery.sql.dead_deliveries import DeadDelivery, add_dead_delivery
 from tidings.model import Publication, Reason
-from tidings.service.delivering import destinations_of, rules_of
-from tidings.store import DeadLetter, Found, instant, utc
-from tidings.store.undelivered import Letter, bury
+from tidings.service.delivery import build_delivery_policy, open_destinations
+from tidings.store.dead_letters import DeadLetter
+from tidings.store.encoding import MatchRow, format_instant, utc_now
 
 SECRET = "seen-by-bo-alone"
 """Stands in everything that is bo's."""
@@ -55,13 +56,15 @@ def fill(at: Served) -> list[str]:
     secret = Publication("p-of-bo", "application/json", json.dumps({"a": SECRET}).encode(), audience=label)
     store.journal.append([secret])
     because = [Reason(f"a = '{SECRET}'", SECRET, "/a")]
-    store.notifications.commit_batch("test", 0, [Found("p-of-bo", subscription, "bo", because)] * 2)
-    store.notifications.commit_batch("test", 1, [Found("p-for-all", "s-of-ana", "ana")])
+    store.notifications.commit_batch("test", 0, [MatchRow("p-of-bo", subscription, "bo", because)] * 2)
+    store.notifications.commit_batch("test", 1, [MatchRow("p-for-all", "s-of-ana", "ana")])
     store.dead_letters.add("journal", [DeadLetter("p-of-bo", f"no {SECRET}", {}, 1, SECRET.encode())])
-    made = destinations_of(store, rules_of(at.context.settings))
+    made = open_destinations(store, build_delivery_policy(at.context.settings))
     hook = made.add("bo", "webhook", f"https://example.org/{SECRET}")
-    letter = Letter(hook.id, subscription, "bo", "example.org", 1, 1, False, "n-1", SECRET, 3, instant(utc()))
-    number = store.database.transact(lambda c: bury(c, letter))
+    letter = DeadDelivery(
+        hook.id, subscription, "bo", "example.org", 1, 1, False, "n-1", SECRET, 3, format_instant(utc_now())
+    )
+    number = store.database.transact(lambda c: add_dead_delivery(c, letter))
     made.close()
     tidings.feeds_at(at.url).listed("bo")
     return [subscription, hook.id, str(number), "p-of-bo", "1", "bo", "t-2"]

@@ -26,7 +26,7 @@ from tests.interfaces.routes.walking import (
     leads_to_login,
 )
 from tests.operating.served import served
-from tidings.interfaces.http.access import COOKIE
+from tidings.api.authentication import COOKIE
 from tidings.service.access import Access
 
 JSON = {"Content-Type": "application/json"}

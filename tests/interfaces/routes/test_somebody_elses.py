@@ -14,7 +14,7 @@ import httpx
 from server_documents import SCHEMA
 from tests.interfaces.routes.place import SECRET, Place
 from tests.interfaces.routes.walking import REFUSED, Route, ask
-from tidings.provider import Provider
+from tidings.metadata.provider.provider import Provider
 
 QUERIES: tuple[dict[str, str], ...] = (
     {"subscriber": "bo"},

@@ -22,9 +22,9 @@ from websockets.sync.client import connect
 from tests.interfaces.routes.place import bearing, fill
 from tests.interfaces.routes.walking import PARAMETER, methods_of, walk
 from tests.operating.served import Served, served
-from tidings.interfaces.http.app import app_for
-from tidings.interfaces.http.service_methods import Service
-from tidings.storable import LARGEST_INTEGER
+from tidings.api.app import create_app
+from tidings.api.xml_rpc.service_methods import XmlRpcService
+from tidings.core.storable import LARGEST_INTEGER
 
 NUMBERS = (str(LARGEST_INTEGER + 1), "9" * 400, str(-(2**63) - 1))
 TEXTS = ("a\x00b", "\ud800", "\n")
@@ -82,7 +82,7 @@ def parameters_of(at: Served) -> list[Parameter]:
     """The parameters of all routes in paths, queries and headers."""
     found = []
     kinds = {params.Path: "path", params.Query: "query", params.Header: "header"}
-    for path, route in walk(app_for(at.context).routes):
+    for path, route in walk(create_app(at.context).routes):
         if not hasattr(route, "dependant"):
             continue
         flat = get_flat_params(route.dependant)
@@ -224,7 +224,7 @@ def call(at: Served, method: str, arguments: tuple[Any, ...]) -> tuple[int, Any]
 
 
 def test_xml_rpc_argument_that_is_unstorable_is_a_fault(at: Served) -> None:
-    service = Service(at.context.tidings, at.context.hub.feeds.places)
+    service = XmlRpcService(at.context.tidings, at.context.hub.feeds.places)
     assert service.methods.keys() == ARGUMENTS.keys(), "each is tried here"
     for method, arguments in ARGUMENTS.items():
         assert not isinstance(call(at, method, arguments)[1], Fault), method

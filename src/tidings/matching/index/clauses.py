@@ -19,22 +19,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.atoms import Aspect, Column, Of
-from tidings.compiler.blocks import twigs_of
-from tidings.compiler.plan import (
+from tidings.atoms import Aspect, Column, PublicationKind
+from tidings.events.operators import Relation
+from tidings.events.schema.domains import Domain, DomainKind
+from tidings.matching.compiler.blocks import twigs_of
+from tidings.matching.compiler.plan import (
     ClauseBlock,
     Compiled,
+    IrregularClauses,
+    IrregularTest,
     Literals,
-    Loose,
-    LooseTest,
     Numbers,
     Operands,
-    Relation,
     TestShape,
     Twigs,
 )
 from tidings.matching.index.arrays import map_arrays, starts_of, write_arrays
-from tidings.schema.domains import Domain, DomainKind
 from tidings.values import Kind
 
 FILE = "clauses.bin"
@@ -151,16 +151,16 @@ def _plain(test: TestShape) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredClauses:
     """What a segment was made from: its clauses as they were compiled."""
 
     blocks: list[ClauseBlock]
-    loose: Loose
+    loose: IrregularClauses
     twigs: Twigs
     domains: list[Domain]
 
 
-def read_clauses(folder: Path) -> Stored:
+def read_clauses(folder: Path) -> StoredClauses:
     """The clauses of a segment."""
     arrays = map_arrays(folder / FILE)
     head = json.loads(arrays["head"].tobytes())
@@ -169,18 +169,18 @@ def read_clauses(folder: Path) -> Stored:
     reader = _Reader(arrays)
     found = list(reader.blocks(tests))
     blocks, rest = found[: head["blocks"]], found[head["blocks"] :]
-    loose = tuple(LooseTest(b.shape[0], b.operands[0], b.rows) for b in rest)
+    loose = tuple(IrregularTest(b.shape[0], b.operands[0], b.rows) for b in rest)
     if not len(arrays["twig"]):
-        return Stored(blocks, Loose(arrays["loose_row"], loose), Twigs(), domains)
+        return StoredClauses(blocks, IrregularClauses(arrays["loose_row"], loose), Twigs(), domains)
     blocks = [replace(block, twigs=reader.take("twig", len(block.rows))) for block in blocks]
-    own = Loose(arrays["loose_row"], loose, reader.take("twig", len(arrays["loose_row"])))
-    return Stored(blocks, own, reader.twigs(tuple(head["names"])), domains)
+    own = IrregularClauses(arrays["loose_row"], loose, reader.take("twig", len(arrays["loose_row"])))
+    return StoredClauses(blocks, own, reader.twigs(tuple(head["names"])), domains)
 
 
 def _test(
     path: str, aspect: int, domain: str, of: int, relation: int, kind: int | None, negated: bool
 ) -> TestShape:
-    column = Column(path, Aspect(aspect), domain, Of(of))
+    column = Column(path, Aspect(aspect), domain, PublicationKind(of))
     return TestShape(column, Relation(relation), None if kind is None else Kind(kind), negated)
 
 

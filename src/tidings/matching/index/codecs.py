@@ -1,4 +1,4 @@
-"""Codecs: the constants of each column, sorted and numbered (see `kernels.codes` for what the numbers mean)."""
+"""Codecs: the constants of each column, sorted and numbered (see `kernels.codes` for the meaning of the numbers)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidings.atoms import Aspect, Column
-from tidings.compiler.plan import Literals, Relation
 from tidings.errors import TidingsError
-from tidings.kernels import codes as code
-from tidings.kernels import tries
-from tidings.kernels.encode import Codecs
+from tidings.events.operators import Relation
+from tidings.events.schema.domains import Domain
+from tidings.matching.compiler.plan import Literals
 from tidings.matching.index.arrays import starts_of
-from tidings.schema.domains import Domain
+from tidings.matching.kernels import codes as code
+from tidings.matching.kernels import strings as tries
+from tidings.matching.kernels.encode import Codecs
 from tidings.values import Kind
 
 Codes = npt.NDArray[np.int32]

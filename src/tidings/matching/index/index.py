@@ -19,19 +19,19 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from tidings.arguments import accepts, checks_arguments, wrong_type
-from tidings.atoms import Atoms, Event, Of
-from tidings.compiler.plan import Compiled
+from tidings.atoms import Atoms, Event, PublicationKind
+from tidings.core.arguments import accepts, checks_arguments, wrong_type
 from tidings.errors import SetupError
-from tidings.kernels.rows import keep_alive
+from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index import versions
-from tidings.matching.index.branches import Pairs, numbers_of
+from tidings.matching.index.compaction import Merge, joined, to_at_most, worth_merging, worth_taking_up
 from tidings.matching.index.matches import Matches
-from tidings.matching.index.merging import Merge, joined, to_at_most, worth_merging, worth_taking_up
 from tidings.matching.index.path_match import PathMatch
 from tidings.matching.index.segment import ClusterDescription, write_segment
+from tidings.matching.index.shape_checks import Pairs, numbers_of
 from tidings.matching.index.versions import Part
 from tidings.matching.index.view import View
+from tidings.matching.kernels.rows import keep_alive
 
 _FIRST_PART = 64
 
@@ -166,16 +166,16 @@ class Index:
     def paths(self) -> tuple[str, ...]:
         """Every path of events that some subscription looks at: nothing else of them needs decoding."""
         columns = {column for segment, _ in self._now.opened for column in segment.columns}
-        return tuple(sorted({column.path for column in columns if column.of is Of.EVENT}))
+        return tuple(sorted({column.path for column in columns if column.of is PublicationKind.EVENT}))
 
     @property
     def graph_paths(self) -> frozenset[str]:
         """Every key of graphs that some subscription looks at (see `graph_keys`)."""
         columns = {column for segment, _ in self._now.opened for column in segment.columns}
-        return frozenset(column.path for column in columns if column.of is Of.GRAPH)
+        return frozenset(column.path for column in columns if column.of is PublicationKind.GRAPH)
 
     @property
-    def sorts(self) -> frozenset[Of]:
+    def sorts(self) -> frozenset[PublicationKind]:
         """Which sorts of publications some subscription looks at."""
         return frozenset(column.of for segment, _ in self._now.opened for column in segment.columns)
 
@@ -220,7 +220,7 @@ class Index:
         for segment, dead in self._now.opened:
             pairs = segment.match(atoms, numbers)
             left: Pairs = _NO_PAIRS
-            if atoms.about is Of.GRAPH:
+            if atoms.about is PublicationKind.GRAPH:
                 pairs, left = _split_undecided(pairs)
             found.append((segment, *_living(dead, pairs)))
             undecided.append((segment, *_living(dead, left)))

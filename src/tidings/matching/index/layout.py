@@ -1,4 +1,4 @@
-"""Layout: ways become the arrays of `kernels.clusters.Clusters`, cluster after cluster."""
+"""Layout: ways become the arrays of `matching.kernels.clusters.Clusters`, cluster after cluster."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import TidingsError
-from tidings.kernels import clusters as kernel
-from tidings.kernels.clusters import Clusters
-from tidings.kernels.vectors import LANES
-from tidings.matching.index import ways
+from tidings.matching.index import access_paths
+from tidings.matching.index.access_paths import AccessPath
 from tidings.matching.index.arrays import starts_of
-from tidings.matching.index.lowered import Clauses, Numbers, op_of, open_codes
-from tidings.matching.index.ways import Way
+from tidings.matching.index.clause_table import ClauseTable, Numbers, op_of, open_codes
+from tidings.matching.kernels import clusters as kernel
+from tidings.matching.kernels.clusters import Clusters
+from tidings.matching.kernels.vectors import LANES
 
 
 class Layout:
-    """Collects clusters and joins them into the arrays of `kernels.clusters.Clusters`."""
+    """Collects clusters and joins them into the arrays of `matching.kernels.clusters.Clusters`."""
 
-    def __init__(self, columns: int, clauses: Clauses) -> None:
+    def __init__(self, columns: int, clauses: ClauseTable) -> None:
         self._clauses = clauses
         self._visits: list[list[int]] = [[] for _ in range(columns)]
         self._always: list[int] = []
@@ -31,7 +31,7 @@ class Layout:
         self._test_ends = [0]
         self._clusters = 0
 
-    def add(self, way: Way) -> None:
+    def add(self, way: AccessPath) -> None:
         """One more cluster. Clauses in tiles stand in the order they are given: nothing but the tiles leads to them."""
         by_cut = way.cut if way.cut is not None else way.second
         order = (
@@ -45,14 +45,14 @@ class Layout:
             self._meeting(way.second[order])
         else:
             self._cut(None if paired or by_cut is None else by_cut[order])
-        if way.layout == ways.UNIFORM:
+        if way.layout == access_paths.UNIFORM:
             self._columns(way, order)
         else:
             taken = (way.key, way.second if paired or way.meets else None)
             self._lists(way, order, [test for test in taken if test is not None])
         self._put("subscription", self._clauses.subscription[way.rows[order]], np.int32)
         self._test_ends.append(self._sizes["test_op"])
-        if way.layout != ways.TILES:
+        if way.layout != access_paths.TILES:
             self._reach(way)
         self._clusters += 1
 
@@ -85,12 +85,12 @@ class Layout:
         first = self._sizes["subscription"] - len(self._parts["subscription"][-1])
         return int(self._parts["list_start"][-1][0]) - first
 
-    def _reach(self, way: Way) -> None:
+    def _reach(self, way: AccessPath) -> None:
         first = way.key if way.key is not None else way.cut
         column = way.column if first is None else int(self._clauses.column[first[0]])
         (self._always if column is None else self._visits[column]).append(self._clusters)
 
-    def _key(self, way: Way, order: Numbers) -> None:
+    def _key(self, way: AccessPath, order: Numbers) -> None:
         """How codes lead to buckets: directly where they lie close together, else by searching those that occur."""
         first, c = self._sizes["subscription"], self._clauses
         key = way.key
@@ -123,7 +123,7 @@ class Layout:
         self._put("key_base", [base])
         self._put("key_count", [count], np.int64)
 
-    def _second(self, way: Way) -> None:
+    def _second(self, way: AccessPath) -> None:
         column, base, count = 0, 0, 0
         if way.second is not None and not way.meets:
             codes = self._clauses.low[way.second]
@@ -157,7 +157,7 @@ class Layout:
         self._put("cut_high", [self._sizes["bound"]], np.int64)
         self._put("bound", np.where(there, c.column[second], -1))
 
-    def _columns(self, way: Way, order: Numbers) -> None:
+    def _columns(self, way: AccessPath, order: Numbers) -> None:
         """The tests that are neither key nor cut, most selective first, as columns of bounds."""
         c = self._clauses
         taken = [int(test[0]) for test in (way.key, way.cut) if test is not None]
@@ -187,7 +187,7 @@ class Layout:
         if op == kernel.WITHIN:
             self._put("bound", c.high[tests])
 
-    def _lists(self, way: Way, order: Numbers, keys: list[Numbers]) -> None:
+    def _lists(self, way: AccessPath, order: Numbers, keys: list[Numbers]) -> None:
         """The tests of each row but its keys: equalities only in rows of one width, or lists, most selective first."""
         c, rows = self._clauses, way.rows[order]
         tests, starts = c.tests_of(rows)
@@ -198,7 +198,7 @@ class Layout:
         owner = np.repeat(np.arange(len(rows)), np.diff(starts))[kept]
         tests = tests[kept]
         tests = tests[np.lexsort((c.share[tests], owner))]
-        if way.layout == ways.EQUALITIES:
+        if way.layout == access_paths.EQUALITIES:
             self._equalities(tests, way.width + (way.second is not None and len(keys) < 2))
             return
         self._rows_as(kernel.MET if way.meets else kernel.GENERAL, 0, "row_test")
@@ -253,7 +253,7 @@ _DTYPES: dict[str, Any] = {
 """Of arrays that may be empty: kernels are compiled for types."""
 
 
-def _bases(clauses: Clauses, columns: int) -> npt.NDArray[np.int32]:
+def _bases(clauses: ClauseTable, columns: int) -> npt.NDArray[np.int32]:
     """The least code that equalities ask for, by column; -1 where there are none."""
     tests = np.flatnonzero(clauses.is_equality)
     least = np.full(columns, kernel.LAST, np.int32)
@@ -274,7 +274,7 @@ def _several(rows: npt.NDArray[np.int32], subscriptions: int) -> npt.NDArray[np.
     return np.where(counts > 1, np.cumsum(counts > 1) - 1, -1).astype(np.int32)
 
 
-def _met_order(clauses: Clauses, way: Way) -> Numbers:
+def _met_order(clauses: ClauseTable, way: AccessPath) -> Numbers:
     """Rows by key, and those with the same key by column and code of their second, those without one first."""
     assert way.key is not None and way.second is not None
     there = way.second >= 0
@@ -282,7 +282,7 @@ def _met_order(clauses: Clauses, way: Way) -> Numbers:
     return np.lexsort((np.where(there, clauses.low[way.second], 0), column, clauses.low[way.key]))
 
 
-def _order(clauses: Clauses, key: Numbers | None, cut: Numbers | None, rows: int) -> Numbers:
+def _order(clauses: ClauseTable, key: Numbers | None, cut: Numbers | None, rows: int) -> Numbers:
     """Rows by key, and those with the same key by the bound of their cut."""
     by = []
     if cut is not None:

@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.atoms import Aspect, Column, Of
-from tidings.compiler.blocks import twigs_of
-from tidings.compiler.plan import Compiled, Operands, Relation, TestShape
-from tidings.kernels import clusters as kernel
-from tidings.matching import access
+from tidings.atoms import Aspect, Column, PublicationKind
+from tidings.events.operators import Relation
+from tidings.matching.compiler.blocks import twigs_of
+from tidings.matching.compiler.plan import Compiled, Operands, TestShape
+from tidings.matching.index import access
 from tidings.matching.index.arrays import starts_of
+from tidings.matching.index.clause_table import ANY_KIND, ODD_FORM, ClauseTable, Shares, form_of, mark_of
 from tidings.matching.index.codecs import Codes, ColumnConstants, Lot, code_bounds
-from tidings.matching.index.lowered import ANY_KIND, ODD_FORM, Clauses, Shares, form_of, mark_of
+from tidings.matching.kernels import clusters as kernel
 
 Offsets = npt.NDArray[np.int64]
 Where = Any
@@ -56,7 +57,7 @@ class Constants:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredTests:
     """A source in codes. `members` and `offsets` are the sets of an `in`."""
 
     where: Where
@@ -96,7 +97,7 @@ class _Columns(dict[Column, ColumnConstants]):
         self._strings = strings
 
     def __missing__(self, column: Column) -> ColumnConstants:
-        shared = column.of is Of.DOCUMENT and column.aspect is Aspect.VALUE
+        shared = column.of is PublicationKind.DOCUMENT and column.aspect is Aspect.VALUE
         self[column] = ColumnConstants(column, self._strings if shared else None)
         return self[column]
 
@@ -113,7 +114,7 @@ def _source(shape: TestShape, operands: Operands, where: Where, rows: int, colum
     return Source(shape, operands, where, rows, lots)
 
 
-def lower(compiled: Compiled, constants: Constants) -> Clauses:
+def lower(compiled: Compiled, constants: Constants) -> ClauseTable:
     """All clauses in codes."""
     blocks = [sorted(map(_Lower(constants), block), key=_place) for block in constants.blocks]
     loose = sorted(map(_Lower(constants), constants.loose), key=_place)
@@ -123,7 +124,7 @@ def lower(compiled: Compiled, constants: Constants) -> Clauses:
     return table.filled()
 
 
-def _place(test: Lowered) -> tuple[int, int, int]:
+def _place(test: LoweredTests) -> tuple[int, int, int]:
     return test.column, test.form, test.op
 
 
@@ -133,7 +134,7 @@ class _Lower:
     def __init__(self, constants: Constants) -> None:
         self._constants = constants
 
-    def __call__(self, source: Source) -> Lowered:
+    def __call__(self, source: Source) -> LoweredTests:
         shape = source.shape
         column = self._constants.columns[shape.column]
         ends = code_bounds(shape.column, shape.kind)
@@ -142,7 +143,7 @@ class _Lower:
         if offsets is not None:
             members, offsets = _member_lists(codes[0], offsets)
         low, high = _interval(shape.relation, codes, source.rows, ends)
-        return Lowered(
+        return LoweredTests(
             source.where,
             self._constants.numbers[shape.column],
             _form(shape),
@@ -220,8 +221,8 @@ class _Table:
         self,
         subscription: npt.NDArray[np.int32],
         twig: npt.NDArray[np.int32],
-        blocks: Sequence[Sequence[Lowered]],
-        loose: Sequence[Lowered],
+        blocks: Sequence[Sequence[LoweredTests]],
+        loose: Sequence[LoweredTests],
     ) -> None:
         self._subscription, self._twig, self._blocks, self._loose = subscription, twig, blocks, loose
         count = len(subscription)
@@ -238,10 +239,10 @@ class _Table:
         self._set_sizes: list[npt.NDArray[np.int64]] = []
         self._set_count = 0
 
-    def _all(self) -> list[Lowered]:
+    def _all(self) -> list[LoweredTests]:
         return [test for block in self._blocks for test in block] + list(self._loose)
 
-    def filled(self) -> Clauses:
+    def filled(self) -> ClauseTable:
         for block in self._blocks:
             for place, test in enumerate(block):
                 # A block's tests stand as a matrix: a strided view is much cheaper to fill than scattered places.
@@ -254,12 +255,12 @@ class _Table:
             following[test.where] += 1
         set_start = starts_of(np.concatenate(self._set_sizes)) if self._set_sizes else np.zeros(1, np.int64)
         set_code = np.concatenate(self._sets) if self._sets else np.empty(0, np.int32)
-        return Clauses(
+        return ClauseTable(
             self._subscription, self._twig, self._starts, self._column, self._form, self._op, self._low, self._high,
             self._share, set_start, set_code, self._signature, self._plain,
         )  # fmt: skip
 
-    def _put(self, test: Lowered, places: Any) -> None:
+    def _put(self, test: LoweredTests, places: Any) -> None:
         self._column[places], self._form[places] = test.column, test.form
         self._op[places], self._share[places] = test.op, test.share
         self._low[places], self._high[places] = test.low, test.high

@@ -9,18 +9,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Atoms, Column, Of
-from tidings.kernels import clusters
-from tidings.kernels import encode as encoding
-from tidings.kernels import match as matching
-from tidings.kernels import sift as sifting
-from tidings.kernels.few import TRY_AGAIN, Few, Room, match_few
-from tidings.kernels.handles import handle_of
-from tidings.kernels.strings import AT_ONCE, NOT_SOUGHT, seek
-from tidings.kernels.twig_arrays import Twigs
-from tidings.kernels.vectors import TILE_WORDS
-from tidings.matching.index.branches import Branches, Doubles, Pairs, Strings
-from tidings.matching.index.paths import Known, Patterns
+from tidings.atoms import Atoms, Column, PublicationKind
+from tidings.matching.index.paths import KnownPaths, Patterns
+from tidings.matching.index.shape_checks import Branches, Doubles, Pairs, Strings
+from tidings.matching.kernels import bitmap_filter as sifting
+from tidings.matching.kernels import clusters
+from tidings.matching.kernels import encode as encoding
+from tidings.matching.kernels import match as matching
+from tidings.matching.kernels.handles import handle_of
+from tidings.matching.kernels.shapes.twig_arrays import Twigs
+from tidings.matching.kernels.small_batch import TRY_AGAIN, Buffers, SmallBatch, match_small_batch
+from tidings.matching.kernels.strings import AT_ONCE, NOT_SOUGHT, find_strings
+from tidings.matching.kernels.vectors import TILE_WORDS
 
 Numbers = npt.NDArray[np.int64]
 
@@ -35,8 +35,8 @@ FEW_ATOMS, FEW_PAIRS = 1024, 1024
 class _Kept(NamedTuple):
     """Room for a few publications, and its handle; the paths it was made for."""
 
-    known: Known
-    arrays: Few
+    known: KnownPaths
+    arrays: SmallBatch
     handle: Numbers
 
 
@@ -54,7 +54,7 @@ class Matcher:
     ) -> None:
         self._columns, self._codecs, self._clusters, self._tiles = columns, codecs, held, tiles
         self._branches, self._patterns = Branches(twigs), patterns
-        self._known = patterns.look_at((), Of.EVENT, codecs)
+        self._known = patterns.look_at((), PublicationKind.EVENT, codecs)
         self._kept: list[_Kept] = []
 
     def match(self, atoms: Atoms, numbers: Doubles) -> Pairs:
@@ -71,11 +71,11 @@ class Matcher:
 
     def _strings(self, atoms: Atoms) -> Strings:
         """What the texts of documents are among the strings of the segment, if some column asks for it."""
-        if atoms.about is not Of.DOCUMENT:
+        if atoms.about is not PublicationKind.DOCUMENT:
             return _NO_STRINGS
         found = np.full(len(atoms.path), NOT_SOUGHT, np.int32)
         if self._shared is not None:
-            seek(
+            find_strings(
                 atoms.path, atoms.payload, atoms.length, atoms.text, self._known_of(atoms).sought,
                 self._codecs.strings, self._shared, np.empty(AT_ONCE, np.uint64), found,
             )  # fmt: skip
@@ -108,7 +108,7 @@ class Matcher:
             kept = self._room(self._known_of(atoms))
         pairs = np.empty(2 * FEW_PAIRS, np.int32)
         publication, subscription = pairs[:FEW_PAIRS], pairs[FEW_PAIRS:]
-        found = match_few(
+        found = match_small_batch(
             atoms.starts, atoms.path, atoms.kind, atoms.payload, numbers, strings,
             atoms.length, atoms.text, kept.handle, publication, subscription,
         )  # fmt: skip
@@ -124,8 +124,8 @@ class Matcher:
     def _has_tiles(self) -> bool:
         return len(self._tiles.node_depth) > 0
 
-    def _room(self, known: Known) -> _Kept:
-        room = Room(
+    def _room(self, known: KnownPaths) -> _Kept:
+        room = Buffers(
             starts=np.zeros(FEW + 2, np.int64),
             column=np.empty(FEW_ATOMS, np.uint32),
             code=np.empty(FEW_ATOMS, np.int32),
@@ -137,10 +137,10 @@ class Matcher:
             no_rows=_NOTHING_SIFTED.row,
             meets=np.array([self._meets], np.uint8),
         )
-        few = Few(known.columns, self._codecs, self._clusters, room, self._scratch(FEW_ATOMS))
+        few = SmallBatch(known.columns, self._codecs, self._clusters, room, self._scratch(FEW_ATOMS))
         return _Kept(known, few, handle_of(few))
 
-    def _known_of(self, atoms: Atoms) -> Known:
+    def _known_of(self, atoms: Atoms) -> KnownPaths:
         known = self._known
         if not _is_of(known, atoms):
             known = self._known = self._patterns.look_at(atoms.paths, atoms.about, self._codecs)
@@ -163,7 +163,7 @@ class Matcher:
             done, more = encoding.encode(arrays, self._codecs, self._marks(), out, done)
             several |= more
         if several or self._meets:
-            encoding.tidy(out)
+            encoding.sort_codes(out)
         return out
 
     def _marks(self) -> encoding.Marks:
@@ -180,13 +180,17 @@ class Matcher:
             yield from self._matched(coded, *some, scratch)
 
     def _matched(
-        self, coded: encoding.Coded, order: Numbers, sifted: sifting.Sifted, scratch: clusters.Scratch
+        self,
+        coded: encoding.Coded,
+        order: Numbers,
+        sifted: sifting.FilteredCandidates,
+        scratch: clusters.Scratch,
     ) -> Iterator[Pairs]:
         """The pairs of publications in this order, in as many parts as they turn out to need."""
         count = len(order)
         room, done, total = max(1024, 32 * count), 0, 0
         while True:
-            out = clusters.Found(np.empty(room, np.int32), np.empty(room, np.int32))
+            out = clusters.Pairs(np.empty(room, np.int32), np.empty(room, np.int32))
             done, found = matching.match(coded, order, self._clusters, sifted, scratch, 0, out, done)
             yield out.publication[:found], out.subscription[:found]
             if done == count:
@@ -195,7 +199,9 @@ class Matcher:
             total += found
             room = max(2 * room if found == 0 else room, int(1.1 * total / max(1, done) * (count - done)))
 
-    def _sifted(self, coded: encoding.Coded, order: Numbers) -> Iterator[tuple[Numbers, sifting.Sifted]]:
+    def _sifted(
+        self, coded: encoding.Coded, order: Numbers
+    ) -> Iterator[tuple[Numbers, sifting.FilteredCandidates]]:
         """Portions of publications with the candidates that the bitmaps leave over for them.
 
         A portion whose candidates would take too much memory is halved.
@@ -205,7 +211,7 @@ class Matcher:
         while first < len(order):
             some = order[first : first + size]
             candidates = sifting.Candidates(np.empty(room, np.int32), np.empty(room, np.int32))
-            found = sifting.sift(coded, some, self._tiles, work, candidates)
+            found = sifting.filter_candidates(coded, some, self._tiles, work, candidates)
             if found > MOST_CANDIDATES and len(some) > 1:
                 size = len(some) // 2
             elif found > room:
@@ -214,10 +220,10 @@ class Matcher:
                 yield some, self._grouped(candidates, found, len(some))
                 first, size = first + len(some), min(sifting.BATCH, 2 * size)
 
-    def _grouped(self, candidates: sifting.Candidates, found: int, count: int) -> sifting.Sifted:
+    def _grouped(self, candidates: sifting.Candidates, found: int, count: int) -> sifting.FilteredCandidates:
         starts, rows = np.zeros(count + 1, np.int64), np.empty(found, np.int32)
         sifting.group(candidates, found, starts, rows)
-        return sifting.Sifted(starts, rows, int(self._tiles.list_shift[0]))
+        return sifting.FilteredCandidates(starts, rows, int(self._tiles.list_shift[0]))
 
     def _work(self, count: int) -> sifting.Work:
         tiles = self._tiles
@@ -275,14 +281,14 @@ class Matcher:
         return int(self._clusters.several.max(initial=-1)) + 1
 
 
-_NOTHING_SIFTED = sifting.Sifted(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
+_NOTHING_SIFTED = sifting.FilteredCandidates(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
 
 
 _NO_STRINGS = np.empty(0, np.int32)
 _NO_PAIRS = np.empty(0, np.int32), np.empty(0, np.int32)
 
 
-def _is_of(known: Known, atoms: Atoms) -> bool:
+def _is_of(known: KnownPaths, atoms: Atoms) -> bool:
     """Whether this is what is known of the paths of a batch."""
     same = known.paths is atoms.paths or known.paths == atoms.paths
     return same and known.of == atoms.about

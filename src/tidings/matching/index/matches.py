@@ -20,7 +20,7 @@ class Matches:
     """Pairs of a publication (its place in the batch) and a subscription, segment by segment.
 
     `undecided` are further pairs, of graphs, for which the search reached its step limit: they may match or not.
-    `tidings.matching.graphs.Explainer(graph).matches(pattern)` decides such a pair by another search.
+    `tidings.graphs.explanation.Explainer(graph).matches(pattern)` decides such a pair by another search.
     """
 
     def __init__(self, found: Sequence[Found], undecided: Sequence[Found] = ()) -> None:

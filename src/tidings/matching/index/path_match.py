@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
-from tidings.documents import Axis, LinearStep, NodeKind, steps_of
+from tidings.documents.model import Axis, LinearStep, NodeKind, steps_of
 
 MOST_TAG_PATHS = 100_000
 """If more are known, those that come again are compared again: documents may invent tags without end."""

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.atoms import Aspect, Column, Of
-from tidings.compiler.linear import ANYWHERE
-from tidings.documents import steps_of
-from tidings.kernels.codes import DENSE_NUMBERS
-from tidings.kernels.encode import Codecs
-from tidings.kernels.few import Paths
+from tidings.atoms import Aspect, Column, PublicationKind
+from tidings.documents.linear_paths import ANYWHERE
+from tidings.documents.model import steps_of
 from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.path_match import PathMatch
+from tidings.matching.kernels.codes import DENSE_NUMBERS
+from tidings.matching.kernels.encode import Codecs
+from tidings.matching.kernels.small_batch import Paths
 
 
 class Names(NamedTuple):
@@ -27,11 +27,11 @@ class Names(NamedTuple):
     space: npt.NDArray[np.int32]
 
 
-class Known(NamedTuple):
+class KnownPaths(NamedTuple):
     """What a segment makes of a list of paths. `sought` are those whose texts are sought in the shared strings."""
 
     paths: tuple[str, ...]
-    of: Of
+    of: PublicationKind
     columns: Paths
     names: Names
     sought: npt.NDArray[np.bool_]
@@ -49,23 +49,23 @@ class Patterns:
     ) -> None:
         self._columns, self._hidden, self._path_match = columns, frozenset(hidden), path_match
         self._numbers = {name: number for number, name in enumerate(names)}
-        by_path: dict[Of, dict[str, list[int]]] = {of: {} for of in Of}
+        by_path: dict[PublicationKind, dict[str, list[int]]] = {of: {} for of in PublicationKind}
         for number, column in enumerate(columns):
             by_path[column.of].setdefault(column.path, []).append(number)
-        self._by_path, self._linear = by_path, by_path[Of.DOCUMENT]
+        self._by_path, self._linear = by_path, by_path[PublicationKind.DOCUMENT]
         self._anywhere = self._linear.pop(ANYWHERE, [])
         used = (*self._linear, *(path for path in hidden if path not in self._linear))
         path_match.use(used)
         weakref.finalize(self, path_match.release, used)
 
-    def look_at(self, paths: tuple[str, ...], of: Of, codecs: Codecs) -> Known:
+    def look_at(self, paths: tuple[str, ...], of: PublicationKind, codecs: Codecs) -> KnownPaths:
         """What the segment makes of the paths of a batch."""
-        if of is Of.DOCUMENT:
+        if of is PublicationKind.DOCUMENT:
             lists, names = [self._of_tag_path(path) for path in paths], self._names(paths)
         else:
             lists, names = [self._by_path[of].get(path, []) for path in paths], _NO_NAMES
         sought = np.array([bool(codecs.strings.shared[numbers].any()) for numbers in lists], np.bool_)
-        return Known(paths, of, _paths(lists, self._columns, codecs), names, sought)
+        return KnownPaths(paths, of, _paths(lists, self._columns, codecs), names, sought)
 
     def _of_tag_path(self, path: str) -> list[int]:
         matching = self._path_match.matching(path)
@@ -91,7 +91,7 @@ _NO_NAMES = Names(np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.i
 
 
 def _paths(lists: Sequence[Sequence[int]], columns: Sequence[Column], codecs: Codecs) -> Paths:
-    """What `kernels.encode.AtomArrays` says of the paths of a batch."""
+    """What `matching.kernels.encode.AtomArrays` says of the paths of a batch."""
     low, count = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
     for place, numbers in enumerate(lists):
         if len(numbers) == 1 and columns[numbers[0]].aspect == Aspect.VALUE:

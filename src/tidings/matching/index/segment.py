@@ -11,21 +11,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidings.atoms import Aspect, Atoms, Column, Of
-from tidings.compiler.plan import Compiled
-from tidings.durable import sync_all
-from tidings.kernels.clusters import Clusters
-from tidings.kernels.encode import Codecs
-from tidings.kernels.sift import Tiles
-from tidings.kernels.twig_arrays import Twigs
-from tidings.matching.index.arrays import flatten, map_arrays, rebuild, write_arrays
-from tidings.matching.index.branches import Doubles, Pairs
-from tidings.matching.index.builder import Built, build
+from tidings.atoms import Aspect, Atoms, Column, PublicationKind
+from tidings.core.atomic_files import sync_all
+from tidings.matching.compiler.plan import Compiled
+from tidings.matching.index.arrays import flatten, map_arrays, rebuild, write_arrays, write_ids
+from tidings.matching.index.builder import SegmentContent, build
 from tidings.matching.index.clauses import write_clauses
-from tidings.matching.index.ids import write_ids
 from tidings.matching.index.matcher import Matcher
 from tidings.matching.index.path_match import PathMatch
 from tidings.matching.index.paths import Patterns
+from tidings.matching.index.shape_checks import Doubles, Pairs
+from tidings.matching.kernels.bitmap_filter import Tiles
+from tidings.matching.kernels.clusters import Clusters
+from tidings.matching.kernels.encode import Codecs
+from tidings.matching.kernels.shapes.twig_arrays import Twigs
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def write_segment(folder: Path, compiled: Compiled) -> None:
     unfinished.rename(folder)
 
 
-def _described(built: Built) -> list[dict[str, Any]]:
+def _described(built: SegmentContent) -> list[dict[str, Any]]:
     """The ways of a built segment, for people to read."""
     return [
         asdict(
@@ -103,7 +102,7 @@ class Segment:
         arrays = map_arrays(folder / "arrays.bin")
         about = json.loads((folder / "segment.json").read_text())
         self.columns = tuple(
-            Column(entry["path"], Aspect(entry["aspect"]), entry["domain"], Of(entry["of"]))
+            Column(entry["path"], Aspect(entry["aspect"]), entry["domain"], PublicationKind(entry["of"]))
             for entry in about["columns"]
         )
         self._described = about["clusters"]

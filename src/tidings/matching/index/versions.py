@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tidings.durable import sync, sync_all, temporary_beside
+from tidings.core.atomic_files import sync, sync_all, temporary_beside
 from tidings.errors import SetupError
 
 FORMAT = 8

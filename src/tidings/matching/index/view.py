@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.kernels.rows import mark_dead
-from tidings.matching.index import clauses, ids, versions
-from tidings.matching.index.arrays import map_arrays
-from tidings.matching.index.ids import IdTable, Rows
+from tidings.matching.index import arrays, clauses, versions
+from tidings.matching.index.arrays import IdTable, Rows, map_arrays
 from tidings.matching.index.path_match import PathMatch
 from tidings.matching.index.segment import Segment
 from tidings.matching.index.versions import Part
+from tidings.matching.kernels.rows import mark_dead
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -58,7 +57,7 @@ class View:
         for part in self.parts:
             self.segment(part)
             self.dead(part)
-            for name in (ids.FILE, clauses.FILE):
+            for name in (arrays.FILE, clauses.FILE):
                 map_arrays(self.folder / part.name / name)
 
     def segment(self, part: Part) -> Segment:

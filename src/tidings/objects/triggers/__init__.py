@@ -1,1 +1,1 @@
-"""Triggers generated from a model: the database itself finds out whom a change concerns, in the same transaction."""
+"""Generation of triggers for SQLite and PostgreSQL."""

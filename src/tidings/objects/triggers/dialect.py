@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from tidings.objects.triggers.places import Places, Way
+from tidings.objects.model.relational_view import DirectedAssociation, RelationalView
 
 
-class What(Enum):
+class SchemaObjectKind(Enum):
     """What is installed, in the order in which it can be."""
 
     TABLE = "table"
@@ -21,19 +21,19 @@ class What(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SchemaObject:
     """One thing to install: its name, the table that it is on if it is on one, and the statements that make it.
 
     `mark` is what a database that has it tells about it; None where it is enough that it is there. A table is: what
     people have in it cannot be made anew. `later` are columns that a table of an earlier version gets then.
     """
 
-    what: What
+    what: SchemaObjectKind
     name: str
     sql: str
     on: str | None = None
     mark: str | None = None
-    later: tuple[Piece, ...] = ()
+    later: tuple[SchemaObject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Distance:
+class DistanceColumn:
     """What a recursive query says beside family and key: nothing, or how far an object is if steps are limited.
 
     One that is reached on several ways is there once for each distance up to the limit.
@@ -66,11 +66,11 @@ class Distance:
     once: str = ""
 
 
-def distance(most: int | None) -> Distance:
+def build_distance_column(most: int | None) -> DistanceColumn:
     """Without a limit there must be none: rows of a circle would never be the same again."""
     if most is None:
-        return Distance()
-    return Distance(", distance", ", 0", ", r.distance + 1", f" AND r.distance < {most}", "DISTINCT ")
+        return DistanceColumn()
+    return DistanceColumn(", distance", ", 0", ", r.distance + 1", f" AND r.distance < {most}", "DISTINCT ")
 
 
 class Dialect(Protocol):
@@ -82,13 +82,13 @@ class Dialect(Protocol):
     @property
     def title(self) -> str: ...
 
-    def tables(self) -> Sequence[Piece]:
+    def tables(self) -> Sequence[SchemaObject]:
         """The outbox: what changed, what was reached by which steps, who is told, where it ended; who watches what."""
 
-    def helpers(self, places: Places) -> Sequence[Piece]:
+    def helpers(self, places: RelationalView) -> Sequence[SchemaObject]:
         """What the rest needs beside the tables."""
 
-    def trigger(self, trigger: Trigger) -> Sequence[Piece]: ...
+    def trigger(self, trigger: Trigger) -> Sequence[SchemaObject]: ...
 
     def kept(self, value: str) -> str:
         """A key as the outbox keeps it."""
@@ -122,7 +122,7 @@ class Dialect(Protocol):
     def touches(self, attributes: Collection[str]) -> str:
         """Whether the change NEW has one of these attributes."""
 
-    def closure(self, ways: Sequence[tuple[Way, str]], most: int | None) -> str:
+    def closure(self, ways: Sequence[tuple[DirectedAssociation, str]], most: int | None) -> str:
         """A query for the family and key of all that is reached from NEW, by so many steps at most.
 
         Each way has its condition.

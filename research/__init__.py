@@ -1,0 +1,1 @@
+"""The papers' own algorithms, for comparison and teaching; the product does not import them."""

@@ -1,0 +1,1 @@
+"""Matching algorithms of paper 002."""

@@ -1,0 +1,1 @@
+"""Routes below `/metadata`: documents, rules, browsing, replication and repositories."""

@@ -1,0 +1,1 @@
+"""Per-request concerns: CSRF check, rate limiter, long polling, request log, deadlines, security headers."""

@@ -1,0 +1,1 @@
+"""Routes below `/v1`: publications, subscriptions, notifications, destinations and their schemas."""

@@ -1,0 +1,270 @@
+"""Taking publications over HTTP: read, checked, and durable when they are answered.
+
+Small events go the short way, alone or some together. All that is looked up for them is in memory; the transaction
+that makes them durable, with others that come at the same time, also looks whether their token is good and whether the
+schema is another one. All else goes the long way, step by step in threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import quote, unquote_to_bytes
+
+from fastapi import Depends, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
+
+from tidings.api.authentication import get_authenticator, presume_scope
+from tidings.api.batcher import Batcher
+from tidings.api.http_error import HttpError
+from tidings.api.middleware.rate_limiter import CHARGED_PARTS, charge_requests
+from tidings.api.middleware.request_log import note_request_ids
+from tidings.api.middleware.write_limiter import run_write
+from tidings.api.v1.bulk_response import SpooledResponse, bulk_status, problem_outcome, wants_lines
+from tidings.api.v1.limits import Limits
+from tidings.core import suggest
+from tidings.errors import DecodeProblem, InputError, OverLimit
+from tidings.graphs.rdf.media_types import JSON_LD, plain
+from tidings.kinds import JSON
+from tidings.model import Publication
+from tidings.service import submission
+from tidings.service.access import Caller, Scope
+from tidings.service.reference_data import SchemaSnapshot
+from tidings.service.submission import (
+    Submission,
+    SubmissionItem,
+    SubmissionOutcome,
+    WrongType,
+    append_submission,
+    is_bulk,
+    number_lines,
+)
+from tidings.service.tidings import Tidings
+from tidings.store.group_append import AppendOutcomes, PreparedBatch
+from tidings.store.journal import AppendResult
+
+# The attributes of a CloudEvent in the binary mode: `ce-subject: Euro%20%E2%82%AC`.
+#
+# HTTP binding of CloudEvents 1.0.2, section 3.1.3.2: a value may stand in double quotes, then it is percent-decoded
+# once, and what is no UTF-8 is refused.
+
+
+_NAME = re.compile(r"ce-([a-z0-9]{1,60})")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(.)")
+
+
+def read_header_attributes(headers: Headers) -> dict[str, str] | None:
+    """The attributes; none if it is no CloudEvent."""
+    if "ce-specversion" not in headers:
+        return None
+    return _once((name[1], _value(name[0], value)) for name, value in _named(headers))
+
+
+def _named(headers: Headers) -> Iterable[tuple[re.Match[str], str]]:
+    return ((found, value) for name, value in headers.items() if (found := _NAME.fullmatch(name)))
+
+
+def _once(attributes: Iterable[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in attributes:
+        if name in found:
+            raise DecodeProblem("an attribute of a CloudEvent stands twice", where=f"ce-{name}")
+        found[name] = value
+    return found
+
+
+def _value(header: str, given: str) -> str:
+    """Headers come as Latin-1, whatever their bytes are."""
+    quoted = _QUOTED.fullmatch(given)
+    plain = _ESCAPE.sub(r"\1", quoted[1]) if quoted else given
+    try:
+        return unquote_to_bytes(plain.encode("latin-1")).decode()
+    except UnicodeDecodeError:
+        accepted = "what is not ASCII as UTF-8, each byte as % and two hex digits"
+        raise DecodeProblem(
+            "the header is not UTF-8", where=header, received=ascii(given)[:80], accepted=accepted
+        ) from None
+
+
+Id = Annotated[
+    str | None, Query(max_length=500, description="The id of the publication; one is made without.")
+]
+IdField = Annotated[
+    str | None,
+    Query(max_length=500, description="The field that holds the id of an event, or of each in a line."),
+]
+Base = Annotated[
+    str | None, Query(max_length=2_000, description="What relative IRIs of a graph are relative to.")
+]
+Audience = Annotated[
+    str | None, Query(max_length=500, description="A label: only subscribers who were granted it see it.")
+]
+Key = Annotated[str | None, Header(max_length=502, description="The id, too, for those who retry.")]
+
+SMALL = 4_000
+"""Bytes of events that are read between two others: asking a thread to do so would take about as long."""
+FEW, TOGETHER = 50, 200
+"""How many of them there may be, and how many requests share a transaction: others want to write, too."""
+
+EVENTS = frozenset({JSON, submission.CLOUD_EVENT, *submission.JSON_LINES_TYPES, submission.CLOUD_EVENT_BATCH})
+
+
+def is_small(request: Request) -> bool:
+    """Whether a body is announced as being so."""
+    announced = request.headers.get("content-length", "")
+    return announced.isdecimal() and int(announced[:20]) <= SMALL
+
+
+PresumedCaller = Annotated[Caller, Depends(presume_scope(Scope.PUBLISH, is_small))]
+
+
+class IngestEndpoint:
+    """Takes publications."""
+
+    def __init__(self, tidings: Tidings, limits: Limits) -> None:
+        self._tidings, self._limits = tidings, limits
+        self._gathering: Batcher[PreparedBatch, AppendOutcomes] = Batcher(
+            tidings.store.intake.take, "publications", TOGETHER
+        )
+
+    async def publish(
+        self,
+        request: Request,
+        caller: PresumedCaller,
+        id: Id = None,
+        id_field: IdField = None,
+        base: Base = None,
+        audience: Audience = None,
+        idempotency_key: Key = None,
+    ) -> Response:
+        """Publish one or many, as `Content-Type` says. What is answered with a position is durable.
+
+        The same id with the same body again is the same publication; with another body it is refused.
+        """
+        async with request.app.state.uploads.read(request, self._limits.body) as body:
+            media_type = request.headers.get("content-type", "")
+            named = _id(id, request.headers.getlist("idempotency-key"))
+            context, found = read_header_attributes(request.headers), self._limits
+            bounds = (found.bulk, found.values, found.refusals)
+            sent = Submission(body, media_type, named, id_field, base, audience, context, *bounds)
+            return await self._at_once(sent, request, caller) or await self._looked_at(sent, request)
+
+    async def _at_once(self, sent: Submission, request: Request, caller: Caller) -> Response | None:
+        """The short way, for small events that are as they should be: no other thread until they are made durable,
+        which is when the token and the schema are looked at. No answer if anything is otherwise: what, the long way
+        says.
+        """
+        known = self._tidings.schema_read
+        if known is None or len(sent.body) > SMALL or plain(sent.media_type) not in EVENTS:
+            return None
+        try:
+            with suggest.bounded_search(0):  # whatever is wrong is looked at again the long way
+                found = submission.parse_submission(
+                    replace(sent, most=min(sent.most, FEW)), known.checked_against
+                )
+        except InputError:
+            return None
+        good = [one for one in found if isinstance(one, Publication)]
+        if not good or len(good) < len(found) or (is_bulk(sent) and sent.id is not None):
+            return None
+        return await self._taken(sent, good, request, caller, known)
+
+    async def _looked_at(self, sent: Submission, request: Request) -> Response:
+        """The long way: who asks is looked up, then what they sent is taken apart, elsewhere, as it may take long."""
+        caller = await get_authenticator(request).allowed(request, Scope.PUBLISH)
+        if plain(sent.media_type) == JSON_LD:
+            charge_requests(request, sent.body.count(b"{") // CHARGED_PARTS)
+        try:
+            found, known = await run_in_threadpool(self._offered, sent)
+        except WrongType as problem:
+            raise HttpError(415, problem) from problem
+        except OverLimit as problem:
+            raise HttpError(413, problem) from problem
+        if len(found) == 1 and not is_bulk(sent):
+            if isinstance(found[0], InputError):
+                raise found[0]
+            taken = await self._taken(sent, [found[0]], request, caller, known)
+            return taken or await self._looked_at(sent, request)  # it is another schema or token meanwhile
+        refused = sum(isinstance(one, InputError) for one in found)
+        charge_requests(request, min(sent.refusals, refused) + (len(found) - refused) // CHARGED_PARTS)
+        return await run_write(partial(self._several, sent, found, wants_lines(request)))
+
+    async def _taken(
+        self,
+        sent: Submission,
+        found: Sequence[Publication],
+        request: Request,
+        caller: Caller,
+        known: SchemaSnapshot,
+    ) -> Response | None:
+        """One or a few, durable with others that come now; no answer if token or schema is not what it was."""
+        outcomes = await self._gathering.add(PreparedBatch(found, caller.token.id, known.version))
+        if outcomes is None:
+            return None
+        if is_bulk(sent):
+            return _many(outcomes, number_lines(sent), wants_lines(request))
+        [outcome] = outcomes
+        if isinstance(outcome, InputError):
+            raise outcome
+        note_request_ids(request, publication=outcome.id)
+        return _one(outcome)
+
+    def _offered(self, sent: Submission) -> tuple[list[SubmissionItem], SchemaSnapshot]:
+        known = self._tidings.schema_now()
+        return submission.parse_submission(sent, known.checked_against), known
+
+    def _several(self, sent: Submission, found: Sequence[SubmissionItem], as_lines: bool) -> Response:
+        """Many, or the parts of one, with their answer: to write a long one takes a while, too."""
+        outcomes = append_submission(self._tidings.store, sent, found)
+        return _many(outcomes, number_lines(sent), as_lines) if is_bulk(sent) else _parts(outcomes)
+
+
+def _id(id: str | None, keys: Sequence[str]) -> str | None:
+    """The id that is given, in the query or in the header; a header may have it in quotes, as the standard asks."""
+    named = {key[1:-1] if len(key) > 1 and key[0] == key[-1] == '"' else key for key in keys}
+    if not all(key.isascii() for key in named):
+        hint = "?id= takes any characters"
+        raise InputError("the header is not ASCII", where="Idempotency-Key", accepted="ASCII", hint=hint)
+    said = named | ({id} if id is not None else set())
+    if len(said) > 1:
+        received = " and ".join(sorted(said))
+        raise InputError("two ids for one publication", where="Idempotency-Key", received=received[:200])
+    return next(iter(said), None)
+
+
+def _one(done: AppendResult) -> Response:
+    place = {"Location": f"/v1/publications/{quote(done.id, safe='')}"}
+    return JSONResponse(_appended_members(done), 201 if done.new else 200, place)
+
+
+def _parts(done: Sequence[SubmissionOutcome]) -> Response:
+    taken = [one for one in done if isinstance(one, AppendResult)]
+    is_new = any(one.new for one in taken)
+    return JSONResponse({"publications": [_appended_members(one) for one in taken]}, 201 if is_new else 200)
+
+
+def _appended_members(done: AppendResult) -> dict[str, Any]:
+    return {"id": done.id, "position": done.position, "new": done.new}
+
+
+def _many(done: Sequence[SubmissionOutcome], lines: list[int] | None, as_lines: bool) -> Response:
+    """An outcome for each, in the order in which they came: as JSON, or a line for each if that is asked for."""
+    named = "line" if lines else "number"
+    numbers = lines or range(1, len(done) + 1)
+    refused = sum(isinstance(one, InputError) for one in done)
+    new = sum(isinstance(one, AppendResult) and one.new for one in done)
+    answer = SpooledResponse(as_lines)
+    for number, one in zip(numbers, done, strict=True):
+        answer.add({named: number}, one, _outcome)
+    counted = {"published": new, "known": len(done) - new - refused, "refused": refused}
+    return answer.response(bulk_status(new, refused), counted, "outcomes")
+
+
+def _outcome(one: SubmissionOutcome) -> dict[str, Any]:
+    return _appended_members(one) if isinstance(one, AppendResult) else problem_outcome(one)

@@ -1,0 +1,1 @@
+"""Live notifications: server-sent events, WebSocket, and the fan-out that feeds both."""

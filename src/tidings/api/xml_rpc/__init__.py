@@ -1,0 +1,1 @@
+"""XML-RPC endpoints: pings of content systems, WebSub callbacks and the service of paper 002."""

@@ -1,1 +1,0 @@
-"""The backbone: several providers with the same metadata, by one log that each of them applies in order."""

@@ -1,0 +1,1 @@
+"""The `tidings` command: one module per group of commands."""

@@ -1,0 +1,1 @@
+"""Commands for metadata: `provider`, `repository`, `query`."""

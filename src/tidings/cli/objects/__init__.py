@@ -1,0 +1,1 @@
+"""Commands for objects: `model`, `objects`, `watch`."""

@@ -1,0 +1,1 @@
+"""Commands for operators: `serve`, `run`, `doctor`, `config`, `store`, `token`, `segments`."""

@@ -1,1 +1,0 @@
-"""Text trees become plans: small pure rewrites, listed in order in `compiler.pipeline`."""

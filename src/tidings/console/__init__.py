@@ -1,0 +1,1 @@
+"""Web console: server-rendered pages with a little JavaScript."""

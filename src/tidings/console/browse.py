@@ -1,0 +1,232 @@
+"""Looking around: the event schema, taxonomies, reference tables, metadata, the model of objects, the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from markupsafe import Markup
+
+from tidings.console.pages import console_router
+from tidings.console.session import AnyVisitor, Visitor, render_page
+from tidings.core.drawing.picture import Picture
+from tidings.core.drawing.svg import render_svg_fragment
+from tidings.errors import Absent, InputError
+from tidings.graphs.taxonomy import SUBCLASS, Taxonomy, merged
+from tidings.graphs.taxonomy_files import taxonomy_in
+from tidings.metadata.filter import rule_picture
+from tidings.metadata.queries.browser import PAGE_SIZE, Browser, class_tree, display_value
+from tidings.metadata.resources import Ref
+from tidings.objects.model import model_picture
+from tidings.objects.readers.model_loader import read_model
+from tidings.objects.sources import SourceRegistry
+from tidings.service.tidings import Tidings
+
+# What stands below what, as a list with depths: domains and taxonomies.
+
+
+MOST = 2_000
+"""Lines of a tree that are shown."""
+DEEPEST = 8
+"""Lines are moved in so far at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A line of a tree; `beside` is what is said of it."""
+
+    depth: int
+    name: str
+    beside: str = ""
+
+    @property
+    def indent(self) -> int:
+        return min(self.depth, DEEPEST)
+
+
+def walk_tree(parents: Mapping[str, Iterable[str]]) -> Iterator[tuple[int, str]]:
+    """Names below those above them. With several above it, a name stands below each, and what is below it only once."""
+    below: dict[str, list[str]] = {name: [] for name in parents}
+    for name, above in parents.items():
+        for one in above:
+            below.setdefault(one, []).append(name)
+    waiting = [(0, name) for name in sorted(below, reverse=True) if not parents.get(name)]
+    while waiting:
+        depth, name = waiting.pop()
+        yield depth, name
+        waiting += ((depth + 1, one) for one in sorted(below.pop(name, []), reverse=True))
+
+
+def list_taxonomy_classes(taxonomy: Taxonomy) -> list[Branch]:
+    """The classes of a taxonomy with how many instances it knows of each."""
+    parents: dict[str, list[str]] = {term.text: [] for term in taxonomy.classes}
+    for edge in taxonomy.statements:
+        if edge.property.text == SUBCLASS:
+            parents[edge.subject.text].append(edge.object.text)
+    counts: dict[str, int] = {}
+    for classes in taxonomy.types.values():
+        for one in classes:
+            counts[one.text] = counts.get(one.text, 0) + 1
+    found = (Branch(depth, name, str(counts.get(name, ""))) for depth, name in walk_tree(parents))
+    return [branch for branch, _ in zip(found, range(MOST), strict=False)]
+
+
+HERE = "browse"
+
+After = Annotated[str, Query(max_length=1_100)]
+Uri = Annotated[str, Query(min_length=1, max_length=500)]
+Name = Annotated[str, Query(max_length=500)]
+
+
+def router_for(tidings: Tidings) -> APIRouter:
+    """The pages for looking around."""
+    router = console_router("browse")
+    for made in (
+        ReferencePages(tidings).routes(),
+        MetadataPages(tidings).routes(),
+        DiagramPages(tidings).routes(),
+    ):
+        for path, answer in made.items():
+            router.add_api_route(path, answer, methods=["GET"])
+    return router
+
+
+class ReferencePages:
+    """What matching knows: the event schema, taxonomies, reference tables; and what there is to look at."""
+
+    def __init__(self, tidings: Tidings) -> None:
+        self._tidings = tidings
+
+    def routes(self) -> dict[str, Callable[..., Response]]:
+        return {
+            "": self.all,
+            "/schema": self.schema,
+            "/taxonomies": self.taxonomies,
+            "/references": self.references,
+        }
+
+    def all(self, visitor: AnyVisitor) -> Response:
+        schema, store = self._tidings.schema(), self._tidings.store
+        values = {
+            "event_types": len(schema.event_types),
+            "attributes": len(schema.attributes),
+            "taxonomies": len(store.taxonomies.load()),
+            "references": len(self._tidings.references()),
+            "resources": sum(store.metadata_browsing.counts().values()),
+            "sources": len(store.object_sources.load()),
+            "rules": len(_rules(self._tidings, visitor)),
+        }
+        return render_page("browse.html", visitor, HERE, values)
+
+    def schema(self, visitor: AnyVisitor) -> Response:
+        schema = self._tidings.schema()
+        trees_of = {
+            name: [Branch(*each) for each in islice(walk_tree(domain.below), MOST)]
+            for name, domain in schema.domains.items()
+        }
+        return render_page("schema.html", visitor, HERE, {"schema": schema, "trees": trees_of})
+
+    def taxonomies(self, visitor: AnyVisitor) -> Response:
+        files = self._tidings.store.taxonomies.load()
+        whole = merged(*(taxonomy_in(file.body, file.media_type) for file in files))
+        values = {"loaded": self._tidings.taxonomies(), "branches": list_taxonomy_classes(whole)}
+        return render_page("taxonomies.html", visitor, HERE, values)
+
+    def references(self, visitor: AnyVisitor) -> Response:
+        return render_page("references.html", visitor, HERE, {"references": self._tidings.references()})
+
+
+class MetadataPages:
+    """Classes and resources."""
+
+    def __init__(self, tidings: Tidings) -> None:
+        self._browser = Browser(tidings.store)
+
+    def routes(self) -> dict[str, Callable[..., Response]]:
+        return {
+            "/metadata": self.classes,
+            "/metadata/class/{name}": self.instances,
+            "/metadata/resource": self.resource,
+        }
+
+    def classes(self, visitor: AnyVisitor) -> Response:
+        lines = [(min(depth, DEEPEST), each) for depth, each in class_tree(self._browser.classes())]
+        return render_page("metadata.html", visitor, HERE, {"lines": lines})
+
+    def instances(self, visitor: AnyVisitor, name: str, after: After = "") -> Response:
+        found = self._browser.instances(name, after, PAGE_SIZE)
+        values = {"found": found, "picked": self._browser.pick(name), "is_first": not after}
+        return render_page("metadata_class.html", visitor, HERE, values)
+
+    def resource(self, visitor: AnyVisitor, uri: Uri, after: After = "") -> Response:
+        seen = self._browser.resource(uri, after, PAGE_SIZE)
+        literals = {
+            name: said
+            for name, values in seen.resource.values.items()
+            if (said := [display_value(value) for value in values if not isinstance(value, Ref)])
+        }
+        values = {
+            "seen": seen,
+            "literals": literals,
+            "picked": self._browser.pick(uri),
+            "is_first": not after,
+        }
+        return render_page("metadata_resource.html", visitor, HERE, values)
+
+
+class DiagramPages:
+    """The model of objects and the rules, drawn. A model is read once while the service runs."""
+
+    def __init__(self, tidings: Tidings) -> None:
+        self._tidings, self._read = tidings, cache(read_model)
+
+    def routes(self) -> dict[str, Callable[..., Response]]:
+        return {"/model": self.model, "/rules": self.rules}
+
+    def model(
+        self, visitor: AnyVisitor, source: Name = "", cls: Annotated[str, Query(alias="class")] = ""
+    ) -> Response:
+        """The model of a source, or of a class of it with what it is joined to."""
+        sources = SourceRegistry(self._tidings.store)
+        names = [each.name for each in sources.all()]
+        values: dict[str, Any] = {
+            "sources": names,
+            "source": source,
+            "cls": cls,
+            "classes": [],
+            "drawn": None,
+        }
+        if names:
+            chosen = sources.chosen(source or names[0])
+            model = self._read(chosen.model).model
+            values |= {"source": chosen.name, "classes": list(model.classes)}
+            values |= _drawn(lambda: model_picture.build_model_picture(model, [cls] if cls else []))
+        return render_page("model.html", visitor, HERE, {"problem": None, **values})
+
+    def rules(self, visitor: AnyVisitor, rule: Name = "") -> Response:
+        """All rules that are the visitor's, or one of them."""
+        names = _rules(self._tidings, visitor)
+        values: dict[str, Any] = {"rules": names, "rule": rule, "drawn": None}
+        if rule and rule not in names:  # also if it is somebody else's
+            raise Absent("there is no such rule", received=rule)
+        if names:
+            wanted = [rule] if rule else names
+            values |= _drawn(lambda: rule_picture.build_rule_picture(self._tidings.store, wanted))
+        return render_page("rules.html", visitor, HERE, {"problem": None, **values})
+
+
+def _drawn(picture: Callable[[], Picture]) -> dict[str, Any]:
+    """What is too much for one picture is said above the choice of a part of it."""
+    try:
+        return {"drawn": Markup(render_svg_fragment(picture()))}  # what is drawn was escaped there
+    except InputError as problem:
+        return {"problem": problem}
+
+
+def _rules(tidings: Tidings, visitor: Visitor) -> list[str]:
+    """The names of the rules that are the visitor's to see."""
+    return [each.name for each in tidings.store.metadata.rules() if visitor.caller.stands_for(each.owner)]

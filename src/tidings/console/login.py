@@ -1,0 +1,82 @@
+"""Logging in with a token, which becomes the cookie, and logging out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from tidings.api.authentication import COOKIE, INVALID_TOKEN_HINT
+from tidings.api.http_error import HttpError
+from tidings.api.middleware.csrf import build_csrf_error, is_same_origin
+from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.api.routes import retry_after_headers
+from tidings.console.pages import HOME, LOG_IN, console_router, redirect_to
+from tidings.console.session import AnyVisitor, read_fields, read_form, render_page
+from tidings.core.text import plural
+from tidings.errors import InputError, TooOften
+from tidings.service.access import Access
+
+WEEK = 7 * 24 * 3600
+"""Seconds that a browser stays logged in, if the token is good for as long."""
+LARGEST = 10_000
+FAILURES = 10
+"""At once from one address, and as many a minute from then on: one every six seconds. A token cannot be guessed, and
+nobody should keep the store busy trying. Ten in any minute would shut whoever has mistyped out for up to a minute.
+"""
+
+Next = Annotated[str, Query(max_length=2_000)]
+
+
+def router_for(access: Access, is_secure: bool, attempts: RateLimiter | None = None) -> APIRouter:
+    """The pages of log-in and log-out. Behind https (`is_secure`) the cookie goes nowhere else."""
+    router = console_router()
+    failures = attempts or RateLimiter(FAILURES, FAILURES)
+
+    @router.get("/login")
+    def log_in(next: Next = "") -> Response:
+        return render_page("log_in.html", None, "", {"next": next, "problem": None})
+
+    @router.post("/login")
+    async def logged_in(request: Request) -> Response:
+        if not is_same_origin(request):
+            raise HttpError(403, build_csrf_error(request))
+        given = await read_fields(request, LARGEST)
+        address = request.client.host if request.client else ""
+        if not (left := failures.look(address)).is_allowed:
+            return _too_many_attempts(given, left.seconds)
+        secret = given.get("token", "").strip()
+        if await run_in_threadpool(access.who, secret) is None:
+            failures.take(address)
+            problem = InputError("this token is not good", hint=INVALID_TOKEN_HINT)
+            return render_page(
+                "log_in.html", None, "", {"next": given.get("next", ""), "problem": problem}, 403
+            )
+        return _log_in_response(secret, given.get("next", ""), is_secure or request.url.scheme == "https")
+
+    @router.post("/logout")
+    async def logged_out(request: Request, visitor: AnyVisitor) -> Response:
+        await read_form(request, visitor)
+        response = redirect_to(LOG_IN)
+        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        return response
+
+    return router
+
+
+def _log_in_response(secret: str, next: str, is_secure: bool) -> Response:
+    """Only to a page of the console: an address that somebody else wrote could lead anywhere."""
+    is_ours = next.startswith(f"{HOME}/") and not next.startswith(LOG_IN)
+    response = redirect_to(next if is_ours else HOME)
+    response.set_cookie(
+        COOKIE, secret, max_age=WEEK, path="/", secure=is_secure, httponly=True, samesite="strict"
+    )
+    return response
+
+
+def _too_many_attempts(given: dict[str, str], seconds: int) -> Response:
+    problem = TooOften("too many attempts", seconds=seconds, hint=f"try again in {plural(seconds, 'second')}")
+    response = render_page("log_in.html", None, "", {"next": given.get("next", ""), "problem": problem}, 429)
+    response.headers.update(retry_after_headers(problem))
+    return response

@@ -1,0 +1,177 @@
+"""What somebody was told: the newest first, live, each with its publication and the reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from tidings.api.v1.notifications import find_subscriber, subscriber_of
+from tidings.console.highlight import highlight_publication
+from tidings.console.pages import HOME, console_router, format_query, redirect_to
+from tidings.console.session import (
+    NumberInPath,
+    NumberParameter,
+    SubscriberParameter,
+    SubscribeVisitor,
+    Visitor,
+    read_form,
+    read_number,
+    render_page,
+)
+from tidings.errors import Absent, InputError
+from tidings.feeds.outbound.entries import publication_title
+from tidings.model import MATCHED, Notification
+from tidings.reasons import show_reason
+from tidings.service.tidings import Tidings
+
+HERE = "notifications"
+PAGE = 25
+LARGEST = 50_000
+"""Bytes of a publication that is read for what it calls itself: a list has up to two hundred of them."""
+MOST_NEW = 200
+MOST_KNOWN = 100
+"""How many that have just come are put on a page at once; whoever was away longer loads it anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationWindow:
+    """A subscriber's notifications around a number, newest first. Numbers have no gaps, so pages need no cursors."""
+
+    subscriber: str
+    found: list[Notification]
+    last: int
+    read: int
+    """Up to which number they were acknowledged."""
+
+    @property
+    def unread(self) -> int:
+        return max(0, self.last - self.read)
+
+    @property
+    def older(self) -> int | None:
+        """Before which number the next page is, if there is one."""
+        return self.found[-1].sequence if self.found and self.found[-1].sequence > 1 else None
+
+    @property
+    def newer(self) -> bool:
+        return bool(self.found) and self.found[0].sequence < self.last
+
+
+def router_for(tidings: Tidings) -> APIRouter:
+    """The pages of notifications."""
+    router = console_router("notifications")
+    pages = NotificationPages(tidings)
+    router.add_api_route("", pages.all, methods=["GET"])
+    router.add_api_route("/new", pages.new, methods=["GET"])
+    router.add_api_route("/acknowledge", pages.acknowledge, methods=["POST"])
+    router.add_api_route("/{sequence}", pages.one, methods=["GET"])
+    router.add_api_route("/{sequence}/inside", pages.inside, methods=["GET"])
+    return router
+
+
+class NotificationPages:
+    """What is answered."""
+
+    def __init__(self, tidings: Tidings) -> None:
+        self._tidings, self._store = tidings, tidings.store
+
+    def all(
+        self, visitor: SubscribeVisitor, subscriber: SubscriberParameter = "", before: NumberParameter = 0
+    ) -> Response:
+        """A page of them; an administrator says whose."""
+        whose = visitor.only(subscriber)
+        if whose is None:
+            return render_page("whose.html", visitor, HERE, {"known": self._known()})
+        shelf = self._shelf(whose, before)
+        return render_page(
+            "notifications.html", visitor, HERE, self._values(visitor, shelf) | {"shelf": shelf}
+        )
+
+    def new(
+        self, visitor: SubscribeVisitor, after: NumberParameter, subscriber: SubscriberParameter = ""
+    ) -> Response:
+        """Those that have come since, for the page that is open: no page of its own."""
+        whose = subscriber_of(visitor.caller, subscriber or None)
+        found = self._tidings.notifications(whose, after, MOST_NEW)[::-1]
+        shelf = NotificationWindow(whose, found, max(after, *(each.sequence for each in found), 0), after)
+        return render_page(
+            "notification_items.html", visitor, HERE, self._values(visitor, shelf) | {"shelf": shelf}
+        )
+
+    def one(
+        self, visitor: SubscribeVisitor, sequence: NumberInPath, subscriber: SubscriberParameter = ""
+    ) -> Response:
+        values = self._one(visitor, sequence, subscriber)
+        return render_page("notification.html", visitor, HERE, values)
+
+    def inside(
+        self, visitor: SubscribeVisitor, sequence: NumberInPath, subscriber: SubscriberParameter = ""
+    ) -> Response:
+        """What an item shows when it is opened: no page of its own."""
+        return render_page(
+            "notification_inside.html", visitor, HERE, self._one(visitor, sequence, subscriber)
+        )
+
+    async def acknowledge(self, request: Request, visitor: SubscribeVisitor) -> Response:
+        given = await read_form(request, visitor)
+        whose = await find_subscriber(visitor.caller, given.get("subscriber") or None)
+        upto = read_number(given, "upto")
+        if upto is None:
+            raise InputError("up to which notification?", where="upto", accepted="its number")
+        await run_in_threadpool(self._store.acknowledgements.acknowledge, whose, upto)
+        return redirect_to(f"{HOME}/{HERE}{format_query({'subscriber': given.get('subscriber')})}")
+
+    def _shelf(self, whose: str, before: int) -> NotificationWindow:
+        newest = self._store.notifications.last_sequence(whose)
+        upto = min(newest, before - 1) if before else newest
+        after = max(0, upto - PAGE)
+        found = self._tidings.notifications(whose, after, PAGE if before else 2 * PAGE)
+        last = max(newest, *(each.sequence for each in found), 0)
+        return NotificationWindow(
+            whose, found[::-1], last, self._store.acknowledgements.standing(whose).acknowledged
+        )
+
+    def _values(self, visitor: Visitor, shelf: NotificationWindow) -> dict[str, Any]:
+        asked = {each.subscription for each in shelf.found}
+        texts = {id: text for id in asked if (text := self._text(shelf.subscriber, id))}
+        whose = shelf.subscriber if visitor.is_administrator else ""
+        return {"texts": texts, "called": self._called(shelf), "whose": whose}
+
+    def _called(self, shelf: NotificationWindow) -> dict[int, str]:
+        """What publications call themselves, as in a feed, by the numbers of their notifications."""
+        asked = {each.publication for each in shelf.found if each.kind == MATCHED}
+        found = self._store.personal_feeds.publications(asked, LARGEST)
+        return {each.sequence: publication_title(each, found.get(each.publication)) for each in shelf.found}
+
+    def _one(self, visitor: Visitor, sequence: int, subscriber: str) -> dict[str, Any]:
+        whose = subscriber_of(visitor.caller, subscriber or None)
+        found = self._tidings.notifications(whose, sequence - 1, 1) if sequence > 0 else []
+        if not found or found[0].sequence != sequence:
+            raise Absent("there is no such notification", received=str(sequence))
+        told = found[0]
+        read = self._store.acknowledgements.standing(whose).acknowledged
+        publication = self._store.journal.find(told.publication) if told.kind == MATCHED else None
+        return {
+            "told": told,
+            "is_unread": sequence > read,
+            "publication": publication,
+            "body": highlight_publication(publication, [each.at for each in told.because])
+            if publication
+            else None,
+            "asked": self._text(whose, told.subscription),
+            "reasons": [(show_reason(each), each.at) for each in told.because],
+            "whose": whose if visitor.is_administrator else "",
+        }
+
+    def _text(self, subscriber: str, id: str) -> str | None:
+        """What a subscription asks for. The id of one that was withdrawn may be somebody else's now."""
+        found = self._store.standings.find(id)
+        return found.subscription.text if found and found.subscription.subscriber == subscriber else None
+
+    def _known(self) -> list[str]:
+        """Some who were told something or have a token: names that an administrator may mean."""
+        holders = {each.subscriber for each in self._store.tokens.list() if each.subscriber}
+        return sorted(holders.union(self._store.notifications.told(MOST_KNOWN)))[:MOST_KNOWN]

@@ -1,0 +1,170 @@
+"""How the console answers: pages that nothing foreign gets into, and what is wrong as a page, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from tidings.api.http_error import HttpError
+from tidings.api.parameters import check_parameters, parameter_problem
+from tidings.api.routes import HEADERS, retry_after_headers, status_of
+from tidings.console.highlight import highlight_place
+from tidings.core import durations
+from tidings.core.text import escape_bidi, plural
+from tidings.errors import TidingsError
+from tidings.reasons import bound_rows, change_of, in_words, show_change, show_limits, show_reason
+from tidings.values import show
+
+# Templates to pages. Everything that is put into one is escaped, and nothing in it turns the text around it.
+
+
+class FieldValue(Markup):
+    """What stands in a field of a form: it is sent back as it is, and turns nothing outside of its field."""
+
+
+def _sanitize(value: object) -> object:
+    """Whatever a template shows goes through here."""
+    if not isinstance(value, str) or isinstance(value, FieldValue):
+        return value
+    return Markup(escape_bidi(value)) if isinstance(value, Markup) else escape_bidi(value)
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("tidings.console"),
+        autoescape=True,
+        finalize=_sanitize,
+        undefined=StrictUndefined,  # a name that is mistyped in a template is an error, not nothing
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "duration": durations.show,
+        "moment": format_instant,
+        "capital": capitalize,
+        "query": format_query,
+    }
+    made.filters["typed"] = FieldValue.escape
+    made.globals |= {
+        "between": format_elapsed,
+        "bound_rows": bound_rows,
+        "change_of": change_of,
+        "in_words": in_words,
+        "plural": plural,
+        "show_change": show_change,
+        "show_limits": show_limits,
+        "show_reason": show_reason,
+        "show_value": show,
+        "underlined": highlight_place,
+    }
+    return made
+
+
+def render_template(name: str, values: Mapping[str, Any]) -> str:
+    """The page of a template."""
+    return _templates.get_template(name).render(values)
+
+
+def format_instant(instant: str) -> str:
+    """`2026-11-17 02:50:42` of an instant; the whole of it is in the element's `datetime`."""
+    return instant[:19].replace("T", " ")
+
+
+def format_elapsed(one: str, other: str) -> str:
+    """`5 minutes`: how long it was from an instant to another."""
+    passed = datetime.fromisoformat(other) - datetime.fromisoformat(one)
+    return durations.about(passed.total_seconds())
+
+
+def capitalize(text: str) -> str:
+    """What errors say, as a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def format_query(values: Mapping[str, object]) -> str:
+    """`?name=value` of what is there; nothing of nothing."""
+    given = {name: value for name, value in values.items() if value not in (None, "")}
+    return f"?{urlencode(given)}" if given else ""
+
+
+_templates = _environment()
+
+
+HOME = "/console"
+LOG_IN = f"{HOME}/login"
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+SECURITY_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Whatever a publication says, nothing in a page runs or is loaded that is not ours, and nothing of it is kept."""
+
+_Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class ConsoleRoute(APIRoute):
+    """A route on which everything that goes wrong is a page. Whoever is a stranger is led to the log-in."""
+
+    def get_route_handler(self) -> _Handler:
+        answer = super().get_route_handler()
+
+        async def answered(request: Request) -> Response:
+            try:
+                check_parameters(request)
+                response = await answer(request)
+            except HttpError as refused:
+                response = _error_response(request, refused.problem, refused.status)
+            except RequestValidationError as error:
+                response = problem_page(request, parameter_problem(error), 400)
+            except TidingsError as problem:
+                response = problem_page(request, problem, status_of(problem))
+            for name, value in SECURITY_HEADERS.items():
+                response.headers.setdefault(name, value)
+            return response
+
+        return answered
+
+
+def console_router(below: str = "") -> APIRouter:
+    """A router for pages below an address of the console."""
+    prefix = f"{HOME}/{below}" if below else HOME
+    return APIRouter(prefix=prefix, route_class=ConsoleRoute, include_in_schema=False)
+
+
+def _error_response(request: Request, problem: TidingsError, status: int) -> Response:
+    if status != 401:
+        return problem_page(request, problem, status)
+    way = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    to = f"?next={quote(way)}" if request.method == "GET" and request.url.path != HOME else ""
+    return redirect_to(f"{LOG_IN}{to}")
+
+
+def problem_page(request: Request, problem: TidingsError, status: int) -> Response:
+    """What is wrong, for whoever looks."""
+    visitor = getattr(request.state, "visitor", None)
+    values = {"visitor": visitor, "here": "", "problem": problem, "status": status}
+    headers = HEADERS.get(status, {}) | retry_after_headers(problem)
+    return HTMLResponse(render_template("problem.html", values), status, headers)
+
+
+def redirect_to(to: str) -> RedirectResponse:
+    """What was posted is done; the browser goes on to a page that may be loaded again."""
+    return RedirectResponse(to, 303)

@@ -1,0 +1,108 @@
+"""The pipeline, for administrators: what happens, how long it takes and how far behind it is, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from tidings.console.pages import console_router
+from tidings.console.session import AdministerVisitor, render_page
+from tidings.service.pipeline import PipelineReport, read_pipeline
+from tidings.service.tidings import Tidings
+from tidings.store.encoding import format_instant, utc_now
+from tidings.store.telemetry import TimeSeriesPoint
+
+HERE = "pipeline"
+POINTS = 60
+SPANS = {15: "15 minutes", 60: "1 hour", 360: "6 hours", 2_880: "2 days"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a chart: a measure, and what of it is drawn.
+
+    `rate` is its sum for each second, `sum` its sum, `mean` its sum by how often it was added to, `most` its greatest
+    value.
+    """
+
+    measure: str
+    drawn: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart, and the unit of its numbers. `stands` is the figure that says how it is now, if there is one: what was
+    measured last, before a batch say, may be over.
+    """
+
+    title: str
+    unit: str
+    lines: tuple[Line, ...]
+    stands: str = ""
+
+
+CHARTS = (
+    Chart(
+        "Throughput",
+        "/s",
+        (Line("publications", "rate", "publications"), Line("notifications", "rate", "notifications")),
+    ),
+    Chart(
+        "Latency, publish to notification",
+        "s",
+        (Line("latency_seconds", "mean", "mean"), Line("latency_seconds", "most", "most")),
+    ),
+    Chart("Batch time", "s", (Line("batch_seconds", "mean", "mean"), Line("batch_seconds", "most", "most"))),
+    Chart("Lag", "publications", (Line("lag", "most", "not matched yet"),), "lag"),
+    Chart("Segments", "", (Line("segments", "most", "segments"),), "segments"),
+    Chart("Dead letters", "", (Line("dead_letters", "sum", "dead letters"),)),
+)
+"""What is drawn, by the script and as a table alike."""
+
+Minutes = Annotated[int, Query(ge=1, le=60 * 24 * 31)]
+
+
+def router_for(tidings: Tidings) -> APIRouter:
+    """The page of the pipeline. Its script asks `/v1/pipeline` again and again."""
+    router = console_router(HERE)
+
+    @router.get("")
+    def show(visitor: AdministerVisitor, minutes: Minutes = 60) -> Response:
+        found = read_pipeline(tidings.store, timedelta(minutes=minutes), POINTS)
+        values = {
+            "now": found.now,
+            "charts": CHARTS,
+            "rows": list(build_rows(found, utc_now())),
+            "spans": SPANS,
+        }
+        return render_page("pipeline.html", visitor, HERE, values | {"minutes": minutes, "points": POINTS})
+
+    return router
+
+
+def build_rows(found: PipelineReport, until: datetime) -> Iterable[tuple[str, list[str]]]:
+    """What the charts draw, as the rows of a table, the newest first. The last step may have just begun."""
+    at = {(name, one.at): one for name, series in found.series.items() for one in series}
+    for moment in sorted({moment for _, moment in at}, reverse=True):
+        lasted = min(found.step, max(1.0, (until - moment).total_seconds()))
+        cells = [
+            _shown(at.get((line.measure, moment)), line, lasted) for chart in CHARTS for line in chart.lines
+        ]
+        yield format_instant(moment), cells
+
+
+def _shown(one: TimeSeriesPoint | None, line: Line, seconds: float) -> str:
+    if one is None:
+        return ""
+    drawn = {
+        "rate": one.total / seconds,
+        "sum": one.total,
+        "mean": one.total / one.count if one.count else 0.0,
+        "most": one.most,
+    }
+    return f"{drawn[line.drawn]:.3g}"

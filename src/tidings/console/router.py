@@ -1,0 +1,117 @@
+"""All pages of the console, below `/console`."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+
+from tidings.api.middleware.rate_limiter import RateLimiter
+from tidings.api.routes import join_routers
+from tidings.api.v1.limits import Limits
+from tidings.console import (
+    browse,
+    dead_letters,
+    destinations,
+    login,
+    notifications,
+    pipeline,
+    publish,
+    subscriptions,
+    tokens,
+)
+from tidings.console.pages import HOME, SECURITY_HEADERS, console_router, redirect_to
+from tidings.console.session import AnyVisitor
+from tidings.core.drawing.svg import PICTURE_STYLE
+from tidings.delivery.destinations import Destinations
+from tidings.errors import Absent
+from tidings.feeds.outbound.personal_feeds import PersonalFeeds
+from tidings.objects.model.model_picture import MODEL_STYLE
+from tidings.service.access import Access
+from tidings.service.tidings import Tidings
+
+# What pages load: the style, the scripts and the icon, all from here.
+
+
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+"""Of the files that are served; nothing else is."""
+
+_FOLDER = Path(__file__).with_name("static")
+
+
+def static_router_for() -> APIRouter:
+    """The files, held in memory. A browser asks each time whether its copy is the one in use: so no page is ever shown
+    with the script of another version.
+    """
+    files = {path.name: path.read_bytes() for path in _FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
+    files["picture.css"] = _picture_style()
+    tags = {name: f'"{hashlib.sha256(body).hexdigest()[:20]}"' for name, body in files.items()}
+    router = console_router("static")
+
+    @router.get("/{name}")
+    def file(name: str, request: Request) -> Response:
+        if name not in files:
+            raise Absent("there is no such file", received=name)
+        headers = SECURITY_HEADERS | {"Cache-Control": "no-cache", "ETag": tags[name]}
+        if request.headers.get("if-none-match") == tags[name]:
+            return Response(status_code=304, headers=headers)
+        return Response(files[name], media_type=MEDIA_TYPES[Path(name).suffix], headers=headers)
+
+    return router
+
+
+def _picture_style() -> bytes:
+    """The style of pictures, for those in a page: their names mean something else outside of them."""
+    return f".picture {{\n{PICTURE_STYLE}{MODEL_STYLE}.page {{ fill: none; }}\n}}\n".encode()
+
+
+def router_for(
+    tidings: Tidings,
+    reached: Destinations,
+    feeds: PersonalFeeds,
+    limits: Limits,
+    public_url: str | None = None,
+    attempts: RateLimiter | None = None,
+) -> APIRouter:
+    """The console of a home folder. `public_url` says whether people reach it by https."""
+    router = console_router()
+    join_routers(router, *list_routers(tidings, reached, feeds, limits, public_url, attempts))
+    router.add_api_route("", show_start, methods=["GET"])
+    router.add_api_route("/{rest:path}", show_not_found, methods=["GET"])
+    return router
+
+
+def list_routers(
+    tidings: Tidings,
+    reached: Destinations,
+    feeds: PersonalFeeds,
+    limits: Limits,
+    public_url: str | None = None,
+    attempts: RateLimiter | None = None,
+) -> tuple[APIRouter, ...]:
+    """Its parts, each at an address of its own."""
+    access = Access(tidings.store)
+    return (
+        login.router_for(access, (public_url or "").startswith("https:"), attempts),
+        static_router_for(),
+        notifications.router_for(tidings),
+        subscriptions.router_for(tidings, feeds, limits),
+        destinations.router_for(reached),
+        publish.router_for(tidings, limits),
+        browse.router_for(tidings),
+        dead_letters.router_for(tidings, limits),
+        pipeline.router_for(tidings),
+        tokens.router_for(access),
+    )
+
+
+def show_start(visitor: AnyVisitor) -> Response:
+    """The first page is what a token is for."""
+    if visitor.may_subscribe:
+        return redirect_to(f"{HOME}/notifications")
+    return redirect_to(f"{HOME}/publish")
+
+
+def show_not_found(rest: str, visitor: AnyVisitor) -> Response:
+    raise Absent("there is no such page", received=f"{HOME}/{rest}"[:200])

@@ -1,0 +1,142 @@
+"""Who looks at a page, and whether a form was made for them.
+
+Each form has a word that follows from the visitor's token: another site's page does not know it, and cannot.
+It needs no table and no key of the server, so all processes of a deployment agree on it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+from fastapi import Depends, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse
+
+from tidings.api.authentication import COOKIE, count_request, get_authenticator, read_bearer_token
+from tidings.api.http_error import HttpError
+from tidings.api.request_body import read_body
+from tidings.api.v1.notifications import subscriber_of
+from tidings.console.pages import render_template
+from tidings.core.storable import LARGEST_INTEGER, is_storable, parse_number
+from tidings.errors import InputError, NotAllowed
+from tidings.service.access import Caller, Scope
+from tidings.store.names import LONGEST
+
+CSRF_FIELD = "word"
+"""The name of the field."""
+MAX_FORM_BYTES = 1 << 20
+"""Bytes of a form; that of a publication may be larger."""
+MAX_FIELDS = 100
+FORM = "application/x-www-form-urlencoded"
+
+NumberParameter = Annotated[int, Query(ge=0, le=LARGEST_INTEGER)]
+NumberInPath = Annotated[int, Path(ge=1, le=LARGEST_INTEGER)]
+"""A number in the query of an address, and one in its path."""
+
+SubscriberParameter = Annotated[str, Query(alias="subscriber", max_length=LONGEST)]
+NameParameter = Annotated[str, Query(max_length=LONGEST)]
+"""In the query of an address: a subscriber, and what is as long as a name at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Whoever looks: who they are, and the word of their forms."""
+
+    caller: Caller
+    word: str
+
+    @property
+    def name(self) -> str:
+        """As the page greets them."""
+        return self.caller.subscriber or self.caller.token.name
+
+    @property
+    def is_administrator(self) -> bool:
+        return self.caller.is_administrator
+
+    @property
+    def may_publish(self) -> bool:
+        return self.caller.may(Scope.PUBLISH)
+
+    @property
+    def may_subscribe(self) -> bool:
+        return self.caller.may(Scope.SUBSCRIBE)
+
+    def only(self, subscriber: str | None) -> str | None:
+        """Whose things are listed: one's own; for an administrator everybody's, or those of the one they name."""
+        if self.is_administrator and not subscriber:
+            return None
+        return subscriber_of(self.caller, subscriber or None)
+
+
+def csrf_token_of(secret: str) -> str:
+    """The word of the forms of whoever has this token."""
+    return hmac.digest(secret.encode("utf-8", "surrogatepass"), b"a form of the console", "sha256").hex()
+
+
+def require_visitor(scope: Scope | None = None) -> Callable[[Request], Awaitable[Visitor]]:
+    """A dependency of pages: whoever has logged in, for this scope or for any."""
+
+    async def visitor(request: Request) -> Visitor:
+        secret = read_bearer_token(request) or request.cookies.get(COOKIE, "")
+        known = await get_authenticator(request).who(request)
+        if known is None:
+            raise HttpError(401, NotAllowed("log in first"))
+        request.state.visitor = found = Visitor(known, csrf_token_of(secret))
+        count_request(request, known.token.id)
+        if scope is not None and not known.may(scope):
+            received = ", ".join(sorted(known.token.scopes))
+            raise HttpError(
+                403, NotAllowed("your token is for something else", received=received, accepted=scope)
+            )
+        return found
+
+    return visitor
+
+
+AnyVisitor = Annotated[Visitor, Depends(require_visitor())]
+SubscribeVisitor = Annotated[Visitor, Depends(require_visitor(Scope.SUBSCRIBE))]
+PublishVisitor = Annotated[Visitor, Depends(require_visitor(Scope.PUBLISH))]
+AdministerVisitor = Annotated[Visitor, Depends(require_visitor(Scope.ADMINISTER))]
+
+
+async def read_form(request: Request, visitor: Visitor, most: int = MAX_FORM_BYTES) -> dict[str, str]:
+    """The fields of a form, if it was made for this visitor; of several of one name, the last."""
+    given = await read_fields(request, most)
+    if not hmac.compare_digest(given.pop(CSRF_FIELD, "").encode(), visitor.word.encode()):
+        hint = "somebody logged in or out in between: load the page anew and send it once more"
+        raise HttpError(403, NotAllowed("this form was not made for you", hint=hint))
+    return given
+
+
+async def read_fields(request: Request, most: int = MAX_FORM_BYTES) -> dict[str, str]:
+    """What a form says, whoever sent it."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+        raise HttpError(415, InputError("no form", accepted=FORM))
+    body = await read_body(request, most)
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
+    except ValueError as error:
+        raise HttpError(400, InputError("a form that cannot be read", received=str(error)[:200])) from error
+    for name, value in pairs:
+        if not is_storable(value):
+            raise HttpError(
+                400, InputError("a field has a character that no database keeps", where=name[:80])
+            )
+    return {name: value.replace("\r\n", "\n") for name, value in pairs}
+
+
+def read_number(given: Mapping[str, str], name: str) -> int | None:
+    """The number of a field, or none if it is empty."""
+    said = given.get(name, "")
+    return parse_number(name, said) if said else None
+
+
+def render_page(
+    name: str, visitor: Visitor | None, here: str, values: Mapping[str, Any] | None = None, status: int = 200
+) -> Response:
+    """A page for a visitor; `here` is the part of the console that it belongs to."""
+    return HTMLResponse(render_template(name, {"visitor": visitor, "here": here, **(values or {})}), status)

@@ -1,0 +1,1 @@
+"""Small utilities without knowledge of the domain."""

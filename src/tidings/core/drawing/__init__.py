@@ -1,0 +1,1 @@
+"""Layered diagrams as SVG."""

@@ -1,0 +1,1 @@
+"""One module per type of destination, behind one sender protocol."""

@@ -1,0 +1,1 @@
+"""Tables and queries of delivery: destinations, cursors, leases, pending and dead deliveries."""

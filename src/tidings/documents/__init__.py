@@ -1,0 +1,1 @@
+"""XML documents: decoder, XPath subscriptions, compilation to twigs, explanation (paper 003)."""

@@ -1,0 +1,195 @@
+"""What a match of a document is, and why one is. The definition: everything faster is tested against it.
+
+Plain recursion over the readable document: a path is followed step by step from all nodes reached so far, and a
+predicate is asked of each node by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import operator as compare
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from tidings.documents.model import Axis, Node, NodeKind, is_named, place_of, xpath_number
+from tidings.documents.xpath.xpath_tree import (
+    And,
+    Expression,
+    Not,
+    Or,
+    Path,
+    PathTest,
+    Step,
+    ValueOperator,
+    show_briefly,
+)
+from tidings.model import Reason
+
+MOST_LOOKS = 1_000_000
+"""How many nodes an explanation may look at, each as often as it does: about a second's work."""
+
+SHOWN = 200
+"""How many characters of a value a reason tells: an element's value may be a whole book."""
+
+
+def matches(expression: Expression, document: Node) -> bool:
+    """Whether a document, given by its element, satisfies a subscription."""
+    whole = _Document(document)
+    return whole.holds(expression, whole.top)
+
+
+def explain(expression: Expression, document: Node) -> tuple[Reason, ...]:
+    """The reasons of a match, in the order of the text; of alternatives, the first that holds. Empty for a miss."""
+    return Explainer(document).explain(expression)
+
+
+class Explainer:
+    """Explains the matches of one document.
+
+    Nested `not()` over a large document can take more steps than anybody waits for: after MOST_LOOKS the reason is the
+    subscription itself, without values.
+    """
+
+    def __init__(self, document: Node, most: int = MOST_LOOKS) -> None:
+        self._whole, self._most = _Document(document), most
+
+    def explain(self, expression: Expression) -> tuple[Reason, ...]:
+        whole = self._whole
+        whole.left = self._most
+        try:
+            return tuple(whole.reasons(expression, whole.top)) if whole.holds(expression, whole.top) else ()
+        except _TooMuch:
+            return (Reason(_cut(show_briefly(expression)), None, "/"),)
+
+
+class _TooMuch(Exception):
+    """More nodes were looked at than allowed."""
+
+
+class _Document:
+    """A document node, which XPath puts above the element, and the place of each node in the document's order.
+
+    `left` is how many nodes may still be looked at.
+    """
+
+    def __init__(self, element: Node) -> None:
+        self.top = Node(NodeKind.ELEMENT, "", element.value, None, [element])
+        self.order = {id(node): place for place, node in enumerate([self.top, *_below(self.top)])}
+        self.left: float = math.inf
+
+    def holds(self, expression: Expression, at: Node) -> bool:
+        """Whether an expression holds of a node."""
+        if isinstance(expression, And):
+            return all(self.holds(part, at) for part in expression.parts)
+        if isinstance(expression, Or):
+            return any(self.holds(part, at) for part in expression.parts)
+        if isinstance(expression, Not):
+            return not self.holds(expression.part, at)
+        return self.witness(expression, self.followed(expression.path, at)[-1]) is not None
+
+    def followed(self, path: Path, at: Node) -> list[list[Node]]:
+        """The nodes from which a path begins, then those that each step reaches, in the document's order."""
+        levels = [[self.top if path.absolute else at]]
+        for step in path.steps:
+            reached = {id(node): node for start in levels[-1] for node in self.reached(start, step)}
+            held = [node for node in reached.values() if all(self.holds(p, node) for p in step.predicates)]
+            levels.append(sorted(held, key=lambda node: self.order[id(node)]))
+        return levels
+
+    def reached(self, start: Node, step: Step) -> list[Node]:
+        """The nodes to which a step leads from one node, its predicates aside."""
+        among = start.children if step.axis is Axis.CHILD else list(_below(start))
+        self.left -= 1 + len(among)
+        if self.left < 0:
+            raise _TooMuch
+        return [node for node in among if node.kind is step.kind and is_named(step.name, node.name)]
+
+    def witness(self, found: PathTest, reached: list[Node]) -> Node | None:
+        """The first node that makes it hold, of those at the path."""
+        operator, literal = found.operator, found.literal
+        if operator is None:
+            return reached[0] if reached else None
+        asked = reached[:1] if operator in _OF_THE_FIRST else reached
+        return next((node for node in asked if _stands(node.value, operator, literal)), None)
+
+    def reasons(self, expression: Expression, at: Node) -> Iterable[Reason]:
+        """The reasons why an expression holds of a node."""
+        if isinstance(expression, And):
+            return [reason for part in expression.parts for reason in self.reasons(part, at)]
+        if isinstance(expression, Or):
+            return self.reasons(next(part for part in expression.parts if self.holds(part, at)), at)
+        if isinstance(expression, Not):
+            return [Reason(show_briefly(expression), None, "/" if at is self.top else place_of(at))]
+        return self.reasons_found(expression, at)
+
+    def reasons_found(self, found: PathTest, at: Node) -> Iterator[Reason]:
+        """Those of the predicates along the path, then its own, unless the last predicates already say that."""
+        levels = self.followed(found.path, at)
+        witness = self.witness(found, levels[-1])
+        assert witness is not None, "only what holds has reasons"
+        for step, node in zip(found.path.steps, _way_to(witness, found.path.steps, levels), strict=True):
+            for predicate in step.predicates:
+                yield from self.reasons(predicate, node)
+        if found.operator is not None:
+            yield Reason(show_briefly(_plain(found)), _cut(witness.value), place_of(witness))
+        elif not (found.path.steps and found.path.steps[-1].predicates):
+            yield Reason(show_briefly(_plain(found)), None, place_of(witness))
+
+
+_OF_THE_FIRST = (ValueOperator.CONTAINS, ValueOperator.STARTS_WITH)
+_COMPARED: dict[ValueOperator, Callable[[typing.Any, typing.Any], bool]] = {
+    ValueOperator.EQUAL: compare.eq,
+    ValueOperator.UNEQUAL: compare.ne,
+    ValueOperator.LESS: compare.lt,
+    ValueOperator.AT_MOST: compare.le,
+    ValueOperator.GREATER: compare.gt,
+    ValueOperator.AT_LEAST: compare.ge,
+}
+
+
+def _stands(value: str, operator: ValueOperator, literal: str | float | None) -> bool:
+    """Whether a value stands to the literal as asked: as strings, or as numbers if the literal is one."""
+    if not isinstance(literal, str):
+        return _COMPARED[operator](xpath_number(value), literal)
+    if operator is ValueOperator.CONTAINS:
+        return literal in value
+    if operator is ValueOperator.STARTS_WITH:
+        return value.startswith(literal)
+    return _COMPARED[operator](value, literal)
+
+
+def _below(node: Node) -> Iterator[Node]:
+    """All that stands below a node, in the order of the document. No recursion: documents may be deep."""
+    waiting = node.children[::-1]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting += reversed(found.children)
+
+
+def _way_to(last: Node, steps: tuple[Step, ...], levels: list[list[Node]]) -> list[Node]:
+    """One node for each step, on the way to the last one; behind `//`, the outermost that was reached."""
+    way = [last]
+    for step, level in zip(steps[:0:-1], levels[-2:0:-1], strict=True):
+        above = [way[-1].parent] if step.axis is Axis.CHILD else _above(way[-1])
+        way.append(next(node for node in level if any(node is each for each in above)))
+    return way[::-1] if steps else []
+
+
+def _above(node: Node) -> list[Node]:
+    above = []
+    while node.parent is not None:
+        node = node.parent
+        above.append(node)
+    return above
+
+
+def _plain(found: PathTest) -> PathTest:
+    """The same without the predicates along the path, which have reasons of their own."""
+    steps = tuple(replace(step, predicates=()) for step in found.path.steps)
+    return replace(found, path=replace(found.path, steps=steps))
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= SHOWN else value[: SHOWN - 1] + "…"

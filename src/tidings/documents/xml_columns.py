@@ -1,0 +1,312 @@
+"""Many XML documents at once: bytes to atoms, without a Python object per node.
+
+    table = TagPaths()
+    decoded = decode_documents(buffer, starts, ends, table)
+
+A kernel takes the documents apart, and a parser says which of them are well-formed: only those count. What the kernel
+declines is decoded by the definition, `tidings.documents.xml_decoder`. So the outcome is the definition's for every
+document, and only the time differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.atoms import AtomKind, Atoms
+from tidings.documents.model import Node, NodeKind, show_node
+from tidings.documents.tag_paths import TagPaths, too_many_tag_paths
+from tidings.documents.xml_decoder import DEFAULT, Limits, WellFormedness, beyond, decode_utf8
+from tidings.errors import DecodeProblem, PublicationError
+from tidings.matching.kernels.decode import xml_documents as kernel
+from tidings.matching.kernels.decode import xml_tags
+from tidings.parsers.xml_bytes import as_utf8, place_in, refuse_declarations
+
+__all__ = ["DecodedDocuments", "TagPaths", "decode_documents"]
+
+
+# The nodes of documents as atoms, one by one: the definition of what the columns of a batch hold.
+
+
+def atoms_of(documents: Iterable[Node | None]) -> Atoms:
+    """All nodes of the documents, in their order; None is a document without atoms.
+
+    The texts of a document stand one after another, so the value of an element is one span of them.
+    """
+    ids: dict[str, int] = {}
+    texts, values = bytearray(), bytearray()
+    starts, path, payload, length, parent = [0], [], [], [], []
+    in_values = []
+    for document in documents:
+        for node, tag_path, above in () if document is None else _walk(document, "", -1, [0]):
+            value = node.value.encode()
+            in_values.append(node.kind is NodeKind.ATTRIBUTE)
+            where = values if node.kind is NodeKind.ATTRIBUTE else texts
+            payload.append(len(where))
+            if node.kind is not NodeKind.ELEMENT:
+                where.extend(value)
+            path.append(ids.setdefault(tag_path, len(ids)))
+            length.append(len(value))
+            parent.append(above)
+        starts.append(len(path))
+    return Atoms(
+        tuple(ids),
+        np.array(starts, np.int64),
+        np.array(path, np.int32),
+        np.full(len(path), AtomKind.STRING, np.uint8),
+        np.array(payload, np.int64) + np.where(np.array(in_values, np.bool_), len(texts), 0),
+        np.array(length, np.int32),
+        np.frombuffer(bytes(texts + values), np.uint8),
+        np.array(parent, np.int32),
+    )
+
+
+def _walk(node: Node, around: str, above: int, count: list[int]) -> Iterator[tuple[Node, str, int]]:
+    """Each node with its tag path and the number of its parent, numbered in the order of the document."""
+    path, number = f"{around}/{show_node(node.kind, node.name)}", count[0]
+    count[0] += 1
+    yield node, path, above
+    for child in node.children:
+        yield from _walk(child, path, number, count)
+
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+Problems = dict[int, PublicationError]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedDocuments:
+    """The atoms of a batch of documents, in their order; `atoms.count` is the number of documents.
+
+    A refused one has no atoms, and is listed in `rejects` with its index and the reason. `declined` counts the
+    documents that the kernel left to the definition: they took longer and mean the same.
+    """
+
+    atoms: Atoms
+    rejects: list[tuple[int, PublicationError]]
+    declined: int = 0
+
+
+def decode_documents(
+    buffer: Bytes, starts: Integers, ends: Integers, table: TagPaths, limits: Limits = DEFAULT
+) -> DecodedDocuments:
+    """The atoms of the documents `buffer[starts[i]:ends[i]]`."""
+    table.begin()
+    problems: Problems = {}
+    documents = _readable(kernel.Documents(buffer, starts, ends), limits, problems)
+    out = _taken_apart(documents, problems, table, limits)
+    _judge(documents, out, limits, problems)
+    declined = [i for i in np.flatnonzero(out.code == xml_tags.DECLINED).tolist() if i not in problems]
+    atoms = _with_declined(documents, out, declined, limits, problems, table)
+    return DecodedDocuments(atoms, sorted(problems.items()), len(declined))
+
+
+def _readable(documents: kernel.Documents, limits: Limits, problems: Problems) -> kernel.Documents:
+    """The documents in UTF-8. Those that are too large or in no known encoding are problems from now on."""
+    text, starts, ends = (_read_only(array) for array in documents)
+    for i in np.flatnonzero(ends - starts > limits.document).tolist():
+        problems[i] = beyond("document", limits, received=f"{ends[i] - starts[i]:,} bytes")
+    foreign = np.zeros(len(starts), np.bool_)
+    kernel.find_foreign(kernel.Documents(text, starts, ends), foreign)
+    return _recoded(kernel.Documents(text, starts, ends), np.flatnonzero(foreign).tolist(), problems)
+
+
+def _recoded(documents: kernel.Documents, foreign: list[int], problems: Problems) -> kernel.Documents:
+    """The same documents, those that may be in another encoding behind the others in UTF-8."""
+    if not foreign:
+        return documents
+    text, starts, ends = documents.text, documents.starts.copy(), documents.ends.copy()
+    added, size = [text], len(text)
+    for i in foreign:
+        body = b""
+        try:
+            body = b"" if i in problems else as_utf8(_body(documents, i))
+        except DecodeProblem as problem:
+            problems[i] = problem
+        added.append(np.frombuffer(body, np.uint8))
+        starts[i], ends[i] = size, size + len(body)
+        size += len(body)
+    return kernel.Documents(*map(_read_only, (np.concatenate(added), starts, ends)))
+
+
+def _read_only(array: Any) -> Any:
+    """The same array, contiguous and read-only, so that one compiled kernel serves files, Arrow and NumPy."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _body(documents: kernel.Documents, i: int) -> bytes:
+    body: bytes = documents.text[documents.starts[i] : documents.ends[i]].tobytes()
+    return body
+
+
+def _taken_apart(
+    documents: kernel.Documents, problems: Problems, table: TagPaths, limits: Limits
+) -> kernel.Out:
+    """Run the kernel over all documents, with twice the room whenever there was too little."""
+    most = _most(limits)
+    out, work, first = _new_out(documents), _new_work(limits), 0
+    out.code[list(problems)] = xml_tags.REFUSED
+    while (first := kernel.take_apart(documents, table.paths, table.spaces, most, work, out, first)) < len(
+        documents.starts
+    ):
+        if out.used[kernel.WHY] == xml_tags.TABLES_FULL:
+            table.grow()
+        else:
+            out = out._replace(**{name: _doubled(getattr(out, name)) for name in COLUMNS})
+    return out
+
+
+MOST_AT_ONCE = 1_000
+"""An element with more attributes, or with more prefixes declared for it, is left to the definition."""
+
+COLUMNS = ("path", "payload", "length", "parent")
+
+LIMIT_OF = {
+    xml_tags.DEPTH: "depth",
+    xml_tags.NODES: "nodes",
+    xml_tags.TEXT_BYTES: "text",
+    xml_tags.NESTED_TEXT: "nested_text",
+    xml_tags.ATTRIBUTES: "attributes",
+    xml_tags.ATTRIBUTE_BYTES: "attribute_length",
+    xml_tags.NAMESPACES: "namespaces",
+    xml_tags.NAME_BYTES: "name_length",
+    xml_tags.PATH_LENGTH: "path_length",
+    xml_tags.TAG_PATHS: "tag_paths",
+}
+"""The limit that a document with such a code is beyond."""
+
+
+def _most(limits: Limits) -> Integers:
+    most = np.zeros(max(LIMIT_OF) + 1, np.int64)
+    for code, name in LIMIT_OF.items():
+        most[code] = getattr(limits, name)
+    return most
+
+
+def _new_out(documents: kernel.Documents) -> kernel.Out:
+    count, size = len(documents.starts), int((documents.ends - documents.starts).sum())
+    path, length, parent = np.empty((3, size // 8 + 64), np.int32)
+    return kernel.Out(
+        starts=np.zeros(count + 1, np.int64),
+        code=np.zeros(count, np.int64),
+        place=np.zeros(count, np.int64),
+        path=path,
+        payload=np.empty(len(path), np.int64),
+        length=length,
+        parent=parent,
+        text=np.zeros(2 * size + 16, np.uint8),
+        used=np.array([0, size + 8, 0], np.int64),
+    )
+
+
+def _new_work(limits: Limits) -> xml_tags.Work:
+    elements = np.zeros((5, limits.depth), np.int64)
+    prefixes = np.zeros((3, min(limits.namespaces, MOST_AT_ONCE)), np.int64)
+    name_start, local, name_end, value_start, value_end = np.zeros(
+        (5, min(limits.attributes, MOST_AT_ONCE)), np.int64
+    )
+    name_hash, odd = np.zeros(len(local), np.uint64), np.zeros(len(local), np.bool_)
+    attributes = (name_start, local, name_end, name_hash, value_start, value_end, odd)
+    return xml_tags.Work._make((*elements, *prefixes, *attributes))
+
+
+def _doubled(column: Any) -> Any:
+    return np.concatenate([column, np.empty_like(column)])
+
+
+def _judge(documents: kernel.Documents, out: kernel.Out, limits: Limits, problems: Problems) -> None:
+    """Say what is wrong with each document that is beyond a limit, or that the parser refuses."""
+    text = memoryview(documents.text)
+    judge = WellFormedness(bytes(text))
+    starts, ends = documents.starts.tolist(), documents.ends.tolist()
+    for i, code in enumerate(out.code.tolist()):
+        if code == xml_tags.REFUSED:
+            continue
+        body = bytes(text[starts[i] : ends[i]])
+        try:
+            if code != xml_tags.GOOD:
+                _refuse(code, body, int(out.place[i]), limits)
+            judge.refuse(body)
+        except DecodeProblem as problem:
+            problems[i] = problem
+
+
+def _refuse(code: int, body: bytes, at: int, limits: Limits) -> None:
+    """Say what the kernel found; a document that it declined may have been declined before a declaration was seen."""
+    if code in LIMIT_OF:
+        raise beyond(LIMIT_OF[code], limits, where=place_in(body, at))
+    if code == xml_tags.CROWDED:
+        raise too_many_tag_paths()
+    refuse_declarations(body)
+
+
+def _with_declined(
+    documents: kernel.Documents,
+    out: kernel.Out,
+    declined: list[int],
+    limits: Limits,
+    problems: Problems,
+    table: TagPaths,
+) -> Atoms:
+    """The atoms of all documents that are no problem; those of declined ones are the definition's."""
+    nodes: list[Node | None] = []
+    for i in declined:
+        nodes.append(None)
+        try:
+            nodes[-1] = _entered(decode_utf8(_body(documents, i), limits), table)
+        except DecodeProblem as problem:
+            problems[i] = problem
+    atoms = _without(_atoms(out, table.names), list(problems))
+    return _spliced(atoms, np.array(declined), atoms_of(nodes), table) if any(nodes) else atoms
+
+
+def _entered(document: Node, table: TagPaths) -> Node:
+    """The same document, whose tag paths are in the table now."""
+    for path in atoms_of([document]).paths:
+        table.number(path)
+    return document
+
+
+def _atoms(out: kernel.Out, paths: tuple[str, ...]) -> Atoms:
+    size = out.starts[-1]
+    kind = np.full(size, AtomKind.STRING, np.uint8)
+    path, payload, length, parent = (getattr(out, name)[:size] for name in COLUMNS)
+    return Atoms(paths, out.starts, path, kind, payload, length, out.text[: out.used[kernel.VALUES]], parent)
+
+
+def _without(atoms: Atoms, refused: list[int]) -> Atoms:
+    """The same atoms but for those of some documents."""
+    counts = np.diff(atoms.starts)
+    if not counts[refused].any():
+        return atoms
+    ok = np.ones(len(counts), np.bool_)
+    ok[refused] = False
+    kept = np.repeat(ok, counts)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.where(ok, counts, 0))])
+    path, kind, payload = atoms.path[kept], atoms.kind[kept], atoms.payload[kept]
+    return Atoms(atoms.paths, starts, path, kind, payload, atoms.length[kept], atoms.text, atoms.parent[kept])
+
+
+def _spliced(atoms: Atoms, where: Integers, added: Atoms, table: TagPaths) -> Atoms:
+    """Both in the order of the documents; `added` are the atoms of the documents `where`, which have none yet."""
+    numbers = np.array([table.number(path) for path in added.paths], np.int32)
+    counts, more = np.diff(atoms.starts), np.diff(added.starts)
+    counts[where] = more
+    at = np.repeat(atoms.starts[where], more)
+    return Atoms(
+        table.names,
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        np.insert(atoms.path, at, numbers[added.path]),
+        np.insert(atoms.kind, at, added.kind),
+        np.insert(atoms.payload, at, added.payload + len(atoms.text)),
+        np.insert(atoms.length, at, added.length),
+        np.concatenate([atoms.text, added.text]),
+        np.insert(atoms.parent, at, added.parent),
+    )

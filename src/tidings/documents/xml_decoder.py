@@ -1,0 +1,206 @@
+"""Documents: XML, taken apart into nodes with their tag paths. This is the definition of decoding.
+
+    <stock id="7">IBM<price>83.50</price></stock>
+
+has the nodes `/stock` ('IBM83.50'), `/stock/@id` ('7'), `/stock/text()` ('IBM'), `/stock/price` ('83.50') and
+`/stock/price/text()` ('83.50'). What counts as a node is what XPath says: comments and processing instructions do not,
+but they part the text around them; CDATA is text; blanks are text; namespace declarations are no attributes. Faster
+decoders are tested against this one.
+
+A document is read twice: once to see that it stays within the limits, with a parser that keeps nothing, and then to
+be taken apart. The first reading ends at the first node that is too many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tidings.core.limits import check_limits, limits_from, over_limit
+from tidings.core.suggest import printable
+from tidings.documents.model import Node, NodeKind, show_node
+from tidings.errors import DecodeProblem
+from tidings.parsers.xml_bytes import as_utf8, refuse_declarations
+from tidings.parsers.xml_parser import (
+    DeclarationGuard,
+    Element,
+    is_plain,
+    make_parser,
+    parse,
+    parse_tree,
+    parse_unambiguous,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a document may be. Lengths are in bytes of UTF-8; a name counts with its namespace."""
+
+    document: int = 16_000_000
+    depth: int = 200
+    nodes: int = 250_000
+    text: int = 10_000_000
+    nested_text: int = 100_000_000
+    attributes: int = 256
+    attribute_length: int = 1_000_000
+    namespaces: int = 256
+    name_length: int = 1_000
+    path_length: int = 4_000
+    tag_paths: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_limits(self, MOST)
+
+
+MOST = {"depth": 256, "text": 10_000_000, "attribute_length": 10_000_000, "name_length": 50_000}
+"""What the parser itself does not go beyond (libxml2, without its option for huge documents)."""
+
+OVER = {
+    "document": ("the document is too large", "bytes"),
+    "depth": ("elements are nested too deeply", "levels"),
+    "nodes": ("the document has too many elements, attributes and texts", "nodes"),
+    "text": ("a text is too long", "bytes"),
+    "nested_text": ("the text counted once for each element around it is too long", "bytes"),
+    "attributes": ("an element has too many attributes", "attributes"),
+    "attribute_length": ("the value of an attribute is too long", "bytes"),
+    "namespaces": ("the document declares too many namespaces", "declarations"),
+    "name_length": ("a name is too long", "bytes, its namespace counted"),
+    "path_length": ("a tag path is too long", "bytes"),
+    "tag_paths": ("the document has too many different tag paths", "tag paths"),
+}
+"""What is said of a document beyond each limit, and what the limit counts."""
+
+DEFAULT = limits_from("TIDINGS_DOCUMENT_LIMITS", Limits)
+beyond = partial(over_limit, OVER)
+"""The problem of a document that is beyond the limit of a name."""
+
+
+def decode(body: bytes, limits: Limits = DEFAULT) -> Node:
+    """The document element of the document in the bytes."""
+    if len(body) > limits.document:
+        raise beyond("document", limits, received=f"{len(body):,} bytes")
+    return decode_utf8(as_utf8(body), limits)
+
+
+def decode_utf8(text: bytes, limits: Limits = DEFAULT) -> Node:
+    """The same for bytes that are UTF-8 by now, whatever their XML declaration says."""
+    return _node(checked_tree(text, limits), None)
+
+
+def checked_tree(text: bytes, limits: Limits = DEFAULT) -> Any:
+    """The document element as lxml has it, after everything that a document must not have was looked for."""
+    refuse_declarations(text)
+    parse(text, make_parser(_Measured(limits)))
+    return parse_tree(text)
+
+
+class WellFormedness:
+    """Says which documents of a batch are well-formed; its parsers must not serve two threads at once.
+
+    The parser with a guard refuses document types itself, and builds no tree, which makes it the faster one for all but
+    small documents. These need it only if some document of the batch may have a document type.
+    """
+
+    def __init__(self, batch: bytes) -> None:
+        """`batch` are the bytes that all documents are in."""
+        self._guarded, self._plain = make_parser(DeclarationGuard()), make_parser()
+        self._is_plain = is_plain(batch)
+
+    def refuse(self, text: bytes) -> None:
+        """Refuse what is not well-formed, or has a document type declaration; the bytes are UTF-8."""
+        if self._is_plain:
+            parse_unambiguous(text, self._plain if len(text) < _SMALL else self._guarded)
+        else:
+            parse(text, self._guarded)
+
+
+_SMALL = 2_000
+"""Bytes of a document for which building its tree costs less than the calls of a guard."""
+
+
+class _Measured(DeclarationGuard):
+    """Sees a document go by, and refuses it at the first thing that is beyond a limit."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._around: list[
+            tuple[str, int]
+        ] = []  # tag path of each open element, and how much text was before it
+        self._tag_paths: set[str] = set()
+        self._nodes = self._namespaces = self._said = self._nested = 0
+        self._text: int | None = None
+
+    def start(self, tag: str, attributes: dict[str, str], declared: dict[str, str]) -> None:
+        self._end_text()
+        self._namespaces += len(declared)
+        self._at_most("namespaces", self._namespaces)
+        for uri in declared.values():
+            if "}" in uri:
+                raise DecodeProblem(
+                    "a namespace has a } in its name", where=self._here(), received=printable(uri)
+                )
+        self._around.append((self._node(NodeKind.ELEMENT, tag), self._said))
+        self._at_most("depth", len(self._around))
+        self._at_most("attributes", len(attributes))
+        for name, value in attributes.items():
+            self._at_most("attribute_length", len(value.encode()))
+            self._node(NodeKind.ATTRIBUTE, name)
+
+    def data(self, text: str) -> None:
+        self._text = (self._text or 0) + len(text.encode())
+        self._at_most("text", self._text)
+
+    def end(self, tag: str) -> None:
+        self._end_text()
+        self._nested += self._said - self._around[-1][1]
+        self._at_most("nested_text", self._nested)
+        self._around.pop()
+
+    def comment(self, text: str) -> None:
+        self._end_text()
+
+    def pi(self, target: str, text: str | None = None) -> None:
+        self._end_text()
+
+    def _end_text(self) -> None:
+        if self._text is not None:
+            self._said += self._text
+            self._text = None
+            self._node(NodeKind.TEXT, "")
+
+    def _node(self, kind: NodeKind, name: str) -> str:
+        path = f"{self._around[-1][0] if self._around else ''}/{show_node(kind, name)}"
+        self._nodes += 1
+        self._tag_paths.add(path)
+        self._at_most("nodes", self._nodes)
+        self._at_most("name_length", len(name.encode()))
+        self._at_most("path_length", len(path.encode()))
+        self._at_most("tag_paths", len(self._tag_paths))
+        return path
+
+    def _at_most(self, limit: str, value: int) -> None:
+        if value > getattr(self._limits, limit):
+            raise beyond(limit, self._limits, where=self._here())
+
+    def _here(self) -> str | None:
+        return printable(self._around[-1][0]) if self._around else None
+
+
+def _node(element: Element, parent: Node | None) -> Node:
+    node = Node(NodeKind.ELEMENT, element.tag, "", parent)
+    for name, value in element.attrib.items():
+        node.children.append(Node(NodeKind.ATTRIBUTE, str(name), str(value), node))
+    _add_text(node, element.text)
+    for child in element:
+        if isinstance(child.tag, str):  # comments and processing instructions have none
+            node.children.append(_node(child, node))
+        _add_text(node, child.tail)
+    content = (child.value for child in node.children if child.kind is not NodeKind.ATTRIBUTE)
+    node.value = "".join(content)
+    return node
+
+
+def _add_text(node: Node, text: str | None) -> None:
+    if text is not None:
+        node.children.append(Node(NodeKind.TEXT, "", text, node))

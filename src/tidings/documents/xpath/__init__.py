@@ -1,0 +1,1 @@
+"""The XPath subscription language: tokens, parser, tree and error messages."""

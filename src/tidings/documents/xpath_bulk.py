@@ -1,0 +1,243 @@
+"""Compile very many XPaths at once: texts that differ only in their literals are compiled together.
+
+What is left is kept test by test: a million subscriptions may have a million shapes. Most of it is composed of pieces
+that many texts have (`composed`); what those cannot say is compiled one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.documents.irregular_clauses import IrregularClauseWriter
+from tidings.documents.twig_words import STRING_SHIFT, TwigWriter, halves
+from tidings.documents.twigs import Twig
+from tidings.documents.xpath.xpath_parser import DEFAULT
+from tidings.documents.xpath_compiler import compile_xpath
+from tidings.documents.xpath_composer import Composer
+from tidings.documents.xpath_warnings import warn_about_xpath
+from tidings.errors import SubscriptionError, TextWarning
+from tidings.events.predicate_bulk import Rows
+from tidings.events.schema.event_schema import EventSchema
+from tidings.matching.compiler.blocks import join_irregular, literal_column
+from tidings.matching.compiler.context import Context, first_warnings
+from tidings.matching.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan
+from tidings.values import Kind
+
+_DIGITS = r"(?<![\w.\-].)(?:(?<=[0-9])[0-9]*+(?:\.[0-9]*+)?|(?<=-)(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)|(?<=\.)[0-9]++)"
+"""A number behind its first character. It is none if a name goes on with it, and neither is its minus."""
+_CUT = re.compile(rf"""(["'0-9.\-](?:(?<=")[^"]*+"|(?<=')[^']*+'|{_DIGITS}))""")
+"""Literals. The pattern begins with a set of characters because `re` skips ahead to such a set quickly."""
+
+_STRING, _NUMBER = "\x00", "\x01"
+_MARK = re.compile("[\x00\x01]")
+"""In place of literals in a skeleton. No XPath has these characters."""
+
+_FEW = 32
+"""Fewer texts of a skeleton are compiled each by itself."""
+
+COMPOSED_FROM = 8
+"""Fewer texts at all are not composed: arrays have their price, and subscriptions also come one at a time."""
+
+_NUMBERS_FROM = 1_000_003
+"""Numbers that stand for literals while a skeleton is compiled."""
+
+
+def cut(text: str) -> list[str]:
+    """What stands around the literals of a text, and the literals, in turn."""
+    return _CUT.split(text)
+
+
+@dataclass(frozen=True, slots=True)
+class XPathFront:
+    """How XPaths are compiled."""
+
+    def compile(self, context: Context) -> Plan:
+        return compile_xpath(context)
+
+    def compile_rows(
+        self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
+    ) -> Rows:
+        return _Many(texts, limit, twigs).rows()
+
+    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
+        return first_warnings(warn_about_xpath(context))
+
+
+class _Many:
+    """Many texts. What is kept of each is a string and numbers: lists by the million keep the collector busy."""
+
+    def __init__(self, texts: Sequence[str], limit: int, twigs: TwigWriter) -> None:
+        self._texts, self._limit = texts, limit
+        self._skeletons: list[str | None] = []
+        self._literals, self._first = list[str](), array("q", [0])
+        self._twigs, self._into = twigs, Rows()
+        self._loose = IrregularClauseWriter(self._twigs.string)
+        self._composer = Composer(self._twigs)
+
+    def rows(self) -> Rows:
+        for text in self._texts:
+            self._skeletons.append(self._skeleton(text))
+            self._first.append(len(self._literals))
+        for skeleton, rows in self._groups().items():
+            if not self._together(skeleton, rows):
+                for row in rows:
+                    self._alone(row)
+        strings = self._twigs.all_strings()
+        self._into.loose = join_irregular([self._loose.finish(strings), self._composer.finish(strings)])
+        return self._into
+
+    def _skeleton(self, text: str) -> str | None:
+        """What stands around the literals, and marks that say of which kind each is; None if they cannot be cut out."""
+        if len(self._texts) < COMPOSED_FROM:
+            return None
+        parts = cut(text)
+        literals = parts[1::2]
+        if len(text) > DEFAULT.length or '""' in literals or "''" in literals or _MARK.search(text):
+            return None  # refused for its length, or for what an empty string is compared with
+        parts[1::2] = [_STRING if literal[0] in "\"'" else _NUMBER for literal in literals]
+        self._literals += literals
+        return "".join(parts)
+
+    def _groups(self) -> dict[str, list[int]]:
+        """The rows of skeletons that come often; all others are compiled."""
+        counts, groups = Counter(self._skeletons), dict[str, list[int]]()
+        for row, skeleton in enumerate(self._skeletons):
+            if skeleton is None or counts[skeleton] < _FEW:
+                self._alone(row)
+            else:
+                groups.setdefault(skeleton, []).append(row)
+        return groups
+
+    def _alone(self, row: int) -> None:
+        skeleton = self._skeletons[row]
+        if skeleton is None or not self._composer.add(row, _pieces(skeleton), self._literals_of(row)):
+            self._single(row)
+
+    def _literals_of(self, row: int) -> list[str]:
+        return self._literals[self._first[row] : self._first[row + 1]]
+
+    def _single(self, row: int) -> None:
+        try:
+            plan = compile_xpath(Context(self._texts[row], None, self._limit))
+        except SubscriptionError as problem:
+            self._into.problems[row] = problem.with_traceback(None)
+            return
+        for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
+            self._loose.add(row, clause, self._twigs.add(twig, exact))
+
+    def _together(self, skeleton: str, rows: Sequence[int]) -> bool:
+        """Compile a skeleton once; whether that was possible."""
+        kinds = _MARK.findall(skeleton)
+        if not kinds:
+            return False
+        marks = [_mark(kind, ordinal) for ordinal, kind in enumerate(kinds)]
+        written = [*map(_written, marks), ""]
+        text = "".join(part for pair in zip(_pieces(skeleton), written, strict=True) for part in pair)
+        try:
+            plan = compile_xpath(Context(text, None, self._limit))
+        except (
+            SubscriptionError
+        ):  # perhaps because of what stands for the literals: the texts speak for themselves
+            return False
+        literals = zip(*map(self._literals_of, rows), strict=True)
+        columns = [_column(kind, each) for kind, each in zip(kinds, literals, strict=True)]
+        if not all(np.isfinite(column).all() for column in columns if isinstance(column, np.ndarray)):
+            return False
+        template = _Template(dict(zip(marks, columns, strict=True)), np.array(rows, np.int32))
+        for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
+            assert isinstance(twig, tuple), "an XPath has twigs"
+            self._into.blocks.append(template.block(clause, twig, exact, self._twigs))
+        return True
+
+
+Column = npt.NDArray[np.float64] | list[str]
+
+
+def _pieces(skeleton: str) -> list[str]:
+    """What stands before, between and behind the marks."""
+    return skeleton.replace(_NUMBER, _STRING).split(_STRING)
+
+
+def _mark(kind: str, ordinal: int) -> str | float:
+    """A literal that stands for the literals at one place. No text has it: `\\ue000` is nobody's character."""
+    return f"\ue000{ordinal}\ue001" if kind == _STRING else float(_NUMBERS_FROM + ordinal)
+
+
+def _written(mark: str | float) -> str:
+    return f'"{mark}"' if isinstance(mark, str) else f"{mark:.0f}"
+
+
+def _column(kind: str, literals: Sequence[str]) -> Column:
+    if kind == _STRING:
+        return [literal[1:-1] for literal in literals]
+    return np.array([float(literal) for literal in literals])
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A skeleton's literals by what stands for them."""
+
+    columns: dict[str | float, Column]
+    rows: npt.NDArray[np.int32]
+
+    def block(self, clause: Clause, twig: Twig, exact: bool, into: TwigWriter) -> ClauseBlock:
+        """One clause of the skeleton, for all its texts."""
+        shape = tuple(test.shape for test in clause)
+        operands = tuple(
+            Operands() if test.operand is None else self._operands(test.shape.kind, test.operand)
+            for test in clause
+        )
+        first = into.add_many(self._words(twig, into), exact)
+        return ClauseBlock(
+            shape, operands, self.rows, np.arange(first, first + len(self.rows), dtype=np.int32)
+        )
+
+    def _operands(self, kind: Kind | None, mark: object) -> Operands:
+        column = self._of(mark)
+        if isinstance(column, np.ndarray):
+            return Operands(Numbers(column, np.zeros(len(column), np.int64)))
+        assert kind is Kind.STRING
+        return Operands(literal_column(kind, column))
+
+    def _of(self, mark: object) -> Column:
+        if isinstance(mark, float) and mark < 0:
+            column = self.columns[-mark]
+            assert isinstance(column, np.ndarray)
+            return -column
+        assert isinstance(mark, str | float)
+        return self.columns[mark]
+
+    def _words(self, twig: Twig, into: TwigWriter) -> npt.NDArray[np.uint32]:
+        """The words of the twig for each text: those of what stands for literals are filled in."""
+        scratch = TwigWriter(names=into.names)
+        words = scratch.words_of(twig)
+        table = np.tile(np.array(words, np.uint32), (len(self.rows), 1))
+        for place, mark in _places(twig):
+            column = self._of(mark)
+            if isinstance(column, np.ndarray):
+                bits = column.view(np.uint64)
+                table[:, place + 1] = bits & np.uint64(0xFFFFFFFF)
+                table[:, place + 2] = bits >> np.uint64(32)
+            else:
+                numbers = np.array([into.string(text) for text in column], np.uint32)
+                flags = np.uint32(words[place] & ((1 << STRING_SHIFT) - 1))
+                table[:, place] = numbers << np.uint32(STRING_SHIFT) | flags
+        return table
+
+
+def _places(twig: Twig) -> list[tuple[int, str | float]]:
+    """Where the tests of a twig stand among its words, and their literals."""
+    at, found = 0, []
+    for node in twig:
+        at += 2
+        for test in (*node.tests, *node.firsts):
+            found.append((at, test.literal))
+            at += 1 if isinstance(test.literal, str) else 1 + len(halves(test.literal))
+    return found

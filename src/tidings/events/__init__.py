@@ -1,0 +1,1 @@
+"""JSON events: schema, decoder, predicate language, compilation and explanation (paper 004)."""

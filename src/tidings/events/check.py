@@ -1,0 +1,262 @@
+"""Check a tree against the schema, and settle what each operator and each literal means there.
+
+`contains` becomes equality where values are no free text; quoted dates become instants where instants are compared;
+`<` on a hierarchy becomes the hierarchy's order; lists of several kinds become one list for each kind. Afterwards
+nothing about a predicate depends on the schema any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidings.core.suggest import EVENT_TYPE, did_you_mean, shorten_list
+from tidings.errors import CheckProblem
+from tidings.events.operators import BETWEEN, CONTAINS, EQ, IN, IS_A, OPERATORS, Takes
+from tidings.events.predicates import as_instant
+from tidings.events.schema.domains import LISTED, Domain, DomainKind
+from tidings.events.tree import Comparison, Span, Spans, Tree, either, rewrite
+from tidings.matching.compiler.context import Context
+from tidings.values import BETWEEN_MICROSECONDS, WHOLE_MICROSECONDS, Instant, Kind, Literal, kind_of, show
+
+_KIND_OF_DOMAIN = {
+    DomainKind.NUMERIC: Kind.NUMBER,
+    DomainKind.STRING: Kind.STRING,
+    DomainKind.BOOLEAN: Kind.BOOLEAN,
+    DomainKind.INSTANT: Kind.INSTANT,
+    DomainKind.ENUMERATED: Kind.STRING,
+    DomainKind.HIERARCHICAL: Kind.STRING,
+}
+_EXAMPLE = {
+    Kind.NUMBER: "a number such as 200",
+    Kind.STRING: "a string such as 'oak'",
+    Kind.BOOLEAN: "true or false",
+    Kind.INSTANT: "a date or date-time such as 2004-05-31 or 2004-05-31T12:30:00Z",
+}
+_NAMED = {
+    Kind.NUMBER: "a number",
+    Kind.STRING: "a string",
+    Kind.BOOLEAN: "a boolean",
+    Kind.INSTANT: "an instant",
+}
+
+
+GIVE_A_SCHEMA = "a schema gives it one: tidings schema extend FILE, or tidings match --schema FILE"
+
+
+def check(tree: Tree, context: Context) -> Tree:
+    """The tree with every predicate checked and settled."""
+    return rewrite(tree, lambda comparison: _settle(comparison, context))
+
+
+def _settle(comparison: Comparison, context: Context) -> Tree:
+    domain = _find_domain(comparison, context)
+    settled: Tree = comparison
+    for step in STEPS:
+        assert isinstance(settled, Comparison), "only the last step may split a predicate"
+        settled = step(settled, domain, context)
+    return settled
+
+
+def _find_domain(comparison: Comparison, context: Context) -> Domain | None:
+    schema, path = context.schema, comparison.path
+    if schema is None or schema.is_empty:
+        return None
+    domain = schema.domain_of(path)
+    if domain is None and not schema.open:
+        raise context.problem(
+            f"no event type has an attribute '{path}'",
+            comparison.spans.path,
+            hint=did_you_mean(path, [EVENT_TYPE, *schema.attributes]),
+        )
+    return domain
+
+
+def settle_contains(comparison: Comparison, domain: Domain | None, _: Context) -> Comparison:
+    """Where values are no free text, `contains` asks whether the set of values has the literal (paper 004)."""
+    if comparison.operator is not CONTAINS:
+        return comparison
+    free = domain is None or domain.kind is DomainKind.STRING
+    if free and isinstance(comparison.operand, str) and comparison.path != EVENT_TYPE:
+        return comparison
+    return replace(comparison, operator=EQ)
+
+
+def read_literals(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
+    """Quoted dates are instants where instants are compared, unless the schema says the values are strings."""
+    if comparison.operator.on_text or comparison.operator is IS_A:
+        return comparison
+    if domain is not None and _KIND_OF_DOMAIN[domain.kind] is not Kind.INSTANT:
+        return comparison
+    read = tuple(_read(literal, span, context) for literal, span in _located(comparison))
+    return _with_literals(comparison, read)
+
+
+def _read(literal: Literal, span: Span, context: Context) -> Literal:
+    instant = as_instant(literal) if isinstance(literal, str) else None
+    if instant is not None and instant.between:
+        raise context.problem(BETWEEN_MICROSECONDS, span, accepted=WHOLE_MICROSECONDS)
+    return literal if instant is None else instant
+
+
+def _with_literals(comparison: Comparison, literals: tuple[Literal, ...]) -> Comparison:
+    if comparison.operator.takes in (Takes.PAIR, Takes.SEVERAL):
+        return replace(comparison, operand=literals)
+    return replace(comparison, operand=literals[0]) if literals else comparison
+
+
+def check_kinds(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
+    """Each literal is of the kind the domain has and the operator takes."""
+    operator = comparison.operator
+    if operator.on_text and domain is not None and domain.kind in (DomainKind.NUMERIC, DomainKind.BOOLEAN):
+        what = f"'{operator.spelling}' is for strings, and {comparison.path} is {domain.kind}"
+        raise context.problem(what, comparison.spans.operator)
+    for literal, span in _located(comparison):
+        kind = kind_of(literal)
+        if kind not in operator.kinds:
+            raise context.problem(_not_taken(operator.spelling, kind), span)
+        if domain is not None and not operator.on_text:
+            _check_kind(comparison.path, literal, span, domain, context)
+    return comparison
+
+
+def _not_taken(spelling: str, kind: Kind) -> str:
+    if kind is Kind.BOOLEAN and spelling not in ("starts with", "ends with"):
+        return f"booleans have no order: '{spelling}' cannot compare them"
+    return f"'{spelling}' takes a string, not {_NAMED[kind]}"
+
+
+def _check_kind(path: str, literal: Literal, span: Span, domain: Domain, context: Context) -> None:
+    wanted = _KIND_OF_DOMAIN[domain.kind]
+    if kind_of(literal) is not wanted:
+        what = f"{path} is {domain.kind}, and {show(literal)} is {_NAMED[kind_of(literal)]}"
+        hint = f"write '{show(literal)}'" if wanted is Kind.STRING and not isinstance(literal, str) else None
+        raise context.problem(what, span, accepted=_EXAMPLE[wanted], hint=hint)
+
+
+def _located(comparison: Comparison) -> list[tuple[Literal, Span]]:
+    return list(zip(comparison.literals, comparison.spans.literals, strict=True))
+
+
+def check_values(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
+    """Literals compared for equality, and those of listed domains, are values of the domain."""
+    operator = comparison.operator
+    if domain is None or operator.on_text or (domain.kind not in LISTED and operator not in (EQ, IN)):
+        return comparison
+    for literal, span in _located(comparison):
+        known = isinstance(literal, Instant) or domain.accepts(literal)
+        if not known:
+            raise _unknown_value(comparison.path, literal, span, domain, context)
+    return comparison
+
+
+def _unknown_value(path: str, literal: Literal, span: Span, domain: Domain, context: Context) -> CheckProblem:
+    if domain.kind not in LISTED:
+        return context.problem(f"{path} is never {show(literal)}", span, accepted=bounds(domain))
+    named = domain.name if domain.name == path else f"{domain.name}, the domain of {path}"
+    what = f"{show(literal)} is no value of {named}"
+    hint = did_you_mean(str(literal), domain.values)
+    return context.problem(what, span, accepted=shorten_list(domain.values), hint=hint)
+
+
+def bounds(domain: Domain) -> str | None:
+    """Between what the values of a numeric domain are; none if nothing bounds them."""
+    low, high = domain.minimum, domain.maximum
+    said = [f">= {low}" if low is not None else "", f"<= {high}" if high is not None else ""]
+    return " and ".join(filter(None, said)) or None
+
+
+def settle_order(comparison: Comparison, domain: Domain | None, context: Context) -> Comparison:
+    """On a listed domain, order is the domain's own order; without one, order comparisons are refused."""
+    operator, path = comparison.operator, comparison.path
+    if operator is IS_A and (domain is None or domain.kind is not DomainKind.HIERARCHICAL):
+        found = "no schema gives it one" if domain is None else f"{path} is {domain.kind}"
+        what = f"'is a' needs an attribute with a hierarchical domain, and {found}"
+        accepted = None if domain is None else _operators(domain)
+        hint = GIVE_A_SCHEMA if domain is None else None
+        raise context.problem(what, comparison.spans.operator, accepted=accepted, hint=hint)
+    if domain is None or domain.kind not in LISTED or not (operator.ordered or operator is BETWEEN):
+        return comparison
+    if not domain.is_ordered:
+        what = f"the values of {domain.name} have no order: '{operator.spelling}' cannot compare them"
+        raise context.problem(what, comparison.spans.operator, accepted=_operators(domain))
+    if operator is BETWEEN:
+        return _between_values(comparison, domain, context)
+    return replace(comparison, order=domain)
+
+
+def _operators(domain: Domain) -> str:
+    """The operators that attributes of a domain without a hierarchy take."""
+    ordered = domain.is_ordered if domain.kind in LISTED else domain.kind is not DomainKind.BOOLEAN
+    fitting = [
+        operator.spelling
+        for operator in OPERATORS
+        if operator is not IS_A
+        and (ordered or not (operator.ordered or operator is BETWEEN))
+        and (domain.kind is DomainKind.STRING or operator is CONTAINS or not operator.on_text)
+    ]
+    return ", ".join(fitting)
+
+
+def _between_values(comparison: Comparison, domain: Domain, context: Context) -> Comparison:
+    """An order of listed values: those between are listed, for one value must be both above and below."""
+    low, high = (str(literal) for literal in comparison.literals)
+    within = [value for value in domain.values if domain.at_most(low, value) and domain.at_most(value, high)]
+    if not within:
+        raise _nothing_between(comparison, domain.at_most(high, low), context)
+    spans = Spans(comparison.spans.path, comparison.spans.operator)
+    return replace(comparison, operator=IN, operand=tuple(within), spans=spans)
+
+
+def check_bounds(comparison: Comparison, _: Domain | None, context: Context) -> Comparison:
+    """The two literals of `between` are of one kind, the lower one first."""
+    if comparison.operator is not BETWEEN:
+        return comparison
+    low, high = comparison.literals
+    if kind_of(low) is not kind_of(high):
+        kinds = f"{show(low)} is {_NAMED[kind_of(low)]}, {show(high)} is {_NAMED[kind_of(high)]}"
+        what = f"'between' takes two values of one kind: {kinds}"
+        raise context.problem(what, comparison.spans.literals[1])
+    if low > high:  # type: ignore[operator]
+        raise _nothing_between(comparison, True, context)
+    return comparison
+
+
+def _nothing_between(comparison: Comparison, swapped: bool, context: Context) -> CheckProblem:
+    low, high = comparison.literals
+    lower, upper = comparison.spans.literals
+    hint = f"write between {show(high)} and {show(low)}" if swapped else None
+    what = f"nothing is between {show(low)} and {show(high)}"
+    return context.problem(what, Span(lower.start, upper.end), hint=hint)
+
+
+def split_kinds(comparison: Comparison, _: Domain | None, __: Context) -> Tree:
+    """A list becomes one list for each kind in it; a list of one literal is an equality."""
+    if comparison.operator is not IN:
+        return comparison
+    if not comparison.spans.literals:
+        return comparison
+    located = _located(comparison)
+    kinds = sorted({kind_of(literal) for literal, _ in located})
+    return either(tuple(_of_kind(comparison, kind, located) for kind in kinds))
+
+
+def _of_kind(comparison: Comparison, kind: Kind, located: list[tuple[Literal, Span]]) -> Comparison:
+    chosen = [(literal, span) for literal, span in located if kind_of(literal) is kind]
+    spans = replace(comparison.spans, literals=tuple(span for _, span in chosen))
+    literals = tuple(literal for literal, _ in chosen)
+    if len(literals) == 1:
+        return replace(comparison, operator=EQ, operand=literals[0], spans=spans)
+    return replace(comparison, operand=literals, spans=spans)
+
+
+STEPS: tuple[Callable[[Comparison, Domain | None, Context], Tree], ...] = (
+    settle_contains,
+    read_literals,
+    check_kinds,
+    check_values,
+    settle_order,
+    check_bounds,
+    split_kinds,
+)
+"""What is done with each predicate, in this order."""

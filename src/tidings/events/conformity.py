@@ -1,0 +1,111 @@
+"""A schema as the fast decoder sees it: which paths it has to look at, and what is allowed there.
+
+    conformity = Conformity(schema, wanted=["price"], id_field="id")
+    decode_many(buffer, starts, ends, conformity.paths, "id", conformity)
+
+An event that the kernel finds consistent is consistent. Every other one is given to the definition,
+`tidings.events.schema.consistency`, which may still accept it, or says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from tidings.core.suggest import EVENT_TYPE
+from tidings.events.json_decoder import ID_FIELD
+from tidings.events.path_table import PathTable, keyed
+from tidings.events.schema.domains import LISTED, Domain, DomainKind
+from tidings.events.schema.event_schema import EventSchema, EventType, Member
+from tidings.matching.kernels.decode import conformity as kernel
+
+_VALUES = {
+    DomainKind.NUMERIC: kernel.IS_NUMBER,
+    DomainKind.STRING: kernel.IS_STRING,
+    DomainKind.BOOLEAN: kernel.IS_BOOLEAN,
+    DomainKind.INSTANT: kernel.IS_INSTANT,
+    DomainKind.ENUMERATED: kernel.IS_LISTED,
+    DomainKind.HIERARCHICAL: kernel.IS_LISTED,
+}
+
+
+class Conformity:
+    """The rules of a schema with event types. `paths` are the wanted ones first, then what has to be checked."""
+
+    def __init__(self, schema: EventSchema, wanted: Iterable[str], id_field: str | None) -> None:
+        self.schema, self.id_field = schema, id_field
+        wanted = tuple(wanted)
+        beside = (EVENT_TYPE, ID_FIELD, id_field or ID_FIELD)
+        loose = {name for name in schema.attributes if _is_loose(schema.domain_of(name))}
+        self.paths = PathTable([*wanted, *schema.attributes, *beside], loose - {*wanted, *beside})
+        self.rules = _rules(schema, self.paths.paths, {*beside})
+
+    def work(self) -> kernel.Work:
+        """Room for the kernel, for one call."""
+        said, seen = np.full((2, len(self.paths.paths)), -1, np.int64)
+        return kernel.Work(np.zeros(len(said), np.uint8), said, seen, np.zeros(kernel.MOST_TYPES, np.int32))
+
+
+def _is_loose(domain: Domain | None) -> bool:
+    """Whether it does not matter what the strings of an attribute say."""
+    return domain is not None and domain.kind not in (*LISTED, DomainKind.INSTANT)
+
+
+def _rules(schema: EventSchema, paths: tuple[str, ...], beside: set[str]) -> kernel.Rules:
+    numbers = {path: number for number, path in enumerate(paths)}
+    domains = [schema.domain_of(path) if path in schema.attributes else None for path in paths]
+    lists = {domain.name: number for number, domain in enumerate(_listed(schema), 1)}
+    members = [_members(each, numbers) for each in schema.event_types.values()]
+    return kernel.Rules(
+        event_type=numbers[EVENT_TYPE],
+        values=np.array([_values(domain) for domain in domains], np.uint8),
+        low=np.array([_bound(domain.minimum if domain else None, -np.inf) for domain in domains]),
+        high=np.array([_bound(domain.maximum if domain else None, np.inf) for domain in domains]),
+        values_list=np.array([lists.get(domain.name, -1) if domain else -1 for domain in domains], np.int32),
+        beside=np.array([path in beside for path in paths], np.bool_),
+        member_start=np.cumsum([0, *map(len, members)]),
+        member_path=np.array([path for each in members for path, _ in each], np.int32),
+        member_says=np.array([says for each in members for _, says in each], np.uint8),
+        open=np.array([each.open for each in schema.event_types.values()], np.bool_),
+        words=keyed(list(_words(schema))),
+    )
+
+
+def _listed(schema: EventSchema) -> list[Domain]:
+    return [domain for domain in schema.domains.values() if domain.kind in LISTED]
+
+
+def _words(schema: EventSchema) -> Iterator[tuple[int, bytes]]:
+    """The number of a list, and a word of it: first the event types, then the values of domains."""
+    for name in schema.event_types:
+        yield kernel.EVENT_TYPES, name.encode()
+    for number, domain in enumerate(_listed(schema), 1):
+        for value in domain.values:
+            yield number, value.encode()
+
+
+def _members(event_type: EventType, numbers: dict[str, int]) -> list[tuple[int, int]]:
+    return [(numbers[member.attribute], _says(member)) for member in event_type.members]
+
+
+def _says(member: Member) -> int:
+    return kernel.NAMED | kernel.MANDATORY * member.mandatory | kernel.MULTIPLE * member.multiple
+
+
+def _values(domain: Domain | None) -> int:
+    if domain is None or not (_is_exact(domain.minimum) and _is_exact(domain.maximum)):
+        return kernel.ASK
+    return _VALUES[domain.kind]
+
+
+def _is_exact(bound: int | float | None) -> bool:
+    """Whether a double is exactly the bound; 2**53 + 1 has none, and 10**400 is beyond all of them."""
+    try:
+        return bound is None or float(bound) == bound
+    except OverflowError:
+        return False
+
+
+def _bound(bound: int | float | None, otherwise: float) -> float:
+    return float(bound) if bound is not None and _is_exact(bound) else otherwise

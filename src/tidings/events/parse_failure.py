@@ -1,0 +1,127 @@
+"""Where the parser of predicates stopped, and what it would have accepted there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedInput
+from lark.parsers.lalr_analysis import Shift
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+from tidings.errors import Place, SyntaxProblem
+from tidings.events.schema.event_schema import EventSchema
+
+END = "$END"
+_Table = Mapping[Any, Mapping[str, tuple[Any, Any]]]
+
+_LITERALS = frozenset({"STRING", "NUMBER", "DATE", "INSTANT", "BOOLEAN"})
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where the parser stopped: the tokens before, what it would have taken next, and the text from there.
+
+    `schema` is the event schema that the text is for, if there is one.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    accepts: frozenset[str]
+    start: int
+    schema: EventSchema | None = None
+
+    @property
+    def rest(self) -> str:
+        return self.text[self.start :]
+
+    @property
+    def before(self) -> str:
+        return str(self.tokens[-1]) if self.tokens else ""
+
+    @property
+    def attribute(self) -> str:
+        """The attribute of the predicate in which the parser stopped; empty if there is none yet."""
+        paths = (token for token in reversed(self.tokens) if token.type == "PATH")
+        return next(paths, "").replace('"', "")
+
+    @property
+    def wanted(self) -> str:
+        """What could stand here, in words."""
+        return next(phrase for terminal, phrase in _WANTED if terminal in self.accepts)
+
+    @property
+    def after(self) -> str:
+        """Words for the token before: ` after '<'`."""
+        return f" after {_quoted(self.before)}" if self.tokens else ""
+
+    @property
+    def takes_value(self) -> bool:
+        return bool(self.accepts & _LITERALS)
+
+    def problem(
+        self,
+        what: str,
+        length: int,
+        start: int | None = None,
+        *,
+        accepted: str | None = None,
+        hint: str | None = None,
+    ) -> SyntaxProblem:
+        start = self.start if start is None else start
+        place = Place.at(self.text, start, start + max(1, length))
+        return SyntaxProblem(what, place=place, accepted=accepted, hint=hint)
+
+
+def find_stop(text: str, parser: Lark, schema: EventSchema | None = None) -> Stop:
+    """Parse again, step by step, up to where the parser stops."""
+    parsing, tokens = parser.parse_interactive(text), []
+    try:
+        for token in parsing.iter_parse():
+            tokens.append(token)
+    except UnexpectedInput as unexpected:
+        start = unexpected.pos_in_stream or 0
+    else:
+        start = tokens[-1].end_pos or 0 if tokens else 0
+    before = tuple(token for token in tokens if (token.start_pos or 0) < start)
+    return Stop(text, before, accepted_by(parsing), start, schema)
+
+
+def accepted_by(parsing: InteractiveParser) -> frozenset[str]:
+    """The terminals that a parser would take next: as its own `accepts()`, which makes a parser of its own to try each,
+    and takes longer than all the rest here.
+    """
+    state = parsing.parser_state
+    states, end = state.parse_conf.states, state.parse_conf.end_state
+    wanted = [name for name in states[state.position] if name.isupper()]
+    return frozenset(name for name in wanted if _takes(states, [*state.state_stack], name, end))
+
+
+def _takes(states: _Table, stack: list[Any], terminal: str, end: Any) -> bool:
+    """Whether reducing what is on the stack leads to where the terminal is taken."""
+    while stack[-1] != end or terminal != END:
+        action, rule = states[stack[-1]].get(terminal, (None, None))
+        if action is Shift or rule is None:
+            return action is Shift
+        del stack[len(stack) - len(rule.expansion) :]
+        stack.append(states[stack[-1]][rule.origin.name][1])
+    return True
+
+
+def _quoted(token: str) -> str:
+    return token if token.startswith("'") else f"'{token}'"
+
+
+_WANTED: tuple[tuple[str, str], ...] = (
+    ("_NOT", "a predicate"),
+    ("PATH", "an attribute"),
+    ("COMPARED", "an operator"),
+    ("NUMBER", "a value"),
+    ("LPAR", "'(' and a list of values"),
+    ("COMMA", "',' or ')'"),
+    ("RPAR", "'and', 'or' or ')'"),
+    ("$END", "'and', 'or' or the end"),
+    ("_AND", "'and' and the upper bound"),
+)

@@ -1,0 +1,262 @@
+"""Compile very many texts at once: each skeleton goes through the compiler once, its literals are read as columns.
+
+    texts -> skeletons -> shapes (what literals look like) -> one tree for each shape -> blocks of clauses
+                                              └─ whatever could come out otherwise: one by one
+
+The result is the same as that of compiling one by one; `suspects` says what is not trusted to a shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.core import suggest
+from tidings.documents.twig_words import TwigWriter
+from tidings.errors import SubscriptionError, TextWarning
+from tidings.events.literal_columns import LiteralTexts, Mask, Sort
+from tidings.events.literal_guards import find_guarded_texts
+from tidings.events.lowering import domains_of, lower, shape_of
+from tidings.events.operators import Relation
+from tidings.events.rewrites import clauses_of, comparison_of
+from tidings.events.schema.domains import Domain
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.skeletons import Skeleton, group_texts, literal_ends
+from tidings.events.tree import Comparison, Slots, Tree, comparisons, rewrite
+from tidings.matching.compiler.blocks import join_literals, literal_column, merge, pack, take_literals
+from tidings.matching.compiler.context import Context, first_warnings
+from tidings.matching.compiler.plan import ClauseBlock, IrregularClauses, Literals, Operands, Plan
+from tidings.values import Kind
+
+_FEW = 8
+"""Fewer texts than these are compiled one by one: columns would cost more than they save."""
+_TRIES = 8
+"""How many texts are tried as the example of their shape."""
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """How a language compiles: a text to a checked tree, a checked tree to one in clauses.
+
+    `checks` find what a text that compiles deserves a warning for; they read the tree in clauses.
+    """
+
+    understand: Callable[[Context], Tree]
+    to_clauses: Callable[[Tree, Context], Tree]
+    checks: tuple[Callable[[Tree, Context], Iterable[TextWarning]], ...] = ()
+
+    def compile(self, context: Context) -> Plan:
+        return lower(self.to_clauses(self.understand(context), context))
+
+    def compile_rows(
+        self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
+    ) -> Rows:
+        return compile_rows(texts, self, schema, limit)
+
+    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
+        tree = self.to_clauses(self.understand(context), context)
+        return first_warnings(found for check in self.checks for found in check(tree, context))
+
+
+class Language(Protocol):
+    """What subscriptions can be written in."""
+
+    def compile(self, context: Context) -> Plan:
+        """The plan of one text."""
+
+    def compile_rows(
+        self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
+    ) -> Rows:
+        """What becomes of many; twigs and patterns go to `twigs`, which the languages share."""
+
+    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
+        """Warnings about a text that compiles; what does not compile raises, as `compile` does."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """What became of texts, by their row: clauses in blocks and loose, and problems."""
+
+    blocks: list[ClauseBlock] = field(default_factory=list)
+    loose: IrregularClauses = field(default_factory=IrregularClauses)
+    domains: dict[str, Domain] = field(default_factory=dict)
+    problems: dict[int, SubscriptionError] = field(default_factory=dict)
+
+    def know(self, domains: Sequence[Domain]) -> None:
+        self.domains.update({domain.name: domain for domain in domains})
+
+
+def compile_rows(texts: Sequence[str], front: Front, schema: EventSchema | None, limit: int) -> Rows:
+    """Compile texts, by row."""
+    rows, singles = Rows(), list[int]()
+    for skeleton in group_texts(texts):
+        singles.extend(_compile_skeleton(skeleton, texts, front, schema, limit, rows))
+    plans: dict[int, Plan] = {}
+    for row in sorted(singles):
+        try:
+            plans[row] = front.compile(Context(texts[row], schema, limit))
+        except SubscriptionError as problem:
+            rows.problems[row] = problem.with_traceback(None)
+        else:
+            rows.know(plans[row].domains)
+    rows.blocks = merge([*rows.blocks, *pack(plans)])
+    return rows
+
+
+def _compile_skeleton(
+    skeleton: Skeleton,
+    texts: Sequence[str],
+    front: Front,
+    schema: EventSchema | None,
+    limit: int,
+    into: Rows,
+) -> Iterator[int]:
+    """Add the blocks of a skeleton's texts; yields the rows that are to be compiled one by one."""
+    if len(skeleton.rows) < _FEW or not skeleton.width:
+        yield from skeleton.rows
+        return
+    rows = np.array(skeleton.rows, np.int64)
+    columns = [LiteralTexts.of(skeleton.column(ordinal)) for ordinal in range(skeleton.width)]
+    for places in _alike(columns):
+        chosen = columns if places is None else [column.take(places) for column in columns]
+        mine = rows if places is None else rows[places]
+        shape = None if _is_odd(chosen) else _find_shape(texts, mine, front, schema, limit)
+        yield from mine.tolist() if shape is None else _compile_shape(shape, chosen, mine, schema, into)
+
+
+def _alike(columns: Sequence[LiteralTexts]) -> Iterator[Places | None]:
+    """Places whose literals look alike in every column; None for all places."""
+    if all((column.sorts == column.sorts[0]).all() for column in columns):
+        yield None
+        return
+    looks = np.zeros(len(columns[0].sorts), np.int64)
+    for column in columns:
+        # Numbered anew each time: sorts as digits of one number would overflow in long lists.
+        looks = np.unique(looks * len(Sort) + column.sorts, return_inverse=True)[1]
+    for look in range(int(looks.max()) + 1):
+        yield np.flatnonzero(looks == look)
+
+
+def _is_odd(columns: Sequence[LiteralTexts]) -> bool:
+    return any(column.sorts[0] == Sort.ODD for column in columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A tree whose literals are left open, itself and in clauses; which literal is of which kind.
+
+    `place` tells which of its texts it was made from.
+    """
+
+    tree: Tree
+    clauses: Tree
+    kinds: Mapping[int, Kind]
+    place: int = 0
+
+
+def _find_shape(
+    texts: Sequence[str], rows: Places, front: Front, schema: EventSchema | None, limit: int
+) -> _Shape | None:
+    """The shape of the first text that is not refused, among a few: one bad literal shall not slow a million."""
+    for place in range(0, len(rows), max(1, len(rows) // _TRIES)):
+        shape = _shape_of(texts[rows[place]], front, schema, limit)
+        if shape is not None:
+            return replace(shape, place=place)
+    return None
+
+
+def _shape_of(text: str, front: Front, schema: EventSchema | None, limit: int) -> _Shape | None:
+    """The shape of a text, or None if it has none that others could share: refused, or literals of its own."""
+    context = Context(text, schema, limit)
+    ends = {end: ordinal for ordinal, end in enumerate(literal_ends(text))}
+    try:
+        with suggest.bounded_search(
+            0
+        ):  # what is refused here is compiled by itself, and that is what is told
+            checked = front.understand(context)
+            if not _is_open(checked, ends):
+                return None
+            tree = rewrite(checked, lambda leaf: _opened(leaf, ends))
+            clauses = front.to_clauses(tree, context)
+    except SubscriptionError:
+        return None
+    kinds = {
+        ordinal: leaf.operand.kind
+        for leaf in comparisons(tree)
+        if isinstance(leaf.operand, Slots)
+        for ordinal in leaf.operand.ordinals
+    }
+    return _Shape(tree, clauses, kinds)
+
+
+def _is_open(tree: Tree, ends: Mapping[int, int]) -> bool:
+    """Whether all literals were cut where the parser found them, and nothing else was cut."""
+    leaves = [leaf for leaf in comparisons(tree) if leaf.kind not in (None, Kind.BOOLEAN)]
+    spans = [span for leaf in leaves for span in leaf.spans.literals]
+    whole = all(len(leaf.literals) == len(leaf.spans.literals) for leaf in leaves)
+    return whole and sorted(span.end for span in spans) == sorted(ends)
+
+
+def _opened(leaf: Comparison, ends: Mapping[int, int]) -> Comparison:
+    if leaf.kind is None or leaf.kind is Kind.BOOLEAN:
+        return leaf
+    ordinals = tuple(ends[span.end] for span in leaf.spans.literals)
+    return replace(leaf, operand=Slots(ordinals, leaf.kind))
+
+
+def _compile_shape(
+    shape: _Shape, written: Sequence[LiteralTexts], rows: Places, schema: EventSchema | None, into: Rows
+) -> list[int]:
+    """Add the blocks of a shape's texts; gives the rows that are to be compiled one by one."""
+    columns: dict[int, Literals] = {}
+    suspect: Mask = np.zeros(len(rows), np.bool_)
+    for ordinal, kind in shape.kinds.items():
+        columns[ordinal], unread = written[ordinal].read(kind)
+        suspect |= unread | _dated_otherwise(written[ordinal], kind, shape.place)
+    suspect |= find_guarded_texts(shape.tree, shape.clauses, columns, schema, len(rows))
+    fine = np.flatnonzero(~suspect)
+    if len(fine) < len(rows):
+        columns = {ordinal: take_literals(column, fine) for ordinal, column in columns.items()}
+    if len(fine):
+        into.know(domains_of(shape.clauses))
+    for clause in clauses_of(shape.clauses) if len(fine) else ():
+        operands = tuple(_operands(comparison_of(part), columns, len(fine)) for part in clause)
+        block = ClauseBlock(tuple(map(shape_of, clause)), operands, rows[fine].astype(np.int32))
+        into.blocks.append(block)
+    return [int(row) for row in rows[suspect]]
+
+
+def _dated_otherwise(written: LiteralTexts, kind: Kind, place: int) -> Mask:
+    """Strings that name an instant where the example's looked as if it did, and did not: '2004-99-99'."""
+    if kind is not Kind.STRING or written.sorts[0] != Sort.DATED_STRING:
+        return np.zeros(len(written.sorts), np.bool_)
+    named = written.names_instants()
+    return np.zeros_like(named) if named[place] else named
+
+
+def _operands(leaf: Comparison, columns: Mapping[int, Literals], rows: int) -> Operands:
+    """The operands of one predicate over all texts of its shape."""
+    if leaf.kind is None:
+        return Operands()
+    if isinstance(leaf.operand, Slots):
+        literals = [columns[ordinal] for ordinal in leaf.operand.ordinals]
+    else:  # booleans belong to the skeleton: every text of it has the same
+        literals = [literal_column(leaf.kind, [literal] * rows) for literal in leaf.literals]
+    if leaf.operator.relation is Relation.BETWEEN:
+        return Operands(literals[0], literals[1])
+    if leaf.operator.relation is not Relation.IN:
+        return Operands(literals[0])
+    offsets = np.arange(rows + 1, dtype=np.int64) * len(literals)
+    return Operands(_interleave(literals, rows), offsets=offsets)
+
+
+def _interleave(columns: Sequence[Literals], rows: int) -> Literals:
+    """The first of every column, then the second of every column, and so on."""
+    order = np.arange(rows * len(columns)).reshape(len(columns), rows).T.ravel()
+    return take_literals(join_literals(columns), order)

@@ -1,0 +1,138 @@
+"""Warnings about predicate texts that compile, and mean something else than their authors may think.
+
+Texts that can never hold are refused (`contradictions`). These are accepted, and deserve a word:
+
+    bid > 4 and bid < 6       with several bids, one may be 7 and another 3: each predicate looks for a value of its own
+    price > 6 and price < 4   no one value satisfies both, so that an event needs two prices
+    colour contains 'red'     of several colours, 'darkred' will do: characters are looked for, not a value
+
+Paper 004 binds one value of an attribute for all predicates of a conjunction, and its `contains` is membership.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
+
+from tidings.core.suggest import EVENT_TYPE
+from tidings.errors import TextWarning
+from tidings.events.contradictions import is_single
+from tidings.events.operators import BETWEEN, CONTAINS, EQ, EXISTS, GE, GT, IN, LE, LT, NE
+from tidings.events.rewrites import clauses_of
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.tree import Comparison, Span, Tree, comparisons, show_path, show_tree
+from tidings.matching.compiler.context import Context
+from tidings.values import kind_of, show
+
+_LOWER, _UPPER = (GT, GE), (LT, LE)
+_ONE_VALUE_EACH = (EQ, NE, IN, EXISTS)
+"""Operators whose conjunctions are meant as they are read: `tag = 'oak' and tag = 'old'` wants two values."""
+
+
+def warn_about_several_values(tree: Tree, context: Context) -> Iterator[TextWarning]:
+    """Warn of conjunctions that two values of an attribute with several values satisfy together."""
+    schema = context.schema
+    if schema is None:
+        return
+    for first, second in _pairs(tree):
+        if is_multiple(first.path, schema) and not _is_empty_range(first, second):
+            yield context.warning(
+                f"each predicate looks for its own value of {first.path}, which may have several: one value may "
+                f"satisfy {show_tree(first)} and another {show_tree(second)}",
+                _span_of(first, second),
+                _one_value_hint(first, second),
+            )
+
+
+def warn_about_empty_ranges(tree: Tree, context: Context) -> Iterator[TextWarning]:
+    """Warn of two bounds that no one value satisfies, where the schema does not say how many values there are."""
+    for first, second in _pairs(tree):
+        known = context.schema is not None and (
+            is_multiple(first.path, context.schema) or is_single(first.path, context.schema)
+        )
+        if _is_empty_range(first, second) and not known:
+            yield context.warning(
+                f"no one value of {first.path} satisfies both predicates: "
+                f"only an event with several values of {first.path} can match",
+                _span_of(first, second),
+                "join them by 'or' if either is enough",
+            )
+
+
+def warn_about_contains(tree: Tree, context: Context) -> Iterator[TextWarning]:
+    """Warn of `contains` on an attribute with several strings, where membership may be meant."""
+    schema = context.schema
+    for comparison in comparisons(tree):
+        if comparison.operator is CONTAINS and schema is not None and is_multiple(comparison.path, schema):
+            literal, path = show(comparison.literals[0]), show_path(comparison.path)
+            yield context.warning(
+                f"'contains' looks for the characters {literal} within each value of {comparison.path}: "
+                "a longer value that has them satisfies it, too",
+                comparison.spans.whole,
+                f"{path} = {literal} asks whether one of the values is {literal}",
+            )
+
+
+CHECKS: tuple[Callable[[Tree, Context], Iterable[TextWarning]], ...] = (
+    warn_about_several_values,
+    warn_about_empty_ranges,
+    warn_about_contains,
+)
+"""What is looked for in a text that compiles, in this order."""
+
+
+def is_multiple(path: str, schema: EventSchema) -> bool:
+    """Whether the schema says that events may have several values there."""
+    if path == EVENT_TYPE:
+        return False
+    members = [event_type.member(path) for event_type in schema.event_types.values()]
+    return any(member is not None and member.multiple for member in members)
+
+
+def _pairs(tree: Tree) -> Iterator[tuple[Comparison, Comparison]]:
+    """Predicates of one clause about one attribute, where one value and another may satisfy them."""
+    for clause in clauses_of(tree):
+        by_path: dict[str, list[Comparison]] = {}
+        for part in clause:
+            if isinstance(part, Comparison) and part.operator not in _ONE_VALUE_EACH:
+                by_path.setdefault(part.path, []).append(part)
+        for parts in by_path.values():
+            yield from (pair for pair in combinations(_in_text_order(parts), 2) if not _is_one_side(*pair))
+
+
+def _in_text_order(parts: Sequence[Comparison]) -> list[Comparison]:
+    return sorted(parts, key=lambda part: part.spans.whole.start)
+
+
+def _is_one_side(first: Comparison, second: Comparison) -> bool:
+    """Whether both bound from the same side: the value that satisfies the narrower bound satisfies the other."""
+    return any(first.operator in side and second.operator in side for side in (_LOWER, _UPPER))
+
+
+def _span_of(first: Comparison, second: Comparison) -> Span:
+    spans = (first.spans.whole, second.spans.whole)
+    return Span(min(span.start for span in spans), max(span.end for span in spans))
+
+
+def _bounds(first: Comparison, second: Comparison) -> tuple[Comparison, Comparison] | None:
+    """The lower and the upper one, if the two are the bounds of a range of values of one kind."""
+    low, high = (first, second) if first.operator in _LOWER else (second, first)
+    is_range = low.operator in _LOWER and high.operator in _UPPER and low.order is None
+    return (low, high) if is_range and low.kind is high.kind else None
+
+
+def _is_empty_range(first: Comparison, second: Comparison) -> bool:
+    if (bounds := _bounds(first, second)) is None:
+        return False
+    (low,), (high,) = bounds[0].literals, bounds[1].literals
+    is_closed = bounds[0].operator is GE and bounds[1].operator is LE
+    return bool(low > high or (low == high and not is_closed))  # type: ignore[operator]
+
+
+def _one_value_hint(first: Comparison, second: Comparison) -> str | None:
+    if (bounds := _bounds(first, second)) is None:
+        return None
+    (low,), (high,) = bounds[0].literals, bounds[1].literals
+    assert kind_of(low) is kind_of(high)
+    path = show_path(first.path)
+    return f"{path} {BETWEEN.spelling} {show(low)} and {show(high)} asks for one value, both ends included"

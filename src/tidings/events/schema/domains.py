@@ -1,0 +1,185 @@
+"""Domains: what values an attribute may have and how they compare.
+
+A domain is checked when it is made, so that whoever holds one can rely on its order being an order: every
+value that is named as standing above another is itself a value, and no value stands above itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from tidings.core.suggest import did_you_mean, is_name
+from tidings.core.text import plural
+from tidings.errors import SchemaError
+from tidings.values import parse_instant
+
+
+class DomainKind(StrEnum):
+    NUMERIC = "numeric"
+    STRING = "string"
+    BOOLEAN = "boolean"
+    INSTANT = "instant"
+    ENUMERATED = "enumerated"
+    HIERARCHICAL = "hierarchical"
+
+
+LISTED = (DomainKind.ENUMERATED, DomainKind.HIERARCHICAL)
+"""The kinds whose values are listed one by one."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A named domain. If its values are listed, `below` maps each of them to those directly above it.
+
+    The order is a DAG: `a <= b` when b can be reached from a, `a` itself included; `<` leaves `a` out. In a
+    hierarchy that reads "a is a kind of b". A numeric domain may have a smallest and a largest value.
+    """
+
+    name: str
+    kind: DomainKind
+    below: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+
+    def __post_init__(self) -> None:
+        # In which order somebody listed the values above means nothing: equal orders shall be equal domains.
+        sorted_above = {value: tuple(sorted(set(above))) for value, above in self.below.items()}
+        object.__setattr__(self, "below", sorted_above)
+        for rule in _RULES:
+            rule(self)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.kind))
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        return tuple(self.below)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether `<` and its relatives mean something; booleans and plain enumerations have no order."""
+        if self.kind is DomainKind.ENUMERATED:
+            return any(self.below.values())
+        return self.kind is not DomainKind.BOOLEAN
+
+    @cached_property
+    def _above(self) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        pending = list(self.below)
+        while pending:
+            value = pending[-1]
+            missing = [parent for parent in self.below[value] if parent not in found]
+            if value in found or not missing:
+                pending.pop()
+                found[value] = frozenset({value}).union(*(found[parent] for parent in self.below[value]))
+            else:
+                pending.extend(missing)
+        return found
+
+    def at_most(self, low: str, high: str) -> bool:
+        """low <= high: low is high or stands below it."""
+        return high in self._above.get(low, ())
+
+    def ancestors(self, value: str) -> frozenset[str]:
+        """The value and everything above it; nothing for an unknown value."""
+        return self._above.get(value, frozenset())
+
+    def accepts(self, value: object) -> bool:
+        """Whether an event may carry this value; an instant is a string that reads as one."""
+        if self.kind in LISTED:
+            return isinstance(value, str) and value in self.below
+        if self.kind is DomainKind.NUMERIC:
+            return isinstance(value, int | float) and not isinstance(value, bool) and self._within(value)
+        if self.kind is DomainKind.BOOLEAN:
+            return isinstance(value, bool)
+        return isinstance(value, str) and (self.kind is DomainKind.STRING or parse_instant(value) is not None)
+
+    def describe(self) -> str:
+        """The domain in a few words: `enumerated, 4 values, ordered`."""
+        if self.kind is DomainKind.HIERARCHICAL:
+            return f"hierarchical, {plural(len(self.below), 'concept')}"
+        if self.kind is DomainKind.ENUMERATED:
+            return f"enumerated, {plural(len(self.below), 'value')}" + (
+                ", ordered" if self.is_ordered else ""
+            )
+        bounds = [("from", self.minimum), ("up to", self.maximum)]
+        return " ".join(
+            [self.kind.value, *(f"{word} {number}" for word, number in bounds if number is not None)]
+        )
+
+    def _within(self, number: int | float) -> bool:
+        return (self.minimum is None or number >= self.minimum) and (
+            self.maximum is None or number <= self.maximum
+        )
+
+
+def _check_name(domain: Domain) -> None:
+    if not is_name(domain.name):
+        raise SchemaError("a domain needs a name", received=repr(domain.name))
+
+
+def _check_bounds(domain: Domain) -> None:
+    low, high = domain.minimum, domain.maximum
+    if (low, high) == (None, None):
+        return
+    if domain.kind is not DomainKind.NUMERIC:
+        raise SchemaError(f"domain {domain.name} is {domain.kind}: only numeric domains have bounds")
+    if low is not None and high is not None and not low <= high:
+        raise SchemaError(
+            f"no number is in domain {domain.name}: its minimum {low} is above its maximum {high}"
+        )
+
+
+def _check_values(domain: Domain) -> None:
+    if domain.kind in LISTED and not domain.below:
+        raise SchemaError(f"domain {domain.name} is {domain.kind} and has no values")
+    if domain.kind not in LISTED and domain.below:
+        raise SchemaError(f"domain {domain.name} is {domain.kind}: it cannot list values")
+    for value in domain.below:
+        if not is_name(value):
+            raise SchemaError(f"a value of domain {domain.name} is no name", received=repr(value))
+
+
+def _check_order(domain: Domain) -> None:
+    for value, above in domain.below.items():
+        for parent in above:
+            if parent not in domain.below:
+                what = f"'{value}' stands below '{parent}', which is no value of domain {domain.name}"
+                raise SchemaError(what, hint=did_you_mean(parent, domain.below))
+    cycle = find_cycle(domain.below)
+    if cycle:
+        what = f"domain {domain.name} has a cycle: {' < '.join(cycle)}"
+        raise SchemaError(what, accepted="an order in which no value stands above itself")
+
+
+_RULES = (_check_name, _check_bounds, _check_values, _check_order)
+
+
+def find_cycle(below: Mapping[str, Iterable[str]]) -> list[str]:
+    """The values of a cycle, the first one again at the end; an empty list for a DAG."""
+    done: set[str] = set()
+    for start in below:
+        path: dict[str, None] = {}
+        walk: list[Iterator[str]] = [iter((start,))]
+        while walk:
+            value = next(walk[-1], None)
+            if value is None:
+                walk.pop()
+                if path:
+                    done.add(path.popitem()[0])
+            elif value in path:
+                return [*list(path)[list(path).index(value) :], value]
+            elif value not in done:
+                path[value] = None
+                walk.append(iter(below[value]))
+    return []
+
+
+BUILT_IN = {
+    kind.value: Domain(kind.value, kind)
+    for kind in (DomainKind.NUMERIC, DomainKind.STRING, DomainKind.BOOLEAN, DomainKind.INSTANT)
+}
+"""The domains every schema has without saying so."""

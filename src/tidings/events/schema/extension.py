@@ -1,0 +1,172 @@
+"""Extending a schema: the four rules of paper 004, section 2.2, and a refusal of everything else.
+
+An extension never takes away what publishers and subscribers rely on. What is stated again as it stands changes
+nothing, so a publisher may hand in its whole schema each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tidings.core.suggest import join_words, shorten_list
+from tidings.errors import SchemaError
+from tidings.events.schema.domains import Domain
+from tidings.events.schema.event_schema import (
+    EventSchema,
+    EventType,
+    Member,
+    SchemaParts,
+    check_attributes,
+    check_domain_names,
+    check_event_types,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing an extension added, and the rule by which."""
+
+    rule: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionResult:
+    """The larger schema and what is new in it."""
+
+    schema: EventSchema
+    changes: tuple[Change, ...]
+
+
+Step = tuple[EventSchema, list[Change]]
+Rule = Callable[[EventSchema, SchemaParts], Step]
+
+
+def extend(schema: EventSchema, addition: SchemaParts) -> ExtensionResult:
+    """The schema with the addition; all of it or, if some of it is no extension, a SchemaError."""
+    for refusal in refusals(schema, addition):
+        raise refusal
+    changes: list[Change] = []
+    for rule in RULES:
+        schema, made = rule(schema, addition)
+        changes += made
+    return ExtensionResult(schema, tuple(changes))
+
+
+def domain_creation(schema: EventSchema, addition: SchemaParts) -> Step:
+    """Add new domains, with the comparisons they have."""
+    check_domain_names(addition, schema)
+    new = {name: domain for name, domain in addition.domains.items() if name not in schema.domains}
+    extended = EventSchema({**schema.domains, **new}, schema.attributes, schema.event_types)
+    return extended, [Change("domain creation", f"domain {d.name}: {d.describe()}") for d in new.values()]
+
+
+def attribute_creation(schema: EventSchema, addition: SchemaParts) -> Step:
+    """Add new attributes over domains that exist."""
+    check_attributes(addition, schema)
+    new = {name: made for name, made in addition.attributes.items() if name not in schema.attributes}
+    extended = EventSchema(schema.domains, {**schema.attributes, **new}, schema.event_types)
+    return extended, [Change("attribute creation", f"attribute {a.name}: {a.domain}") for a in new.values()]
+
+
+def event_schema_creation(schema: EventSchema, addition: SchemaParts) -> Step:
+    """Add new event types with their members, mandatory ones too."""
+    check_event_types(addition, schema)
+    new = {name: made for name, made in addition.event_types.items() if name not in schema.event_types}
+    extended = EventSchema(schema.domains, schema.attributes, {**schema.event_types, **new})
+    return extended, [Change("event schema creation", f"event type {name}") for name in new]
+
+
+def event_schema_extension(schema: EventSchema, addition: SchemaParts) -> Step:
+    """Add optional members to event types that exist."""
+    types, made = dict(schema.event_types), []
+    for old, member in _new_members(schema, addition):
+        types[old.name] = EventType(old.name, (*types[old.name].members, member), old.open)
+        made.append(Change("event schema extension", f"{old.name}.{member.attribute}: {member.words}"))
+    return EventSchema(schema.domains, schema.attributes, types), made
+
+
+RULES: tuple[Rule, ...] = (domain_creation, attribute_creation, event_schema_creation, event_schema_extension)
+"""In the order in which later ones lean on earlier ones."""
+
+ACCEPTED = (
+    "the four extensions: a new domain, a new attribute over an existing domain, a new event type, "
+    "a new optional attribute for an existing event type"
+)
+
+
+def refusals(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
+    """Everything in the addition that would change what is there."""
+    for look in (_changed_domains, _retyped_attributes, _changed_types, _changed_members, _new_duties):
+        yield from look(schema, addition)
+
+
+def _changed_domains(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
+    for name, new in addition.domains.items():
+        old = schema.domains.get(name)
+        if old is not None and old != new:
+            what = f"domain {name} exists and cannot be changed ({_difference(old, new)})"
+            hint = "make a domain of another name, and an attribute over it"
+            yield addition.problem(("domains", name), what, ACCEPTED, hint)
+
+
+def _retyped_attributes(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
+    for name, new in addition.attributes.items():
+        old = schema.attributes.get(name)
+        if old is not None and old != new:
+            what = f"attribute {name} exists and cannot move from domain {old.domain} to {new.domain}"
+            yield addition.problem(("attributes", name), what, ACCEPTED, "make an attribute of another name")
+
+
+def _changed_types(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
+    for old, new in _restated(schema, addition):
+        if old.open != new.open:
+            was, wanted = ("open", "closed") if old.open else ("closed", "open")
+            what = f"event type {old.name} is {was} and cannot become {wanted}"
+            hint = f"write open: {str(old.open).lower()}, or make an event type of another name"
+            yield addition.problem(("event_types", old.name), what, ACCEPTED, hint)
+
+
+def _changed_members(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
+    for old, new in _restated(schema, addition):
+        for member in new.members:
+            before = old.member(member.attribute)
+            if before is not None and before != member:
+                was, wanted = before.words, member.words
+                what = f"{member.attribute} is {was} for {old.name} and cannot become {wanted}"
+                at = ("event_types", old.name, member.attribute)
+                yield addition.problem(at, what, ACCEPTED, f"leave it {was}")
+
+
+def _new_duties(schema: EventSchema, addition: SchemaParts) -> Iterator[SchemaError]:
+    for old, member in _new_members(schema, addition):
+        if member.mandatory:
+            what = f"{member.attribute} cannot become mandatory for {old.name}: events without it are valid today"
+            at = ("event_types", old.name, member.attribute)
+            yield addition.problem(at, what, ACCEPTED, "make it optional, or make a new event type")
+
+
+def _restated(schema: EventSchema, addition: SchemaParts) -> Iterator[tuple[EventType, EventType]]:
+    for name, new in addition.event_types.items():
+        if name in schema.event_types:
+            yield schema.event_types[name], new
+
+
+def _new_members(schema: EventSchema, addition: SchemaParts) -> Iterator[tuple[EventType, Member]]:
+    for old, new in _restated(schema, addition):
+        for member in new.members:
+            if old.member(member.attribute) is None:
+                yield old, member
+
+
+def _difference(old: Domain, new: Domain) -> str:
+    if old.kind != new.kind:
+        return f"from {old.kind} to {new.kind}"
+    lost = [f"'{value}'" for value in old.below if value not in new.below]
+    won = [f"'{value}'" for value in new.below if value not in old.below]
+    parts = [("without", lost), ("with", won)]
+    said = [f"{word} {shorten_list(values, 4)}" for word, values in parts if values]
+    if said:
+        return join_words(said)
+    return "its order would be another" if old.below else f"from {old.describe()} to {new.describe()}"

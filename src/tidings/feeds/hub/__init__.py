@@ -1,0 +1,1 @@
+"""WebSub hub for outgoing feeds."""

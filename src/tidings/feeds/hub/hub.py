@@ -1,0 +1,315 @@
+"""A WebSub hub for the feeds of this store: who asks is told when a feed has new entries, without polling.
+
+    ask        a reader says where to call back; what cannot be is refused
+    verify     the callback is asked whether it wants that: whoever did not ask does not answer the challenge
+    deliver    new entries are posted to it, signed with its secret, until its lease ends
+    deny       it is told if it is not told of the feed, or not any more (section 5.2 of the standard)
+
+A delivery that fails is tried again, later and later, and given up in the end: its entries are still in the feed. A
+callback that answers 410 is forgotten; one that is busy says when to come again.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+
+from tidings.errors import InputError
+from tidings.feeds.fetcher import Fetcher, FetchPolicy, FetchResponse
+from tidings.feeds.outbound.formats import FORMATS
+from tidings.feeds.outbound.personal_feeds import Gone, OpenFeed, PersonalFeeds
+from tidings.feeds.sql.hub_store import (
+    DENIED,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    HubDelivery,
+    HubRequest,
+    HubSubscription,
+)
+from tidings.operations.egress_policy import EgressPolicy, FetchProblem, split_host
+from tidings.operations.retry_after import parse_retry_after
+
+# What the hub does for whom, and how it calls.
+
+
+@dataclass(frozen=True, slots=True)
+class HubPolicy:
+    """What the hub does for whom. Times are in seconds.
+
+    `retries` are the waits after each failed delivery, `questions` those after each question that found nobody; after
+    the last it is given up. `patience` is how long a callback may ask to be left alone after a delivery. After a
+    question it is the last of `questions`: those that wait to be asked are few, and strangers could fill the places.
+    `inside` allows callbacks on this machine and in private networks.
+    """
+
+    lease: int = 864_000
+    shortest: int = 60
+    longest: int = 2_592_000
+    waiting: int = 1_000
+    per_feed: int = 100
+    retries: tuple[int, ...] = (10, 60, 300, 1_800, 7_200, 21_600)
+    questions: tuple[int, ...] = (30, 300)
+    patience: int = 86_400
+    inside: bool = False
+
+
+class HubBusy(InputError):
+    """More ask than are served now."""
+
+
+class CallbackClient(Fetcher):
+    """Calls callbacks: redirects are failures, answers are short."""
+
+    def __init__(self, network: EgressPolicy | None = None) -> None:
+        super().__init__(FetchPolicy(connect=5.0, read=10.0, total=20.0, size=100_000, redirects=0), network)
+
+    def push(
+        self, url: str, headers: Mapping[str, str], body: bytes, inside_host: str | None
+    ) -> FetchResponse:
+        return self._ask("POST", url, headers, body, inside_host)
+
+
+MODES = (SUBSCRIBE, UNSUBSCRIBE)
+TOO_MANY, UNAVAILABLE = 429, 503
+LONGEST_CALLBACK, LONGEST_SECRET = 1_000, 199
+"""Databases look callbacks up; the standard says that a secret has less than 200 bytes."""
+
+
+class Hub:
+    """Answers those who ask, and carries out what is due. Several may work on one store."""
+
+    def __init__(
+        self,
+        feeds: PersonalFeeds,
+        rules: HubPolicy | None = None,
+        caller: CallbackClient | None = None,
+        chance: Random | None = None,
+    ) -> None:
+        self.feeds, self.store = feeds, feeds.store.hub
+        self.rules, self.caller, self._chance = (
+            rules or HubPolicy(),
+            caller or CallbackClient(),
+            chance or Random(),
+        )
+
+    def ask(self, form: Mapping[str, str]) -> None:
+        """Take what somebody asks for, to be verified, or refuse it."""
+        mode = form.get("hub.mode", "")
+        if mode not in MODES:
+            raise InputError("no mode of a hub", received=repr(mode[:40]), accepted=", ".join(MODES))
+        hash, format = self._topic(form.get("hub.topic", ""))
+        intent = HubRequest(
+            hash,
+            format,
+            self._callback(form.get("hub.callback", "")),
+            mode,
+            _secret(form.get("hub.secret", "")),
+            self._lease(form.get("hub.lease_seconds", "")),
+            secrets.token_urlsafe(24),
+        )
+        if self._is_full(intent):
+            raise HubBusy("this feed has as many subscribers as it may", accepted=f"{self.rules.per_feed:,}")
+        if not self.store.ask(intent, self.rules.waiting):
+            raise HubBusy("too many wait to be verified", accepted=f"{self.rules.waiting:,}", hint="later")
+
+    def _is_full(self, intent: HubRequest) -> bool:
+        """Whether a feed has all the subscribers that it may have, and this is none of them."""
+        if intent.mode != SUBSCRIBE:
+            return False
+        found = self.store.subscriptions(intent.address)
+        known = any((one.format, one.callback) == (intent.format, intent.callback) for one in found)
+        return not known and len(found) >= self.rules.per_feed
+
+    def _topic(self, url: str) -> tuple[str, str]:
+        """The hash of the address of a feed and its format. Feeds that never were and feeds that are gone are alike."""
+        token, format = self.feeds.places.topic(url) or ("", "")
+        opened = self.feeds.open(token) if format in FORMATS else None
+        if not isinstance(opened, OpenFeed):
+            accepted = "the rel=self address of a feed of this service"
+            raise InputError("no topic of this hub", where="hub.topic", accepted=accepted)
+        return opened.address.hash, format
+
+    def _callback(self, url: str) -> str:
+        is_one = len(url) <= LONGEST_CALLBACK and url.isascii() and _names_one_host(url)
+        if not is_one or urlsplit(url).fragment:
+            accepted = f"at most {LONGEST_CALLBACK:,} characters, all of them ASCII, without a fragment"
+            raise InputError("no callback", where="hub.callback", accepted=accepted)
+        if not self.rules.inside and self.caller.network.leads_inside(url):
+            accepted = "public addresses"
+            raise InputError("a callback in a private network", where="hub.callback", accepted=accepted)
+        return url
+
+    def _lease(self, asked: str) -> int:
+        """A lease within what the hub grants; zero was a lease without an end once, and means the hub's own."""
+        if asked and not (asked.isascii() and asked.isdecimal()):
+            raise InputError("no lease", where="hub.lease_seconds", received=repr(asked[:40]))
+        wanted = int(asked[:10] or 0) or self.rules.lease
+        return max(self.rules.shortest, min(wanted, self.rules.longest))
+
+    def _inside(self, callback: str) -> str | None:
+        return split_host(callback)[0] if self.rules.inside else None
+
+    def verify(self, intent: HubRequest) -> None:
+        """Ask the callback whether it wants what was asked for in its name, or tell it that it is denied."""
+        opened = self._opened(intent.address)
+        if intent.attempts > len(self.rules.questions):
+            self.store.drop(intent)
+        elif intent.mode == DENIED:
+            self._say_denied(intent, opened)
+        elif intent.mode == SUBSCRIBE and (opened is None or self._is_full(intent)):
+            self.store.deny(intent)
+        elif opened is None:
+            self.store.drop(intent)
+        else:
+            self._ask_whether(intent, opened)
+
+    def _ask_whether(self, intent: HubRequest, opened: OpenFeed) -> None:
+        asked = {
+            "hub.mode": intent.mode,
+            "hub.topic": self.feeds.places.feed(opened.token, intent.format),
+            "hub.challenge": intent.challenge,
+        }
+        asked |= {"hub.lease_seconds": str(intent.lease)} if intent.mode == SUBSCRIBE else {}
+        answer = self._questioned(intent, asked)
+        if answer is None:
+            return
+        if 200 <= answer.status < 300 and answer.body == intent.challenge.encode():
+            self.store.confirm(intent, opened.last)
+        else:
+            self.store.drop(intent)
+
+    def _say_denied(self, intent: HubRequest, opened: OpenFeed | None) -> None:
+        """Whatever the callback answers is well. Without the key that addresses were made with, nobody knows the topic
+        any more.
+        """
+        address = self.feeds.store.personal_feeds.find(intent.address)
+        token = self.feeds.addresses.token_of(address) if address else None
+        if token is None:
+            self.store.drop(intent)
+            return
+        reason = "the feed is not there any more" if opened is None else "the feed has as many as it may"
+        topic = self.feeds.places.feed(token, intent.format)
+        if self._questioned(intent, {"hub.mode": DENIED, "hub.topic": topic, "hub.reason": reason}):
+            self.store.drop(intent)
+
+    def _questioned(self, intent: HubRequest, asked: Mapping[str, str]) -> FetchResponse | None:
+        """What a callback answers; nothing if it does not now, and is asked again later."""
+        parts = urlsplit(intent.callback)
+        url = parts._replace(query="&".join(filter(None, (parts.query, urlencode(asked))))).geturl()
+        try:
+            answer = self.caller.fetch(url, {}, self._inside(intent.callback))
+        except FetchProblem:
+            self._ask_later(intent, 0)
+            return None
+        if answer.status < 500 and answer.status != TOO_MANY:
+            return answer
+        self._ask_later(intent, self._left_alone(answer))
+        return None
+
+    def _ask_later(self, intent: HubRequest, asked_for: int) -> None:
+        waits = self.rules.questions
+        if intent.attempts < len(waits):
+            self.store.postpone(intent, max(waits[intent.attempts], min(asked_for, waits[-1])))
+        else:
+            self.store.drop(intent)
+
+    def _left_alone(self, answer: FetchResponse) -> int:
+        """For how many seconds a callback that is busy asks to be left alone."""
+        busy = answer.status in (TOO_MANY, UNAVAILABLE)
+        return (parse_retry_after(answer.headers, self.store.now()) or 0) if busy else 0
+
+    def _opened(self, hash: str) -> OpenFeed | None:
+        """The feed of an address, if it can still be read there."""
+        address = self.feeds.store.personal_feeds.find(hash)
+        token = self.feeds.addresses.token_of(address) if address else None
+        opened = self.feeds.opened(address, token) if address and token else Gone()
+        return opened if isinstance(opened, OpenFeed) else None
+
+    def dismiss(self, most: int) -> None:
+        """Deny those whose feeds are not there any more."""
+        for one in self.store.ended(most):
+            self.store.deny(one)
+
+    def distribute(self, most: int) -> None:
+        """Begin deliveries to those whose feeds have new entries."""
+        last: dict[str, int | None] = {}
+        for one in self.store.behind(most):
+            if one.address not in last:
+                opened = self._opened(one.address)
+                last[one.address] = opened.last if opened else None
+            newest = last[one.address]
+            if newest is None:
+                self.store.deny(one)
+            elif newest > one.told:
+                self.store.begin(one, newest)
+
+    def deliver(self, one: HubDelivery, to: HubSubscription) -> str:
+        """Post the entries of a delivery to its callback, and say what came of it: `delivered`, `failed`, which is
+        tried again, `dead`, or `gone`, when nobody wants it any more.
+        """
+        opened = self._opened(one.address)
+        if opened is None:
+            self.store.deny(to)
+            return "gone"
+        if one.attempts > len(self.rules.retries):
+            self.store.failed(one, one.problem or "the hub ended each time", None)
+            return "dead"
+        body = self.feeds.news(opened, one.format, one.first, one.last)
+        headers = self._headers(opened, to, body)
+        try:
+            answer = self.caller.push(to.callback, headers, body, self._inside(to.callback))
+        except FetchProblem as problem:
+            return self._failed(one, str(problem))
+        if answer.status == 410:
+            self.store.forget(to)
+            return "gone"
+        if 200 <= answer.status < 300:
+            self.store.delivered(one)
+            return "delivered"
+        asked_for = min(self._left_alone(answer), self.rules.patience)
+        return self._failed(one, f"status {answer.status}", asked_for)
+
+    def _headers(self, opened: OpenFeed, to: HubSubscription, body: bytes) -> dict[str, str]:
+        places = self.feeds.places
+        topic = places.feed(opened.token, to.format)
+        headers = {
+            "content-type": FORMATS[to.format].content_type,
+            "link": f'<{places.hub}>; rel="hub", <{topic}>; rel="self"',
+        }
+        if to.secret:
+            headers["x-hub-signature"] = "sha256=" + hmac.new(to.secret.encode(), body, "sha256").hexdigest()
+        return headers
+
+    def _failed(self, one: HubDelivery, problem: str, asked_for: int = 0) -> str:
+        """Waits differ a little, so that what failed together does not come back together."""
+        waits = self.rules.retries
+        if one.attempts >= len(waits):
+            self.store.failed(one, problem[:500], None)
+            return "dead"
+        wait = max(waits[one.attempts], asked_for) * self._chance.uniform(1.0, 1.1)
+        self.store.failed(one, problem[:500], wait)
+        return "failed"
+
+
+def _names_one_host(url: str) -> bool:
+    """Whether the two who read an address, the one that looks and the one that calls, read the same in it.
+
+    They do not in `http://127.0.0.1:1-]&[::1`.
+    """
+    try:
+        return httpx.URL(url).host == split_host(url)[0]
+    except httpx.InvalidURL:
+        return False
+
+
+def _secret(given: str) -> str | None:
+    if len(given.encode("utf-8", "surrogatepass")) > LONGEST_SECRET or not given.isprintable():
+        accepted = f"at most {LONGEST_SECRET} bytes that can be shown"
+        raise InputError("no secret", where="hub.secret", accepted=accepted)
+    return given or None

@@ -1,0 +1,1 @@
+"""Incoming feeds: polling schedule, fetching, WebSub subscriptions and item extraction."""

@@ -1,0 +1,308 @@
+"""Polling feeds: ask those that are due, publish what is new, and write down when to ask again.
+
+    with Poller(store) as poller:
+        poller.add("http://example.org/feed")
+        poller.follow(hear=print)
+
+A feed that cannot be fetched or read stops nothing: its problem is kept with it, and it is tried again later and later.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from random import Random
+from threading import Event, Thread
+
+from tidings.core.closeable import Closeable
+from tidings.errors import InputError, Overloaded, TidingsError
+from tidings.feeds.fetcher import Fetcher, FetchPolicy, FetchResponse, check_login, split_login
+from tidings.feeds.inbound import response, schedule, websub
+from tidings.feeds.inbound.items import ItemsByKey, plan_items
+from tidings.feeds.sql.polled_feeds import PolledFeed
+from tidings.feeds.sql.polled_items import ItemCounts
+from tidings.graphs.feed_formats.feed_parser import Feed
+from tidings.graphs.feed_formats.omissions import show_omitted
+from tidings.operations.egress_policy import EgressPolicy, FetchProblem
+from tidings.store.encoding import Clock, format_instant, utc_now
+from tidings.store.store import Store
+
+CLAIMED = timedelta(minutes=10)
+"""How long a feed is left alone by others while somebody polls it, or has died over it."""
+
+APART = timedelta(minutes=1)
+"""However often somebody says that there is something new, a feed is not polled more often than that."""
+
+_log = logging.getLogger("tidings.feeds")
+
+LOOK_SECONDS = 5.0
+"""How soon what another process has changed, a new feed or a ping, is noticed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PollResult:
+    """How a poll went: the feed as it is now (None if it is not there any more), what was taken (None if nothing has
+    changed), or the problem.
+    """
+
+    url: str
+    feed: PolledFeed | None
+    taken: ItemCounts | None = None
+    problem: TidingsError | None = None
+
+
+class Poller(Closeable):
+    """Polls the feeds of a store. Several may do so at the same time; a feed is polled by one of them.
+
+    `public_url` is where hubs reach this machine; without it no hub is asked. Clock, network and chance are there to be
+    replaced in tests.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        manners: FetchPolicy | None = None,
+        *,
+        public_url: str | None = None,
+        clock: Clock = utc_now,
+        network: EgressPolicy | None = None,
+        chance: Random | None = None,
+    ) -> None:
+        self._store, self._clock, self._public_url = store, clock, public_url
+        self._fetcher = Fetcher(manners, network)
+        self._chance = chance or Random()
+        self._wake = Event()
+        self._stopped = False
+
+    def add(self, url: str) -> PollResult:
+        """Keep a feed and poll it at once; one that cannot be read is refused, with the reason, and not kept.
+
+        Who calls this has typed the address, so it may be in a private network, and have a name and a password in it.
+        """
+        url, login = split_login(url)
+        inside, moment = self._fetcher.network.leads_inside(url), self._clock()
+        if login is not None:
+            check_login(url, self._fetcher.network)
+        known = self._store.feeds.find(url)
+        polled = self._poll(self._store.feeds.add(url, moment, inside, moment + CLAIMED, login), moment)
+        if polled.problem is not None and known is None:
+            self._store.feeds.remove(url)
+            raise polled.problem
+        return polled
+
+    def poll_due(self, only: Collection[int] | None = None) -> Iterator[PollResult]:
+        """Poll the feeds that are due, some hosts at the same time, the feeds of one host one after the other."""
+        due = [feed for feed in self._store.feeds.due(self._clock()) if only is None or feed.number in only]
+        pool = ThreadPoolExecutor(self._fetcher.manners.at_once)
+        try:
+            jobs = [pool.submit(self._poll_all, feeds) for feeds in _by_host(due)]
+            for job in as_completed(jobs):
+                yield from job.result()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _poll_all(self, feeds: Sequence[PolledFeed]) -> list[PollResult]:
+        polled = [self.poll(feed) for feed in feeds if not self._stopped]
+        return [each for each in polled if each is not None]
+
+    def follow(self, hear: Callable[[PollResult], object]) -> None:
+        """Poll feeds as they become due, until `stop`."""
+        while not self._stopped:
+            for polled in self.poll_due():
+                hear(polled)
+            self._wake.wait(self._seconds())
+            if not self._stopped:
+                self._wake.clear()
+
+    def next_due(self) -> str | None:
+        """When the next feed has to be polled."""
+        return self._store.feeds.next_due()
+
+    def _seconds(self) -> float:
+        """Until the next feed is due, but not longer than others may go unheard."""
+        due = self.next_due()
+        left = (datetime.fromisoformat(due) - self._clock()).total_seconds() if due else LOOK_SECONDS
+        return min(LOOK_SECONDS, max(0.0, left))
+
+    def stop(self) -> None:
+        """End `follow`, and the requests that are under way; those feeds are due again when their claims have ended."""
+        self._stopped = True
+        self._wake.set()
+        self._fetcher.end()
+
+    def hasten(self, feeds: Iterable[PolledFeed]) -> None:
+        """Somebody says that there is something new in these feeds."""
+        self._store.feeds.hasten(feeds, self._clock(), APART)
+        self._wake.set()
+
+    def poll(self, feed: PolledFeed) -> PollResult | None:
+        """Poll a feed now; nothing if somebody else does."""
+        moment = self._clock()
+        claimed = self._store.feeds.claim(feed, moment, moment + CLAIMED)
+        return self._poll(claimed, moment) if claimed else None
+
+    def _poll(self, feed: PolledFeed, moment: datetime) -> PollResult:
+        try:
+            answer, read = self._fetched(feed, moment)
+        except (FetchProblem, InputError, Overloaded) as problem:
+            if self._stopped:
+                return PollResult(feed.url, feed, problem=problem)
+            return self._failed(feed, problem, moment)
+        except Exception as error:  # noqa: BLE001  what we fail at in one feed may not keep others from being read
+            _log.error("reading %s failed", feed.url, exc_info=error)
+            what, hint = "reading it failed", "this is a mistake in Tidings"
+            mistake = TidingsError(what, where=feed.url, received=type(error).__name__, hint=hint)
+            return self._failed(feed, mistake, moment)
+        if read is None:
+            return self._unchanged(feed, answer, moment)
+        return self._taken(feed, answer, *read, moment)
+
+    def _fetched(
+        self, feed: PolledFeed, moment: datetime
+    ) -> tuple[FetchResponse, tuple[Feed, ItemsByKey] | None]:
+        """The answer, and what is in it; nothing if it has not changed."""
+        conditions, inside_host = response.conditional_headers(feed), response.inside_host(feed)
+        answer = self._fetcher.fetch(feed.url, conditions, inside_host, feed.login)
+        if answer.status == 304:
+            return answer, None
+        response.check_status(answer, moment)
+        return answer, response.parse_response(answer)
+
+    def _unchanged(self, feed: PolledFeed, answer: FetchResponse, moment: datetime) -> PollResult:
+        due = self._next(feed, answer, feed.ttl, feed.skips, moment)
+        changes = {**response.success_columns(moment), "next_poll": format_instant(due)}
+        changes |= response.location_columns(feed, answer)
+        kept = self._store.feeds.record(feed, changes)
+        if kept and kept.hub and kept.topic:
+            kept = self._pushed(kept, websub.HubLink(kept.hub, kept.topic), moment)
+        return PollResult(feed.url, kept)
+
+    def _failed(self, feed: PolledFeed, problem: TidingsError, moment: datetime) -> PollResult:
+        failures = feed.failures + 1
+        fetching = problem if isinstance(problem, FetchProblem) else None
+        due = schedule.after_failure(moment, failures, fetching.after if fetching else None, self._chance)
+        due = schedule.next_allowed(due, feed.skips, self._chance)
+        next_poll = None if fetching and fetching.gone else format_instant(due)
+        changes = {
+            "polled": format_instant(moment),
+            "failures": failures,
+            "problem": str(problem).split("\n")[0],
+            "next_poll": next_poll,
+        }
+        return PollResult(feed.url, self._store.feeds.record(feed, changes), problem=problem)
+
+    def _taken(
+        self, feed: PolledFeed, answer: FetchResponse, facts: Feed, items: ItemsByKey, moment: datetime
+    ) -> PollResult:
+        skips = schedule.skips_of(facts.skip_hours, facts.skip_days)
+        changes = {
+            **response.success_columns(moment),
+            **response.feed_columns(facts),
+            **response.location_columns(feed, answer),
+            "etag": answer.headers.get("etag"),
+            "modified": answer.headers.get("last-modified"),
+            "next_poll": format_instant(self._next(feed, answer, facts.ttl, skips, moment)),
+        }
+        outcome = self._take(feed, items, changes, moment)
+        if outcome is None:
+            return PollResult(feed.url, None)
+        kept, taken = outcome
+        pushing = websub.find_hub(answer, facts)
+        return PollResult(feed.url, self._pushed(kept, pushing, moment) if pushing else kept, taken)
+
+    def _take(
+        self, feed: PolledFeed, items: ItemsByKey, changes: dict[str, object], moment: datetime
+    ) -> tuple[PolledFeed, ItemCounts] | None:
+        hashes = {key: item.hash for key, item in items.items()}
+        return self._store.feeds.take(
+            feed, moment, hashes, lambda seen: plan_items(feed, items, seen), changes
+        )
+
+    def _next(
+        self, feed: PolledFeed, answer: FetchResponse, ttl: int | None, skips: int | None, moment: datetime
+    ) -> datetime:
+        pushed = websub.is_pushed(feed, moment)
+        due = schedule.after_success(moment, ttl, answer.headers, self._chance, pushed)
+        due = schedule.next_allowed(due, skips, self._chance)
+        return min(due, datetime.fromisoformat(feed.lease)) if pushed and feed.lease else due
+
+    def _pushed(self, feed: PolledFeed, pushing: websub.HubLink, moment: datetime) -> PolledFeed | None:
+        """Ask the hub, if there is a place for it to call back and it has not promised to push already."""
+        if self._public_url is None or not websub.needs_request(feed, pushing, moment):
+            return feed
+        asking = self._store.feeds.record(feed, websub.request_columns(feed, pushing))
+        if asking is None:
+            return None
+        problem = websub.request_push(self._fetcher, asking, self._public_url, response.inside_host(feed))
+        # Read anew: the hub may have called back by now.
+        return self._store.feeds.record(asking, {"problem": problem} if problem else {})
+
+    def take_push(self, feed: PolledFeed, body: bytes, media_type: str) -> PollResult:
+        """Publish what a hub has pushed, whose signature was checked."""
+        moment, topic = self._clock(), feed.topic or feed.url
+        answer = FetchResponse(200, topic, None, {"content-type": media_type}, body)
+        try:
+            facts, items = response.parse_response(answer)
+        except InputError as problem:
+            kept = self._store.feeds.record(feed, {"problem": str(problem).split("\n")[0]})
+            return PollResult(feed.url, kept, problem=problem)
+        left_out = show_omitted(facts.left_out)
+        title = facts.title or feed.title
+        changes: dict[str, object] = {"title": title, "problem": None, "left_out": left_out}
+        outcome = self._take(feed, items, changes, moment)
+        return PollResult(feed.url, *outcome) if outcome else PollResult(feed.url, None)
+
+    def close(self) -> None:
+        self.stop()
+        self._fetcher.close()
+
+
+def _by_host(feeds: Iterable[PolledFeed]) -> list[list[PolledFeed]]:
+    ordered = sorted(feeds, key=lambda feed: response.host_name(feed.url))
+    return [list(same) for _, same in groupby(ordered, key=lambda feed: response.host_name(feed.url))]
+
+
+# Polling beside something else: in a thread of its own, from `with` to the end of it.
+
+
+_worker_log = logging.getLogger("tidings.feeds")
+
+
+class PollWorker:
+    """Polls what is due. A store that is away for a while comes back: that is said, and tried again."""
+
+    def __init__(self, poller: Poller) -> None:
+        self._poller = poller
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="feeds", daemon=True)
+
+    def __enter__(self) -> PollWorker:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Polls that are under way are ended: what they are about is due again soon."""
+        self._stop.set()
+        self._poller.stop()
+        self._thread.join()
+        self._poller.close()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._poller.follow(_log_problem)
+            except TidingsError as problem:
+                _worker_log.warning("feeds cannot be read now: %s", problem)
+                self._stop.wait(LOOK_SECONDS)
+
+
+def _log_problem(polled: PollResult) -> None:
+    if polled.problem is not None:
+        _worker_log.info("%s: %s", polled.url, polled.problem)

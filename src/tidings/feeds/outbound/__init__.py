@@ -1,0 +1,1 @@
+"""Outgoing feeds: a feed per subscription, its address and its formats."""

@@ -1,0 +1,152 @@
+"""Where feeds are on the web, below the address under which readers reach this service."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tidings.core.atomic_files import FILE, private_folder, sync, temporary_beside
+from tidings.errors import InputError, SetupError
+from tidings.feeds.sql.feed_entries import FeedAddress
+from tidings.operations.egress_policy import strip_credentials
+from tidings.store.store import Store
+
+TOKEN = r"[A-Za-z0-9_-]{32}"
+_FEED = re.compile(rf"/feeds/(?P<token>{TOKEN})\.(?P<format>[a-z]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class FeedUrls:
+    """Addresses below a public one."""
+
+    public_url: str
+
+    def feed(self, token: str, format: str = "") -> str:
+        return f"{self.public_url}/feeds/{token}" + (f".{format}" if format else "")
+
+    def archive(self, token: str, page: int, format: str) -> str:
+        return f"{self.public_url}/feeds/{token}/archive/{page}.{format}"
+
+    def opml(self, token: str) -> str:
+        return f"{self.public_url}/opml/{token}"
+
+    @property
+    def hub(self) -> str:
+        return f"{self.public_url}/hub"
+
+    @property
+    def home(self) -> str:
+        return f"{self.public_url}/"
+
+    def topic(self, url: str) -> tuple[str, str] | None:
+        """The token and the format in the address of a feed; nothing if it is no address of ours."""
+        path = url.removeprefix(self.public_url) if url.startswith(self.public_url + "/") else ""
+        found = _FEED.fullmatch(path)
+        return (found["token"], found["format"]) if found else None
+
+
+def create_feed_urls(public_url: str) -> FeedUrls:
+    """The places below an address, which is checked. A password in it would stand in every feed."""
+    try:
+        parts = urlsplit(public_url)
+        whole = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
+        good = whole and not (parts.query or parts.fragment)
+    except ValueError:
+        good = None
+    if not good or any(character.isspace() or not character.isprintable() for character in public_url):
+        accepted = "an address such as https://tidings.example.org"
+        received = repr(strip_credentials(public_url))
+        raise InputError("no address that readers could use", received=received, accepted=accepted)
+    return FeedUrls(public_url.rstrip("/"))
+
+
+# Addresses of feeds that nobody can guess, and that the store does not know.
+#
+# A token is made from a key in the home folder, the subscription's owner and id, and a number that is drawn for each
+# address. The store has the number and the token's hash: who gets hold of a store, or of a copy, has no address of a
+# feed. With the key, a subscriber can see the address again and again. Tokens kept only as hashes could be shown
+# once, and tokens kept as they are would be in every backup.
+
+
+KEY_FILE = "feeds.key"
+KEY_BYTES, TOKEN_BYTES = 32, 24
+ALL_FEEDS = ""
+"""In place of a subscription: the list of all feeds of a subscriber."""
+
+
+def load_feed_key(home: Path) -> bytes:
+    """The key in the home folder, made when it is first asked for, for its owner's eyes only."""
+    path = home / KEY_FILE
+    if not path.exists():
+        _create_feed_key(path)
+    text = path.read_text().strip()
+    if not re.fullmatch(rf"([0-9a-f]{{2}}){{{KEY_BYTES}}}", text):
+        hint = "put the old file back, or remove it: addresses made with it cannot be shown any more then"
+        raise SetupError("the key of the feeds' addresses is broken", where=str(path), hint=hint)
+    return bytes.fromhex(text)
+
+
+def _create_feed_key(path: Path) -> None:
+    """Make the key. Linking fails if there is one: of two processes, one makes the key for both."""
+    private_folder(path.parent)
+    with temporary_beside(path, FILE) as draft:
+        draft.write_text(secrets.token_hex(KEY_BYTES) + "\n")
+        sync(draft)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedTokens:
+    """The tokens of a store's feeds."""
+
+    store: Store
+    key: bytes
+
+    def token(self, subscriber: str, subscription: str = ALL_FEEDS) -> str | None:
+        """The token of a feed, made if it has none; nothing if it was made with another key."""
+        return self.tokens(subscriber, [subscription])[subscription]
+
+    def tokens(self, subscriber: str, subscriptions: Collection[str]) -> dict[str, str | None]:
+        """The tokens of several feeds; those that are missing are made in one step, however many they are."""
+        found = self.store.personal_feeds.addresses(subscriber)
+        missing = [name for name in subscriptions if name not in found]
+        if missing:
+            drawn = {name: secrets.token_hex(16) for name in missing}
+            new = {
+                name: (nonce, hash_token(self._made(subscriber, name, nonce)))
+                for name, nonce in drawn.items()
+            }
+            found = self.store.personal_feeds.keep(subscriber, new)
+        return {name: self.token_of(found[name]) for name in subscriptions}
+
+    def renew(self, subscriber: str, subscription: str = ALL_FEEDS) -> str | None:
+        """Revoke the token of a feed, and make another one."""
+        self.store.personal_feeds.revoke(subscriber, subscription)
+        return self.token(subscriber, subscription)
+
+    def token_of(self, address: FeedAddress) -> str | None:
+        token = self._made(address.subscriber, address.subscription, address.nonce)
+        return token if hmac.compare_digest(hash_token(token), address.hash) else None
+
+    def find(self, token: str) -> FeedAddress | None:
+        """The address with this token, revoked or not. One that is unknown costs the same: a hash and a look."""
+        return self.store.personal_feeds.find(hash_token(token))
+
+    def _made(self, subscriber: str, subscription: str, nonce: str) -> str:
+        named = "\0".join((nonce, subscriber, subscription)).encode()
+        drawn = hmac.digest(self.key, named, "sha256")[:TOKEN_BYTES]
+        return base64.urlsafe_b64encode(drawn).decode()
+
+
+def hash_token(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,187 @@
+"""Notifications as entries of a feed, the same in every format: harmless, with reasons and an id that stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid5
+
+from tidings.feeds.outbound import sanitize
+from tidings.feeds.outbound.summary import PublicationSummary, summarize_publication
+from tidings.feeds.sql.feed_entries import FeedEntry
+from tidings.model import MATCHED, WITHHELD, Notification, Publication
+from tidings.reasons import because, bound_rows, change_of, show_change, show_limits, show_reason
+
+NAMESPACE = UUID("5f0e1f0e-6a0b-5c65-9a3c-3f7f1c0f6f52")
+"""Under which ids of notifications are names. Whoever changes it makes every reader show every entry anew."""
+
+ROWS, NAMES = 20, 20
+"""How many bindings, and how many creators and subjects, an entry shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry: plain texts in `title`, `summary`, `creators` and `subjects`, harmless HTML in `content`."""
+
+    id: str
+    title: str
+    link: str | None
+    summary: str
+    content: str
+    published: datetime
+    updated: datetime
+    creators: tuple[str, ...]
+    subjects: tuple[str, ...]
+    facts: dict[str, Any]
+
+
+def urn(*names: str) -> str:
+    """An id that is the same for the same names, here and everywhere."""
+    return uuid5(NAMESPACE, json.dumps(names)).urn
+
+
+def build_entry(listed: FeedEntry, publication: Publication | None) -> Entry:
+    """The entry of a notification, with what its publication says."""
+    told = listed.notification
+    said = _said(told, publication)
+    found = datetime.fromisoformat(told.time)
+    # A date to come would stay on top of every reader's list until then.
+    updated = said.date if said.date and said.date <= found else found
+    return Entry(
+        id=urn(told.id),
+        title=_title(said, told),
+        link=sanitize.safe_link(said.link),
+        summary=sanitize.to_line(said.description or "", sanitize.SUMMARY) or _why(told),
+        content=_content(said, told),
+        published=found,
+        updated=updated,
+        creators=_names(said.creators),
+        subjects=_names(said.subjects),
+        facts=facts_of(told),
+    )
+
+
+def _said(told: Notification, publication: Publication | None) -> PublicationSummary:
+    """What there is to show: of a publication, of a changed object, or that nothing may be shown."""
+    if told.kind == WITHHELD:
+        return PublicationSummary(title=WITHHELD, description="You may not see this publication any more.")
+    if change_of(told) is not None:
+        return PublicationSummary(title=_changed(told))
+    return summarize_publication(publication if told.kind == MATCHED else None, _nodes(told))
+
+
+def publication_title(told: Notification, publication: Publication | None) -> str:
+    """What a publication that matched calls itself, in one line; nothing if it does not, or another thing is told."""
+    return (
+        sanitize.to_line(summarize_publication(publication, _nodes(told)).title or "")
+        if told.kind == MATCHED
+        else ""
+    )
+
+
+def _changed(told: Notification) -> str:
+    """An object, or a resource, is in no journal: a publication that is called as it is would be another thing."""
+    return sanitize.escape_html(show_change(told))
+
+
+def _nodes(told: Notification) -> list[str]:
+    """What the variables of a pattern were bound to, in the order they were asked for."""
+    return [value for row in _rows(told) for value in row.values()]
+
+
+def _rows(told: Notification) -> list[dict[str, str]]:
+    return bound_rows(told.bindings)[:ROWS]
+
+
+def _title(said: PublicationSummary, told: Notification) -> str:
+    reasons, id = sanitize.escape_html(because(told.because)), sanitize.escape_html(told.publication)
+    return (
+        sanitize.to_line(said.title or "")
+        or sanitize.to_line(reasons)
+        or sanitize.to_line(f"Publication {id}")
+    )
+
+
+def _why(told: Notification) -> str:
+    return sanitize.to_line(sanitize.escape_html(because(told.because)), sanitize.SUMMARY)
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    shown = (sanitize.to_line(name, sanitize.NAME) for name in given[:NAMES])
+    return tuple(dict.fromkeys(name for name in shown if name))
+
+
+def _content(said: PublicationSummary, told: Notification) -> str:
+    """What was published, and below it why this subscriber is told."""
+    body = sanitize.sanitize_html(said.content or said.description or "")
+    shown = (sanitize.shorten(show_reason(one), sanitize.SUMMARY) for one in told.because)
+    reasons = "".join(f"<li>{sanitize.escape_html(one)}</li>" for one in shown)
+    why = f"<p>Because:</p><ul>{reasons}</ul>" if reasons else ""
+    return body + sanitize.sanitize_html(_values(told) + why + _bindings(told))
+
+
+def _values(told: Notification) -> str:
+    """Of a changed object, the values before and after."""
+    changed = change_of(told) or {}
+    before, after = changed.get("before") or {}, changed.get("after") or {}
+    names = list(dict.fromkeys((*before, *after)))[:ROWS]
+    lines = ((name, _value(before, name), _value(after, name)) for name in names)
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{sanitize.escape_html(cell)}</td>' for cell in line)}</tr>" for line in lines
+    )
+    head = "<tr><th></th><th>before</th><th>after</th></tr>"
+    limits = f"<p>{sanitize.escape_html(show_limits(told))}</p>" if show_limits(told) else ""
+    return (f"<table>{head}{rows}</table>" if rows else "") + limits
+
+
+def _value(values: dict[str, Any], name: str) -> str:
+    """A text as it is; nothing where there is no value."""
+    value = values.get(name)
+    shown = value if isinstance(value, str) else "" if value is None else json.dumps(value)
+    return sanitize.shorten(shown, sanitize.SUMMARY)
+
+
+def _bindings(told: Notification) -> str:
+    rows = _rows(told)
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    head = "".join(f"<th>?{sanitize.escape_html(name)}</th>" for name in names)
+    lines = ("".join(f"<td>{_cell(row, name)}</td>" for name in names) for row in rows)
+    more = len(bound_rows(told.bindings)) - len(rows)
+    said = (told.bindings or {}).get("note") or (f"and {more:,} more" if more else "")
+    note = f"<p>{sanitize.escape_html(said)}</p>" if said else ""
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>{note}"
+
+
+def _cell(row: dict[str, str], name: str) -> str:
+    return sanitize.escape_html(sanitize.shorten(row.get(name, ""), sanitize.SUMMARY))
+
+
+def facts_of(told: Notification) -> dict[str, Any]:
+    """The notification for programs, as `tidings notifications --json` writes it but for whose it is. Long
+    texts are cut.
+    """
+    reasons = [{"predicate": one.predicate, "value": one.value, "at": one.at} for one in told.because]
+    facts = {
+        "notification": told.id,
+        "sequence": told.sequence,
+        "kind": told.kind,
+        "subscription": told.subscription,
+        "publication": told.publication,
+        "because": reasons,
+        "bindings": told.bindings,
+    }
+    clean: dict[str, Any] = _clean(facts)
+    return clean
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return sanitize.replace_invalid_characters(sanitize.shorten(value, sanitize.SUMMARY))
+    if isinstance(value, dict):
+        return {_clean(name): _clean(inner) for name, inner in value.items()}
+    return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,65 @@
+"""What leaves in a feed is harmless: characters that XML has, titles without markup, HTML without scripts, web links.
+
+What was published may hold anything: NUL, half a surrogate pair, a script in a title, megabytes of text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from urllib.parse import urlsplit
+
+from tidings.core.text import close_bidi
+from tidings.graphs.feed_formats.entry import iri_of
+from tidings.graphs.feed_formats.html import plain_text, sanitised
+
+TITLE, SUMMARY, CONTENT, NAME = 200, 1_000, 100_000, 200
+"""How many characters of each leave; readers cut titles anyway, and a feed has up to a hundred contents."""
+
+LONGEST_LINK = 2_000
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LIKE_A_TAG = re.compile(r"<([A-Za-z/!?][^<>]*)>")
+_BEGINS_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+def replace_invalid_characters(text: str) -> str:
+    """The text with U+FFFD for what XML cannot hold, however it is escaped."""
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
+def shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def to_line(text: str, most: int = TITLE) -> str:
+    """A title, a summary or a name: one line without markup.
+
+    What still looks like a tag, because it was escaped twice, gets other brackets: some readers take the titles of RSS
+    for HTML, others for text, and neither may see a tag. It stands beside other words there, and turns none of them.
+    """
+    without = replace_invalid_characters(plain_text(sanitize_html(text, 20 * most)))
+    return close_bidi(shorten(_BEGINS_TAG.sub("‹", _LIKE_A_TAG.sub(r"‹\1›", without)), most))
+
+
+def sanitize_html(text: str, most: int = CONTENT) -> str:
+    """HTML that may stand in a page. It is cut first: what cutting leaves open is closed, what it halves is dropped.
+
+    Characters are looked at again in the end, because `&#1;` is one that was not there before.
+    """
+    return replace_invalid_characters(sanitised(shorten(replace_invalid_characters(text), most)))
+
+
+def escape_html(text: str) -> str:
+    """Text as HTML."""
+    return html.escape(replace_invalid_characters(text), quote=False)
+
+
+def safe_link(text: str | None) -> str | None:
+    """An address of the web, or nothing."""
+    node = iri_of(replace_invalid_characters(text).strip()) if text and len(text) <= LONGEST_LINK else None
+    try:
+        parts = urlsplit(node.text) if node else None
+    except ValueError:  # such as http://[
+        return None
+    return node.text if node and parts and parts.scheme in ("http", "https") and parts.netloc else None

@@ -1,0 +1,1 @@
+"""Tables and queries of feeds: polled feeds and items, entries, hub subscriptions."""

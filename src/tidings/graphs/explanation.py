@@ -1,0 +1,399 @@
+"""What a match of a graph is, and why one is. The definition: everything faster is tested against it.
+
+A pattern matches if its variables can be bound so that every edge of it is an edge of the graph and every constraint
+holds. Bindings are found one edge after another, the one with the fewest possibilities first: in which order is a
+matter of time only. Two variables may be bound to one node, as in a natural join (section 4.2 of the G-ToPSS paper) and
+in SPARQL.
+"""
+
+from __future__ import annotations
+
+import math
+import operator as compared
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate, islice, product, takewhile
+from typing import Any, NamedTuple
+
+from tidings.errors import BudgetExceeded
+from tidings.graphs.gql.gql_tree import (
+    Constraint,
+    ConstraintKind,
+    Pattern,
+    PatternEdge,
+    Variable,
+    selected,
+    show_constraint,
+    show_edge,
+    variables,
+)
+from tidings.graphs.model import STRING, TYPE, Edge, Graph, Term, TermKind
+from tidings.graphs.taxonomy import Taxonomy
+from tidings.graphs.values import compare, equal, scalar, text_of
+from tidings.model import Reason
+from tidings.values import Scalar
+
+MOST_LOOKS = 1_000_000
+"""How many possibilities may be looked at to explain one match: about a second's work."""
+
+MOST_BINDINGS = 100
+"""How many bindings a notification shows. No more than one beyond them is searched for."""
+
+SHOWN = 200
+"""How many characters of a value a reason tells."""
+
+LONGEST_NAME = 2_000
+"""How many characters of the subject that a reason is about."""
+
+Binding = dict[str, Term]
+NO_TAXONOMY = Taxonomy()
+
+
+class ShownBindings(NamedTuple):
+    """The bindings that a notification shows, in the order of the graph, and whether the match has more of them.
+
+    `more` is None if the search ended at its step limit: whether there are more is unknown.
+    """
+
+    bindings: tuple[Binding, ...]
+    more: bool | None = False
+
+    def note(self) -> str:
+        """A sentence about bindings that are not shown; empty if all of them are."""
+        if self.more is None:
+            return f"at least {len(self.bindings):,} bindings: the search for more was ended"
+        return f"more than {len(self.bindings):,} bindings" if self.more else ""
+
+    def shortened(self, most: int) -> ShownBindings:
+        """The first of them whose values have at most so many characters together."""
+        sizes = accumulate(sum(len(term.text) for term in row.values()) for row in self.bindings)
+        fitting = sum(1 for _ in takewhile(lambda size: size <= most, sizes))
+        return self if fitting == len(self.bindings) else ShownBindings(self.bindings[:fitting], more=True)
+
+
+def matches(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) -> bool:
+    """Whether a graph satisfies a subscription."""
+    return next(_Published(graph, taxonomy).solutions(pattern), None) is not None
+
+
+def bindings(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) -> tuple[Binding, ...]:
+    """All distinct bindings of the selected variables, in the order in which the graph has what they are bound to."""
+    return Explainer(graph, taxonomy, math.inf).bindings(pattern, math.inf).bindings
+
+
+def explain(pattern: Pattern, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY) -> tuple[Reason, ...]:
+    """The edges and constraints of the first binding, in the order of the text. Empty for a miss."""
+    return Explainer(graph, taxonomy).explain(pattern)
+
+
+class _Part(NamedTuple):
+    """What a search found for the connected part of a pattern.
+
+    `rows` are distinct bindings of its selected variables by their place in the graph, at most one more than asked for;
+    `first` binds all of its variables and has the first of those places. `is_cut` says that the step limit ended the
+    search.
+    """
+
+    rows: dict[tuple[int, ...], Binding]
+    first: Binding
+    is_cut: bool
+
+
+class Explainer:
+    """Decides which patterns match one graph, explains the matches, and gives their bindings.
+
+    A pattern of k edges that share no variable has n^k bindings in a graph of n edges. So connected parts are searched
+    one by one, their rows are combined only as far as they are shown, and a search ends after one row more than is
+    shown or after `most` possibilities. `BudgetExceeded` says that nothing was found until then: whether the pattern
+    matches is not known.
+    """
+
+    def __init__(self, graph: Graph, taxonomy: Taxonomy = NO_TAXONOMY, most: float = MOST_LOOKS) -> None:
+        self._published, self._most = _Published(graph, taxonomy), most
+        self._last: tuple[Pattern, float, list[_Part]] | None = None
+
+    def matches(self, pattern: Pattern) -> bool:
+        return bool(self._parts(pattern, 0))
+
+    def bindings(self, pattern: Pattern, most: float = MOST_BINDINGS) -> ShownBindings:
+        parts = self._parts(pattern, most)
+        if not parts:
+            return ShownBindings(())
+        combined = product(*(part.rows.values() for part in parts))
+        rows = list(combined if most == math.inf else islice(combined, int(most) + 1))
+        names = selected(pattern)
+        merged = [{name: row[name] for name in names} for row in (ChainMap(*each) for each in rows)]
+        ordered = sorted(merged, key=self._place)
+        if len(ordered) > most:
+            return ShownBindings(tuple(ordered[: int(most)]), more=True)
+        return ShownBindings(tuple(ordered), more=None if any(part.is_cut for part in parts) else False)
+
+    def explain(self, pattern: Pattern) -> tuple[Reason, ...]:
+        parts = self._parts(pattern, MOST_BINDINGS)
+        return tuple(_reasons(pattern, dict(ChainMap(*(part.first for part in parts))))) if parts else ()
+
+    def _parts(self, pattern: Pattern, most: float) -> list[_Part]:
+        """The search results of all connected parts; none if one of them cannot be bound."""
+        if self._last is None or self._last[0] is not pattern or self._last[1] != most:
+            self._last = pattern, most, self._searched(pattern, most)
+        return self._last[2]
+
+    def _searched(self, pattern: Pattern, most: float) -> list[_Part]:
+        self._published.left = self._most
+        found = []
+        for part in _connected(pattern):
+            searched = self._search(part, most)
+            if searched is None:
+                return []
+            found.append(searched)
+        return found
+
+    def _search(self, pattern: Pattern, most: float) -> _Part | None:
+        """Search one connected part. Nothing but its existence matters if no variable of it is selected."""
+        names, all_names = pattern.select, dict.fromkeys((*pattern.select, *variables(pattern)))
+        rows: dict[tuple[int, ...], Binding] = {}
+        first: Binding | None = None
+        try:
+            for found in self._published.solutions(pattern):
+                self._published.look(len(all_names))
+                whole = {name: found[name] for name in all_names}
+                first = whole if first is None else min(first, whole, key=self._place)
+                row = {name: found[name] for name in names}
+                rows[self._place(row)] = row
+                if len(rows) > most or not names:
+                    return _Part(rows, first, is_cut=False)
+        except _TooMuch:
+            if first is None:
+                raise BudgetExceeded(
+                    "whether this subscription matches could not be decided",
+                    received=f"more than {self._most:,} possibilities to bind its variables",
+                    hint="give the pattern fewer variables, or edges that share them",
+                ) from None
+            return _Part(rows, first, is_cut=True)
+        return None if first is None else _Part(rows, first, is_cut=False)
+
+    def _place(self, row: Mapping[str, Term]) -> tuple[int, ...]:
+        return tuple(self._published.order[term] for term in row.values())
+
+
+def _connected(pattern: Pattern) -> list[Pattern]:
+    """The parts of a pattern that share no variable, each selecting its own share of the variables."""
+    groups: list[tuple[set[str], list[PatternEdge]]] = []
+    for edge in pattern.edges:
+        names, edges = _names(edge), [edge]
+        apart = []
+        for group in groups:
+            if group[0] & names:
+                names, edges = names | group[0], group[1] + edges
+            else:
+                apart.append(group)
+        groups = [*apart, (names, edges)]
+    return [
+        Pattern(
+            tuple(name for name in selected(pattern) if name in group),
+            tuple(edges),
+            tuple(each for each in pattern.constraints if each.variable in group),
+        )
+        for group, edges in groups
+    ]
+
+
+def _names(edge: PatternEdge) -> set[str]:
+    places = (edge.subject, edge.property, edge.object)
+    return {place.name for place in places if isinstance(place, Variable)}
+
+
+class _TooMuch(Exception):
+    """More possibilities were looked at than allowed."""
+
+
+_Key = tuple[Term | None, Term | None, Term | None]
+_Step = tuple[Binding, tuple[PatternEdge, ...]]
+"""What is bound, and the edges that are still to be bound."""
+
+
+class _Published:
+    """A graph's edges, with those that its properties imply, under all keys: `(s, None, o)` are those from s to o.
+
+    `left` is how many possibilities may still be looked at.
+    """
+
+    def __init__(self, graph: Graph, taxonomy: Taxonomy) -> None:
+        self.taxonomy, self.left = taxonomy, math.inf
+        self.edges = tuple(
+            dict.fromkeys(implied for edge in graph.edges for implied in _implied(edge, taxonomy))
+        )
+        self.under: dict[_Key, list[Edge]] = {}
+        for edge in self.edges:
+            for subject, property, object in product(*((term, None) for term in edge)):
+                self.under.setdefault((subject, property, object), []).append(edge)
+        self.order: dict[Term, int] = {}
+        for edge in self.edges:
+            for term in edge:
+                self.order.setdefault(term, len(self.order))
+
+    def solutions(self, pattern: Pattern) -> Iterator[Binding]:
+        """Every binding of all variables, some of them perhaps twice; found one by one, as they are asked for."""
+        waiting: list[Iterator[_Step]] = [iter([({}, pattern.edges)])]
+        while waiting:
+            step = next(waiting[-1], None)
+            if step is None:
+                waiting.pop()
+            elif step[1]:
+                waiting.append(self._next(pattern, *step))
+            else:
+                yield step[0]
+
+    def _next(self, pattern: Pattern, bound: Binding, edges: tuple[PatternEdge, ...]) -> Iterator[_Step]:
+        """The bindings that come of binding one edge more, the one with the fewest possibilities."""
+        fewest = min(edges, key=lambda edge: len(self.possible(edge, bound)))
+        self.look(len(edges))
+        rest = tuple(edge for edge in edges if edge is not fewest)
+        for edge in self.possible(fewest, bound):
+            self.look(1)
+            row = _bound(fewest, edge, bound)
+            if row is not None and self.holds(pattern, bound, row):
+                yield row, rest
+
+    def look(self, count: int) -> None:
+        """Count possibilities that are looked at."""
+        self.left -= count
+        if self.left < 0:
+            raise _TooMuch
+
+    def possible(self, edge: PatternEdge, bound: Binding) -> list[Edge]:
+        """The published edges that an edge of the pattern may be, by what is known of its ends and its property."""
+        subject, property, object = (
+            bound.get(place.name) if isinstance(place, Variable) else place
+            for place in (edge.subject, edge.property, edge.object)
+        )
+        return self.under.get((subject, property, object), [])
+
+    def holds(self, pattern: Pattern, before: Binding, now: Binding) -> bool:
+        """Whether the constraints hold of the variables that have just been bound."""
+        new = now.keys() - before.keys()
+        asked = [constraint for constraint in pattern.constraints if constraint.variable in new]
+        return all(self.satisfies(now[constraint.variable], constraint) for constraint in asked)
+
+    def satisfies(self, term: Term, constraint: Constraint) -> bool:
+        of_values = OF_VALUES.get(constraint.asked)
+        if of_values is not None:
+            return of_values(term, constraint.operands)
+        typed = [edge.object for edge in self.under.get((term, _TYPE, None), [])]
+        places = self.taxonomy.stands_at(term, typed)
+        return _OF_CLASSES[constraint.asked](self.taxonomy, places, constraint.operands[0])
+
+
+_TYPE = Term(TermKind.IRI, TYPE)
+
+
+def _implied(edge: Edge, taxonomy: Taxonomy) -> Iterable[Edge]:
+    return [edge._replace(property=above) for above in taxonomy.super_properties(edge.property)]
+
+
+def _bound(asked: PatternEdge, edge: Edge, bound: Binding) -> Binding | None:
+    """The binding under which an edge of the pattern is a published one; None if there is none."""
+    row = dict(bound)
+    for place, term in zip((asked.subject, asked.property, asked.object), edge, strict=True):
+        if (row.setdefault(place.name, term) if isinstance(place, Variable) else place) != term:
+            return None
+    return row
+
+
+def _ordered(order: Callable[[Any, Any], bool]) -> Callable[[Term, tuple[Term, ...]], bool]:
+    return lambda term, operands: compare(term, order, operands[0])
+
+
+def _looks(term: Term, inside: Callable[[str], bool]) -> bool:
+    text = text_of(term)
+    return text is not None and inside(text)
+
+
+OF_VALUES: dict[ConstraintKind, Callable[[Term, tuple[Term, ...]], bool]] = {
+    ConstraintKind.EQUAL: lambda term, operands: equal(term, operands[0]) is True,
+    ConstraintKind.UNEQUAL: lambda term, operands: equal(term, operands[0]) is False,
+    ConstraintKind.IN: lambda term, operands: any(equal(term, operand) for operand in operands),
+    ConstraintKind.LESS: _ordered(compared.lt),
+    ConstraintKind.AT_MOST: _ordered(compared.le),
+    ConstraintKind.GREATER: _ordered(compared.gt),
+    ConstraintKind.AT_LEAST: _ordered(compared.ge),
+    ConstraintKind.CONTAINS: lambda term, operands: _looks(term, lambda text: operands[0].text in text),
+    ConstraintKind.STARTS_WITH: lambda term, operands: _looks(
+        term, lambda text: text.startswith(operands[0].text)
+    ),
+    ConstraintKind.IS: lambda term, operands: term == operands[0],
+    ConstraintKind.IS_NOT: lambda term, operands: term != operands[0],
+}
+"""What is asked of a term by itself, whatever the taxonomy says."""
+
+_Places = frozenset[Term]
+_OF_CLASSES: dict[ConstraintKind, Callable[[Taxonomy, _Places, Term], bool]] = {
+    ConstraintKind.AT_CLASS: lambda taxonomy, places, of: of in places,
+    ConstraintKind.NOT_AT_CLASS: lambda taxonomy, places, of: of not in places,
+    ConstraintKind.AT_OR_BELOW: lambda taxonomy, places, of: any(
+        taxonomy.is_below(place, of) for place in places
+    ),
+    ConstraintKind.BELOW: lambda taxonomy, places, of: any(
+        taxonomy.is_below(each, of) for each in places - {of}
+    ),
+    ConstraintKind.AT_OR_ABOVE: lambda taxonomy, places, of: not places.isdisjoint(taxonomy.ancestors(of)),
+    ConstraintKind.ABOVE: lambda taxonomy, places, of: not places.isdisjoint(taxonomy.ancestors(of) - {of}),
+}
+
+
+def _reasons(pattern: Pattern, bound: Binding) -> Iterator[Reason]:
+    """One reason for each edge, with its object, then one for each constraint; each at the subject it is about."""
+    for edge in pattern.edges:
+        yield Reason(show_edge(edge), _told(_end(edge.object, bound)), _named(_end(edge.subject, bound)))
+    for constraint in pattern.constraints:
+        edge = next(edge for edge in pattern.edges if _has(edge, constraint.variable))
+        value = _told(bound[constraint.variable])
+        yield Reason(show_constraint(constraint), value, _named(_end(edge.subject, bound)))
+
+
+def _end(place: Term | Variable, bound: Binding) -> Term:
+    return bound[place.name] if isinstance(place, Variable) else place
+
+
+def _has(edge: PatternEdge, name: str) -> bool:
+    places = (edge.subject, edge.property, edge.object)
+    return any(isinstance(place, Variable) and place.name == name for place in places)
+
+
+def _told(term: Term) -> Scalar:
+    found = scalar(term) if term.kind is TermKind.LITERAL else _named(term)
+    return _cut(found) if isinstance(found, str) else found
+
+
+def _named(term: Term) -> str:
+    return _cut(f"_:{term.text}" if term.kind is TermKind.BLANK else term.text, LONGEST_NAME)
+
+
+def _cut(value: str, most: int = SHOWN) -> str:
+    return value if len(value) <= most else value[: most - 1] + "…"
+
+
+# Bindings as they leave in a notification: as SPARQL 1.1 writes results in JSON, so that clients exist.
+
+
+MOST_TEXT = 100_000
+"""How many characters the values of a notification's bindings may have together: a literal may be a whole book."""
+
+
+def results_of(pattern: Pattern, kept: ShownBindings) -> dict[str, Any]:
+    """The bindings of a match; `note` tells of those that are not shown."""
+    shown = kept.shortened(MOST_TEXT)
+    rows = [{name: _value(term) for name, term in row.items()} for row in shown.bindings]
+    found: dict[str, Any] = {"head": {"vars": list(selected(pattern))}, "results": {"bindings": rows}}
+    return found | {"note": shown.note()} if shown.note() else found
+
+
+def _value(term: Term) -> dict[str, str]:
+    if term.kind is TermKind.IRI:
+        return {"type": "uri", "value": term.text}
+    if term.kind is TermKind.BLANK:
+        return {"type": "bnode", "value": term.text}
+    found = {"type": "literal", "value": term.text}
+    if term.language:
+        return found | {"xml:lang": term.language}
+    return found if term.datatype == STRING else found | {"datatype": term.datatype}

@@ -1,0 +1,1 @@
+"""Parsers of RSS, Atom and JSON Feed: each item becomes a graph of the same shape."""

@@ -1,0 +1,1 @@
+"""The graph subscription languages: GQL and SPARQL basic graph patterns."""

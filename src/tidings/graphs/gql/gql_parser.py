@@ -1,0 +1,171 @@
+"""The language of graphs: GQL of the G-ToPSS paper, and a basic graph pattern of SPARQL 1.1 as a second spelling.
+
+    SELECT ?page WHERE (?page, rss:title, ?t) (?page, dc:subject, ?s) AND ?s <= ex:Academia AND ?t contains "oak"
+
+`parse` gives the pattern of a text, or a problem that underlines the column; `show` is the way back. The bracket behind
+WHERE tells which spelling it is; both are read to the same tree.
+
+    text       = {PREFIX name: <iri> | BASE <iri>} SELECT ({variable} | "*") (WHERE body | [WHERE] group)
+    body       = edge {[","] edge | AND (edge | constraint)}
+    edge       = "(" term "," term "," term ")"
+    constraint = term ("=" | "!=" | "<" | "<=" | ">" | ">=") term | variable IS [NOT] term
+               | variable (CONTAINS | STARTS WITH) string | variable IN "(" term {"," term} ")"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
+from tidings.core.limits import limits_from
+from tidings.graphs.gql import gql_errors as refusals
+from tidings.graphs.gql.gql_reader import Limits, Reader
+from tidings.graphs.gql.gql_tree import PREFIXES, ConstraintKind, Pattern, Variable, show, variables
+from tidings.graphs.gql.sparql import read_group
+
+__all__ = ["DEFAULT", "PREFIXES", "Limits", "parse", "read_on", "show"]
+
+DEFAULT = limits_from("TIDINGS_GQL_LIMITS", Limits)
+
+_OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
+
+
+@hints_elsewhere("gql")
+def parse(text: str, limits: Limits = DEFAULT, prefixes: Mapping[str, str] = PREFIXES) -> Pattern:
+    """The pattern of a subscription's text, in either spelling. `prefixes` need no declaration."""
+    refuse_unreadable(text, limits.length)
+    reader = Reader(text, prefixes, limits)
+    if not reader.words[0]:
+        raise refusals.empty(text)
+    reader.prologue()
+    select = reader.select()
+    _where(reader)
+    return _checked(reader, select)
+
+
+def _where(reader: Reader) -> None:
+    if reader.words[reader.at] != "{":
+        reader.keyword("WHERE")
+    opened = reader.at
+    if reader.words[opened] == "{":
+        read_group(reader)
+    elif reader.words[opened] == "(":
+        _edge(reader)
+        read_on(reader)
+    else:
+        raise refusals.expected("'(' and an edge, or '{',", reader.tokens, opened)
+    if not reader.edges:
+        raise refusals.expected("an edge", reader.tokens, opened + 1)
+
+
+def read_on(reader: Reader) -> None:
+    """All that stands behind an edge."""
+    while word := reader.words[reader.at].upper():
+        if word == "(":
+            _edge(reader)
+        elif word == "," and reader.words[reader.at + 1] == "(":
+            reader.at += 1
+        elif word == "AND":
+            reader.at += 1
+            if reader.words[reader.at] != "(":
+                _constraint(reader)
+        else:
+            raise _unexpected(reader)
+
+
+def _unexpected(reader: Reader) -> Exception:
+    word, place = reader.words[reader.at], reader.tokens.place(reader.at)
+    if word == "||" or word.upper() == "OR":
+        return refusals.alternatives(word, place, sparql=False)
+    if word.upper() in refusals.OUTSIDE:
+        return reader.outside()
+    hint = "in GQL, '&&' and FILTER are written AND" if word.upper() in ("&&", "FILTER") else None
+    wanted = "AND or the end" if reader.constraints else "an edge, AND or the end"
+    return refusals.expected(wanted, reader.tokens, reader.at, hint)
+
+
+def _edge(reader: Reader) -> None:
+    start = reader.at
+    reader.at += 1
+    subject = reader.subject()
+    if reader.words[reader.at] in _OPERATORS:
+        hint = "a condition stands behind AND without parentheses"
+        raise refusals.expected("','", reader.tokens, reader.at, hint)
+    _comma(reader)
+    property = reader.property()
+    _comma(reader)
+    object = reader.operand("a variable, an IRI or a value")
+    reader.symbol(")", start)
+    reader.edge(subject, property, object, start)
+
+
+def _comma(reader: Reader) -> None:
+    if reader.words[reader.at] != ",":
+        hint = "an edge is (subject, property, object)"
+        raise refusals.expected("','", reader.tokens, reader.at, hint)
+    reader.at += 1
+
+
+def _constraint(reader: Reader) -> None:
+    start = reader.at
+    if reader.words[start].upper() == "NOT":
+        raise reader.outside()
+    left = reader.operand("an edge or a variable")
+    written = reader.words[reader.at]
+    reader.at += 1
+    if written in _OPERATORS:
+        reader.compared(left, written, reader.operand(), start)
+    elif written.upper() == "IS":
+        _is(reader, left, start)
+    elif written.upper() == "CONTAINS":
+        reader.looks_inside(left, ConstraintKind.CONTAINS, reader.operand("a string"), start)
+    elif written.upper() == "STARTS":
+        reader.keyword("WITH")
+        reader.looks_inside(left, ConstraintKind.STARTS_WITH, reader.operand("a string"), start)
+    elif written.upper() == "IN":
+        reader.listed(left, start)
+    else:
+        raise _no_operator(reader, start)
+
+
+def _is(reader: Reader, left: object, start: int) -> None:
+    """`is` asks for one term, whatever stands above it in a taxonomy."""
+    asked = ConstraintKind.IS
+    if reader.words[reader.at].upper() == "NOT":
+        asked = ConstraintKind.IS_NOT
+        reader.at += 1
+    term = reader.operand("a value or an IRI")
+    if not isinstance(left, Variable) or isinstance(term, Variable):
+        variables = isinstance(term, Variable)
+        raise refusals.no_comparison(variables, reader.tokens.place(start, reader.at - 1), sparql=False)
+    reader.constrain(left, asked, (term,), start)
+
+
+_MEANT = {"like": "contains", "matches": "contains", "startswith": "starts with", "begins": "starts with"}
+
+
+def _no_operator(reader: Reader, start: int) -> Exception:
+    reader.at -= 1
+    word = reader.words[reader.at]
+    if word.upper() == "NOT":
+        return reader.outside()
+    if not word or word.upper() == "AND":
+        return refusals.alone(reader.tokens.place(start, reader.at - 1), sparql=False)
+    meant = _MEANT.get(word.lower())
+    hint = f"did you mean '{meant}'?" if meant else None
+    wanted = "an operator: = != < <= > >= contains, starts with, in or is"
+    return refusals.expected(wanted, reader.tokens, reader.at, hint)
+
+
+def _checked(reader: Reader, select: tuple[Variable, ...]) -> Pattern:
+    """The whole, if all that is selected and constrained stands in an edge."""
+    pattern = Pattern((), tuple(reader.edges), tuple(reader.constraints))
+    known = variables(pattern)
+    if len(known) > reader.limits.variables:
+        last = reader.edges[-1].span
+        raise refusals.too_many("variables", reader.limits.variables, reader.place(last))
+    asked = [(each.name, each.span) for each in select] + [(c.variable, c.span) for c in reader.constraints]
+    for name, span in asked:
+        if name not in known:
+            raise refusals.no_edge(name, known, reader.place(span))
+    return Pattern(tuple(dict.fromkeys(each.name for each in select)), pattern.edges, pattern.constraints)

@@ -1,0 +1,163 @@
+"""The words of a graph subscription in either spelling, GQL or SPARQL, and where each stands.
+
+A word's kind is told by how it begins: `?x` is a variable, `<...>` an IRI, quotes begin a string, a digit a number or a
+date, and a word with a colon in it is a prefixed name.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+from typing import NamedTuple
+
+from tidings.documents.xpath.xpath_tokens import NAME_REST, NAME_START, Tokens
+from tidings.errors import Place, SyntaxProblem
+
+_ESCAPED = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
+_IRI = rf"""<(?:[^<>"{{}}|^`\\\x00-\x20]|{_ESCAPED})*>"""
+_CLOSED = (
+    r'"""(?:(?:""?)?(?:[^"\\]|\\.))*"""|'
+    r"'''(?:(?:''?)?(?:[^'\\]|\\.))*'''|"
+    r'"(?!"")(?:[^"\\\n\r]|\\[^\n\r])*"|'
+    r"'(?!'')(?:[^'\\\n\r]|\\[^\n\r])*'"
+)
+_STRING = rf"""{_CLOSED}|\"{{3}}.*|'{{3}}.*|["'][^\n]*"""
+"""A string, or what begins like one and is never closed: as one token, or each quote would be tried to the end anew."""
+
+_ODD = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt][0-9:.]*[0-9](?:[Zz]|[+-][0-9]{2}:?[0-9]{2})?)?(?![\w-])"
+_NUMBER = r"[+-]?(?:[0-9]+\.[0-9]*[eE][+-]?[0-9]+|\.?[0-9]+[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)(?!\w)"
+
+
+class _Names(NamedTuple):
+    """SPARQL's names, for characters that may begin a name (PN_CHARS_BASE) and that may go on with it."""
+
+    variable: str
+    prefixed: str
+    blank: str
+
+    @classmethod
+    def of(cls, start: str, rest: str) -> _Names:
+        """A prefix ends somewhere, or a text of dots and letters would be tried to the end from each of them."""
+        first, going_on = rf"(?:[{start}_0-9]|{_ESCAPED})", rf"(?:[{start}_{rest}-]|{_ESCAPED})"
+        prefix = rf"(?:[{start}]|{_ESCAPED})(?:(?:{going_on}|\.){{0,63}}{going_on})?"
+        local = rf"(?:{first}|:|{_ODD})(?:(?:{going_on}|[.:]|{_ODD})*(?:{going_on}|:|{_ODD}))?"
+        return cls(
+            variable=rf"{first}(?:[{start}_{rest}]|{_ESCAPED})*",
+            prefixed=rf"(?:{prefix})?:(?:{local})?",
+            blank=rf"_:{first}(?:(?:{going_on}|\.)*{going_on})?",
+        )
+
+
+def _pattern(names: _Names) -> re.Pattern[str]:
+    return re.compile(
+        rf"({_IRI}|{_STRING}|@[A-Za-z]+(?:-[A-Za-z0-9]+)*|[?$]{names.variable}|{_DATE}|{_NUMBER}"
+        rf"|{names.blank}|{names.prefixed}|[^\W\d]\w*"
+        r"|&&|\|\||\^\^|[!<>]=|[{}()\[\],;.=<>!*/|^+?&-])",
+        re.DOTALL,
+    )
+
+
+_START = NAME_START.replace("_", "")
+_NAMES, _ASCII_NAMES = _Names.of(_START, NAME_REST), _Names.of("A-Za-z", "0-9")
+_TOKEN, _ASCII_TOKEN = _pattern(_NAMES), _pattern(_ASCII_NAMES)
+"""Most texts are ASCII, and sets of many ranges are slow."""
+
+_NAME = re.compile(rf"[?$]{_NAMES.variable}|{_NAMES.blank}|{_NAMES.prefixed}")
+_CODE_POINT = re.compile(_ESCAPED)
+_CLOSED_STRING = re.compile(_CLOSED, re.DOTALL)
+_COMMENT = re.compile(rf"({_IRI}|{_STRING}|\\.)|#[^\n\r]*", re.DOTALL)  # `ex:a\#b` is a name
+_SPACE = " \t\r\n"
+_CURLY = "“”„‘’‚«»"
+
+
+def tokens_of(text: str) -> Tokens:
+    """The tokens of a text, or a problem at the first character that is part of none."""
+    pattern = _ASCII_TOKEN if text.isascii() else _TOKEN
+    parts = pattern.split(_without_comments(text) if "#" in text else text)
+    if "".join(parts[::2]).strip(_SPACE):
+        raise _stray(text, parts)
+    words = parts[1::2]
+    quoted = '"' in text or "'" in text
+    if quoted and any(word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word) for word in words):
+        raise _unclosed(text, words, parts)
+    words += ("", "", "")
+    tokens = Tokens(text, words, list(accumulate(map(len, parts))))
+    if "\\" in text:
+        words[:] = [_unescaped_name(word, tokens, at) for at, word in enumerate(words)]
+    return tokens
+
+
+def has_comments(text: str) -> bool:
+    """Whether something in a text is a remark; a number sign may also stand in an IRI or a string."""
+    return "#" in text and _without_comments(text) != text
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda found: found[1] or " " * len(found[0]), text)
+
+
+def _unclosed(text: str, words: list[str], parts: list[str]) -> SyntaxProblem:
+    at = next(i for i, word in enumerate(words) if word[0] in "\"'" and not _CLOSED_STRING.fullmatch(word))
+    start, first = len("".join(parts[: 2 * at + 1])), words[at].split("\n")[0].rstrip()
+    quote = first[:3] if first[:3] in ('"""', "'''") else first[0]
+    place = Place.at(text, start, start + len(first))
+    return SyntaxProblem("this string is not closed", place=place, accepted=f"a closing {quote}")
+
+
+def _stray(text: str, parts: list[str]) -> SyntaxProblem:
+    edges = [0, *accumulate(map(len, parts))]
+    part = next(i for i in range(0, len(parts), 2) if parts[i].strip(_SPACE))
+    start = edges[part] + len(parts[part]) - len(parts[part].lstrip(_SPACE))
+    first = text[start]
+    if first.isdigit():
+        found = re.match(r"[\w.:+-]+", text[start:])
+        place = Place.at(text, start, start + len(found[0]) if found else None)
+        return SyntaxProblem("this is no number", place=place, hint="a text stands in quotes")
+    hint = "strings stand in straight quotes: \"...\" or '...'" if first in _CURLY else None
+    shown = f"'{first}'" if first.isprintable() else f"U+{ord(first):04X}"
+    return SyntaxProblem(f"the character {shown} means nothing here", place=Place.at(text, start), hint=hint)
+
+
+def _unescaped_name(word: str, tokens: Tokens, at: int) -> str:
+    """A name with the characters that its `\\u00e9` stand for; IRIs and strings are unescaped when they are read."""
+    if word[:1] in ("<", "'", '"') or not _CODE_POINT.search(word):
+        return word
+    name = _CODE_POINT.sub(lambda found: _character(found[0], tokens.place(at)), word)
+    if not _NAME.fullmatch(name):
+        raise SyntaxProblem("no name has this character", place=tokens.place(at), received=word)
+    return name
+
+
+def _character(written: str, place: Place) -> str:
+    code = int(written[2:], 16)
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise SyntaxProblem("this is no character", place=place, received=written)
+    return chr(code)
+
+
+_NAMED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+_ESCAPE = re.compile(rf"({_ESCAPED})|\\(.)", re.DOTALL)
+
+
+def unescaped(written: str, place: Place) -> str:
+    """What stands between a string's quotes, or in an IRI, with its escapes read."""
+    if "\\" not in written:
+        return written
+
+    def read(found: re.Match[str]) -> str:
+        if found[1]:
+            return _character(found[1], place)
+        if found[2] not in _NAMED:
+            accepted = r"""\t \b \n \r \f \" \' \\ \uXXXX \UXXXXXXXX"""
+            received = f"\\{found[2]}"
+            raise SyntaxProblem("there is no such escape", place=place, received=received, accepted=accepted)
+        return _NAMED[found[2]]
+
+    return _ESCAPE.sub(read, written)
+
+
+def body(word: str) -> str:
+    """A string's token without its quotes."""
+    width = 3 if word[:3] in ('"""', "'''") and len(word) >= 6 else 1
+    return word[width:-width]

@@ -1,0 +1,85 @@
+"""Keys: what the edges of graphs are found by. Publications and subscriptions both speak of edges through them.
+
+An edge (page, dc:subject, ai) is found by its subject and by its object, each among the edges with its property and
+among all edges; by what its object means, if that is a value; and by the classes that its ends stand at. A path is a
+key and a property: `o http://purl.org/dc/elements/1.1/subject`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+from tidings.graphs.model import STRING, Term, TermKind
+from tidings.graphs.values import Meaning
+
+ANY = "*"
+"""In place of a property: edges with whatever property."""
+
+
+class Key(StrEnum):
+    """What an edge is found by.
+
+    `TEXT` is a string with or without a language, `MOMENT` an instant in ticks of half a microsecond. `AT` are
+    the classes that an end stands at, `BELOW` those and all above them, `ABOVE` those and all below them.
+    """
+
+    SUBJECT = "s"
+    OBJECT = "o"
+    VALUE = "v"
+    TEXT = "t"
+    MOMENT = "m"
+    SUBJECT_AT = "s="
+    SUBJECT_BELOW = "s<="
+    SUBJECT_ABOVE = "s>="
+    OBJECT_AT = "o="
+    OBJECT_BELOW = "o<="
+    OBJECT_ABOVE = "o>="
+
+
+class TermMeaning(IntEnum):
+    """What a term means, for kernels. Two terms compare if they mean the same; nodes, and what is not known, do not."""
+
+    NODE = 0
+    LANGUAGE = 1
+    UNKNOWN = 2
+    STRING = 3
+    NUMBER = 4
+    BOOLEAN = 5
+    MOMENT = 6
+
+
+class Related(IntEnum):
+    """How a term stands to a class: at it, strictly below it, strictly above it."""
+
+    AT = 0
+    BELOW = 1
+    ABOVE = 2
+
+
+_MEANS = {
+    "node": TermMeaning.NODE,
+    "string": TermMeaning.STRING,
+    "number": TermMeaning.NUMBER,
+    "boolean": TermMeaning.BOOLEAN,
+    "instant": TermMeaning.MOMENT,
+}
+
+
+def term_meaning(found: Meaning | None) -> TermMeaning:
+    return TermMeaning.UNKNOWN if found is None else _MEANS.get(found.kind, TermMeaning.LANGUAGE)
+
+
+def path_of(key: Key, property: str) -> str:
+    """The path of a key among the edges with a property, or among all (`ANY`)."""
+    return f"{key} {property}"
+
+
+def term_text(term: Term) -> str:
+    """A term as one text; different terms have different ones. The text of a literal follows the first character."""
+    if term.kind is TermKind.IRI:
+        return f"<{term.text}>"
+    if term.kind is TermKind.BLANK:
+        return f"_:{term.text}"
+    if term.language:
+        return f'"{term.text}"@{term.language}'
+    return f'"{term.text}"' if term.datatype == STRING else f'"{term.text}"^^<{term.datatype}>'

@@ -1,0 +1,191 @@
+"""Patterns of graphs taken one after the other, and kept as numbers until `graph_layout` writes all of them at once.
+
+Hardly two patterns have the same shape, and comparing the tests of each with each other took most of the time in which
+they were compiled. Here nothing is kept of a pattern but the numbers of its terms and variables.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.atoms import Aspect
+from tidings.documents.twig_words import TwigWriter
+from tidings.events.operators import Operand, Relation
+from tidings.graphs.gql.gql_tree import Constraint, Pattern, Variable
+from tidings.graphs.gql_compiler import EndTest, end_test_of, shape_of
+from tidings.graphs.keys import ANY, Key, path_of, term_text
+from tidings.graphs.model import Term
+from tidings.graphs.pattern_layout import (
+    MOST_VARIABLES,
+    NO_OPERAND,
+    SAID_BITS,
+    Integers,
+    PatternTable,
+    irregular_tests,
+    lay_out,
+)
+from tidings.graphs.pattern_words import constraint_words
+from tidings.matching.compiler.blocks import operands_of
+from tidings.matching.compiler.plan import IrregularClauses, Operands, TestShape
+from tidings.values import Kind
+
+Form = tuple[Key, Aspect, Relation, Kind | None]
+"""A test but for the property and the operand."""
+
+_OF_EDGES: tuple[Form, ...] = (
+    (Key.SUBJECT, Aspect.VALUE, Relation.EQ, Kind.STRING),
+    (Key.OBJECT, Aspect.VALUE, Relation.EQ, Kind.STRING),
+    (Key.OBJECT, Aspect.VALUE, Relation.EXISTS, None),
+)
+"""What edges say themselves, by the numbers that `graph_layout` has for it."""
+
+_SAID = (1 << SAID_BITS) - 1
+
+
+class PatternNumbers:
+    """Takes pattern after pattern. Terms get the numbers that the strings of the twigs have."""
+
+    def __init__(self, twigs: TwigWriter) -> None:
+        self._twigs = twigs
+        self.string, self.names = twigs.string, dict[str, int]()
+        self._terms: dict[Term, int] = {}
+        self._forms = {form: number for number, form in enumerate(_OF_EDGES)}
+        self._operands: dict[tuple[Kind | None, Operand], int] = {(None, None): NO_OPERAND}
+        self._rows, self._first = array("i"), array("q")
+        self._subject, self._property, self._object = array("i"), array("i"), array("i")
+        self._edge, self._said, self._operand = array("q"), array("i"), array("q")
+        self._unsaid = array("i")
+        self._words, self._sizes, self._constraints = array("I"), array("i"), array("i")
+        self._asked_at, self._asked_of, self._asked = array("q"), array("i"), array("i")
+
+    def add(self, row: int, pattern: Pattern) -> bool:
+        """Take the pattern of a row; whether it has no more variables than are taken."""
+        edges = pattern.edges
+        subjects = [self._code(edge.subject) for edge in edges]
+        properties = [self._code(edge.property) for edge in edges]
+        objects = [self._code(edge.object) for edge in edges]
+        names = {code for codes in (subjects, properties, objects) for code in codes if code < 0}
+        if len(names) > MOST_VARIABLES:
+            return False
+        self.put(row, subjects, properties, objects, pattern.constraints)
+        return True
+
+    def _code(self, place: Term | Variable) -> int:
+        if isinstance(place, Variable):
+            return self.variable(place.name)
+        code = self._terms.get(place)
+        if code is None:
+            code = self._terms[place] = self.string(term_text(place))
+        return code
+
+    def variable(self, name: str) -> int:
+        """The number of a variable: less than zero."""
+        return -1 - self.names.setdefault(name, len(self.names))
+
+    def put(
+        self,
+        row: int,
+        subjects: Sequence[int],
+        properties: Sequence[int],
+        objects: Sequence[int],
+        constraints: Sequence[Constraint],
+    ) -> None:
+        """Take the edges of a row by their ends. Variables that are asked about stand in some of them."""
+        if len({*zip(subjects, properties, objects, strict=True)}) < len(subjects):
+            once = dict.fromkeys(zip(subjects, properties, objects, strict=True))
+            subjects, properties, objects = zip(*once, strict=True)
+        self._rows.append(row)
+        self._first.append(len(self._subject))
+        words = len(self._words)
+        for constraint in constraints:
+            self._constrain(constraint, subjects, objects)
+        self._sizes.append(len(self._words) - words)
+        self._constraints.append(len(constraints))
+        self._subject.extend(subjects)
+        self._property.extend(properties)
+        self._object.extend(objects)
+
+    def _constrain(self, constraint: Constraint, subjects: Sequence[int], objects: Sequence[int]) -> None:
+        variable, pattern = self.variable(constraint.variable), len(self._rows) - 1
+        self._asked_at.append(len(self._words))
+        self._asked_of.append(pattern)
+        self._asked.append(variable)
+        self._words.extend(constraint_words(constraint, 0, self.string))
+        edge, is_subject = _first_edge(variable, subjects, objects)
+        said = end_test_of(constraint, is_subject) if edge >= 0 else None
+        if said is None or not said.whole:
+            self._unsaid.append(pattern)
+        if said is not None:
+            self._edge.append(len(self._subject) + edge)
+            self._say(said)
+
+    def _say(self, said: EndTest) -> None:
+        form = (said.key, said.aspect, said.relation, said.kind)
+        self._said.append(self._forms.setdefault(form, len(self._forms)))
+        if _is_term(form):
+            self._operand.append(self.string(str(said.operand)))
+        else:
+            self._operand.append(self._operands.setdefault((said.kind, said.operand), len(self._operands)))
+
+    def finish(self, strings: pa.Array[Any]) -> IrregularClauses:
+        """Write all patterns; gives their clauses. `strings` are all by their numbers."""
+        if not self._rows:
+            return IrregularClauses()
+        laid = lay_out(self._numbered())
+        first = self._twigs.add_part(laid.words, laid.sizes, laid.exact)
+        rows = np.array(self._rows, np.int32)
+        twigs = np.arange(first, first + len(rows), dtype=np.int32)
+        return IrregularClauses(rows, irregular_tests(laid.tests, self._reading(strings)), twigs)
+
+    def _reading(self, strings: pa.Array[Any]) -> _Reading:
+        return _Reading(list(self._forms), [operand for _, operand in self._operands], strings)
+
+    def _numbered(self) -> PatternTable:
+        """The columns as arrays."""
+        codes = np.empty((len(self._subject), 3), np.int64)
+        codes[:, 0], codes[:, 1], codes[:, 2] = self._subject, self._property, self._object
+        rest = (
+            *(self._edge, self._said, self._operand, self._unsaid, self._words, self._sizes),
+            *(self._constraints, self._asked_at, self._asked_of, self._asked),
+        )
+        return PatternTable(
+            np.array(self._first),
+            codes,
+            max(1, len(self.names)),
+            *(np.array(column, np.int64) for column in rest),
+        )
+
+
+def _first_edge(variable: int, subjects: Sequence[int], objects: Sequence[int]) -> tuple[int, bool]:
+    """The first edge at whose end a variable stands, and whether it is its subject; -1 for a property."""
+    for edge, (subject, object) in enumerate(zip(subjects, objects, strict=True)):
+        if variable in (object, subject):
+            return edge, object != variable
+    return -1, False
+
+
+def _is_term(form: Form) -> bool:
+    """Whether the operand is a term as it is written, which patterns have among their strings."""
+    return form[1:] == (Aspect.VALUE, Relation.EQ, Kind.STRING)
+
+
+class _Reading:
+    """What the numbers of tests and operands stand for."""
+
+    def __init__(self, forms: Sequence[Form], operands: Sequence[Operand], strings: pa.Array[Any]) -> None:
+        self._forms, self._operands, self._strings = forms, operands, strings
+
+    def __call__(self, shape: int, operand: Integers) -> tuple[TestShape, Operands]:
+        """A test by its number, and operands of it by theirs."""
+        form, property = self._forms[shape & _SAID], shape >> SAID_BITS
+        key, aspect, relation, kind = form
+        name = self._strings[property - 1].as_py().decode()[1:-1] if property else ANY
+        test = shape_of(path_of(key, name), aspect, relation, kind)
+        if _is_term(form):
+            return test, Operands(self._strings.take(pa.array(operand)))
+        return test, operands_of(test, [self._operands[number] for number in operand])

@@ -1,0 +1,312 @@
+"""Graphs: RDF in Turtle, N-Triples, TriG, N-Quads, RDF/XML and JSON-LD, taken apart into edges.
+
+    <http://example.org/page> <http://purl.org/dc/elements/1.1/date> 2005 .
+
+Each syntax has a look at the bytes before the parser (pyoxigraph) sees them, because what is small and harmful to one
+parser is harmless to the other: entities in RDF/XML, triple terms in Turtle, contexts in JSON-LD. Nothing is fetched.
+
+Blank nodes get the labels b0, b1 ... in the order they appear, so that the same bytes are the same graph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import pyoxigraph as ox
+
+from tidings.core.suggest import printable
+from tidings.errors import DecodeProblem
+from tidings.graphs.model import RDF, RDFS, Edge, Graph, Term, blank, iri, literal
+from tidings.graphs.rdf import json_ld, rdf_xml, turtle
+from tidings.graphs.rdf.limits import DEFAULT, Limits, at_most, beyond
+from tidings.graphs.rdf.media_types import Syntax, syntax_of
+from tidings.graphs.rdf.syntax_errors import BASELESS, NO_BASE, relative, syntax_problem, xml_problem
+from tidings.parsers.xml_parser import Element
+
+# Members of containers and lists as edges, so that a pattern can ask for them without knowing their place.
+#
+#     ex:talk ex:speakers ( ex:Ann ex:Bo )
+#
+# has the list's own edges (rdf:first, rdf:rest) as they were written, and (list, rdfs:member, ex:Ann) and (list,
+# rdfs:member, ex:Bo) beside them. Bag, Seq and Alt say rdf:_1, rdf:_2 ..., which RDF Schema calls kinds of
+# rdfs:member. Section 7 of paper 002 leaves bags and sequences to future work.
+
+
+MEMBER = iri(RDFS + "member")
+FIRST, REST = RDF + "first", RDF + "rest"
+
+_PLACE = re.compile(re.escape(RDF) + r"_[1-9][0-9]*")
+
+
+def members(edges: Collection[Edge]) -> Iterator[Edge]:
+    """The edges to members; some of them may be there already, or come twice."""
+    names = {edge.property.text for edge in edges}
+    places = {name for name in names if name.startswith(RDF + "_") and _PLACE.fullmatch(name)}
+    if places:
+        yield from (Edge(subject, MEMBER, value) for subject, name, value in edges if name.text in places)
+    if FIRST in names:
+        yield from _elements(edges)
+
+
+def _elements(edges: Collection[Edge]) -> Iterator[Edge]:
+    first, rest = _values_of(FIRST, edges), _values_of(REST, edges)
+    for head in _heads(first, rest, edges):
+        for cell in _cells(head, rest):
+            yield from (Edge(head, MEMBER, value) for value in first.get(cell, ()))
+
+
+def _values_of(name: str, edges: Collection[Edge]) -> Mapping[Term, list[Term]]:
+    found: dict[Term, list[Term]] = defaultdict(list)
+    for edge in edges:
+        if edge.property.text == name:
+            found[edge.subject].append(edge.object)
+    return dict(found)
+
+
+def _heads(
+    first: Mapping[Term, list[Term]], rest: Mapping[Term, list[Term]], edges: Collection[Edge]
+) -> list[Term]:
+    """Where a list begins: at a cell that is nobody's rest, or that something else points at.
+
+    The second is for lists that share their tail, and for a circle, in which every cell is somebody's rest.
+    """
+    inner = {value for values in rest.values() for value in values}
+    pointed_at = {edge.object for edge in edges if edge.property.text != REST}
+    return [cell for cell in first if cell not in inner or cell in pointed_at]
+
+
+def _cells(head: Term, rest: Mapping[Term, list[Term]]) -> Iterator[Term]:
+    """The cells of a list from its head on, each once: a list may bite its tail, or have two."""
+    seen, waiting = {head}, [head]
+    while waiting:
+        cell = waiting.pop()
+        yield cell
+        for following in reversed(rest.get(cell, ())):
+            if following not in seen:
+                seen.add(following)
+                waiting.append(following)
+
+
+class NamedGraph(NamedTuple):
+    """A graph of a publication that holds several; the one without a name has none."""
+
+    name: Term | None
+    graph: Graph
+
+
+Prepare = Callable[[bytes, Limits], bytes]
+
+_SYNTAXES: Mapping[Syntax, tuple[ox.RdfFormat, Prepare]] = {
+    Syntax.TURTLE: (ox.RdfFormat.TURTLE, turtle.prepared),
+    Syntax.N_TRIPLES: (ox.RdfFormat.N_TRIPLES, turtle.prepared),
+    Syntax.TRIG: (ox.RdfFormat.TRIG, turtle.prepared),
+    Syntax.N_QUADS: (ox.RdfFormat.N_QUADS, turtle.prepared),
+    Syntax.RDF_XML: (ox.RdfFormat.RDF_XML, rdf_xml.prepared),
+    Syntax.JSON_LD: (ox.RdfFormat.JSON_LD, json_ld.prepared),
+}
+
+
+def decode(body: bytes, media_type: str, base: str | None = None, limits: Limits = DEFAULT) -> Graph:
+    """The graph in the bytes. Relative IRIs are taken from `base`, and refused without one."""
+    graphs = decode_graphs(body, media_type, base, limits)
+    if len(graphs) > 1:
+        what, received = "the publication holds several graphs", f"{len(graphs):,} graphs"
+        raise DecodeProblem(what, received=received, accepted="one graph; several one by one")
+    return graphs[0].graph if graphs else Graph(())
+
+
+def decode_graphs(
+    body: bytes, media_type: str, base: str | None = None, limits: Limits = DEFAULT
+) -> tuple[NamedGraph, ...]:
+    """Each graph in the bytes with its name, in the order they begin. Blank nodes are local to each."""
+    syntax = syntax_of(media_type)
+    text, _ = prepared(body, syntax, limits)
+    return _graphs(body, text, syntax, base, limits)
+
+
+def decode_xml(root: Element, base: str | None = None, limits: Limits = DEFAULT) -> Graph:
+    """The graph of RDF/XML that `rdf_xml.parsed_xml` has read."""
+    text = rdf_xml.written(root)
+    graphs = _graphs(text, text, Syntax.RDF_XML, base, limits)
+    return graphs[0].graph if graphs else Graph(())
+
+
+def _graphs(
+    body: bytes, text: bytes, syntax: Syntax, base: str | None, limits: Limits
+) -> tuple[NamedGraph, ...]:
+    """The graphs in the text, which was prepared from the body."""
+    reading = _Reading(limits)
+    reading.take(_quads(body, text, syntax, base, limits))
+    if syntax is Syntax.JSON_LD and not reading.edges:
+        raise _meaningless()
+    return reading.graphs()
+
+
+def prepared(body: bytes, syntax: Syntax, limits: Limits) -> tuple[bytes, ox.RdfFormat]:
+    """What the parser may see, and how it is told to read it."""
+    if len(body) > limits.publication:
+        raise beyond("publication", limits, received=f"{len(body):,} bytes")
+    written, prepare = _SYNTAXES[syntax]
+    return prepare(body, limits), written
+
+
+def _meaningless() -> DecodeProblem:
+    """JSON-LD passes over every key that no context defines: JSON without a context is an empty graph to it."""
+    hint = "is there an @context that defines its keys?"
+    return DecodeProblem("nothing in this JSON-LD has a meaning", accepted="at least one edge", hint=hint)
+
+
+def _quads(body: bytes, text: bytes, syntax: Syntax, base: str | None, limits: Limits) -> Iterator[ox.Quad]:
+    try:
+        yield from ox.parse(text, format=_SYNTAXES[syntax][0], base_iri=_base(syntax, base))
+    except SyntaxError as error:
+        if syntax is Syntax.RDF_XML:
+            raise xml_problem(error, body, limits) from None
+        raise syntax_problem(error, text, syntax) from None
+    except ValueError as error:
+        raise _no_base(error, base) from None
+
+
+def check_base(base: str) -> None:
+    """Refuse what nothing can be relative to."""
+    try:
+        ox.parse(b"", format=ox.RdfFormat.TURTLE, base_iri=base)
+    except ValueError as error:
+        raise _no_base(error, base) from None
+
+
+def _no_base(error: ValueError, base: str | None) -> DecodeProblem:
+    accepted = "an absolute IRI such as http://example.org/page"
+    return DecodeProblem(f"not a base: {error}", received=f"'{printable(base or '')}'", accepted=accepted)
+
+
+def _base(syntax: Syntax, base: str | None) -> str | None:
+    """Without a base the readers of Turtle say where a relative IRI stands; the others pass over it, or say nothing.
+
+    Those get a base that is recognised in what comes out.
+    """
+    return NO_BASE if base is None and syntax in (Syntax.RDF_XML, Syntax.JSON_LD) else base
+
+
+class _Reading:
+    """Collects edges by graph, and refuses the first thing that is beyond a limit."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.edges = 0
+        self._limits, self._most_text, self._most_edges = limits, limits.text, limits.edges
+        self._graphs: dict[Term | None, _Collected] = {}
+        self._iris: dict[str, Term] = {}
+        self._nodes = self._text = 0
+
+    def take(self, quads: Iterable[ox.Quad]) -> None:
+        """Most terms are IRIs that have been there before: those are looked up here, without a call for each."""
+        graph, last, iris = None, None, self._iris
+        for quad in quads:
+            named, subject, value = quad.graph_name, quad.subject, quad.object
+            if graph is None or named != last:
+                graph, last = self._graph(named), named
+            known, name = graph.iris, quad.predicate.value
+            source = known.get(subject.value) if isinstance(subject, ox.NamedNode) else None
+            target = known.get(value.value) if isinstance(value, ox.NamedNode) else None
+            edge = Edge(
+                source or self._node(subject, graph),
+                iris.get(name) or self._iri(name),
+                target or self._node(value, graph),
+            )
+            self._keep(graph, edge)
+
+    def graphs(self) -> tuple[NamedGraph, ...]:
+        for graph in self._graphs.values():
+            for edge in members(tuple(graph.edges)):
+                self._keep(graph, edge)
+        return tuple(NamedGraph(name, Graph(tuple(graph.edges))) for name, graph in self._graphs.items())
+
+    def _keep(self, graph: _Collected, edge: Edge) -> None:
+        """Text and edges count each time: a long prefix makes long terms of short names, and an edge of ten bytes that
+        is written a million times takes seconds to read.
+        """
+        subject, property, value = edge
+        self._text += len(subject.text) + len(property.text) + len(value.text)
+        graph.edges[edge] = None
+        self.edges += 1
+        if self._text > self._most_text:
+            raise beyond("text", self._limits)
+        if self.edges > self._most_edges:
+            raise beyond("edges", self._limits)
+
+    def _graph(self, named: ox.NamedNode | ox.BlankNode | ox.DefaultGraph | ox.Triple) -> _Collected:
+        name = None if isinstance(named, ox.DefaultGraph) else self._term(named, _BY_ITSELF)
+        found = self._graphs.get(name)
+        if found is None:
+            at_most("graphs", len(self._graphs) + 1, self._limits)
+            found = self._graphs[name] = _Collected({}, {}, {}, set())
+        return found
+
+    def _node(self, node: object, graph: _Collected) -> Term:
+        """An end of an edge that may be a new one."""
+        found = self._term(node, graph.labels)
+        before = len(graph.nodes)
+        graph.nodes.add(found)
+        self._nodes += len(graph.nodes) - before
+        if self._nodes > self._limits.nodes:
+            raise beyond("nodes", self._limits)
+        if isinstance(node, ox.NamedNode):
+            graph.iris[found.text] = found
+        return found
+
+    def _term(self, node: object, labels: dict[str, Term] | None) -> Term:
+        if isinstance(node, ox.NamedNode):
+            return self._iri(node.value)
+        if isinstance(node, ox.BlankNode):
+            return _labelled(node.value, labels)
+        if isinstance(node, ox.Literal):
+            return self._literal(node)
+        what, accepted = "a triple as a term (RDF 1.2) is not accepted", "IRIs, blank nodes and literals"
+        raise DecodeProblem(what, accepted=accepted)
+
+    def _iri(self, text: str) -> Term:
+        found = self._iris.get(text)
+        if found is None:
+            if len(text) > self._limits.term:
+                raise beyond("term", self._limits, where=printable(text))
+            if text.startswith(BASELESS):
+                raise relative(text)
+            found = self._iris[text] = iri(text)
+        return found
+
+    def _literal(self, node: ox.Literal) -> Term:
+        text = node.value
+        if len(text) > self._limits.term:
+            raise beyond("term", self._limits, where=printable(text))
+        if node.direction is not None:
+            what, accepted = (
+                "the direction of a text (RDF 1.2) is not accepted",
+                "a language alone, such as @en",
+            )
+            raise DecodeProblem(what, received=f"@{node.language}--{node.direction}", accepted=accepted)
+        return literal(text, self._iri(node.datatype.value).text, node.language or "")
+
+
+class _Collected(NamedTuple):
+    """A graph while it is read; a dictionary keeps the order, and each edge once. `iris` are those of `nodes`."""
+
+    edges: dict[Edge, None]
+    labels: dict[str, Term]
+    iris: dict[str, Term]
+    nodes: set[Term]
+
+
+_BY_ITSELF = None
+"""In place of labels, for the name of a graph: a blank node's own label tells it from the others."""
+
+
+def _labelled(label: str, labels: dict[str, Term] | None) -> Term:
+    if labels is None:
+        return blank(label)
+    found = labels.get(label)
+    if found is None:
+        found = labels[label] = blank(f"b{len(labels)}")
+    return found

@@ -1,0 +1,38 @@
+"""Taxonomies as files: RDFS in any syntax of graphs in, one file of N-Triples for tasks out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from tidings.core.atomic_files import write_atomically
+from tidings.graphs.model import Graph
+from tidings.graphs.rdf import rdf_decoder
+from tidings.graphs.rdf.multipart import N_TRIPLES, n_triples
+from tidings.graphs.taxonomy import Taxonomy, taxonomy_of
+
+
+def write_taxonomy(folder: Path, taxonomy: Taxonomy) -> str | None:
+    """The file with a taxonomy, made if it is not there; none for an empty one. Equal taxonomies have one file."""
+    if not taxonomy.statements:
+        return None
+    body = n_triples(Graph(tuple(sorted(taxonomy.statements))))
+    path = folder.absolute() / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.nt"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, body.decode())
+    return str(path)
+
+
+@lru_cache(maxsize=2)
+def read_taxonomy(path: str | None) -> Taxonomy:
+    """The taxonomy of such a file. Kept: a worker runs many tasks."""
+    return Taxonomy() if path is None else taxonomy_in(Path(path).read_bytes(), N_TRIPLES)
+
+
+def taxonomy_in(body: bytes, media_type: str, base: str | None = None) -> Taxonomy:
+    """The taxonomy that the bytes of a graph say."""
+    graphs: Sequence[rdf_decoder.NamedGraph] = rdf_decoder.decode_graphs(body, media_type, base)
+    return taxonomy_of(*(each.graph for each in graphs))

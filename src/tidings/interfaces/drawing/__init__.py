@@ -1,1 +1,0 @@
-"""Pictures of boxes that stand on each other in layers, as SVG."""

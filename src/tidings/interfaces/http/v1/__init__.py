@@ -1,1 +1,0 @@
-"""The HTTP API: everything below `/v1`."""

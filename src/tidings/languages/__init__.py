@@ -1,1 +1,0 @@
-"""Texts become trees. Each language has its grammar beside it and states where a text went wrong."""

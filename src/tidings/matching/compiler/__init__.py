@@ -1,0 +1,1 @@
+"""From subscription texts to plans, singly and in bulk."""

@@ -1,0 +1,176 @@
+"""Plans: what a subscription is compiled to, singly and in bulk.
+
+A plan is a list of clauses; a clause is a conjunction of tests; a test is a relation between a column of
+atoms and an operand, or its negation. Many subscriptions differ only in their literals: a `ClauseBlock` holds
+such clauses once as a shape and their operands as columns, so that a million texts need no million trees. Clauses
+whose shape hardly any other has are kept as `Loose` ones: test by test, each with the clauses it stands in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidings.atoms import Column
+from tidings.documents.twigs import Twig
+from tidings.events.operators import Operand, Relation
+from tidings.events.schema.domains import Domain
+from tidings.graphs.gql.gql_tree import Pattern
+from tidings.model import Reject
+from tidings.values import Kind
+
+__all__ = [
+    "Clause",
+    "ClauseBlock",
+    "Compiled",
+    "IrregularClauses",
+    "IrregularTest",
+    "Literals",
+    "Numbers",
+    "Operand",
+    "Operands",
+    "Plan",
+    "Relation",
+    "Test",
+    "TestShape",
+    "Twigs",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TestShape:
+    """A test without its operand: `kind` says what the operand is made of (None for EXISTS)."""
+
+    __test__ = False
+
+    column: Column
+    relation: Relation
+    kind: Kind | None
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A test with its operand: a literal, a pair for BETWEEN, several of one kind for IN, None for EXISTS."""
+
+    __test__ = False
+
+    shape: TestShape
+    operand: Operand
+
+
+Clause = tuple[Test, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A subscription satisfied by what satisfies all tests of one of its clauses.
+
+    `domains` are the ordered domains its order aspects speak of. `twigs` has for each clause what is to be checked
+    after the tests, the branches of a document or the pattern of a graph, and `exact` says where the tests say all of
+    it. A plan for events has none.
+    """
+
+    clauses: tuple[Clause, ...]
+    domains: tuple[Domain, ...] = ()
+    twigs: tuple[Twig | Pattern, ...] = ()
+    exact: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers, exactly: the nearest doubles and what they leave over (see `values.split_number`)."""
+
+    nearest: npt.NDArray[np.float64]
+    rest: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.nearest)
+
+
+Literals: TypeAlias = "Numbers | pa.Array[Any] | npt.NDArray[np.int64] | npt.NDArray[np.bool_]"
+"""Literals of one kind: Numbers, a binary Arrow array of UTF-8 strings, microseconds (int64), or booleans."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """The operands of one test over all clauses of a block.
+
+    Row i has `values[i]`; for BETWEEN also `upper[i]`; for IN it has `values[offsets[i]:offsets[i + 1]]`.
+    EXISTS has none.
+    """
+
+    values: Literals | None = None
+    upper: Literals | None = None
+    offsets: npt.NDArray[np.int64] | None = None
+
+
+NO_TWIGS = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseBlock:
+    """Clauses of one shape. Row i belongs to subscription `rows[i]` of the `Compiled` it stands in.
+
+    `twigs` has the number of each clause's twig; it is empty for clauses about events.
+    """
+
+    shape: tuple[TestShape, ...]
+    operands: tuple[Operands, ...]
+    rows: npt.NDArray[np.int32]
+    twigs: npt.NDArray[np.int32] = field(default_factory=lambda: NO_TWIGS)
+
+
+@dataclass(frozen=True, slots=True)
+class IrregularTest:
+    """One test in many clauses: operand i is that of clause `clauses[i]`, each of which has the test once."""
+
+    shape: TestShape
+    operands: Operands
+    clauses: npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class IrregularClauses:
+    """Clauses of all sorts of shapes. Clause i belongs to subscription `rows[i]`; its twig is `twigs[i]`, or -1."""
+
+    rows: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    tests: tuple[IrregularTest, ...] = ()
+    twigs: npt.NDArray[np.int32] = field(default_factory=lambda: NO_TWIGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Twigs:
+    """Twigs in numbers: twig i is `words[starts[i]:starts[i + 1]]` (see `documents.twig_words`).
+
+    Its names and strings are numbers, too. `exact` says which twigs ask no more than the tests of their clauses do.
+    """
+
+    starts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    words: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    exact: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    names: tuple[str, ...] = ()
+    strings: pa.Array[Any] = field(default_factory=lambda: pa.array([], pa.binary()))
+
+    def __len__(self) -> int:
+        return len(self.exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Subscriptions ready for an index, and those that were refused, with the reasons.
+
+    `subscriptions` are the accepted ones, a table with the columns id, subscriber, language and text (all
+    strings): a million objects would cost more than compiling their texts.
+    """
+
+    subscriptions: pa.Table
+    blocks: tuple[ClauseBlock, ...]
+    domains: tuple[Domain, ...]
+    rejects: tuple[Reject, ...]
+    loose: IrregularClauses = field(default_factory=IrregularClauses)
+    twigs: Twigs = field(default_factory=Twigs)

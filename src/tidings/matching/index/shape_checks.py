@@ -1,0 +1,145 @@
+"""What a segment's clauses ask beside their tests: of pairs with clauses, those that hold, with their subscriptions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.atoms import Atoms, PublicationKind
+from tidings.documents.model import xpath_number
+from tidings.graphs.pattern_words import COUNT_MASK, VARIABLES_SHIFT
+from tidings.matching.index.paths import Names
+from tidings.matching.kernels.decode.numbers import read_numbers
+from tidings.matching.kernels.shapes import graph_patterns as graph_kernel
+from tidings.matching.kernels.shapes import twig_arrays as kernel
+from tidings.matching.kernels.shapes import twigs as twig_kernel
+
+Doubles = npt.NDArray[np.float64]
+Strings = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int32]
+Pairs = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+Documents = tuple[kernel.Nodes, kernel.Work]
+Graphs = tuple[graph_kernel.Graphs, graph_kernel.Work]
+
+
+def numbers_of(atoms: Atoms) -> Doubles:
+    """The number that each text of documents names, NaN for none; of others, the doubles among their payloads."""
+    if atoms.about is not PublicationKind.DOCUMENT:
+        return atoms.payload.view(np.float64)
+    numbers, unsure = np.empty(len(atoms.path)), np.empty(len(atoms.path), np.int64)
+    count = read_numbers(atoms.text, atoms.payload, atoms.length, numbers, unsure)
+    for place in unsure[:count]:
+        start = atoms.payload[place]
+        numbers[place] = xpath_number(atoms.text[start : start + atoms.length[place]].tobytes().decode())
+    return numbers
+
+
+class Branches:
+    """Checks pairs in place. What it needs beside the twigs, each batch brings."""
+
+    def __init__(self, twigs: kernel.Twigs) -> None:
+        self._twigs = twigs
+
+    def about(self, of: PublicationKind) -> bool:
+        """Whether some clause is about such publications."""
+        return of in self._of
+
+    @cached_property
+    def _of(self) -> frozenset[int]:
+        return frozenset(np.unique(self._sorts).tolist() if self.is_needed else [PublicationKind.EVENT])
+
+    @property
+    def _sorts(self) -> Numbers:
+        """What each clause is about."""
+        return self._entries[:, kernel.SIZE_AND_SORT] & kernel.SORT_MASK
+
+    @property
+    def _sizes(self) -> Numbers:
+        return self._entries[:, kernel.SIZE_AND_SORT] >> kernel.SIZE_SHIFT
+
+    @property
+    def _entries(self) -> Numbers:
+        entries: Numbers = self._twigs.clause.reshape(-1, kernel.ENTRIES)
+        return entries
+
+    @property
+    def is_needed(self) -> bool:
+        return len(self._twigs.clause) > 0
+
+    @cached_property
+    def _several(self) -> int:
+        return int(self._entries[:, kernel.SEVERAL].max(initial=-1)) + 1
+
+    def prepare(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents | Graphs:
+        """What checking the pairs of a batch reads and writes."""
+        if atoms.about is PublicationKind.GRAPH:
+            return self._graphs(atoms)
+        return self._documents(atoms, numbers, strings, names)
+
+    def check(self, prepared: Documents | Graphs, pairs: Pairs, of: PublicationKind) -> Pairs:
+        """The pairs that hold or are undecided, clauses replaced by their subscriptions (see `graph_kernel.check`)."""
+        publication, clause = pairs
+        check = graph_kernel.check if of is PublicationKind.GRAPH else twig_kernel.check
+        kept = check(self._twigs, *prepared, publication, clause, len(clause), int(of))
+        return publication[:kept], clause[:kept]
+
+    def _documents(self, atoms: Atoms, numbers: Doubles, strings: Strings, names: Names) -> Documents:
+        nodes = kernel.Nodes(
+            atoms.starts, atoms.path, atoms.parent, atoms.payload, atoms.length, atoms.text, *names,
+            strings, numbers,
+        )  # fmt: skip
+        width = (
+            int(np.diff(atoms.starts).max(initial=0)) + 1 if atoms.about is PublicationKind.DOCUMENT else 1
+        )
+        longest = self._longest
+        work = kernel.Work(
+            document=np.array([-1, 0, -1]),
+            head=np.empty(len(self._twigs.space) + kernel.KINDS, np.int32),
+            next=np.empty(width, np.int32),
+            other=np.empty(width, np.int32),
+            place=np.empty(longest, np.int64),
+            state=np.empty(longest * width, np.int32),
+            mark=np.empty(width, np.int32),
+            tick=np.zeros(width, np.int64),
+            seen=np.full(self._several, -1, np.int64),
+            named=np.zeros(kernel.MOST_WORDS * kernel.KINDS * (len(self._twigs.space) + 1), np.uint64),
+            above=np.empty(kernel.MOST_WORDS * (64 * kernel.MOST_WORDS + 1), np.uint64),
+            held=np.empty(kernel.MOST_WORDS * longest, np.uint64),
+        )
+        return nodes, work
+
+    @cached_property
+    def _longest(self) -> int:
+        """So many nodes a twig has at most: each has two words."""
+        lengths = self._sizes[self._sorts == PublicationKind.DOCUMENT]
+        return int(lengths.max(initial=0)) // 2 + 1
+
+    def _graphs(self, atoms: Atoms) -> Graphs:
+        edges = atoms.edges
+        assert edges is not None
+        known = np.empty(len(edges.text), np.int32)
+        graphs = graph_kernel.Graphs(*edges, atoms.text, known)
+        graph_kernel.look_up_terms(self._twigs, graphs)
+        most_edges, most_variables = self._largest
+        work = graph_kernel.Work(
+            graph=np.array([-1]),
+            term=np.full(max(1, int(self._twigs.strings.count[0])), graph_kernel.NONE, np.int32),
+            head=np.full(graph_kernel.PLACES * (len(edges.text) + 1), graph_kernel.NONE, np.int32),
+            next=np.empty(graph_kernel.PLACES * (int(np.diff(edges.starts).max(initial=0)) + 1), np.int32),
+            binding=np.empty(most_variables + 1, np.int32),
+            at=np.empty(most_edges + 1, np.int64),
+            fresh=np.empty(graph_kernel.PLACES * (most_edges + 1), np.int32),
+            seen=np.full(self._several, -1, np.int64),
+        )
+        return graphs, work
+
+    @cached_property
+    def _largest(self) -> tuple[int, int]:
+        """The most edges and the most variables that a pattern has."""
+        starts = self._entries[:, kernel.FIRST_WORD][
+            (self._sorts == PublicationKind.GRAPH) & (self._sizes > 0)
+        ]
+        sizes = self._twigs.word[starts + 1].astype(np.int64)
+        return int((sizes & COUNT_MASK).max(initial=0)), int((sizes >> VARIABLES_SHIFT).max(initial=0))

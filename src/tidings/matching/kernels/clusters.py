@@ -1,0 +1,129 @@
+"""What matching reads and writes: clusters of clauses, a publication's codes, the pairs that were found."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tidings.matching.kernels.compiled import I32, I64, U8, U32
+
+NO_KEY, DIRECT_KEY, SPARSE_KEY, PAIR_KEY = 0, 1, 2, 3
+NO_CUT, AT_LEAST, AT_MOST, EQUAL, WITHIN = 0, 1, 2, 3, 4
+UNIFORM, EQUALITIES, GENERAL, NARROW, MET = 0, 1, 2, 3, 4
+INSIDE, OUTSIDE, MEMBER = 0, 1, 2
+NEGATED = 4
+LAST = (1 << 31) - 1
+
+ABSENT, SEVERAL = -1, -2
+"""In place of a code: the publication has no value there, or more than one."""
+
+NOT_NARROW = (1 << 32) - 1
+"""In place of a column and a code in one number."""
+
+VISITS = 64
+"""So many visits are prepared together."""
+
+ITEM = 4
+"""The numbers of a general row's test: column, operation, low, high (or the number of a set)."""
+
+
+class Clusters(NamedTuple):
+    """A segment's clauses. Numbers of columns and clusters are unsigned: of signed ones, Numba asks whenever they are
+    used whether they count from the end.
+
+    Arrays named in the singular have an entry per cluster, per test or per row of one.
+
+    visit_start, visit    clusters to look at when a column has a value; `always` are looked at in any case
+    key_*                 key column, how its codes lead to buckets, and where those stand in `bucket`
+    second_*              the other key column where a pair of codes leads to a bucket
+    cut_*                 cut column and operation, the codes it is open to, where its bounds stand in `bound`; of MET
+                          clusters, where each row's second key stands there: codes, and columns (-1 without, first)
+    test_*                tests of uniform clusters: column, operation, open codes, where the bounds stand in `bound`
+    row_start             first row of a cluster (one entry more than clusters)
+    layout, width         how the rows of a cluster stand, and how many equalities each has (EQUALITIES, NARROW)
+    list_start            where the first row stands: in `equality`, `narrow` or `row_test` (GENERAL, MET)
+    equality              rows of EQUALITIES clusters: `width` times a column and a code
+    narrow, narrow_base   rows of NARROW clusters: `width` times a column and a code in one number, 16 bits each; codes
+                          count from the base of their column
+    row_test, item        rows of GENERAL and MET clusters: where each one's tests begin, and the tests, ITEM numbers
+    set_start, set_code   the members of tests with MEMBER
+    subscription          by row
+    several               by subscription: a number for those that have more than one row, else -1; empty if none has
+    """
+
+    visit_start: I64
+    visit: U32
+    always: U32
+    key_column: U32
+    key_mode: U8
+    key_base: I32
+    key_start: I64
+    key_count: I64
+    sparse_start: I64
+    sparse_key: I32
+    second_column: U32
+    second_base: I32
+    second_count: I64
+    bucket: I32
+    cut_column: U32
+    cut_op: U8
+    cut_floor: I32
+    cut_ceiling: I32
+    cut_low: I64
+    cut_high: I64
+    test_start: I64
+    test_column: U32
+    test_op: U8
+    test_floor: I32
+    test_ceiling: I32
+    test_low: I64
+    test_high: I64
+    bound: I32
+    row_start: I64
+    layout: U8
+    width: I32
+    list_start: I64
+    equality: I32
+    narrow: U32
+    narrow_base: I32
+    row_test: I32
+    item: I32
+    set_start: I64
+    set_code: I32
+    subscription: I32
+    several: I32
+
+
+class Scratch(NamedTuple):
+    """Room for one publication.
+
+    code, head, tail             by column: its code (or ABSENT, or SEVERAL), where its codes begin and end in the atoms
+    narrow                       by column: the column and its code as in NARROW clusters, or NOT_NARROW
+    seen                         by number of a subscription with several rows: the publication that matched it last
+    cluster, bucket, low, high   visits that are waiting: the number of a bucket, then its rows; there is room for
+                                 VISITS and one for each atom of a publication more
+    """
+
+    code: I32
+    head: I64
+    tail: I64
+    narrow: U32
+    seen: I64
+    cluster: U32
+    bucket: I64
+    low: I64
+    high: I64
+
+
+class Pairs(NamedTuple):
+    """Pairs, as far as they are filled."""
+
+    publication: Any
+    subscription: Any
+
+
+class Span(NamedTuple):
+    """Rows of a cluster: from `low` to before `high`."""
+
+    cluster: Any
+    low: Any
+    high: Any

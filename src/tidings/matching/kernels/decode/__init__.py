@@ -1,0 +1,1 @@
+"""Kernels that decode JSON and XML bytes into atoms."""

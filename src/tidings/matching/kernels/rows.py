@@ -1,0 +1,78 @@
+"""Rows of a segment: found by their ids, and left out of the answer when they are no longer wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidings.matching.kernels.bytes import hash_bytes
+from tidings.matching.kernels.compiled import inlined, reading
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+HALF = np.uint64(32)
+
+
+@inlined
+def _first_slot(data: Any, start: int, length: int, slots: int) -> Any:
+    """A slot from the hash's upper half, which one more multiplication has mixed: any number of slots will do."""
+    upper = (hash_bytes(data, start, length) * GOLDEN) >> HALF
+    return np.int64((upper * np.uint64(slots)) >> HALF)
+
+
+@reading
+def fill_slots(slots: Any, offsets: Any, data: Any) -> None:
+    """Enter ids, which are all different, into an empty (-1) table that has more slots than there are ids."""
+    for row in range(len(offsets) - 1):
+        slot = _first_slot(data, offsets[row], offsets[row + 1] - offsets[row], len(slots))
+        while slots[slot] >= 0:
+            slot = slot + 1 if slot + 1 < len(slots) else 0
+        slots[slot] = row
+
+
+@reading
+def find_rows(slots: Any, offsets: Any, data: Any, asked: Any, text: Any, rows: Any) -> None:
+    """The row of each asked id, or -1. The hash leads to candidates; the bytes decide."""
+    for i in range(len(asked) - 1):
+        start, length = asked[i], asked[i + 1] - asked[i]
+        slot = _first_slot(text, start, length, len(slots))
+        rows[i] = -1
+        while slots[slot] >= 0 and rows[i] < 0:
+            row = slots[slot]
+            if offsets[row + 1] - offsets[row] == length and _same(data, offsets[row], text, start, length):
+                rows[i] = row
+            slot = slot + 1 if slot + 1 < len(slots) else 0
+
+
+@inlined
+def _same(data: Any, at: int, text: Any, start: int, length: int) -> bool:
+    alike = 0
+    while alike < length and data[at + alike] == text[start + alike]:
+        alike += 1
+    return alike == length
+
+
+@reading
+def keep_alive(dead: Any, publication: Any, subscription: Any) -> int:
+    """Move the pairs whose subscription has no bit in `dead` to the front; how many there are."""
+    kept = 0
+    for i in range(len(subscription)):
+        row = subscription[i]
+        publication[kept] = publication[i]
+        subscription[kept] = row
+        kept += 1 - ((dead[row >> 3] >> (row & 7)) & 1)
+    return kept
+
+
+@reading
+def mark_dead(dead: Any, rows: Any) -> int:
+    """Set the bits of these rows; those that had none come to the front of `rows`. How many there are."""
+    new = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        bit = np.uint8(1 << (row & 7))
+        if not dead[row >> 3] & bit:
+            dead[row >> 3] |= bit
+            rows[new] = row
+            new += 1
+    return new

@@ -1,0 +1,1 @@
+"""Kernels that check shapes: twigs of documents and patterns of graphs."""

@@ -1,0 +1,1 @@
+"""Incremental evaluation of rules: dependency graph, trigger index, changes and explanations."""

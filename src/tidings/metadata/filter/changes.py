@@ -1,0 +1,152 @@
+"""What is different between two versions of a document (section 3.5 of paper 001).
+
+    before                     after
+    doc.rdf#host               doc.rdf#host               unchanged
+    doc.rdf#info  memory 92    doc.rdf#info  memory 32    changed: memory
+                               doc.rdf#disk               new
+
+A document that was not there, and one that is deleted, is one without resources.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from tidings.metadata.filter.explanation import MAX_REASONS
+from tidings.metadata.resources import Ref, Resource, Value
+from tidings.metadata.rules.syntax import format_name
+from tidings.model import Reason
+from tidings.values import Scalar, show
+
+TYPE_PROPERTY = "rdf#type"
+"""Stands among the changed properties if the class is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedResource:
+    """A resource in two versions, and the properties that were changed, added or removed."""
+
+    before: Resource
+    after: Resource
+    properties: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChanges:
+    """Each resource of two versions of a document stands in one of these."""
+
+    new: tuple[Resource, ...] = ()
+    changed: tuple[ChangedResource, ...] = ()
+    deleted: tuple[Resource, ...] = ()
+    unchanged: tuple[Resource, ...] = ()
+
+
+def compare_versions(before: Iterable[Resource], after: Iterable[Resource]) -> DocumentChanges:
+    """What became of each resource, in the order of the versions."""
+    old, new = ({each.uri: each for each in version} for version in (before, after))
+    both = [(old[uri], each) for uri, each in new.items() if uri in old]
+    return DocumentChanges(
+        new=tuple(each for uri, each in new.items() if uri not in old),
+        changed=tuple(
+            ChangedResource(one, other, _different(one, other)) for one, other in both if one != other
+        ),
+        deleted=tuple(each for uri, each in old.items() if uri not in new),
+        unchanged=tuple(other for one, other in both if one == other),
+    )
+
+
+def _different(before: Resource, after: Resource) -> tuple[str, ...]:
+    """Values are in a fixed order, so that two sets of them are equal if their tuples are."""
+    names = dict.fromkeys((*after.values, *before.values))
+    values = [name for name in names if before.values.get(name) != after.values.get(name)]
+    return (*([TYPE_PROPERTY] if before.cls != after.cls else []), *values)
+
+
+# Why a resource changed inside the results of a rule: what is different in it, or in what it refers to strongly.
+#
+#     changed     serverInformation.memory 128 was 92         at doc.rdf#info
+#
+# The way there is told as a path.
+
+
+MAX_VISITED = 300
+"""So many resources are looked at for one notification; of a change that is further away it is not told where it is."""
+
+StrongReferences = Mapping[str, Iterable[tuple[str, str]]]
+"""The strong references of resources: property, and where it leads."""
+
+
+@dataclass(slots=True)
+class TouchedResources:
+    """The resources that are not as they were, by URI."""
+
+    new: dict[str, Resource] = field(default_factory=dict)
+    changed: dict[str, ChangedResource] = field(default_factory=dict)
+    deleted: dict[str, Resource] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, changes: Iterable[DocumentChanges]) -> TouchedResources:
+        found = cls()
+        for each in changes:
+            found.new |= {one.uri: one for one in each.new}
+            found.changed |= {one.after.uri: one for one in each.changed}
+            found.deleted |= {one.uri: one for one in each.deleted}
+        return found
+
+    def was(self, uri: str) -> str | None:
+        """The class that a resource had before, if that or something else is different now."""
+        before = self.changed[uri].before if uri in self.changed else self.deleted.get(uri)
+        return before.cls if before else None
+
+    def reasons(self, uri: str, path: str) -> Iterator[Reason]:
+        """What became of a resource that a path leads to."""
+        if uri in self.changed:
+            yield from _differences(self.changed[uri], path)
+        elif uri in self.new:
+            yield Reason(f"{path[:-1]} is new", None, uri)
+        elif uri in self.deleted:
+            yield Reason(f"{path[:-1]} was removed", None, uri)
+
+
+def explain_change(uri: str, touched: TouchedResources, strong: StrongReferences) -> list[Reason]:
+    """What changed, the nearest first."""
+    found = list(islice(chain.from_iterable(_reasons(uri, touched, strong)), MAX_REASONS))
+    return found or [Reason("it, or something that it refers to, is different", None, uri)]
+
+
+def _reasons(uri: str, touched: TouchedResources, strong: StrongReferences) -> Iterator[Iterator[Reason]]:
+    seen, waiting = {uri}, deque([(uri, "")])
+    while waiting and len(seen) <= MAX_VISITED:
+        at, path = waiting.popleft()
+        yield touched.reasons(at, path)
+        for name, target in strong.get(at, ()):
+            if target not in seen:
+                seen.add(target)
+                waiting.append((target, f"{path}{format_name(name)}."))
+
+
+def _differences(changed: ChangedResource, path: str) -> Iterator[Reason]:
+    before, after, uri = changed.before, changed.after, changed.after.uri
+    for name in changed.properties:
+        if name == TYPE_PROPERTY:
+            yield Reason(f"{path}class was {format_name(before.cls)}", after.cls, uri)
+            continue
+        old, new = before.values.get(name, ()), after.values.get(name, ())
+        gone, came = [each for each in old if each not in new], [each for each in new if each not in old]
+        called = f"{path}{format_name(name)}"
+        if len(old) == len(new) == 1:
+            yield Reason(f"{called} was {_shown(gone[0])}", _scalar(came[0]), uri)
+            continue
+        yield from (Reason(f"{called} is new", _scalar(value), uri) for value in came)
+        yield from (Reason(f"{called} is no more", _scalar(value), uri) for value in gone)
+
+
+def _shown(value: Value) -> str:
+    return f"<{value.uri}>" if isinstance(value, Ref) else show(value)
+
+
+def _scalar(value: Value) -> Scalar:
+    return value.uri if isinstance(value, Ref) else value

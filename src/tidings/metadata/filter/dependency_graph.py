@@ -1,0 +1,211 @@
+"""The global dependency graph (sections 3.3.2 to 3.3.4 of paper 001): the atomic rules of all rules, equal ones once.
+
+    network = Network()
+    change = network.add("passau", decompose(rule, schema))     atomic rules that are new, inputs before their uses
+    change = network.remove("passau")                           those that nobody needs any more, the other way round
+
+Numbers are given in order and never again. A store writes down what a change says, and `Network.load` makes the same
+network from what it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tidings.errors import IdTaken
+from tidings.metadata.rules.atomic import AtomicRule, JoinCondition, JoinRule, TriggeringRule
+from tidings.metadata.rules.decomposition import format_group, format_join, format_triggering
+from tidings.metadata.rules.tree import Operator
+
+FILTER_RULES = {
+    None: "FilterRules",
+    Operator.EQUAL: "FilterRulesEQ",
+    Operator.UNEQUAL: "FilterRulesNE",
+    Operator.LESS: "FilterRulesLT",
+    Operator.AT_MOST: "FilterRulesLE",
+    Operator.GREATER: "FilterRulesGT",
+    Operator.AT_LEAST: "FilterRulesGE",
+    Operator.CONTAINS: "FilterRulesCON",
+}
+"""The paper's tables of triggering rules, by operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNode:
+    """A join rule in the network: what it asks, and its inputs by number."""
+
+    meeting: JoinCondition
+    left: int
+    right: int
+
+
+NodeRule = TriggeringRule | JoinNode
+
+
+@dataclass(frozen=True, slots=True)
+class AtomicNode:
+    """An atomic rule with its number. Triggering rules are of level 0 and of no group."""
+
+    number: int
+    asked: NodeRule
+    level: int = 0
+    group: int | None = None
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return (self.asked.left, self.asked.right) if isinstance(self.asked, JoinNode) else ()
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.asked, TriggeringRule):
+            return format_triggering(self.asked)
+        return format_join(self.asked.meeting, self.asked.left, self.asked.right)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphChange:
+    """What became of a rule that came or went: its end rules, and the atomic rules that came and went with it."""
+
+    ends: tuple[int, ...]
+    added: tuple[AtomicNode, ...] = ()
+    removed: tuple[AtomicNode, ...] = ()
+
+
+@dataclass(slots=True)
+class DependencyGraph:
+    """All atomic rules, how often each is used (by rules that end in it and by joins), and the groups of joins."""
+
+    nodes: dict[int, AtomicNode] = field(default_factory=dict)
+    uses: dict[int, int] = field(default_factory=dict)
+    ends: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    groups: dict[JoinCondition, int] = field(default_factory=dict)
+    members: dict[int, set[int]] = field(default_factory=dict)
+    """The join rules of each group."""
+
+    last: int = 0
+    last_group: int = 0
+    """The numbers of an atomic rule and of a group that were given last: they may have gone since."""
+
+    _numbers: dict[NodeRule, int] = field(default_factory=dict)
+
+    @classmethod
+    def load(
+        cls,
+        nodes: Iterable[AtomicNode],
+        ends: Mapping[str, tuple[int, ...]],
+        last: int = 0,
+        last_group: int = 0,
+    ) -> DependencyGraph:
+        """The network of atomic rules that were numbered before."""
+        network = cls(ends=dict(ends), last=last, last_group=last_group)
+        for node in sorted(nodes, key=lambda each: each.number):
+            network._keep(node)
+        for used in ends.values():
+            network._use(used)
+        return network
+
+    def add(self, name: str, atomics: Iterable[AtomicRule]) -> GraphChange:
+        """Merge a rule that was taken apart. What is there already is used once more."""
+        if name in self.ends:
+            raise IdTaken("there is a rule of this name", received=name)
+        added: list[AtomicNode] = []
+        ends = tuple(dict.fromkeys(self._merge(atomic, added) for atomic in atomics))
+        self._use(ends)
+        self.ends[name] = ends
+        return GraphChange(ends, added=tuple(added))
+
+    def remove(self, name: str) -> GraphChange:
+        """Take a rule out, with all that it alone used. A rule that is not there is a KeyError."""
+        ends = self.ends.pop(name)
+        removed: list[AtomicNode] = []
+        waiting = list(reversed(ends))
+        while waiting:
+            number = waiting.pop()
+            self.uses[number] -= 1
+            if not self.uses[number]:
+                node = self._drop(number)
+                removed.append(node)
+                waiting += reversed(node.inputs)
+        return GraphChange(ends, removed=tuple(sorted(removed, key=lambda node: -node.number)))
+
+    def _merge(self, atomic: AtomicRule, added: list[AtomicNode]) -> int:
+        """The number of an atomic rule: all triggering rules in it come first, then joins, as figure 7 counts."""
+        for each in _leaves(atomic):
+            self._number(each, added)
+        return self._merge_joins(atomic, added)
+
+    def _merge_joins(self, atomic: AtomicRule, added: list[AtomicNode]) -> int:
+        if isinstance(atomic, TriggeringRule):
+            return self._numbers[atomic]
+        left, right = self._merge_joins(atomic.left, added), self._merge_joins(atomic.right, added)
+        return self._number(JoinNode(atomic.meeting, left, right), added)
+
+    def _number(self, asked: NodeRule, added: list[AtomicNode]) -> int:
+        known = self._numbers.get(asked)
+        if known is not None:
+            return known
+        node = AtomicNode(self.last + 1, asked)
+        if isinstance(asked, JoinNode):
+            level = 1 + max(self.nodes[asked.left].level, self.nodes[asked.right].level)
+            group = self.groups.get(asked.meeting, self.last_group + 1)
+            node = AtomicNode(self.last + 1, asked, level, group)
+        self._keep(node)
+        added.append(node)
+        return node.number
+
+    def _keep(self, node: AtomicNode) -> None:
+        self.nodes[node.number] = node
+        self.uses[node.number] = 0
+        self._numbers[node.asked] = node.number
+        self.last = max(self.last, node.number)
+        if isinstance(node.asked, JoinNode) and node.group is not None:
+            self.groups[node.asked.meeting] = node.group
+            self.members.setdefault(node.group, set()).add(node.number)
+            self.last_group = max(self.last_group, node.group)
+            self._use(node.inputs)
+
+    def _use(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self.uses[number] += 1
+
+    def _drop(self, number: int) -> AtomicNode:
+        node = self.nodes.pop(number)
+        del self.uses[number], self._numbers[node.asked]
+        if isinstance(node.asked, JoinNode) and node.group is not None:
+            members = self.members[node.group]
+            members.discard(number)
+            if not members:
+                del self.members[node.group], self.groups[node.asked.meeting]
+        return node
+
+    def atomic_rules(self) -> Iterator[tuple[int, str, int | None]]:
+        """Figure 7's AtomicRules: number, text, group."""
+        for node in self.nodes.values():
+            yield node.number, node.text, node.group
+
+    def rule_dependencies(self) -> Iterator[tuple[int, int, int, int]]:
+        """Figure 7's RuleDependencies: source, target, which parameter of the target it is, group of the target."""
+        for node in self.nodes.values():
+            for parameter, source in enumerate(node.inputs, 1):
+                assert node.group is not None
+                yield source, node.number, parameter, node.group
+
+    def rule_groups(self) -> Iterator[tuple[int, str]]:
+        """Figure 7's RuleGroups: number, text."""
+        for meeting, group in self.groups.items():
+            yield group, format_group(meeting)
+
+    def filter_rules(self, compares: Operator | None) -> Iterator[tuple[int, str, str | None, object]]:
+        """Figure 8's tables: number, class, property and constant of the triggering rules with an operator."""
+        for node in self.nodes.values():
+            if isinstance(node.asked, TriggeringRule) and node.asked.compares is compares:
+                yield node.number, node.asked.cls, node.asked.property, node.asked.constant
+
+
+def _leaves(atomic: AtomicRule) -> Iterator[TriggeringRule]:
+    if isinstance(atomic, JoinRule):
+        yield from _leaves(atomic.left)
+        yield from _leaves(atomic.right)
+    else:
+        yield atomic

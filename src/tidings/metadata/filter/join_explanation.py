@@ -1,0 +1,179 @@
+"""What two resources that a join rule brings together have to do with each other, in words.
+
+    entered     serverPort 7 < <other.rdf#d>.serverPort
+    left        serverInformation.memory 32 is not > serverPort
+
+What is registered stands first. What it meets is called by the way there if that is along a reference, else by its URI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from tidings.metadata.resources import SUBJECT, Ref, Resource, Value
+from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, JoinSide, is_path
+from tidings.metadata.rules.decomposition import format_property
+from tidings.metadata.rules.semantics import comparison_holds
+from tidings.metadata.rules.syntax import format_name
+from tidings.metadata.rules.tree import Operator
+from tidings.model import Reason
+from tidings.values import Scalar
+
+ResourceLookup = Callable[[str], Resource | None]
+"""Finds a resource by its URI."""
+
+LocatedValue = tuple[Value, str]
+"""A value, and the URI of the resource where it stands."""
+
+
+def orient_sides(meeting: JoinCondition) -> tuple[JoinSide, JoinSide]:
+    """What is registered, and what it meets."""
+    return (meeting.left, meeting.right) if meeting.registers_left else (meeting.right, meeting.left)
+
+
+def is_along_reference(meeting: JoinCondition) -> bool:
+    """Whether what is met is the resource itself, or one that it refers to."""
+    own, other = orient_sides(meeting)
+    return (
+        meeting.compares is Operator.EQUAL and other.property in (None, SUBJECT) and not is_path(own.property)
+    )
+
+
+def reference_path(meeting: JoinCondition, other: str, path: str) -> str:
+    """How the properties of what is met are called."""
+    name = orient_sides(meeting)[0].property
+    if not is_along_reference(meeting):
+        return f"<{other}>."
+    return path if name in (None, SUBJECT) else f"{path}{format_name(name)}."
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPair:
+    """What is registered, the URI of what it meets or could meet, and what is there. `path` leads to the first. `find`
+    finds what paths lead through.
+    """
+
+    meeting: JoinCondition
+    own: Resource
+    uri: str
+    there: Resource | None
+    path: str
+    find: ResourceLookup
+
+    def look(self) -> None:
+        """Find all that is compared."""
+        for asked in self.meeting.predicates if self.there is not None else ():
+            both = asked if self.meeting.registers_left else asked.back()
+            self._mine(both)
+            self._others(both)
+
+    def held(self) -> list[Reason] | None:
+        """What the two have to do with each other; None if something does not hold."""
+        found: list[Reason] = []
+        for asked in _further(self.meeting):
+            pairs = product(self._mine(asked), self._others(asked))
+            met = next((own for own, (theirs, _) in pairs if _meet(asked, own[0], theirs)), None)
+            if met is None:
+                return None
+            found.append(_compared(asked, self._theirs(asked), met, self.path))
+        return found
+
+    def unheld(self) -> Iterator[Reason]:
+        """What does not hold between them. Of a reference that leads nowhere something else is told."""
+        for asked in _further(self.meeting) if self.there is not None else ():
+            mine, theirs = self._mine(asked), self._theirs(asked)
+            if not mine:
+                yield Reason(f"{display_name(asked.left, self.path)} is missing", None, self.own.uri)
+            elif not self._others(asked):
+                yield Reason(f"{theirs} is missing", None, self.uri)
+            elif not any(
+                _meet(asked, own, other) for (own, _), (other, _) in product(mine, self._others(asked))
+            ):
+                yield _compared(asked, theirs, mine[0], self.path, is_so=False)
+
+    def _mine(self, asked: JoinPredicate) -> tuple[LocatedValue, ...]:
+        return locate_values(asked.left, self.own, self.find)
+
+    def _others(self, asked: JoinPredicate) -> tuple[LocatedValue, ...]:
+        return locate_values(asked.right, self.there, self.find) if self.there is not None else ()
+
+    def _theirs(self, asked: JoinPredicate) -> str:
+        if is_along_reference(self.meeting):
+            return display_name(asked.right, reference_path(self.meeting, self.uri, self.path))
+        right = asked.right
+        return f"<{self.uri}>" if right in (None, SUBJECT) else f"<{self.uri}>.{format_property(right)}"
+
+
+def _predicates(meeting: JoinCondition) -> tuple[JoinPredicate, ...]:
+    """What must hold, seen from what is registered."""
+    found = meeting.predicates
+    return found if meeting.registers_left else tuple(each.back() for each in found)
+
+
+def _further(meeting: JoinCondition) -> tuple[JoinPredicate, ...]:
+    """What the path to the other does not tell: of those along a reference, it tells the first."""
+    return _predicates(meeting)[int(is_along_reference(meeting)) :]
+
+
+def describe_missing_partner(
+    meeting: JoinCondition, resource: Resource, path: str, find: ResourceLookup
+) -> Reason:
+    """Nothing is met: `serverPort 7 = that of no DataProvider.serverPort with synthValue < its memory`."""
+    first, *also = _predicates(meeting)
+    own = next(iter(locate_values(first.left, resource, find)), None)
+    if own is None or is_along_reference(meeting):
+        return Reason(f"{display_name(first.left, path)} is missing", None, resource.uri)
+    name = "" if first.right in (None, SUBJECT) else f".{format_property(first.right)}"
+    told = _compared(first, f"that of no {format_name(orient_sides(meeting)[1].cls)}{name}", own, path)
+    with_ = (_compared(each, _its(each.right), own, path).predicate for each in also)
+    return replace(told, predicate=" with ".join((told.predicate, *with_)))
+
+
+def _its(name: str | None) -> str:
+    return "itself" if name in (None, SUBJECT) else f"its {format_property(name)}"
+
+
+def _compared(asked: JoinPredicate, other: str, found: LocatedValue, path: str, is_so: bool = True) -> Reason:
+    """A comparison with what is registered on the left; `contains` has no opposite."""
+    value, at = found
+    own, says = display_name(asked.left, path), describe_join(asked.compares, is_so)
+    if asked.turned:
+        return Reason(f"{other} {says} {own}", None, at)
+    return Reason(f"{own} {says} {other}", None if asked.left in (None, SUBJECT) else to_scalar(value), at)
+
+
+def describe_join(compares: Operator, is_so: bool) -> str:
+    if is_so:
+        return compares.value
+    return "does not contain" if compares is Operator.CONTAINS else f"is not {compares.value}"
+
+
+def _meet(asked: JoinPredicate, own: Value, other: Value) -> bool:
+    left, right = (other, own) if asked.turned else (own, other)
+    return comparison_holds(left, asked.compares, right)
+
+
+def compared_values(name: str | None, resource: Resource, find: ResourceLookup) -> tuple[Value, ...]:
+    return tuple(value for value, _ in locate_values(name, resource, find))
+
+
+def locate_values(name: str | None, resource: Resource, find: ResourceLookup) -> tuple[LocatedValue, ...]:
+    """What is compared of a resource, and where it stands. A path leads through whatever there is."""
+    if name is None or name == SUBJECT:
+        return ((Ref(resource.uri), resource.uri),)
+    first, _, further = name.partition(".")
+    found = resource.values.get(first, ())
+    if not further:
+        return tuple((value, resource.uri) for value in found)
+    there = [find(value.uri) for value in found if isinstance(value, Ref)]
+    return tuple(each for one in there if one is not None for each in locate_values(further, one, find))
+
+
+def display_name(name: str | None, path: str) -> str:
+    return (path[:-1] or "it") if name in (None, SUBJECT) else f"{path}{format_property(name)}"
+
+
+def to_scalar(value: Value) -> Scalar:
+    return value.uri if isinstance(value, Ref) else value

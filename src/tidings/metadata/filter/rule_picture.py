@@ -1,0 +1,223 @@
+"""The dependency graph of rules as a picture: triggering rules below, join rules above, rules with names on top.
+
+What many rules have in common is one box. Too many boxes are drawn as kinds (`rule_kinds_picture`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from tidings.core.drawing.picture import Box, Edge, Picture
+from tidings.core.text import plural
+from tidings.errors import Absent
+from tidings.metadata.filter.dependency_graph import JoinNode
+from tidings.metadata.resources import SUBJECT
+from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, TriggeringRule
+from tidings.metadata.rules.decomposition import format_property
+from tidings.metadata.rules.syntax import format_constant, format_name
+from tidings.metadata.rules.syntax_errors import suggest_name
+from tidings.metadata.rules.tree import Constant
+from tidings.metadata.sql.rule_graph import (
+    AtomicRuleInfo,
+    NamedRuleInfo,
+    RuleGraphView,
+    RuleKind,
+    RuleKindCount,
+    RuleKindGraph,
+)
+from tidings.store.store import Store
+
+# A large rule base as a picture: rules of one kind are one box, with counts of rules and of results.
+
+
+RULE_PICTURE_TITLE = "Rules and the atomic rules they share"
+NAMED_LEVEL = -1
+"""The level of the kinds of rules with names."""
+
+
+def draw_rule_kinds(kinds: RuleKindGraph, most: int) -> Picture:
+    """A box for all rules of a kind. If even those are too many, kinds are taken together."""
+    together = next(
+        (each for each in _COARSER if len({each(kind) for kind in kinds.counts}) <= most), _COARSER[-1]
+    )
+    counts: dict[RuleKind, RuleKindCount] = {}
+    for kind, counted in kinds.counts.items():
+        before = counts.get(together(kind), RuleKindCount(0, 0))
+        counts[together(kind)] = RuleKindCount(before.rules + counted.rules, before.results + counted.results)
+    inputs: dict[tuple[RuleKind, RuleKind], int] = {}
+    for (source, target), number in kinds.inputs.items():
+        pair = together(source), together(target)
+        inputs[pair] = inputs.get(pair, 0) + number
+    return _picture(counts, inputs, kinds.groups)
+
+
+def _without_owners(kind: RuleKind) -> RuleKind:
+    return kind._replace(owner=None)
+
+
+def _by_class(kind: RuleKind) -> RuleKind:
+    return kind._replace(owner=None, property=None, compares=None)
+
+
+def _by_level(kind: RuleKind) -> RuleKind:
+    return RuleKind(kind.level)
+
+
+_COARSER: tuple[Callable[[RuleKind], RuleKind], ...] = (
+    lambda kind: kind,
+    _without_owners,
+    _by_class,
+    _by_level,
+)
+"""From what is told apart most to what is least."""
+
+
+def _picture(
+    counts: Mapping[RuleKind, RuleKindCount],
+    inputs: Mapping[tuple[RuleKind, RuleKind], int],
+    groups: Mapping[int, JoinCondition],
+) -> Picture:
+    top = 1 + max(kind.level for kind in counts)
+    rules = sum(counted.rules for kind, counted in counts.items() if kind.level == NAMED_LEVEL)
+    atomic = sum(counted.rules for kind, counted in counts.items() if kind.level != NAMED_LEVEL)
+    notes = (
+        f"{plural(rules, 'rule')}, {plural(atomic, 'atomic rule')}: too many to draw each. A box is all of one kind.",
+        "Numbers at lines are how often one is an input. For a few rules alone: tidings rules graph --rule NAME",
+    )
+    ordered = sorted(counts, key=lambda kind: tuple(str(part) for part in kind))
+    boxes = tuple(_box(kind, counts[kind], top, groups) for kind in ordered)
+    edges = tuple(
+        Edge(_key(source), _key(target), f"{number:,}")
+        for (source, target), number in sorted(inputs.items(), key=lambda each: tuple(map(_key, each[0])))
+    )
+    said = (f"{box.title}, {box.text}: {box.count}." for box in reversed(boxes))
+    return Picture(RULE_PICTURE_TITLE, " ".join((*notes, *said)), name_layers(top), boxes, edges, notes)
+
+
+def _key(kind: RuleKind) -> str:
+    return " ".join("-" if part is None else str(part) for part in kind)
+
+
+def _box(kind: RuleKind, counted: RuleKindCount, top: int, groups: Mapping[int, JoinCondition]) -> Box:
+    count = plural(counted.results, "result")
+    if kind.level == NAMED_LEVEL:
+        text = "of all owners" if kind.owner is None else f"of {kind.owner}"
+        return Box(_key(kind), top, "named", plural(counted.rules, "rule"), text, count)
+    if kind.level == 0:
+        return Box(_key(kind), 0, "triggering", plural(counted.rules, "triggering rule"), _asks(kind), count)
+    group = None if kind.group is None else f"group {kind.group}"
+    text = "of all groups" if kind.group is None else _asks_of(groups[kind.group])
+    return Box(_key(kind), kind.level, "join", plural(counted.rules, "join rule"), text, count, group)
+
+
+def _asks(kind: RuleKind) -> str:
+    if kind.cls is None:
+        return "of all classes"
+    if kind.compares is None:
+        return f"all of {format_name(kind.cls)}"
+    path = format_name(kind.cls) + ("" if kind.property is None else f".{format_name(kind.property)}")
+    return f"{path} {kind.compares} …"
+
+
+def _asks_of(meeting: JoinCondition) -> str:
+    return describe_join_condition(meeting, format_name(meeting.left.cls), format_name(meeting.right.cls))
+
+
+def describe_join_condition(meeting: JoinCondition, left: str, right: str) -> str:
+    """What is registered stands first, where the operator can be turned round."""
+    if meeting.registers_left:
+        return " and ".join(_stands(left, each, right) for each in meeting.predicates)
+    return " and ".join(_stands(right, each.back(), left) for each in meeting.predicates)
+
+
+def _stands(kept: str, asked: JoinPredicate, other: str) -> str:
+    one, two = _side(kept, asked.left), _side(other, asked.right)
+    return f"{two} {asked.compares.value} {one}" if asked.turned else f"{one} {asked.compares.value} {two}"
+
+
+def _side(name: str, property: str | None) -> str:
+    return name if property is None else f"{name}.{format_property(property)}"
+
+
+def name_layers(top: int) -> tuple[str, ...]:
+    """The names of layers, from the lowest up."""
+    joins = ("join rules",) if top == 2 else tuple(f"join rules,\nlevel {level}" for level in range(1, top))
+    return ("triggering\nrules", *joins, "rules")
+
+
+MAX_BOXES = 60
+"""So many boxes are drawn at most; beyond, rules of one kind are one box."""
+
+
+def build_rule_picture(store: Store, names: Collection[str] = (), most: int = MAX_BOXES) -> Picture:
+    """The picture of all rules, or of some by name."""
+    graph, wanted = store.rule_graph, tuple(dict.fromkeys(names))
+    for name in graph.missing(wanted):
+        raise Absent("there is no such rule", received=name, hint=suggest_name(name, graph.names()))
+    if graph.size(wanted) <= most:
+        return draw_each_rule(graph.every(wanted))
+    return draw_rule_kinds(graph.kinds(wanted), most)
+
+
+def draw_each_rule(graph: RuleGraphView) -> Picture:
+    """A box for each rule and for each atomic rule."""
+    top = 1 + max((each.level for each in graph.atomic), default=0)
+    boxes = [_atomic_box(each) for each in graph.atomic] + [_named_box(each, top) for each in graph.named]
+    edges = [
+        Edge(f"#{number}", f"#{each.number}")
+        for each in graph.atomic
+        if isinstance(each.asked, JoinNode)
+        for number in dict.fromkeys((each.asked.left, each.asked.right))
+    ]
+    edges += [Edge(f"#{number}", f"rule {each.name}") for each in graph.named for number in each.ends]
+    counts = f"{plural(len(graph.named), 'rule')}, {plural(len(graph.atomic), 'atomic rule')}"
+    note = f"{counts}. Equal atomic rules are one; results go up along the lines."
+    described = " ".join((note, *_sentences(graph)))
+    return Picture(RULE_PICTURE_TITLE, described, name_layers(top), tuple(boxes), tuple(edges), (note,))
+
+
+def _atomic_box(rule: AtomicRuleInfo) -> Box:
+    title = f"#{rule.number} {_registered(rule.asked)}"
+    kind, group = ("join", f"group {rule.group}") if rule.group is not None else ("triggering", None)
+    return Box(
+        f"#{rule.number}",
+        rule.level,
+        kind,
+        title,
+        _describe_rule(rule.asked),
+        plural(rule.results, "result"),
+        group,
+    )
+
+
+def _named_box(rule: NamedRuleInfo, layer: int) -> Box:
+    count = plural(rule.results, "result")
+    return Box(f"rule {rule.name}", layer, "named", rule.name, f"of {rule.owner}", count)
+
+
+def _registered(asked: TriggeringRule | JoinNode) -> str:
+    if isinstance(asked, TriggeringRule):
+        return asked.cls
+    meeting = asked.meeting
+    return meeting.left.cls if meeting.registers_left else meeting.right.cls
+
+
+def _describe_rule(asked: TriggeringRule | JoinNode) -> str:
+    """`memory > 64`, `= <http://example.org/doc.rdf#host>`, `#3.serverInformation = #4`."""
+    if isinstance(asked, JoinNode):
+        return describe_join_condition(asked.meeting, f"#{asked.left}", f"#{asked.right}")
+    if asked.property is None or asked.compares is None or asked.constant is None:
+        return "all of the class"
+    path = "" if asked.property == SUBJECT else f"{format_name(asked.property)} "
+    return f"{path}{asked.compares.value} {format_constant(Constant(asked.constant, asked.is_resource))}"
+
+
+def _sentences(graph: RuleGraphView) -> Iterable[str]:
+    """The picture for those who listen to it."""
+    for rule in graph.named:
+        ends = " and ".join(f"#{number}" for number in rule.ends)
+        yield f"Rule {rule.name} of {rule.owner} has what {ends} has: {plural(rule.results, 'result')}."
+    for each in reversed(graph.atomic):
+        group = f", group {each.group}" if each.group is not None else ""
+        count = plural(each.results, "result")
+        yield f"#{each.number}{group}, {_registered(each.asked)} with {_describe_rule(each.asked)}: {count}."

@@ -1,0 +1,1 @@
+"""A provider: registers documents and rules and applies the log."""

@@ -1,0 +1,1 @@
+"""Queries over metadata: rule language, SPARQL and browsing."""

@@ -1,0 +1,1 @@
+"""Replication of a provider through a shared log: HTTP peers, Kafka, databases."""

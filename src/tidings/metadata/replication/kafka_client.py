@@ -1,0 +1,177 @@
+"""What the reader, the writer and the administrator of a topic have in common: settings, and how failures are told.
+
+librdkafka connects by itself, again and again, in threads of its own, and writes to standard error what it finds. Here
+it is silent: what it said last is in the error of whoever waits in vain.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec
+
+from tidings.errors import InputError, TidingsError
+from tidings.metadata.replication.peer import Unreachable
+from tidings.operations.kafka_address import KafkaAddress
+
+POLL_SECONDS = 0.2
+"""How long at most until it is noticed that nobody should wait any more."""
+RECONNECT_MILLISECONDS = 2_000
+DIAGNOSTIC_ERRORS = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+
+
+class KafkaClient:
+    """How a topic is reached."""
+
+    def __init__(self, address: KafkaAddress) -> None:
+        self.name, self.topic = address.name, address.topic
+        self.ended = Event()
+        self._address = address
+        self._said: KafkaError | None = None
+
+    def settings(self, more: dict[str, Any], ear: KafkaErrorListener | None = None) -> dict[str, Any]:
+        common = {
+            "bootstrap.servers": ",".join(self._address.hosts),
+            "client.id": "tidings",
+            "log_level": 0,
+            "reconnect.backoff.max.ms": RECONNECT_MILLISECONDS,
+            "error_cb": ear or KafkaErrorListener(self),
+        }
+        return {**common, **dict(self._address.settings), **more}
+
+    def heard(self, error: KafkaError) -> None:
+        """Keep what went wrong beside what was asked for. A wrong password tells more than a host that is away."""
+        if (
+            self._said is None
+            or error.code() in DIAGNOSTIC_ERRORS
+            or self._said.code() not in DIAGNOSTIC_ERRORS
+        ):
+            self._said = error
+
+    def answered(self) -> None:
+        """What went wrong before is over."""
+        self._said = None
+
+    def refused_settings(self, error: KafkaError) -> InputError:
+        return InputError("Kafka's client refuses a setting", where=self.name, received=error.str())
+
+    def problem(self, error: KafkaError | None = None) -> TidingsError:
+        """What to tell of an error; without one, nobody answered."""
+        if error and error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            return self._no_topic()
+        reason, hint = self._said or error, "does a broker run there?"
+        said = reason.str() if reason else "nothing"
+        return Unreachable("Kafka does not answer", where=self.name, received=said, hint=hint)
+
+    def no_more(self) -> Unreachable:
+        return Unreachable("it is asked no more", where=self.name)
+
+    def _no_topic(self) -> InputError:
+        hint = f"kafka-topics.sh --create --topic {self.topic} --partitions 1 --config retention.ms=-1"
+        return InputError("there is no such topic", where=self.name, hint=hint)
+
+
+class KafkaErrorListener:
+    """What librdkafka calls with all that goes wrong, while it is polled; `down` if there is nobody left to ask."""
+
+    def __init__(self, client: KafkaClient) -> None:
+        self._client, self.down = client, Event()
+
+    def __call__(self, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self.down.set()
+        else:
+            self._client.heard(error)
+
+
+# A topic as a log: what it has to be like, and where it begins and ends.
+#
+# One partition, because only the entries of one have an order. Offsets count from zero without gaps as long as nobody
+# writes in transactions (the end of one takes an offset) and nothing is compacted: then an offset and one is a
+# position.
+
+
+ADMIN_TIMEOUT_SECONDS = 5.0
+UNLIMITED_RETENTION = "-1"
+
+_log = logging.getLogger("tidings.metadata.replication")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic at one moment. `id` is another one when a topic is deleted and another made in its place."""
+
+    id: str
+    first: int
+    head: int
+
+
+class KafkaTopic:
+    """Asks about a topic. It is refused if it is not one that can be a log."""
+
+    def __init__(self, client: KafkaClient) -> None:
+        self._client, self._ear = client, KafkaErrorListener(client)
+        try:
+            self._admin = AdminClient(client.settings({}, self._ear))
+        except KafkaException as error:
+            raise client.refused_settings(error.args[0]) from error
+        self.look()
+        self._check_cleaning()
+
+    def look(self) -> TopicState:
+        """Where the log begins and ends now."""
+        self._admin.poll(0)
+        self._ear.down.clear()  # what was so before: it is asked anew
+        wanted = TopicCollection([self._client.topic])
+        described = self._admin.describe_topics(wanted, request_timeout=ADMIN_TIMEOUT_SECONDS)
+        earliest, latest = self._offset(OffsetSpec.earliest()), self._offset(OffsetSpec.latest())
+        found = self._answer(described[self._client.topic])
+        if len(found.partitions) != 1:
+            received, hint = f"{len(found.partitions)} partitions", "only one partition has one order"
+            raise self._refused(received, "one partition", hint)
+        first, head = self._answer(earliest).offset + 1, self._answer(latest).offset
+        self._client.answered()
+        return TopicState(str(found.topic_id), first, head)
+
+    def _offset(self, spec: OffsetSpec) -> Future[Any]:
+        partition = TopicPartition(self._client.topic, 0)
+        more = {"isolation_level": IsolationLevel.READ_COMMITTED, "request_timeout": ADMIN_TIMEOUT_SECONDS}
+        found: Future[Any] = self._admin.list_offsets({partition: spec}, **more)[partition]
+        return found
+
+    def _check_cleaning(self) -> None:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, self._client.topic)
+        found = self._answer(
+            self._admin.describe_configs([resource], request_timeout=ADMIN_TIMEOUT_SECONDS)[resource]
+        )
+        policy = found["cleanup.policy"].value
+        if "compact" in policy:
+            hint = "a compacted topic forgets entries in the middle"
+            raise self._refused(f"cleanup.policy={policy}", "cleanup.policy=delete", hint)
+        kept = {name: found[name].value for name in ("retention.ms", "retention.bytes")}
+        short = [f"{name}={value}" for name, value in kept.items() if value != UNLIMITED_RETENTION]
+        if short:
+            _log.warning("%s forgets its beginning: %s, not -1", self._client.name, ", ".join(short))
+
+    def _refused(self, received: str, accepted: str, hint: str) -> InputError:
+        what = "this topic cannot be a log"
+        return InputError(what, where=self._client.name, received=received, accepted=accepted, hint=hint)
+
+    def _answer(self, future: Future[Any]) -> Any:
+        """What is asked for, which comes or fails in time; nobody waits for it when all of it ends."""
+        while not self._client.ended.is_set():
+            try:
+                return future.result(POLL_SECONDS)
+            except TimeoutError:
+                self._admin.poll(0)
+                if self._ear.down.is_set():
+                    raise self._client.problem() from None
+            except KafkaException as error:
+                self._admin.poll(0)
+                raise self._client.problem(error.args[0]) from error
+        raise self._client.no_more()

@@ -1,0 +1,219 @@
+"""Entries of the log as messages of Kafka: the value is the body, the key the URI; headers say what it does.
+
+Whoever looks at the topic with Kafka's own tools sees the documents as they were registered, below their URIs.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from tidings.errors import InputError, TidingsError
+from tidings.metadata.log import LogDraft, LogEntry, Operation
+from tidings.metadata.replication.kafka_client import POLL_SECONDS, KafkaClient, KafkaErrorListener
+from tidings.metadata.replication.peer import Unreachable
+from tidings.metadata.sql.replication_state import MAX_PAGE_BYTES
+from tidings.store.encoding import escape_unstorable
+
+OPERATION_HEADER, MEDIA_TYPE_HEADER = "tidings-what", "tidings-media-type"
+
+
+def to_message(draft: LogDraft) -> dict[str, Any]:
+    """A draft as what `produce` takes. It is compared with what stores keep, so texts are as they keep them."""
+    headers = [
+        (OPERATION_HEADER, draft.what.value.encode()),
+        (MEDIA_TYPE_HEADER, escape_unstorable(draft.media_type).encode()),
+    ]
+    return {"key": escape_unstorable(draft.uri).encode(), "value": draft.body, "headers": headers}
+
+
+def from_message(message: Message, position: int) -> LogEntry:
+    """The entry that a message is. Anything else is refused: who passed it over would have another log than others."""
+    headers: dict[str, Any] = dict(message.headers() or ())
+    try:
+        what, media_type = Operation(headers[OPERATION_HEADER].decode()), headers[MEDIA_TYPE_HEADER].decode()
+        return LogEntry(position, what, (message.key() or b"").decode(), media_type, message.value() or b"")
+    except (KeyError, ValueError, AttributeError) as error:
+        received = f"offset {position - 1}: {(message.value() or b'')[:100]!r}"
+        hint = "somebody else writes to the topic: begin anew with another one that is for providers alone"
+        raise InputError("this is no entry of a log", received=received, hint=hint) from error
+
+
+# Reading a topic from a position on, each offset in turn.
+#
+# A consumer without a group's ways: nothing is committed, and nobody shares out partitions. Where to read on is what
+# the store of the provider says. Messages that were fetched ahead wait in the consumer for the next page.
+
+
+CONSUMER_SETTINGS = {
+    "group.id": "tidings",  # librdkafka wants one
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,  # by which a gap at the end is noticed
+}
+
+
+class KafkaLogReader:
+    """Reads for one thread."""
+
+    def __init__(self, client: KafkaClient) -> None:
+        self._client, self._ear = client, KafkaErrorListener(client)
+        self._consumer = Consumer(client.settings(CONSUMER_SETTINGS, self._ear))
+        self._next: int | None = None
+        """The offset of the message that comes next; nothing if the consumer has to be told where to begin."""
+
+    def read(self, after: int, limit: int, until: float) -> list[LogEntry]:
+        """Entries after a position: those that are there, or come until then; none if the topic does not reach there.
+
+        What is wrong with a message is said when it is the first to be read: all providers stop at the same position.
+        """
+        if self._next != after:
+            self._consumer.assign([TopicPartition(self._client.topic, 0, after)])
+            self._next = after
+        entries: list[LogEntry] = []
+        size = 0
+        while len(entries) < limit and size < MAX_PAGE_BYTES:
+            message = self._message(until if not entries else 0)
+            if message is None:
+                break
+            try:
+                entry = self._entry(message)
+            except TidingsError:
+                self._next = None
+                if entries:
+                    break
+                raise
+            if entry is not None:
+                entries.append(entry)
+                size += len(entry.body)
+        return entries
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _message(self, until: float) -> Message | None:
+        """The next one; what has come already is taken even if it is too late to wait."""
+        while self._next is not None:
+            left = until - monotonic()
+            message: Message | None = self._consumer.poll(max(0.0, min(left, POLL_SECONDS)))
+            if message is not None:
+                return message
+            if self._ear.down.is_set():
+                self._ear.down.clear()
+                raise self._client.problem()
+            if left <= 0 or self._client.ended.is_set():
+                break
+        return None
+
+    def _entry(self, message: Message) -> LogEntry | None:
+        """The entry that a message is; nothing if it says that the topic has no more, or does not reach here."""
+        error, offset = message.error(), message.offset()
+        if error and error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._next = None
+            return None
+        if error and error.code() != KafkaError._PARTITION_EOF:
+            raise self._client.problem(error)
+        if offset is None or offset != self._next:
+            raise self._gap(offset)
+        if error:
+            return None
+        self._next = offset + 1
+        return from_message(message, self._next)
+
+    def _gap(self, offset: int | None) -> InputError:
+        return InputError(
+            "the topic has a gap, so it cannot be a log",
+            where=self._client.name,
+            received=f"offset {offset} instead of {self._next}",
+            hint="does somebody write to it in transactions, or was it compacted?",
+        )
+
+
+# Writing to a topic: an entry is there when all replicas in sync have it, and its offset is known.
+#
+# The producer is idempotent: what it sends again after a lost answer does not come twice. It is no transactional one,
+# since the end of a transaction takes an offset.
+
+
+WRITE_TIMEOUT_SECONDS = 10.0
+"""After that, what was not taken is given up: it does not come into the log later."""
+MAX_MESSAGE_BYTES = 100_000_000
+"""Bytes of a message. What a topic takes is said by its `max.message.bytes`."""
+
+DeliveryReport = tuple[KafkaError | None, Message]
+
+
+class KafkaLogWriter:
+    """Writes for any number of threads."""
+
+    def __init__(self, client: KafkaClient) -> None:
+        self._client, self._guard = client, Lock()
+        self._producer: Producer | None = None
+
+    def append(self, draft: LogDraft) -> int:
+        """The position of a draft, durable now."""
+        producer = self._current()
+        try:
+            error, message = self._delivered(producer, draft)
+        except KafkaException as refused:
+            error, message = refused.args[0], None
+        offset = (
+            message.offset() if message is not None and not error else None
+        )  # one without a value is false
+        if offset is None or offset < 0:
+            self._drop(producer)
+            raise self._problem(error)
+        return offset + 1
+
+    def close(self) -> None:
+        with self._guard:
+            self._producer = None
+
+    def _delivered(self, producer: Producer, draft: LogDraft) -> DeliveryReport:
+        done: Future[DeliveryReport] = Future()
+        producer.produce(
+            self._client.topic,
+            partition=0,
+            on_delivery=lambda error, message: done.set_result((error, message)),
+            **to_message(draft),
+        )
+        while not done.done():
+            producer.poll(POLL_SECONDS)
+        return done.result()
+
+    def _current(self) -> Producer:
+        with self._guard:
+            if self._producer is None:
+                self._producer = Producer(self._client.settings(_settings()))
+            return self._producer
+
+    def _drop(self, failed: Producer) -> None:
+        """The next entry gets a new one: an idempotent producer may be of no use any more after an error.
+
+        It is not closed: another thread may wait for an answer to it yet.
+        """
+        with self._guard:
+            if self._producer is failed:
+                self._producer = None
+
+    def _problem(self, error: KafkaError | None) -> TidingsError:
+        where, said = self._client.name, error.str() if error else "no offset"
+        if error and error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            hint = "the topic's setting max.message.bytes says how much it takes"
+            return InputError("this is too large for the topic", where=where, received=said, hint=hint)
+        hint = "it may be in the log all the same; registering it again does no harm"
+        return Unreachable("Kafka does not say that it has the entry", where=where, received=said, hint=hint)
+
+
+def _settings() -> dict[str, object]:
+    return {
+        "enable.idempotence": True,  # and with it acks=all
+        "linger.ms": 0,
+        "message.timeout.ms": int(WRITE_TIMEOUT_SECONDS * 1000),
+        "message.max.bytes": MAX_MESSAGE_BYTES,
+    }

@@ -1,0 +1,289 @@
+"""Following a log: what stands in it is applied here, in order, so that this provider becomes equal to the others.
+
+    position here        1 2 3 4 5
+    the log              1 2 3 4 5 6 7 8 9       6 to 9 are fetched and applied, a page at a time
+
+A page is applied in one transaction, which moves the position. So whoever is killed in between goes on where it was,
+and a page that comes twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from random import Random
+from threading import Event, Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+from tidings.errors import Gone, InputError, TidingsError
+from tidings.metadata.log import LogEntry, LogPage
+from tidings.metadata.provider.provider import Provider
+from tidings.metadata.replication.log_protocol import ReplicationLog
+from tidings.metadata.replication.peer import Peer, Unreachable
+from tidings.store.store import Store
+
+# Providers that follow each other in a circle: nobody keeps the log, and a registration would be handed on for ever.
+#
+#     here ──follows──▶ b ──follows──▶ c ──follows──▶ here
+#
+# Whoever closes the circle finds it, by asking each provider whom it follows. One further on that does not answer
+# ends that: it may be away for now, and registrations count how often they were handed on all the same.
+
+
+MAX_CHAIN_LENGTH = 10
+"""So many providers are asked at most."""
+STATUS_TIMEOUT_SECONDS = 5.0
+"""How long one of them may take to answer; the one that is followed itself has the time it always has."""
+_HERE = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+class Circle(InputError):
+    """Providers follow each other, or one follows itself."""
+
+
+def check_acyclic_following(own: str, log: ReplicationLog) -> None:
+    """Refuse to follow a log that comes, in the end, from the provider with an id."""
+    if not isinstance(log, Peer):
+        return
+    path, found = [log.name], log.status()
+    while found.get("provider") != own:
+        url = found.get("leader")
+        if (
+            not isinstance(url, str)
+            or not url.startswith("http")
+            or url in path
+            or len(path) == MAX_CHAIN_LENGTH
+        ):
+            return
+        path.append(url)
+        found = _status(url)
+    raise _circle(path)
+
+
+def check_not_own_address(log: ReplicationLog, own: Collection[str]) -> None:
+    """Refuse to follow what is served at one of the own addresses; nobody answers there before it is served."""
+    if isinstance(log, Peer) and _place(log.name) in map(_place, own):
+        log.close()
+        raise _circle([log.name])
+
+
+def _status(url: str) -> dict[str, Any]:
+    """Where a provider stands; nothing if it does not say so."""
+    try:
+        with Peer(url) as peer:
+            return peer.status(STATUS_TIMEOUT_SECONDS)
+    except TidingsError:
+        return {}
+
+
+def _place(url: str) -> tuple[str | None, int] | None:
+    """The host and the port of an address; nothing if it is none, which is said elsewhere."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return None
+    return "localhost" if parts.hostname in _HERE else parts.hostname, port
+
+
+def _circle(path: list[str]) -> Circle:
+    if len(path) == 1:
+        hint = "follow another one; `tidings provider lead` if this one should keep the log"
+        return Circle("a provider cannot follow itself", received=path[0], hint=hint)
+    hint = "`tidings provider lead` at the one that should keep the log, and no --follow there"
+    return Circle("providers follow each other in a circle", received=" -> ".join(path), hint=hint)
+
+
+PAGE_ENTRIES = 500
+"""How many entries are fetched at a time."""
+
+
+class Diverged(InputError):
+    """The log is not the one that this provider has applied: it cannot be followed from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowStep:
+    """What a look at the log came to: where it ended then, and how many entries were applied; or a snapshot was."""
+
+    head: int
+    applied: int
+    restored: bool = False
+
+
+class LogFollower:
+    """A provider that follows a log."""
+
+    def __init__(
+        self, store: Store, provider: Provider, log: ReplicationLog, page: int = PAGE_ENTRIES
+    ) -> None:
+        self._store, self._provider, self._log, self._page = store, provider, log, page
+        self._agreed_with: str | None = None
+
+    @property
+    def position(self) -> int:
+        """How far the log is applied here."""
+        return self._provider.position
+
+    def step(self, wait: float = 0) -> FollowStep:
+        """Apply the next page of the log; if there is nothing new, it is waited for."""
+        try:
+            page = self._next(wait)
+        except Gone:
+            return self._restore()
+        if self._log.has_snapshots and self.position == 0 and page.head > self._page:
+            return self._restore()  # which is less work than everything that led there
+        return self._apply(page)
+
+    def catch_up(self) -> int:
+        """Apply everything that stands in the log now, and say how many entries those were."""
+        done = self.step()
+        head, count = done.head, done.applied
+        while self.position < head:
+            count += self.step().applied
+        return count
+
+    def _next(self, wait: float) -> LogPage:
+        if self._agreed_with is None:
+            self._agree()
+        page = self._log.page(self.position, self._page, wait)
+        if page.provider != self._agreed_with:
+            self._agree()
+        return page
+
+    def _apply(self, page: LogPage) -> FollowStep:
+        if page.head < self.position:
+            raise self._diverged(f"position {self.position}", f"up to {page.head}")
+        before = self.position
+        if page.entries:
+            self._provider.apply(page.entries)
+        if self.position == before < page.head:  # it would be asked for ever
+            hint = "is it a provider of this version?"
+            received = f"nothing after {before} of {page.head}"
+            raise Unreachable("the log has a gap", where=self._log.name, received=received, hint=hint)
+        return FollowStep(page.head, len(page.entries))
+
+    def _restore(self) -> FollowStep:
+        """Begin with a snapshot: the log does not reach back to here, or is much longer than what it came to."""
+        before = self.position
+        if before and self._store.backbone.leader() is None:
+            raise self._diverged(f"position {before}", "a log that begins later")
+        with self._log.snapshot() as lines:
+            self._provider.restore(lines)
+        self._note()
+        return FollowStep(self.position, 0, restored=True)
+
+    def _agree(self) -> None:
+        """Look whether the last entry that was applied here is the same there, and note that this log is followed.
+
+        Equal positions mean equal metadata only if the logs are one. What leads to two: a provider that has
+        registered something on its own, or one that was set up anew in the place of the other.
+        """
+        check_acyclic_following(self._provider.id, self._log)
+        here = self.position
+        own = self._provider.log.read(here - 1, 1) if self._provider.log.first() <= here else []
+        page = self._log.page(max(0, here - 1), 1, 0) if own else self._log.page(here, 1, 0)
+        if own and page.entries != (own[0],):
+            there = _shown(page.entries[0]) if page.entries else f"up to {page.head}"
+            raise self._diverged(_shown(own[0]), there)
+        self._agreed_with = page.provider
+        self._note()
+
+    def _note(self) -> None:
+        """From now on nothing is registered here by itself."""
+        if self._store.backbone.leader() != self._log.name:
+            self._store.backbone.follow(self._log.name)
+
+    def _diverged(self, here: str, there: str) -> Diverged:
+        what = "this provider has something else in its log than the one it should follow"
+        hint = "follow with a new home, or lead with this one"
+        return Diverged(what, where=self._log.name, received=f"{there} there, {here} here", hint=hint)
+
+
+def _shown(entry: LogEntry) -> str:
+    return f"{entry.position}: {entry.what.value} {entry.uri}".rstrip()
+
+
+# Following a log beside something else: in a thread of its own, from `with` to the end of it.
+
+
+WAIT_SECONDS = 20.0
+"""How long the other side is asked to wait for something new."""
+INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 0.2, 10.0
+
+_log = logging.getLogger("tidings.metadata.replication")
+
+
+def backoff_seconds(failures: int, chance: Random) -> float:
+    """Seconds until the next try after so many failures in a row. Chance keeps followers from coming back together."""
+    return min(MAX_BACKOFF_SECONDS, INITIAL_BACKOFF_SECONDS * 2.0 ** min(failures - 1, 20)) * chance.uniform(
+        0.5, 1.5
+    )
+
+
+class FollowWorker:
+    """Follows a log. Whatever keeps it from that is said, and tried again, later and later."""
+
+    def __init__(
+        self,
+        store: Store,
+        provider: Provider,
+        log: ReplicationLog,
+        page: int = PAGE_ENTRIES,
+        chance: Random | None = None,
+    ) -> None:
+        self.log, self.provider = log, provider
+        self.head: int | None = None
+        """Where the log ended when it was looked at last."""
+        self.problem: TidingsError | None = None
+        """What keeps it from following now."""
+        self._follower, self._chance = LogFollower(store, provider, log, page), chance or Random()
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="backbone", daemon=True)
+
+    def __enter__(self) -> FollowWorker:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """What is waited for is ended; a page that is being applied is applied."""
+        self._stop.set()
+        self.log.end()
+        self._thread.join()
+        self.log.close()
+
+    def _run(self) -> None:
+        try:
+            self._follow()
+        finally:
+            if not self._stop.is_set():  # by what is no error of ours: the thread shows it whole
+                self.problem = TidingsError("following has ended", hint="start it again; the log says why")
+
+    def _follow(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                done = self._follower.step(WAIT_SECONDS)
+                self.head, failures = done.head, 0
+                self._succeeded()
+                if not done.applied:  # a server that lets nobody wait is not asked all the time
+                    self._stop.wait(INITIAL_BACKOFF_SECONDS)
+            except TidingsError as problem:
+                failures += 1
+                self._failed(problem)
+                self._stop.wait(backoff_seconds(failures, self._chance))
+
+    def _succeeded(self) -> None:
+        if self.problem is not None:
+            _log.warning("%s is followed again", self.log.name)
+        self.problem = None
+
+    def _failed(self, problem: TidingsError) -> None:
+        """The same problem is said once, however long it lasts."""
+        if self._stop.is_set():
+            return
+        if self.problem is None or str(self.problem) != str(problem):
+            _log.warning("cannot follow now: %s", problem)
+        self.problem = problem

@@ -1,0 +1,1 @@
+"""The rule language: parser, validation, normal form and decomposition into atomic rules."""

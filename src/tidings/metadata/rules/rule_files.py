@@ -1,0 +1,151 @@
+"""Files of rules: a name, a colon, and the rule.
+
+    # servers of our own
+    ours:  search CycleProvider c register c where c.serverHost contains 'uni-passau.de'
+
+    large: search CycleProvider c register c
+           where c.serverInformation.memory > 64
+
+A line that is indented continues the rule before it. What is wrong is told with line and column of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tidings.errors import InputError, Place, SubscriptionError, SyntaxProblem
+from tidings.metadata.rules import validation
+from tidings.metadata.rules.rule_parser import parse_rule
+from tidings.metadata.rules.tree import Rule
+from tidings.metadata.schema.model import Schema
+
+_NAME = re.compile(r"[^\W\d][\w.-]*")
+_ACCEPTED = "NAME: search CLASS c register c where ..."
+
+
+@dataclass(slots=True)
+class _Written:
+    """A rule as it stands in the file: the pieces of its lines, each with its place there."""
+
+    at: int
+    pieces: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return " ".join(piece for _, piece in self.pieces)
+
+    def in_file(self, offset: int) -> int:
+        """Where in the file a character of the text stands."""
+        for at, piece in self.pieces[:-1]:
+            if offset <= len(piece):
+                return at + offset
+            offset -= len(piece) + 1
+        return self.pieces[-1][0] + offset
+
+
+class RuleFile:
+    """The rules of a file by name, and where they stand in it."""
+
+    def __init__(self, text: str, name: str = "rules") -> None:
+        self._text, self._name = text, name
+        self._written: dict[str, _Written] = {}
+        self._read()
+        self._trees = {name: self._parsed(name) for name in self._written}
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return {name: written.text for name, written in self._written.items()}
+
+    def check(self, schema: Schema) -> None:
+        """Refuse what contradicts a schema. A rule that searches one of the provider's own is left to the provider."""
+        types: dict[str, str] = {}
+        for name in validation.order_by_dependency(self._trees):
+            known = schema.classes.keys() | types.keys()
+            if all(each.extension in known for each in self._trees[name].searched):
+                types[name] = self._checked(name, schema, types)
+
+    def _checked(self, name: str, schema: Schema, types: Mapping[str, str]) -> str:
+        try:
+            validation.check_rule_name(name, schema)
+            return validation.check_rule(self._trees[name], schema, types, self._written[name].text)
+        except SubscriptionError as problem:
+            raise self._in_file(name, problem) from problem
+
+    def _read(self) -> None:
+        last: _Written | None = None
+        for at, line in _lines(self._text):
+            bare = line.strip()
+            if not bare or bare.startswith("#"):
+                continue
+            if line[0] in " \t":
+                if last is None:
+                    hint = "a rule begins at the start of a line; indented ones continue it"
+                    raise self._problem("this continues no rule", at + line.index(bare), len(bare), hint)
+                last.pieces.append((at + line.index(bare), bare))
+            else:
+                last = self._begun(at, line)
+
+    def _begun(self, at: int, line: str) -> _Written:
+        name, colon, rest = line.partition(":")
+        bare = name.rstrip()
+        if not colon or not _NAME.fullmatch(bare):
+            what = "a rule begins with its name and a colon" if not colon else "this is no name for a rule"
+            raise self._problem(what, at, len(bare), f"write {_ACCEPTED}")
+        if bare in self._written:
+            first = Place.at(self._text, self._written[bare].at).line
+            raise self._problem(
+                f"there are two rules '{bare}'", at, len(bare), f"the first is in line {first}"
+            )
+        written = self._written[bare] = _Written(at)
+        if rest.strip():
+            start = at + len(name) + 1 + len(rest) - len(rest.lstrip())
+            written.pieces.append((start, rest.strip()))
+        return written
+
+    def _parsed(self, name: str) -> Rule:
+        written = self._written[name]
+        if not written.pieces:
+            raise self._problem(f"the rule '{name}' has no text", written.at, len(name), f"write {_ACCEPTED}")
+        try:
+            return parse_rule(written.text)
+        except SubscriptionError as problem:
+            raise self._in_file(name, problem) from problem
+
+    def _problem(self, what: str, start: int, length: int, hint: str) -> SyntaxProblem:
+        return SyntaxProblem(
+            f"{self._name}: {what}", place=Place.at(self._text, start, start + length), hint=hint
+        )
+
+    def _in_file(self, name: str, problem: SubscriptionError) -> SubscriptionError:
+        """The same problem at its place in the file."""
+        what = f"{self._name}, rule '{name}': {problem.what}"
+        if problem.place is None:
+            return problem.moved(what, Place.at(self._text, self._written[name].at))
+        start = self._written[name].in_file(problem.place.column - 1)
+        return problem.moved(what, Place.at(self._text, start, start + problem.place.length))
+
+
+def parse_rule_file(file: Path) -> RuleFile:
+    """The rules of a file."""
+    try:
+        body = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read '{file}'", received=error.strerror) from error
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"'{file}' is not UTF-8", where=f"line {line}", accepted="a text in UTF-8"
+        ) from error
+    return RuleFile(text.replace("\r\n", "\n"), file.name)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    at = 0
+    for line in text.split("\n"):
+        yield at, line
+        at += len(line) + 1

@@ -1,0 +1,364 @@
+"""The language of metadata: rules, and queries that are asked once.
+
+    search CycleProvider c register c where c.serverHost contains 'uni-passau.de' and c.serverInformation.memory > 64
+
+`parse` gives the tree of a rule and `parse_query` that of a query, or a problem that underlines the column; `show` is
+the way back. The parser is written by hand, a method for each line of the grammar, because rules are loaded by
+the million:
+
+    rule       = search "register" variable ["where" either]
+    query      = search ["register" variable] ["where" either] ["select" path {"," path}]
+                 ["order" "by" path ["asc" | "desc"] {"," path ["asc" | "desc"]}] ["limit" number]
+    search     = "search" name variable {"," name variable}
+    either     = both {"or" both}
+    both       = comparison {"and" comparison}
+    comparison = "(" either ")" | operand ("=" | "!=" | "<" | "<=" | ">" | ">=" | "contains") operand
+    operand    = path | string | number | date | "true" | "false" | "<" uri ">"
+    path       = variable {"." name ["?"]}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
+from tidings.core.limits import check_limits, limits_from
+from tidings.events.tree import Span
+from tidings.metadata.rules import syntax_errors as refusals
+from tidings.metadata.rules.syntax import KEYWORDS, format_rule, is_word, tokenize
+from tidings.metadata.rules.tree import (
+    And,
+    Comparison,
+    Condition,
+    Constant,
+    Operator,
+    Or,
+    Path,
+    Query,
+    Rule,
+    Step,
+    Variable,
+)
+from tidings.values import parse_instant, to_number
+
+__all__ = ["RULE_LIMITS", "Limits", "format_rule", "parse_query", "parse_rule"]
+
+
+# Reading the conditions of a rule: comparisons, their operands, and how they are joined.
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large one rule may be. `alternatives` is how many rules without `or` it may be split up into."""
+
+    variables: int = 16
+    steps: int = 64
+    predicates: int = 64
+    alternatives: int = 256
+    nesting: int = 32
+    length: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_limits(self, MAX_RULE_LIMITS)
+
+
+MAX_RULE_LIMITS = {
+    "variables": 100,
+    "steps": 200,
+    "predicates": 200,
+    "alternatives": 100_000,
+    "nesting": 100,
+    "length": 1_000_000,
+}
+"""What later steps can walk: they call themselves for what is nested, and a join for each predicate may be."""
+
+_COMPARES = {each.value: each for each in Operator}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
+
+
+class ConditionParser:
+    """One text on its way to a tree. `at` is the token to be read next; each method reads on from there."""
+
+    def __init__(self, text: str, limits: Limits) -> None:
+        self.tokens = tokenize(text)
+        self.words, self.edges = self.tokens.words, self.tokens.edges
+        self.limits = limits
+        self.at = self.depth = self.steps = self.predicates = 0
+
+    def word(self) -> str:
+        """The token at hand as a keyword."""
+        return self.words[self.at].lower()
+
+    def span(self, start: int) -> Span:
+        """From a token to the last that was read."""
+        return Span(self.edges[2 * start], self.edges[2 * self.at - 1])
+
+    def variable(self, wanted: str = "a variable") -> str:
+        word = self.words[self.at]
+        if not is_word(word) or ":" in word or word.lower() in KEYWORDS:
+            raise refusals.unexpected_token(wanted, self.tokens, self.at)
+        self.at += 1
+        return word
+
+    def name(self, wanted: str) -> str:
+        """The name of a class, a rule or a property."""
+        word = self.words[self.at]
+        if word[:1] != '"' and not is_word(word):
+            raise refusals.unexpected_token(wanted, self.tokens, self.at)
+        self.at += 1
+        return word.strip('"')
+
+    def either(self) -> Condition:
+        parts = [self.both()]
+        while self.word() == "or":
+            self.at += 1
+            parts.append(self.both())
+        if len(parts) == 1:
+            return parts[0]
+        return Or(tuple(p for part in parts for p in (part.parts if type(part) is Or else (part,))))
+
+    def both(self) -> Condition:
+        parts = [self.comparison()]
+        while self.word() == "and":
+            self.at += 1
+            parts.append(self.comparison())
+        if len(parts) == 1:
+            return parts[0]
+        return And(tuple(p for part in parts for p in (part.parts if type(part) is And else (part,))))
+
+    def comparison(self) -> Condition:
+        if self.words[self.at] == "(":
+            return self.enclosed()
+        start = self.at
+        left = self.operand()
+        written = self.word()
+        if written not in _COMPARES:
+            raise refusals.missing_operator(self.tokens, self.at)
+        self.at += 1
+        return self.compared(left, written, self.operand(), start)
+
+    def enclosed(self) -> Condition:
+        opened = self.at
+        self.depth += 1
+        if self.depth > self.limits.nesting:
+            raise refusals.too_deeply_nested(self.limits.nesting, self.tokens.place(opened))
+        self.at += 1
+        found = self.either()
+        if self.words[self.at] != ")":
+            raise self.not_closed(opened)
+        self.at += 1
+        self.depth -= 1
+        return found
+
+    def not_closed(self, opened: int) -> Exception:
+        if self.words[self.at]:
+            return refusals.trailing_text(self.tokens, self.at, "')'")
+        return refusals.unclosed_parenthesis(self.tokens.place(opened))
+
+    def compared(self, left: Path | Constant, written: str, right: Path | Constant, start: int) -> Comparison:
+        """A constant goes to the right: `64 < c.memory` is `c.memory > 64`."""
+        place = self.tokens.place(start, self.at - 1)
+        if isinstance(left, Constant):
+            if isinstance(right, Constant):
+                raise refusals.two_constants(place)
+            if written == "contains":
+                raise refusals.constant_contains(place)
+            left, written, right = right, _FLIPPED[written], left
+        self.predicates += 1
+        if self.predicates > self.limits.predicates:
+            raise refusals.too_many("predicates", self.limits.predicates, place)
+        return Comparison(left, _COMPARES[written], right, self.span(start))
+
+    def operand(self) -> Path | Constant:
+        word, start = self.words[self.at], self.at
+        first = word[:1]
+        if is_word(word):
+            return self.boolean() if word.lower() in ("true", "false") else self.path("a path or a constant")
+        if first == "'":
+            self.at += 1
+            return Constant(word[1:-1].replace("''", "'"), span=self.span(start))
+        if first.isdigit() or (first == "-" and len(word) > 1):
+            return self.number()
+        if first == "<" and len(word) > 2:
+            self.at += 1
+            return Constant(word[1:-1], True, self.span(start))
+        if first == '"':
+            raise refusals.quoted_operand(word, self.tokens.place(start))
+        raise refusals.unexpected_token("a path or a constant", self.tokens, start)
+
+    def boolean(self) -> Constant:
+        self.at += 1
+        return Constant(self.words[self.at - 1].lower() == "true", span=self.span(self.at - 1))
+
+    def number(self) -> Constant:
+        """A number, or a date, which is kept as the string it is: what it is compared with makes it an instant."""
+        start, word = self.at, self.words[self.at]
+        self.at += 1
+        if word[:4].isdigit() and word[4:5] == "-":
+            if parse_instant(word) is None:
+                raise refusals.invalid_instant(self.tokens.place(start))
+            return Constant(word, span=self.span(start))
+        value = to_number(word)
+        if value is None:
+            raise refusals.number_too_large(self.tokens.place(start))
+        return Constant(value + 0, span=self.span(start))  # -0.0 becomes 0.0, which it equals
+
+    def path(self, wanted: str = "a path") -> Path:
+        start = self.at
+        if self.word() == "not":
+            raise refusals.unsupported_negation(self.tokens.place(start))
+        if self.words[start + 1] == "(":
+            raise refusals.unsupported_function(self.words[start], self.tokens.place(start))
+        variable = self.variable(wanted)
+        if self.words[self.at] == "?":
+            raise refusals.any_of_variable(self.tokens.place(self.at))
+        steps = []
+        while self.words[self.at] == ".":
+            steps.append(self.step())
+        self.steps += len(steps)
+        if self.steps > self.limits.steps:
+            raise refusals.too_many("steps", self.limits.steps, self.tokens.place(start, self.at - 1))
+        return Path(variable, tuple(steps), self.span(start))
+
+    def step(self) -> Step:
+        self.at += 1
+        start = self.at
+        property = self.name("a property")
+        several = self.words[self.at] == "?"
+        self.at += several
+        return Step(property, several, self.span(start))
+
+
+RULE_LIMITS = limits_from("TIDINGS_RULES_LIMITS", Limits)
+
+_AFTER_SEARCH = ("search", "register", "where", "and", "or")
+
+
+@hints_elsewhere("rules")
+def parse_rule(text: str, limits: Limits = RULE_LIMITS) -> Rule:
+    """The tree of a rule's text."""
+    refuse_unreadable(text, limits.length)
+    return _Parser(text, limits).rule()
+
+
+def parse_query(text: str, limits: Limits = RULE_LIMITS) -> Query:
+    """The tree of a query's text. Without `register` it asks for its only variable."""
+    refuse_unreadable(text, limits.length)
+    return _Parser(text, limits).query()
+
+
+class _Parser(ConditionParser):
+    def rule(self) -> Rule:
+        searched = self.search()
+        if self.word() != "register":
+            hint = f"write register {searched[0].variable} before 'where'" if self.word() == "where" else None
+            raise refusals.unexpected_token("',' or 'register'", self.tokens, self.at, hint)
+        register = self.register(searched)
+        where = self.where()
+        if self.words[self.at]:
+            raise self.unread(where)
+        return Rule(searched, register, where)
+
+    def unread(self, where: Condition | None) -> Exception:
+        """What stands behind a whole rule."""
+        word, place = self.word(), self.tokens.place(self.at)
+        if word in ("select", "order", "limit"):
+            return refusals.only_in_queries(word, place)
+        if where is None:
+            return refusals.unexpected_token("'where' or the end", self.tokens, self.at)
+        return refusals.trailing_text(self.tokens, self.at, "the end")
+
+    def query(self) -> Query:
+        searched = self.search()
+        of = self.asked(searched)
+        where = self.where()
+        select = self.select()
+        order = self.order()
+        limit = self.limit()
+        if self.words[self.at]:
+            wanted = "'select', 'order by', 'limit' or the end"
+            if where is not None and not select and not order and limit is None:
+                raise refusals.trailing_text(self.tokens, self.at, wanted)
+            raise refusals.unexpected_token(wanted, self.tokens, self.at, "in this order")
+        return Query(searched, of, where, select, order, limit)
+
+    def search(self) -> tuple[Variable, ...]:
+        if not self.words[0]:
+            raise refusals.empty_text(self.tokens.text)
+        if self.word() != "search":
+            raise refusals.missing_search(self.tokens)
+        found: dict[str, Variable] = {}
+        while not found or self.words[self.at] == ",":
+            self.at += 1
+            one = self.searched()
+            if one.variable in found:
+                raise refusals.declared_twice(one.variable, self.tokens.place(self.at - 1))
+            found[one.variable] = one
+            if len(found) > self.limits.variables:
+                raise refusals.too_many("variables", self.limits.variables, self.tokens.place(self.at - 1))
+        return tuple(found.values())
+
+    def searched(self) -> Variable:
+        start = self.at
+        if self.word() in _AFTER_SEARCH:
+            raise refusals.unexpected_token("a class or a rule", self.tokens, start)
+        extension = self.name("a class or a rule")
+        variable = self.variable()
+        return Variable(extension, variable, self.span(start))
+
+    def register(self, searched: tuple[Variable, ...]) -> str:
+        self.at += 1
+        register = self.variable()
+        known = [each.variable for each in searched]
+        if register not in known:
+            raise refusals.unknown_registered(register, known, self.tokens.place(self.at - 1))
+        if self.words[self.at] == ",":
+            raise refusals.multiple_registered(self.tokens.place(self.at))
+        return register
+
+    def asked(self, searched: tuple[Variable, ...]) -> str:
+        if self.word() == "register":
+            return self.register(searched)
+        if len(searched) > 1:
+            known = [each.variable for each in searched]
+            raise refusals.not_registered(known, self.tokens.place(self.at - 1))
+        return searched[0].variable
+
+    def where(self) -> Condition | None:
+        if self.word() != "where":
+            return None
+        self.at += 1
+        return self.either()
+
+    def select(self) -> tuple[Path, ...]:
+        if self.word() != "select":
+            return ()
+        found: list[Path] = []
+        while not found or self.words[self.at] == ",":
+            self.at += 1
+            found.append(self.path())
+        return tuple(found)
+
+    def order(self) -> tuple[tuple[Path, bool], ...]:
+        if self.word() != "order":
+            return ()
+        self.at += 1
+        if self.word() != "by":
+            raise refusals.unexpected_token("'by'", self.tokens, self.at)
+        found: list[tuple[Path, bool]] = []
+        while not found or self.words[self.at] == ",":
+            self.at += 1
+            path, falls = self.path(), self.word() == "desc"
+            self.at += falls or self.word() == "asc"
+            found.append((path, falls))
+        return tuple(found)
+
+    def limit(self) -> int | None:
+        if self.word() != "limit":
+            return None
+        self.at += 1
+        word = self.words[self.at]
+        if not word.isdecimal() or len(word) > 10 or not 1 <= int(word) < 2**31:
+            raise refusals.invalid_limit(self.tokens, self.at)
+        self.at += 1
+        return int(word)

@@ -1,0 +1,172 @@
+"""What is said about rules that are none, and about what other languages have and rules do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidings.core import suggest
+from tidings.documents.xpath.xpath_tokens import Tokens
+from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
+
+SUPPORTED = "paths and constants compared by = != < <= > >= contains, and, or"
+_EXAMPLE = "search CycleProvider c register c where c.memory > 64"
+_WRITTEN = {"==": "=", "<>": "!=", "=<": "<=", "=>": ">=", "&&": "and", "||": "or", "&": "and", "|": "or"}
+_ARITHMETIC = frozenset("+-*/%")
+_STRINGS = "contains looks for plain characters within a string, without wildcards"
+_OPPOSITE = "write the opposite operator: != instead of not =, <= instead of not >"
+_OPERATORS = {
+    "like": _STRINGS,
+    "matches": _STRINGS,
+    "starts": _STRINGS,
+    "ends": _STRINGS,
+    "in": "join comparisons with or: c.port = 80 or c.port = 443",
+    "between": "join two comparisons with and: c.memory >= 64 and c.memory <= 128",
+    "is": "a class is what is searched: search CycleProvider c; a resource is c = <uri>",
+    "not": _OPPOSITE,
+}
+
+
+def not_supported(what: str, place: Place, hint: str | None = None) -> NotSupported:
+    """`what` with its verb: 'functions are', 'the operator like is'."""
+    return NotSupported(f"{what} not supported in rules", place=place, accepted=SUPPORTED, hint=hint)
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str | None:
+    """A hint at the known name that is most like another."""
+    by_lower = {each.lower(): each for each in known}
+    found = suggest.closest(name.lower(), by_lower)
+    return f"did you mean '{by_lower[found]}'?" if found else None
+
+
+def empty_text(text: str) -> SyntaxProblem:
+    return SyntaxProblem("the text is empty", place=Place.at(text, 0), accepted=f"a rule such as {_EXAMPLE}")
+
+
+def too_many(what: str, limit: int, place: Place) -> SyntaxProblem:
+    return SyntaxProblem(f"too many {what}", place=place, accepted=f"at most {limit} in a rule")
+
+
+def too_deeply_nested(limit: int, place: Place) -> SyntaxProblem:
+    accepted = f"at most {limit} levels of (...)"
+    return SyntaxProblem("the text is nested too deeply", place=place, accepted=accepted)
+
+
+def unexpected_token(wanted: str, tokens: Tokens, at: int, hint: str | None = None) -> SyntaxProblem:
+    """Something else was expected at a token."""
+    word, before = tokens.words[at], tokens.words[at - 1] if at else ""
+    if word in _WRITTEN:
+        return SyntaxProblem(f"'{word}' is written '{_WRITTEN[word]}'", place=tokens.place(at))
+    after = f" after {before if before[:1] == chr(39) else repr(before)}" if before else ""
+    return SyntaxProblem(f"expected {wanted}{after}", place=tokens.place(at), hint=hint)
+
+
+def missing_search(tokens: Tokens) -> SyntaxProblem:
+    hint = suggest_name(tokens.words[0], ("search",)) or f"a rule is {_EXAMPLE}"
+    return unexpected_token("'search'", tokens, 0, hint)
+
+
+def missing_operator(tokens: Tokens, at: int) -> SyntaxProblem:
+    """What stands behind a path or a constant where an operator should be."""
+    word, place = tokens.words[at], tokens.place(at)
+    if word.lower() in _OPERATORS:
+        return not_supported(f"the operator '{word.lower()}' is", place, _OPERATORS[word.lower()])
+    if word in _ARITHMETIC:
+        return not_supported("arithmetic is", place, "compare a path with a number: c.memory > 64")
+    if word.startswith("<"):
+        return unexpected_token("an operator", tokens, at, "leave a space behind <, if it is the operator")
+    wanted = "an operator (= != < <= > >= contains)"
+    return unexpected_token(wanted, tokens, at, suggest_name(word, ("contains",)) if word else None)
+
+
+def trailing_text(tokens: Tokens, at: int, wanted: str) -> SyntaxProblem:
+    """What stands behind a whole condition."""
+    word, place = tokens.words[at], tokens.place(at)
+    if word in _ARITHMETIC:
+        return not_supported("arithmetic is", place, "compare a path with a number: c.memory > 64")
+    if word in ("=", "!=", "<", "<=", ">", ">=") or word.lower() == "contains":
+        return not_supported("comparing a comparison is", place, "join two: 1 < c.a and c.a < 5")
+    if word == ")":
+        return SyntaxProblem("this ')' closes nothing", place=place, hint="remove it, or open one before")
+    hint = suggest_name(word, ("and", "or")) if word else None
+    return unexpected_token(f"'and', 'or' or {wanted}", tokens, at, hint)
+
+
+def only_in_queries(word: str, place: Place) -> NotSupported:
+    return not_supported(f"'{word.lower()}' is", place, "queries have it; a rule gives whole resources")
+
+
+def multiple_registered(place: Place) -> NotSupported:
+    return not_supported("registering several variables is", place, "write a rule for each of them")
+
+
+def unsupported_negation(place: Place) -> NotSupported:
+    return not_supported("'not' is", place, _OPPOSITE)
+
+
+def unsupported_function(name: str, place: Place) -> NotSupported:
+    hint = "write c.host contains 'x'" if name.lower() == "contains" else None
+    return not_supported(f"the function {name}() is", place, hint or "compare properties as they are")
+
+
+def any_of_variable(place: Place) -> NotSupported:
+    hint = "'?' stands behind a property that has several values: c.tags? = 'x'"
+    return not_supported("'?' behind a variable is", place, hint)
+
+
+def two_constants(place: Place) -> NotSupported:
+    return not_supported("comparing two constants is", place, "compare a path with a constant: c.memory > 64")
+
+
+def constant_contains(place: Place) -> NotSupported:
+    hint = "the path stands first: c.host contains 'uni-passau.de'"
+    return not_supported("a constant before contains is", place, hint)
+
+
+def quoted_operand(written: str, place: Place) -> SyntaxProblem:
+    hint = f"a string stands in single quotes: '{written[1:-1]}'"
+    return SyntaxProblem("double quotes are for names of classes and properties", place=place, hint=hint)
+
+
+def number_too_large(place: Place) -> SyntaxProblem:
+    return SyntaxProblem("the number is too large", place=place, accepted="numbers a 64-bit double can hold")
+
+
+def invalid_instant(place: Place) -> SyntaxProblem:
+    accepted = "such as 2004-05-31 or 2004-05-31T12:30:00Z"
+    return SyntaxProblem("not a date or date-time", place=place, accepted=accepted)
+
+
+def invalid_limit(tokens: Tokens, at: int) -> SyntaxProblem:
+    return unexpected_token("a number of results, 1 or more,", tokens, at)
+
+
+def declared_twice(variable: str, place: Place) -> CheckProblem:
+    hint = "give each variable a name of its own"
+    return CheckProblem(f"the variable '{variable}' is declared twice", place=place, hint=hint)
+
+
+def unknown_variable(variable: str, known: Iterable[str], alone: bool, place: Place) -> CheckProblem:
+    """A word alone may have been meant as a string."""
+    known = list(known)
+    hint = suggest_name(variable, known) or (
+        f"a string stands in single quotes: '{variable}'" if alone else None
+    )
+    accepted = "the variables of 'search': " + ", ".join(known)
+    return CheckProblem(f"unknown variable '{variable}'", place=place, accepted=accepted, hint=hint)
+
+
+def unknown_registered(variable: str, known: Iterable[str], place: Place | None) -> CheckProblem:
+    known = list(known)
+    hint = suggest_name(variable, known) or f"write register {known[0]}"
+    return CheckProblem(f"'{variable}' is registered, but not searched", place=place, hint=hint)
+
+
+def not_registered(known: Iterable[str], place: Place) -> SyntaxProblem:
+    hint = f"write register {next(iter(known))} behind what is searched"
+    return SyntaxProblem(
+        "which variable is asked for? there are several", place=place, accepted="register", hint=hint
+    )
+
+
+def unclosed_parenthesis(place: Place) -> SyntaxProblem:
+    return SyntaxProblem("this '(' is never closed", place=place, accepted="a ')' after it")

@@ -1,0 +1,1 @@
+"""RDF Schema of metadata: classes, properties, literals and vocabulary."""

@@ -1,0 +1,98 @@
+"""The log of metadata as a source of Structured Streaming: `session.readStream.format("tidings_metadata_log")`.
+
+An offset is a position in the log. What was applied before, by whomever, is passed over when a batch is planned: a
+stream that starts after a year does not read the year. Whether an entry counts is decided again when it is applied.
+
+The options are those of `source`; a batch has at most so many entries as `publications` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.streaming.datasource import ReadLimit
+
+from tidings.metadata.sql.log_rows import Trimmed
+from tidings.spark.sources.journal import (
+    PositionRange,
+    PositionReader,
+    build_record_batches,
+    hold_lock,
+    open_shared_store,
+)
+
+ENTRIES_PER_TASK = 250
+"""Reading and checking a document takes tens of times as long as an event does: few of them are worth a task."""
+
+LOG_COLUMNS = "position long, what string, uri string, media_type string, body binary"
+LOG_ARROW_SCHEMA = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("what", pa.string()),
+        ("uri", pa.string()),
+        ("media_type", pa.string()),
+        ("body", pa.binary()),
+    ]
+)
+LogRow = tuple[int, str, str, str, bytes]
+
+
+class MetadataLogReader(PositionReader):
+    """Reads a store's log of metadata."""
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self._url = options["store_url"]
+
+    def head(self) -> int:
+        return open_shared_store(self._url).metadata.log.head()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        unapplied = self._unapplied(start["position"])
+        if self._target is not None:  # what others apply meanwhile must not keep `--once` from ending
+            unapplied = max(start["position"], min(unapplied, self._target))
+        return super().latestOffset({"position": unapplied}, limit)
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[PositionRange]:
+        hold_lock(self._lock)
+        upto = end["position"]
+        after = min(upto, self._unapplied(start["position"]))
+        return [PositionRange(*cut) for cut in pairwise([*range(after, upto, ENTRIES_PER_TASK), upto])]
+
+    def rows(self, part: Any) -> Iterator[LogRow]:
+        """The entries of a range. Some may have been applied by others since the batch was planned, and trimmed."""
+        log, after = open_shared_store(self._url).metadata.log, part.after
+        while after < part.upto:
+            try:
+                entries = log.read(after, part.upto - after)
+            except Trimmed:
+                after = log.first() - 1
+                continue
+            for each in entries:
+                yield each.position, each.what.value, each.uri, each.media_type, each.body
+            return
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        return build_record_batches(self.rows(partition), LOG_ARROW_SCHEMA)
+
+    def _unapplied(self, position: int) -> int:
+        """The position before the first entry that may have to be applied."""
+        return max(position, open_shared_store(self._url).metadata.position())
+
+
+class MetadataLogSource(DataSource):  # type: ignore[misc]
+    """The format `tidings_metadata_log`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidings_metadata_log"
+
+    def schema(self) -> str:
+        return LOG_COLUMNS
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return MetadataLogReader(self.options)

@@ -1,0 +1,295 @@
+"""The stream of metadata: what stands in the log is read and checked by the tasks, and applied by the driver.
+
+For each batch the driver brings the index of triggering rules up to date, the tasks read documents and ask it
+(`metadata_task`), and one transaction applies what they found: documents, results of rules, notifications, and how far
+the log is applied. Spark may repeat a batch, and others may apply entries in between: what is applied already is passed
+over, under the lock.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tidings.core.atomic_files import write_atomically
+from tidings.errors import BudgetExceeded
+from tidings.matching.index.index import Index
+from tidings.metadata.documents import Document
+from tidings.metadata.filter.trigger_index import TriggerIndex
+from tidings.metadata.log import Operation
+from tidings.metadata.provider.log_applier import apply_entries
+from tidings.metadata.provider.log_reader import SchemaCache, SchemaContext
+from tidings.metadata.provider.provider import DEFAULT_BATCH_SIZE
+from tidings.metadata.resources import Resource
+from tidings.metadata.rules.atomic import TriggeringRule
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.spark.live_trigger_index import LiveTriggerIndex
+from tidings.metadata.spark.metadata_source import MetadataLogSource
+from tidings.metadata.spark.metadata_task import (
+    DocumentResult,
+    MetadataJob,
+    MetadataTaskReport,
+    build_metadata_stage,
+    build_warmup_stage,
+    document_result_from_row,
+)
+from tidings.metadata.sql.transaction import MetadataTransaction, RegistrationResult, SchemaFile
+from tidings.spark import checkpoint
+from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget
+from tidings.spark.stream.isolation import Isolation, Span, Verdicts
+from tidings.spark.stream.match_task import ROWS
+from tidings.spark.stream.progress import MetadataProgress
+from tidings.spark.stream.sink import BatchRows
+from tidings.spark.stream.warm_up import MANY
+from tidings.store.store import Store, open_store
+
+# What tasks found out about entries of the log, for whoever applies them.
+#
+# Entries are applied as a provider without Spark does it, which reads each document and asks an index about its
+# resources. Here both were done before. What the tasks have not seen is found out now: rules that were added since
+# the index was written, and documents that they could not read.
+
+
+class CachedTriggerIndex(TriggerIndex):
+    """Triggering rules that were asked about some resources already.
+
+    `index` has the rules that the tasks had, up to the number `last`. Later ones go into an index of their own, which
+    alone is asked about what the tasks have seen. `gone` are rules that are no more.
+    """
+
+    def __init__(self, schema: Schema, index: Index, last: int, readings: Iterable[DocumentResult]) -> None:
+        super().__init__(schema, index, last)
+        self.gone: set[int] = set()
+        self._late: Index | None = None
+        # By identity, because two versions of a resource have one URI; kept beside it, so that nothing else gets it.
+        self._known: dict[int, tuple[Resource, Sequence[int]]] = {}
+        for each in readings:
+            found = zip(each.document.resources, each.rules, strict=True)
+            self._known |= {id(resource): (resource, rules) for resource, rules in found}
+
+    def by(self, schema: Schema) -> CachedTriggerIndex:
+        """The same by another schema, which has all that this one has: what was asked stays right."""
+        self._schema = schema
+        return self
+
+    def add(self, rules: Mapping[int, TriggeringRule]) -> None:
+        if rules:
+            self._late = self._late or Index.create()
+            self._late.add(self.compiled(rules))
+            self.last = max(self.last, *rules)
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        self.gone.update(numbers)
+
+    def satisfied(self, resources: Collection[Resource]) -> Iterator[tuple[str, int]]:
+        unknown = [each for each in resources if id(each) not in self._known]
+        for each in resources:
+            for rule in self._known.get(id(each), (each, ()))[1]:
+                yield each.uri, rule
+        if unknown:
+            yield from super().satisfied(unknown)
+        if self._late:
+            yield from TriggerIndex(self._schema, self._late).satisfied(resources)
+
+
+class PreparedSchemas(SchemaCache):
+    """Schemas whose triggering rules were asked already."""
+
+    def __init__(self, schemas: SchemaCache, asked: CachedTriggerIndex) -> None:
+        self._schemas, self._asked = schemas, asked
+
+    def known(self, file: SchemaFile | None) -> SchemaContext:
+        known = self._schemas.known(file)
+        return replace(known, triggers=self._asked.by(known.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataStream:
+    """What is to run: everything that has to be known, wherever it runs."""
+
+    home: Path
+    store: str
+    most: int = DEFAULT_BATCH_SIZE
+    budget: Budget = DEFAULT_BUDGET
+
+    name = "tidings metadata"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.home / "checkpoint" / "metadata"
+
+    @property
+    def status(self) -> Path:
+        return self.home / "metadata.json"
+
+    def rows(self, session: SparkSession) -> DataFrame:
+        """The entries of the log, as a stream."""
+        session.dataSource.register(MetadataLogSource)
+        lock = str(self.home / checkpoint.METADATA_LOCK)
+        options = {"publications": str(self.most), "lock": lock, "store_url": self.store}
+        return session.readStream.format(MetadataLogSource.name()).options(**options).load()
+
+    def open(self) -> MetadataBatchProcessor:
+        return MetadataBatchProcessor(self)
+
+    def progress(self, told: dict[str, Any]) -> MetadataProgress:
+        return MetadataProgress(**told)
+
+
+class MetadataBatchProcessor:
+    """What works on batches of the log, and keeps the index from one to the next."""
+
+    def __init__(self, stream: MetadataStream) -> None:
+        self._stream = stream
+        self._store: Store = open_store(stream.store)
+        self._schemas = SchemaCache()
+        self._triggers = LiveTriggerIndex(stream.home / "segments" / "metadata", self._store)
+        self._gone: Collection[int] = ()
+        self._progress = MetadataProgress()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def process(self, rows: DataFrame, batch: int) -> None:
+        """One batch: bring the index up to date, let the tasks read, apply what they found, tell."""
+        began = perf_counter()
+        results = self._stream.home / "batches" / f"metadata-{batch}"
+        results.mkdir(parents=True, exist_ok=True)
+        after, upto = self._range(batch)
+        done, entries = [], 0
+        while after < upto:
+            file = self._store.metadata.schema()
+            end = upto if file is not None else self._first_schema(rows, after, upto)
+            reports, refused = self._read(rows, file, results, after, end)
+            entries += sum(each.entries for each in reports)
+            done += self._apply(file, reports, refused)
+            after = end
+        shutil.rmtree(results)
+        self._triggers.tidy()
+        self._progress = self._added(batch, entries, done, began)
+        write_atomically(self._stream.status, json.dumps(asdict(self._progress)), private=True)
+
+    def _range(self, batch: int) -> tuple[int, int]:
+        """After which position of the log a batch begins, and how far it comes."""
+        before, upto = (
+            checkpoint.read_planned_position(self._stream.checkpoint, each) for each in (batch - 1, batch)
+        )
+        assert upto is not None, "Spark writes it down before it asks for the batch"
+        return before or 0, upto
+
+    def _first_schema(self, rows: DataFrame, after: int, upto: int) -> int:
+        """How far a batch is applied while there is no schema, and nothing can be read: to the next one in it."""
+        schemas = rows.where(f"what = '{Operation.SCHEMA.value}' and position > {after}")
+        found = schemas.agg({"position": "min"}).collect()[0][0]
+        return upto if found is None else int(found)
+
+    def _read(
+        self, rows: DataFrame, file: SchemaFile | None, results: Path, after: int, upto: int
+    ) -> tuple[list[MetadataTaskReport], Mapping[int, BudgetExceeded]]:
+        """Have the tasks read entries. What none of them can finish is found, and is not read at all. Without a schema
+        the tasks can read nothing.
+        """
+        job = None
+        if file is not None:
+            self._triggers.refresh(self._schemas.known(file).schema, self._gone)
+            self._gone = ()
+            index = self._triggers
+            job = MetadataJob(file.media_type, file.body, index.folder, index.index.version, str(results))
+            job = replace(job, budget=self._stream.budget)
+        isolation = Isolation[MetadataTaskReport](
+            partial(_attempt, rows, job), partial(_control, rows, job), results, self._stream.budget
+        )
+        return isolation.run(after, upto), isolation.verdicts.publications
+
+    def _apply(
+        self,
+        file: SchemaFile | None,
+        reports: Sequence[MetadataTaskReport],
+        refused: Mapping[int, BudgetExceeded],
+    ) -> list[RegistrationResult]:
+        """What the tasks found, in as many transactions as it takes: one, unless the log is behind the checkpoint."""
+        upto = max((report.last for report in reports), default=0)
+        if file is None:
+            return self._until(upto, self._schemas, {}, refused)
+        readings = list(BatchRows([report.file for report in reports], document_result_from_row))
+        asked = CachedTriggerIndex(
+            self._schemas.known(file).schema, self._triggers.index, self._triggers.last, readings
+        )
+        documents = {each.position: each.document for each in readings}
+        done = self._until(upto, PreparedSchemas(self._schemas, asked), documents, refused)
+        self._gone = asked.gone
+        return done
+
+    def _until(
+        self,
+        upto: int,
+        schemas: SchemaCache,
+        documents: Mapping[int, Document],
+        refused: Mapping[int, BudgetExceeded],
+    ) -> list[RegistrationResult]:
+        work = partial(self._next, upto=upto, schemas=schemas, documents=documents, refused=refused)
+        done = []
+        while found := self._store.metadata.transact(work):
+            done.append(found)
+        return done
+
+    def _next(
+        self,
+        work: MetadataTransaction,
+        upto: int,
+        schemas: SchemaCache,
+        documents: Mapping[int, Document],
+        refused: Mapping[int, BudgetExceeded],
+    ) -> RegistrationResult | None:
+        """Apply entries that are not applied yet: the transaction is alone with the position."""
+        missing = min(upto - work.position(), self._stream.most)
+        return (
+            apply_entries(work, schemas, work.pending(missing), documents, refused) if missing > 0 else None
+        )
+
+    def _added(
+        self, batch: int, entries: int, done: Sequence[RegistrationResult], began: float
+    ) -> MetadataProgress:
+        before, position = self._progress, self._store.metadata.position()
+        now = {
+            "entries": entries,
+            "entered": sum(len(each.outcome.entered) for each in done),
+            "changed": sum(len(each.outcome.changed) for each in done),
+            "left": sum(len(each.outcome.left) for each in done),
+            "dead_letters": sum(each.refused for each in done),
+        }
+        return MetadataProgress(
+            batch=batch,
+            position=position,
+            lag=max(0, self._store.metadata.log.head() - position),
+            seconds=perf_counter() - began,
+            rules=self._triggers.index.size,
+            segments=self._triggers.index.segments,
+            **now,
+            **{f"total_{name}": getattr(before, f"total_{name}") + count for name, count in now.items()},
+        )
+
+
+def _attempt(
+    rows: DataFrame, job: MetadataJob | None, span: Span, verdicts: Verdicts, folder: Path
+) -> list[MetadataTaskReport]:
+    """Have the tasks read a part of a batch, without what is refused."""
+    if job is not None:
+        together = 1 if span.is_careful else ROWS
+        job = replace(job, results=str(folder), refused=frozenset(verdicts.publications), together=together)
+    within = rows.where(f"position > {span.after} and position <= {span.upto}")
+    said = within.mapInArrow(build_metadata_stage(job), "report string").collect()
+    return [report for row in said if (report := MetadataTaskReport(**json.loads(row.report))).entries]
+
+
+def _control(rows: DataFrame, job: MetadataJob | None) -> int:
+    """Have a worker on each core open what the tasks open; how many did."""
+    return len(rows.sparkSession.range(MANY).mapInArrow(build_warmup_stage(job), "done boolean").collect())

@@ -1,0 +1,135 @@
+"""New rules over what is stored, on Spark: tasks read ranges of resources and ask an index of the new triggering rules.
+
+    with OnSpark(session, store, Path(".tidings")) as evaluate:
+        provider.add_rules(texts, "ana", evaluate=evaluate)
+
+The rules are in no store yet, so they are called by their places in a list. The transaction that adds them puts in what
+the tasks found, looks at what has changed since, and runs the joins (`metadata.sql.trigger_evaluation`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tidings.graphs.rdf import rdf_decoder
+from tidings.matching.index.index import Index
+from tidings.metadata.filter.trigger_index import TriggerIndex
+from tidings.metadata.provider.log_reader import SchemaContext
+from tidings.metadata.resources import Resource
+from tidings.metadata.schema.schema_parser import parse_schema
+from tidings.metadata.sql.rule_base import NamedRule
+from tidings.metadata.sql.trigger_evaluation import TriggerResults
+from tidings.spark.sources.journal import open_shared_store
+from tidings.spark.stream.sink import BatchRows
+from tidings.spark.worker_gc import freeze_memory
+from tidings.store.store import Store
+
+RESOURCES_PER_TASK = 5_000
+MATCH_SCHEMA = pa.schema([("uri", pa.string()), ("place", pa.int32())])
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationJob:
+    """What the tasks have in common: where resources are, the schema as it was loaded, the rules, and the ranges."""
+
+    store: str
+    media_type: str
+    schema: bytes
+    index: str
+    results: str
+    ranges: Sequence[tuple[str, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationReport:
+    """What a task has found."""
+
+    resources: int
+    found: int
+    file: str
+
+
+class SparkRuleEvaluator:
+    """Evaluates new rules; the files it makes are there until it is closed. `reports` tell what the tasks did last."""
+
+    def __init__(
+        self, session: SparkSession, store: Store, home: Path, size: int = RESOURCES_PER_TASK
+    ) -> None:
+        self.reports: Sequence[EvaluationReport] = ()
+        self._session, self._store, self._size = session, store, size
+        self._folder = home.absolute() / "evaluations" / uuid4().hex[:8]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __call__(self, known: SchemaContext, rules: Sequence[NamedRule]) -> TriggerResults:
+        """What the triggering rules that are new find. How far the log is applied is asked first: what comes later is
+        looked at again.
+        """
+        metadata = self._store.metadata
+        position, new = metadata.position(), metadata.new_triggering(known.schema, rules)
+        results = self._folder / uuid4().hex[:8]
+        index = TriggerIndex(known.schema, Index.create(results / "index"))
+        index.add(dict(enumerate(new.values())))
+        self.reports = self._run(known, results) if new else ()
+        pairs = BatchRows([report.file for report in self.reports], lambda uri, place: (uri, place))
+        return TriggerResults(position, list(new), pairs, index.satisfied)
+
+    def _run(self, known: SchemaContext, results: Path) -> list[EvaluationReport]:
+        ranges = self._store.metadata.ranges(self._size)
+        url = self._store.database.engine.url.render_as_string(hide_password=False)
+        index = str(results / "index")
+        job = EvaluationJob(url, known.file.media_type, known.file.body, index, str(results), ranges)
+        numbers = self._session.range(0, len(ranges), 1, len(ranges))
+        rows = numbers.mapInArrow(build_evaluation_stage(job), "report string").collect()
+        return [EvaluationReport(**json.loads(row.report)) for row in rows]
+
+
+def build_evaluation_stage(job: EvaluationJob) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function for `mapInArrow`: numbers of ranges in, reports in JSON out."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        freeze_memory()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                report = _ask(job, open_shared_store(job.store).metadata.between(*job.ranges[number]))
+                yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(report))]})
+
+    return run
+
+
+def _ask(job: EvaluationJob, resources: Sequence[Resource]) -> EvaluationReport:
+    triggers = _triggers(job.media_type, job.schema, job.index)
+    uris, places = [], []
+    for uri, place in triggers.satisfied(resources):
+        uris.append(uri)
+        places.append(place)
+    if not uris:
+        return EvaluationReport(len(resources), 0, "")
+    path = str(Path(job.results) / f"found-{uuid4().hex}.arrow")
+    with pa.ipc.new_stream(path, MATCH_SCHEMA) as file:
+        file.write_batch(
+            pa.RecordBatch.from_arrays(
+                [pa.array(uris, pa.string()), pa.array(places, pa.int32())], schema=MATCH_SCHEMA
+            )
+        )
+    return EvaluationReport(len(resources), len(uris), path)
+
+
+@lru_cache(maxsize=2)
+def _triggers(media_type: str, schema: bytes, index: str) -> TriggerIndex:
+    """Kept from task to task."""
+    return TriggerIndex(parse_schema(rdf_decoder.decode(schema, media_type)), Index.open(index))

@@ -1,0 +1,1 @@
+"""Tables and queries of metadata: log, resources, rules, results and notifications."""

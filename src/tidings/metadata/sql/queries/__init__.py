@@ -1,0 +1,1 @@
+"""Queries over metadata as SQL statements."""

@@ -1,0 +1,249 @@
+"""Queries over the metadata of a store: what is found, in which order, and what is shown of it.
+
+Found are URIs only. What the order needs is read for all of them, and what is shown for those that the limit leaves.
+All of it is of one moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, text
+from sqlalchemy.exc import DBAPIError
+
+from tidings.core.limits import check_limits, limits_from
+from tidings.errors import TooLarge
+from tidings.metadata.queries.answers import (
+    Binding,
+    QueryAnswer,
+    column_names,
+    evaluate_cell,
+    selected_variables,
+    sort_bindings,
+)
+from tidings.metadata.resources import Ref, Resource, Value
+from tidings.metadata.rules.normal_form import class_of, normalize_rule
+from tidings.metadata.rules.tree import Path, Query, Rule
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql import resource_rows
+from tidings.metadata.sql.queries.query_fragments import QueryStatement
+from tidings.metadata.sql.queries.query_statement import StatementBuilder, choose_start, find_smallest_set
+from tidings.metadata.sql.queries.query_tree import build_query_tree
+from tidings.metadata.sql.resource_rows import from_comparable
+from tidings.metadata.sql.tables import metadata_atoms, metadata_resources
+from tidings.store import bulk
+from tidings.store.database import Database
+
+RULE_RESULTS_SQL = (
+    "SELECT m.uri FROM rule_ends e CROSS JOIN rule_results m WHERE e.name = {rule} AND m.rule = e.rule"
+)
+"""The results of a rule at a provider."""
+
+REPOSITORY_MEMBERS_SQL = "SELECT m.uri FROM repository_members m WHERE m.rule = {rule}"
+"""The results of a rule at a repository, as it was told of them."""
+
+COUNT_LIMIT = 1_000
+"""So far is counted what there are few of. Beyond that, it does not matter much where to begin."""
+
+QUERY_BATCH = 10_000
+"""How many rows are in memory at a time, where all are read."""
+
+PROGRESS_STEPS = 10_000
+"""After so many steps of SQLite's machine the clock is looked at: about a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one query may take: how many results, and how many seconds in the database."""
+
+    results: int = 100_000
+    seconds: int = 30
+
+    def __post_init__(self) -> None:
+        check_limits(self, {})
+
+
+_NO_MORE: tuple[str, Iterator[Row[*tuple[Any, ...]]]] = "", iter(())
+
+QUERY_LIMITS = limits_from("TIDINGS_QUERY_LIMITS", Limits)
+
+
+class QueryExecutor:
+    """`members` is how the results of a rule are found, as SQL."""
+
+    def __init__(
+        self, database: Database, members: str = RULE_RESULTS_SQL, limits: Limits = QUERY_LIMITS
+    ) -> None:
+        self._database, self._members, self._limits = database, members, limits
+
+    def answer(self, query: Query, schema: Schema, types: Mapping[str, str]) -> QueryAnswer:
+        """The answer to a query that was checked. `types` are the classes of the rules that it searches."""
+        with self._database.moment() as connection, _within(connection, self._limits.seconds):
+            asking = _Asking(connection, query, schema, types, self._members)
+            most = self._limits.results if query.limit is None else query.limit
+            found = asking.bindings(most + 1 if query.limit is None else most)
+            kept = sort_bindings(found, asking.order(found), query.limit)
+            if len(kept) > self._limits.results:
+                raise _too_many(self._limits.results)
+            return asking.shown(kept)
+
+    def resources(self) -> Iterator[Resource]:
+        """All resources in the order of their URIs, as of one moment; never all of them at once."""
+        r, a = metadata_resources.c, metadata_atoms.c
+        with self._database.moment() as connection:
+            atoms = select(a.uri, a.property, a.value, a.kind).order_by(a.uri, a.property, a.place)
+            groups = groupby(
+                connection.execution_options(yield_per=QUERY_BATCH).execute(atoms), key=itemgetter(0)
+            )
+            uri, rows = next(groups, _NO_MORE)
+            for each, cls in connection.execute(select(r.uri, r["class"]).order_by(r.uri)):
+                values: dict[str, tuple[Value, ...]] = {}
+                if each == uri:
+                    for _, name, value, kind in rows:
+                        values[name] = (*values.get(name, ()), from_comparable(value, kind))
+                    uri, rows = next(groups, _NO_MORE)
+                yield Resource(each, cls, values)
+
+    def referred(self, resources: Iterable[Resource], schema: Schema) -> dict[str, Resource]:
+        """What these refer to strongly, if it is there and of the class that it should be."""
+        leads = dict[str, set[str]]()
+        for each in resources:
+            for row in resource_rows.build_atom_rows(each, schema):
+                if row.strong is not None:
+                    leads.setdefault(row.text, set()).update(schema.at_or_below(row.strong))
+        with self._database.moment() as connection:
+            found = resource_rows.load_resources(connection, leads)
+        return {uri: each.resource for uri, each in found.items() if each.resource.cls in leads[uri]}
+
+
+def _too_many(most: int) -> TooLarge:
+    accepted = f"at most {most:,} (the limit results)"
+    return TooLarge("the answer has too many results", accepted=accepted, hint="ask for fewer with limit")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    connection: Connection
+    query: Query
+    schema: Schema
+    types: Mapping[str, str]
+    members: str
+
+    def bindings(self, most: int) -> set[Binding]:
+        """What the shown variables stand for; without an order, not more than so many are needed."""
+        found: set[Binding] = set()
+        for normal in normalize_rule(self.query.rule, self.schema, self.types):
+            statement, parameters = self.statement(normal)
+            if not self.query.order:
+                columns = ", ".join(str(at) for at in range(1, len(selected_variables(self.query)) + 1))
+                statement += f" ORDER BY {columns} LIMIT {most}"
+            rows = self.connection.execute(text(statement), parameters)
+            found.update(tuple(row) for row in rows)
+        return found
+
+    def statement(self, normal: Rule) -> tuple[str, dict[str, object]]:
+        tree = build_query_tree(normal, self.schema, self.types)
+        sizes = {variable: find_smallest_set(node, self.count) for variable, node in tree.items()}
+        made = self.new()
+        finding = StatementBuilder(tree, sizes, made)
+        those = finding.along(choose_start(tree, sizes, self.query.of), self.query.of)
+        return made.text(finding.bindings(selected_variables(self.query), those)), made.parameters
+
+    def new(self) -> QueryStatement:
+        return QueryStatement(self.connection.dialect.name, self.members)
+
+    def count(self, listed: Callable[[QueryStatement], str]) -> int:
+        """How many there are in a list; `COUNTED` at most."""
+        made = self.new()
+        counted = f"SELECT count(*) FROM ({listed(made)} LIMIT {COUNT_LIMIT}) f"
+        return int(self.connection.execute(text(counted), made.parameters).scalar_one())
+
+    def order(self, found: Iterable[Binding]) -> list[tuple[dict[Binding, Any], bool]]:
+        every = list(found)
+        return [(self.keys(path, every), falls) for path, falls in self.query.order]
+
+    def keys(self, path: Path, found: Sequence[Binding]) -> dict[Binding, Any]:
+        """The value by which each binding is ordered, of those that have one."""
+        at = selected_variables(self.query).index(path.variable)
+        values = self.values(path, {binding[at] for binding in found})
+        keys = ((binding, evaluate_cell(path, values.get(binding[at], ()))) for binding in found)
+        return {binding: key for binding, key in keys if key is not None}
+
+    def shown(self, kept: Sequence[Binding]) -> QueryAnswer:
+        if not self.query.select:
+            loaded = resource_rows.load_resources(self.connection, [uri for (uri,) in kept])
+            return QueryAnswer(resources=tuple(loaded[uri].resource for (uri,) in kept))
+        places = selected_variables(self.query)
+        cells: list[list[Any]] = []
+        for path in self.query.select:
+            at = places.index(path.variable)
+            values = self.values(path, {binding[at] for binding in kept})
+            cells.append([evaluate_cell(path, values.get(binding[at], ())) for binding in kept])
+        return QueryAnswer(column_names(self.query), tuple(zip(*cells, strict=True)))
+
+    def values(self, path: Path, uris: Iterable[str]) -> dict[str, list[Value]]:
+        """What stands at the end of a path from each of these resources, a step at a time for all."""
+        extension = next(each.extension for each in self.query.searched if each.variable == path.variable)
+        cls: str | None = class_of(extension, self.schema, self.types)
+        reached: dict[str, list[Value]] = {uri: [Ref(uri)] for uri in uris}
+        for at, step in enumerate(path.steps):
+            assert cls is not None, "queries are checked before"
+            declared = self.schema.property_of(cls, step.property)
+            assert declared is not None, "queries are checked before"
+            named = {each.uri for found in reached.values() for each in found if isinstance(each, Ref)}
+            there = self.instances(named, cls) if at else named
+            values = self.property(there, step.property)
+            reached = {
+                uri: [value for each in found if isinstance(each, Ref) for value in values.get(each.uri, ())]
+                for uri, found in reached.items()
+            }
+            cls = declared.leads_to
+        return reached
+
+    def instances(self, uris: Iterable[str], cls: str) -> list[str]:
+        """Those of these resources that are there and of a class."""
+        below = self.schema.at_or_below(cls)
+        return [
+            uri for uri, (own, _) in resource_rows.load_places(self.connection, uris).items() if own in below
+        ]
+
+    def property(self, uris: Iterable[str], name: str) -> dict[str, list[Value]]:
+        c = metadata_atoms.c
+        # Not the column itself: SQLite would go through all values of the property, once for each piece of the URIs.
+        wanted = select(c.uri, c.value, c.kind).where(c.property + "" == name)
+        found: dict[str, list[Value]] = {}
+        for uri, value, kind in bulk.select_among(self.connection, wanted, c.uri, list(uris)):
+            found.setdefault(uri, []).append(from_comparable(value, kind))
+        return found
+
+
+@contextmanager
+def _within(connection: Connection, seconds: int) -> Iterator[None]:
+    """Statements end when the time is over."""
+    sqlite = connection.dialect.name == "sqlite"
+    driver: Any = connection.connection.driver_connection
+    if sqlite:
+        deadline = time.monotonic() + seconds
+        driver.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+    else:
+        connection.execute(text(f"SET LOCAL statement_timeout = {1_000 * seconds}"))
+    try:
+        yield
+    except DBAPIError as error:
+        if not _is_over(error):
+            raise
+        accepted = f"what takes {seconds} s at most (the limit seconds)"
+        raise TooLarge("the query takes too long", accepted=accepted) from error
+    finally:
+        if sqlite:
+            driver.set_progress_handler(None, 0)
+
+
+def _is_over(error: DBAPIError) -> bool:
+    return getattr(error.orig, "sqlstate", None) == "57014" or str(error.orig) == "interrupted"

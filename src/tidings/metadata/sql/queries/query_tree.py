@@ -1,0 +1,185 @@
+"""A normal rule as a tree: a node for each variable with what is asked of it alone, an edge for all that compares two.
+
+Checking made sure that it is a tree: each variable is reached in one way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tidings.metadata.resources import Ref
+from tidings.metadata.rules.atomic import JoinPredicate, is_path, order_predicates
+from tidings.metadata.rules.normal_form import class_of
+from tidings.metadata.rules.tree import Constant, Operator, Path, Rule
+from tidings.metadata.rules.variable_graph import build_adjacency, list_predicates
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql.resource_rows import REFERENCE_KIND, ComparableValue, to_comparable
+
+FLIPPED_SQL_OPERATORS = {
+    "=": "=",
+    "!=": "!=",
+    "<": ">",
+    ">": "<",
+    "<=": ">=",
+    ">=": "<=",
+    "contains": "within",
+    "within": "contains",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantTest:
+    """A comparison with a constant: of a property, or of the resource itself, which is None."""
+
+    property: str | None
+    compares: Operator
+    constant: ComparableValue
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedProperty:
+    """What is compared of a variable, and of which kind that is. Of a path it is not said: values have their kinds."""
+
+    property: str | None
+    kind: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VariableComparison:
+    """How a resource stands to another, or to itself: `own` `operator` `others`."""
+
+    own: ComparedProperty
+    operator: str
+    others: ComparedProperty
+
+    def back(self) -> VariableComparison:
+        return VariableComparison(self.others, FLIPPED_SQL_OPERATORS[self.operator], self.own)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEdge(VariableComparison):
+    """How a variable stands to another, and how `also`. If there is a `=` among all that, it comes first."""
+
+    other: str
+    also: tuple[VariableComparison, ...] = ()
+
+    @property
+    def by_value(self) -> bool:
+        """Whether one is found from the other by an equal value. What stands behind a reference is not."""
+        return self.operator == "=" and not self.by_path
+
+    @property
+    def by_path(self) -> bool:
+        return is_path(self.own.property) or is_path(self.others.property)
+
+    def turned(self, variable: str) -> QueryEdge:
+        """The same from the other variable."""
+        also = tuple(each.back() for each in self.also)
+        return QueryEdge(self.others, FLIPPED_SQL_OPERATORS[self.operator], self.own, variable, also)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryNode:
+    variable: str
+    rule: str | None
+    """The rule among whose results it is, if it is a rule that is searched."""
+
+    classes: tuple[str, ...]
+    asked: tuple[ConstantTest, ...]
+    itself: tuple[VariableComparison, ...]
+    """How it stands to itself: two of its properties are compared."""
+
+    edges: tuple[QueryEdge, ...]
+
+
+QueryTree = Mapping[str, QueryNode]
+
+
+def build_query_tree(normal: Rule, schema: Schema, types: Mapping[str, str]) -> QueryTree:
+    classes = {each.variable: class_of(each.extension, schema, types) for each in normal.searched}
+    compared = build_adjacency(normal)
+    return {
+        each.variable: QueryNode(
+            each.variable,
+            None if each.extension in schema.classes else each.extension,
+            tuple(sorted(schema.at_or_below(classes[each.variable]))),
+            tuple(_asked(normal, each.variable, classes[each.variable], schema)),
+            tuple(
+                _stands(asked, each.variable, each.variable, schema, classes)
+                for asked in compared[each.variable].get(each.variable, ())
+            ),
+            tuple(
+                _edge(asked, each.variable, other, schema, classes)
+                for other, asked in compared[each.variable].items()
+                if other != each.variable
+            ),
+        )
+        for each in normal.searched
+    }
+
+
+def _edge(
+    asked: Iterable[JoinPredicate], variable: str, other: str, schema: Schema, classes: Mapping[str, str]
+) -> QueryEdge:
+    first, *also = (
+        _stands(each, variable, other, schema, classes)
+        for each in order_predicates(asked, classes[variable], schema)
+    )
+    return QueryEdge(first.own, first.operator, first.others, other, tuple(also))
+
+
+def _stands(
+    asked: JoinPredicate, variable: str, other: str, schema: Schema, classes: Mapping[str, str]
+) -> VariableComparison:
+    operator = FLIPPED_SQL_OPERATORS[asked.compares.value] if asked.turned else asked.compares.value
+    own, others = _side(asked.left, classes[variable], schema), _side(asked.right, classes[other], schema)
+    return VariableComparison(own, operator, others)
+
+
+def _side(property: str | None, cls: str, schema: Schema) -> ComparedProperty:
+    if property is None:
+        return ComparedProperty(None, REFERENCE_KIND)
+    if is_path(property):
+        return ComparedProperty(property, None)
+    found = schema.property_of(cls, property)
+    assert found is not None, "queries are checked before"
+    return ComparedProperty(found.name, REFERENCE_KIND if found.kind is None else found.kind)
+
+
+def _asked(normal: Rule, variable: str, cls: str, schema: Schema) -> Iterator[ConstantTest]:
+    for each in list_predicates(normal):
+        if (
+            isinstance(each.left, Path)
+            and isinstance(each.right, Constant)
+            and each.left.variable == variable
+        ):
+            name = each.left.steps[0].property if each.left.steps else None
+            declared = schema.property_of(cls, name) if name is not None else None
+            value = Ref(str(each.right.value)) if each.right.is_resource else each.right.value
+            yield ConstantTest(name, each.compares, to_comparable(value, declared))
+
+
+def path_between(tree: QueryTree, start: str, end: str) -> list[str]:
+    """The variables from one to another, both included."""
+    before: dict[str, str | None] = {start: None}
+    waiting = [start]
+    for variable in waiting:
+        new = [edge.other for edge in tree[variable].edges if edge.other not in before]
+        before |= dict.fromkeys(new, variable)
+        waiting += new
+    found: list[str] = []
+    at: str | None = end
+    while at is not None:
+        found.append(at)
+        at = before[at]
+    return found[::-1]
+
+
+def spanning_order(tree: QueryTree, root: str, others: Iterable[str]) -> dict[str, str]:
+    """The variables on the ways from a root to others, each with the one before it, in an order from the root on."""
+    found: dict[str, str] = {}
+    for other in others:
+        ways = path_between(tree, root, other)
+        found |= dict(zip(ways[1:], ways, strict=False))
+    return found

@@ -1,0 +1,359 @@
+"""The rules over metadata, taken apart into atomic rules of which equal ones are one (section 3.3 of paper 001).
+
+Atomic rules are numbered as in figure 7: first the triggering rules as they appear, then join rules, inputs before what
+they are inputs of. A rule goes with all atomic rules that nobody else needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, exists, or_, select
+
+from tidings.errors import IdTaken, pointing
+from tidings.metadata.resources import SUBJECT, Ref, Value
+from tidings.metadata.rules.atomic import (
+    AtomicRule,
+    JoinCondition,
+    JoinPredicate,
+    JoinRule,
+    JoinSide,
+    TriggeringRule,
+)
+from tidings.metadata.rules.tree import Operator
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql import planner_hints
+from tidings.metadata.sql.log_tables import rule_uses
+from tidings.metadata.sql.resource_rows import from_comparable, to_comparable
+from tidings.metadata.sql.tables import (
+    atomic_rules,
+    join_rules,
+    metadata_rules,
+    rule_ends,
+    rule_feeds,
+    rule_group_also,
+    rule_groups,
+    rule_results,
+)
+from tidings.store import bulk, counters, names
+
+ATOMIC_RULE_COUNTER = "atomic_rules"
+"""Gives numbers to atomic rules. Who changes rules or metadata holds it: what is materialised depends on both."""
+
+
+ANALYZE_THRESHOLD = 1_000
+"""After so many new atomic rules at once, the database is asked to look at them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRule:
+    """A rule as its owner knows it, and the atomic rules whose results it has: several where an `or` was split up.
+
+    `name` begins with its scope. `uses` are the names of other rules that it searches.
+    """
+
+    name: str
+    owner: str
+    text: str
+    ends: tuple[AtomicRule, ...]
+    scope: str = ""
+    within: int | None = None
+    uses: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class NewAtomicRule:
+    """An atomic rule on its way into the store. Its key follows from all that it asks."""
+
+    key: str
+    level: int
+    rule: AtomicRule
+    asked: tuple[object, ...] = (None,) * 6
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Graph:
+    """The dependency graph of some rules: nodes by key, in the order in which they appear."""
+
+    schema: Schema
+    nodes: dict[str, NewAtomicRule] = field(default_factory=dict)
+
+    def add(self, rule: AtomicRule) -> NewAtomicRule:
+        node = self._join(rule) if isinstance(rule, JoinRule) else self._triggering(rule)
+        return self.nodes.setdefault(node.key, node)
+
+    def _triggering(self, rule: TriggeringRule) -> NewAtomicRule:
+        asked = _asked(rule, self.schema)
+        return NewAtomicRule(_key(asked), 0, rule, asked)
+
+    def _join(self, rule: JoinRule) -> NewAtomicRule:
+        left, right = self.add(rule.left), self.add(rule.right)
+        also = [_also_row(each) for each in rule.meeting.also]
+        # As it always was where there is nothing else: the keys of rules are stored.
+        key = _key((*_meeting_row(rule.meeting), *([also] if also else ()), left.key, right.key))
+        return NewAtomicRule(key, 1 + max(left.level, right.level), rule, inputs=(left.key, right.key))
+
+
+def _key(parts: Sequence[object]) -> str:
+    return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def _asked(rule: TriggeringRule, schema: Schema) -> tuple[object, ...]:
+    """Class, property, comparison, and the constant as atoms have their values. `True` and `1` are not the same."""
+    property = None if rule.property == SUBJECT else rule.property
+    if rule.compares is None or rule.constant is None:
+        return rule.cls, None, None, None, None, None
+    value: Value = Ref(str(rule.constant)) if rule.is_resource or property is None else rule.constant
+    declared = schema.property_of(rule.cls, property) if property else None
+    return rule.cls, property, rule.compares.value, *to_comparable(value, declared)
+
+
+def _meeting_row(meeting: JoinCondition) -> tuple[object, ...]:
+    left, right = meeting.left, meeting.right
+    asked = (left.cls, left.property, meeting.compares.value, right.cls, right.property)
+    return *asked, int(meeting.registers_left)
+
+
+def _also_row(asked: JoinPredicate) -> tuple[object, ...]:
+    return asked.left, asked.compares.value, asked.right, int(asked.turned)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleInsertion:
+    """What was added: the first new number, the new triggering rules by number, the levels of new join rules, and the
+    numbers of new rules by key.
+    """
+
+    first: int
+    triggering: Mapping[int, TriggeringRule]
+    levels: tuple[int, ...]
+    numbers: Mapping[str, int]
+
+
+def insert_rules(connection: Connection, schema: Schema, rules: Sequence[NamedRule]) -> RuleInsertion:
+    """Keep rules; their atomic rules that are new have no results yet."""
+    last = counters.lock(connection, ATOMIC_RULE_COUNTER)
+    check_names_free(connection, rules)
+    graph = _Graph(schema)
+    ends = [(rule.name, graph.add(end).key) for rule in rules for end in rule.ends]
+    numbers = _numbers(connection, graph.nodes)
+    new = sorted(
+        (node for node in graph.nodes.values() if node.key not in numbers), key=lambda node: node.level
+    )
+    numbers.update({node.key: last + i for i, node in enumerate(new, start=1)})
+    _insert_atomic(connection, new, numbers)
+    rows = [(rule.name, rule.owner, rule.text, rule.scope, rule.within) for rule in rules]
+    bulk.insert_rows(connection, metadata_rules, rows)
+    uses = [(rule.name, used) for rule in rules for used in sorted(rule.uses)]
+    bulk.insert_rows(connection, rule_uses, uses)
+    bulk.insert_rows(connection, rule_ends, sorted({(name, numbers[key]) for name, key in ends}))
+    counters.advance(connection, ATOMIC_RULE_COUNTER, last + len(new))
+    triggering = {numbers[node.key]: node.rule for node in new if isinstance(node.rule, TriggeringRule)}
+    levels = tuple(sorted({node.level for node in new if node.level}))
+    return RuleInsertion(last + 1, triggering, levels, {node.key: numbers[node.key] for node in new})
+
+
+def find_new_triggering(
+    connection: Connection, schema: Schema, rules: Sequence[NamedRule]
+) -> dict[str, TriggeringRule]:
+    """The triggering rules that these would bring with them, by key."""
+    graph = _Graph(schema)
+    for rule in rules:
+        for end in rule.ends:
+            graph.add(end)
+    known = _numbers(connection, graph.nodes)
+    new = (node for key, node in graph.nodes.items() if key not in known)
+    return {node.key: node.rule for node in new if isinstance(node.rule, TriggeringRule)}
+
+
+def check_names_free(connection: Connection, rules: Sequence[NamedRule]) -> None:
+    """Refuse names that rules have already, or that stand twice among these."""
+    wanted = Counter(names.check("a rule's name", rule.name, "/id") for rule in rules)
+    owners = {rule.name: rule.owner for rule in rules}
+    found = select(metadata_rules.c.name, metadata_rules.c.owner)
+    known = [*bulk.select_among(connection, found, metadata_rules.c.name, wanted)]
+    for name, owner in known:
+        if owner != owners[name]:
+            raise names.id_taken_error(name)
+    taken = [*(row.name for row in known), *(name for name, count in wanted.items() if count > 1)]
+    if taken:
+        hint = "forget that one first, or choose another name"
+        with pointing("/id"):
+            raise IdTaken("there is a rule of this name already", received=taken[0], hint=hint)
+
+
+def _numbers(connection: Connection, keys: Iterable[str]) -> dict[str, int]:
+    wanted = select(atomic_rules.c.key, atomic_rules.c.rule)
+    found = bulk.select_among(connection, wanted, atomic_rules.c.key, list(keys))
+    return dict(tuple(row) for row in found)
+
+
+def _insert_atomic(connection: Connection, new: Sequence[NewAtomicRule], numbers: Mapping[str, int]) -> None:
+    rows = [(numbers[node.key], node.key, node.level, *node.asked) for node in new]
+    bulk.insert_rows(connection, atomic_rules, rows)
+    joins = [(node, node.rule.meeting) for node in new if isinstance(node.rule, JoinRule)]
+    groups = _groups(connection, dict.fromkeys(meeting for _, meeting in joins))
+    _insert_joins(
+        connection,
+        [
+            (numbers[node.key], groups[meeting], *(numbers[key] for key in node.inputs), node.level)
+            for node, meeting in joins
+        ],
+        first=min((numbers[node.key] for node in new), default=0),
+    )
+    if len(new) >= ANALYZE_THRESHOLD:
+        planner_hints.analyze_table(connection, join_rules)
+
+
+def _insert_joins(connection: Connection, rows: Sequence[tuple[int, ...]], first: int) -> None:
+    """Join rules and what feeds them. An input that is new feeds nothing yet."""
+    bulk.insert_rows(connection, join_rules, rows)
+    feeds = {(left, grp, level, 1) for _, grp, left, _, level in rows}
+    feeds |= {(right, grp, level, 0) for _, grp, _, right, level in rows}
+    bulk.insert_rows(connection, rule_feeds, sorted(feed for feed in feeds if feed[0] >= first))
+    named = ("rule", "grp", "level", "is_left")
+    old = [dict(zip(named, feed, strict=True)) for feed in sorted(feeds) if feed[0] < first]
+    bulk.insert_missing(connection, rule_feeds, old)
+
+
+def _groups(connection: Connection, wanted: Iterable[JoinCondition]) -> dict[JoinCondition, int]:
+    """The numbers of groups, given now where a group is new."""
+    found = {meeting: number for number, meeting in load_groups(connection).items()}
+    new = [meeting for meeting in wanted if meeting not in found]
+    last = max(found.values(), default=0)
+    made = {meeting: last + i for i, meeting in enumerate(new, start=1)}
+    rows = [(number, *_meeting_row(each), len(each.also) or None) for each, number in made.items()]
+    bulk.insert_rows(connection, rule_groups, rows)
+    also = [
+        (number, place, *_also_row(asked))
+        for each, number in made.items()
+        for place, asked in enumerate(each.also)
+    ]
+    bulk.insert_rows(connection, rule_group_also, also)
+    return found | made
+
+
+def load_groups(connection: Connection, among: Sequence[int] | None = None) -> dict[int, JoinCondition]:
+    """Groups by number, all or these. They stay when their last rule goes: there are as many as ways to ask."""
+    wanted = select(*rule_groups.c).order_by(rule_groups.c.grp)
+    rows = connection.execute(wanted if among is None else wanted.where(rule_groups.c.grp.in_(among))).all()
+    also = _load_also(connection, [row.grp for row in rows if row.further])
+    return {
+        grp: JoinCondition(
+            JoinSide(left_class, left),
+            Operator(compares),
+            JoinSide(right_class, right),
+            bool(kept),
+            also.get(grp, ()),
+        )
+        for grp, left_class, left, compares, right_class, right, kept, _ in rows
+    }
+
+
+def _load_also(connection: Connection, groups: Sequence[int]) -> dict[int, tuple[JoinPredicate, ...]]:
+    """The further comparisons of those groups that have some."""
+    found: dict[int, tuple[JoinPredicate, ...]] = {}
+    if not groups:
+        return found
+    c = rule_group_also.c
+    rows = connection.execute(select(*c).where(c.grp.in_(groups)).order_by(c.grp, c.place))
+    for grp, _, left, compares, right, turned in rows:
+        found[grp] = (*found.get(grp, ()), JoinPredicate(left, Operator(compares), right, bool(turned)))
+    return found
+
+
+def load_triggering(connection: Connection, after: int = 0) -> dict[int, TriggeringRule]:
+    """The triggering rules with greater numbers, for the common index."""
+    return {row[0]: triggering_from_row(*row[1:]) for row in connection.execute(_LATER, {"after": after})}
+
+
+_TRIGGERING = select(
+    *(atomic_rules.c[name] for name in ("rule", "class", "property", "compares", "value", "kind"))
+)
+_LATER = _TRIGGERING.where(atomic_rules.c.level == 0, atomic_rules.c.rule > bindparam("after")).order_by(
+    atomic_rules.c.rule
+)
+
+
+def load_triggering_by_number(connection: Connection, numbers: Collection[int]) -> dict[int, TriggeringRule]:
+    """The triggering rules with these numbers."""
+    rows = bulk.select_numbered(connection, _TRIGGERING, atomic_rules.c.rule, numbers)
+    return {row[0]: triggering_from_row(*row[1:]) for row in rows}
+
+
+def triggering_from_row(
+    cls: str, property: str | None, compares: str | None, value: str | None, kind: int | None
+) -> TriggeringRule:
+    if compares is None or value is None or kind is None:
+        return TriggeringRule(cls)
+    constant = from_comparable(value, kind)
+    if isinstance(constant, Ref):
+        return TriggeringRule(cls, property or SUBJECT, Operator(compares), constant.uri, True)
+    return TriggeringRule(cls, property, Operator(compares), constant)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRemoval:
+    """Which rules there were of those to be removed, and the numbers of the atomic rules that went with them."""
+
+    rules: tuple[str, ...]
+    atomic: tuple[int, ...]
+
+
+def delete_rules(connection: Connection, given: Collection[str]) -> RuleRemoval:
+    """Forget rules with the atomic rules that no other has, and with their results."""
+    counters.lock(connection, ATOMIC_RULE_COUNTER)
+    there = [
+        row.name
+        for row in bulk.select_among(connection, select(metadata_rules.c.name), metadata_rules.c.name, given)
+    ]
+    pending = {
+        row.rule for row in bulk.select_among(connection, select(rule_ends.c.rule), rule_ends.c.name, there)
+    }
+    for table in (rule_ends, rule_uses, metadata_rules):
+        bulk.delete_among(connection, table.c.name, there)
+    gone: list[int] = []
+    # An input is looked at again whenever something it was an input of has gone.
+    while unused := [
+        rule for piece in bulk.iter_chunks(sorted(pending), bulk.KEYS) for rule in _unused(connection, piece)
+    ]:
+        pending = set()
+        for piece in bulk.iter_chunks(unused, bulk.KEYS):
+            pending |= _forget(connection, piece)
+        gone += unused
+    return RuleRemoval(tuple(sorted(there)), tuple(sorted(gone)))
+
+
+def _unused(connection: Connection, rules: Sequence[int]) -> list[int]:
+    rule = atomic_rules.c.rule
+    needed = (rule_ends.c.rule, join_rules.c.left_rule, join_rules.c.right_rule)
+    wanted = select(rule).where(rule.in_(rules), *(~exists().where(column == rule) for column in needed))
+    return list(connection.execute(wanted).scalars())
+
+
+def _forget(connection: Connection, rules: Sequence[int]) -> set[int]:
+    """Remove atomic rules, and say what their inputs were."""
+    c = join_rules.c
+    joins = connection.execute(
+        select(c.grp, c.level, c.left_rule, c.right_rule).where(c.rule.in_(rules))
+    ).all()
+    for table in (join_rules, atomic_rules, rule_results):
+        connection.execute(delete(table).where(table.c.rule.in_(rules)))
+    inputs = {rule for row in joins for rule in row[2:]}
+    for piece in bulk.iter_chunks(sorted(inputs), bulk.KEYS):
+        connection.execute(_IDLE_FEEDS.where(rule_feeds.c.rule.in_(piece)))
+    return inputs
+
+
+def _fed(column: ColumnElement[int], is_left: int) -> ColumnElement[bool]:
+    feeds, joins = rule_feeds.c, join_rules.c
+    fed = exists().where(column == feeds.rule, joins.grp == feeds.grp, joins.level == feeds.level)
+    return and_(feeds.is_left == is_left, ~fed)
+
+
+_IDLE_FEEDS = delete(rule_feeds).where(or_(_fed(join_rules.c.left_rule, 1), _fed(join_rules.c.right_rule, 0)))

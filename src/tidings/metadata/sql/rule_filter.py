@@ -1,0 +1,334 @@
+"""The filter: which rules' results things enter, change inside, and leave (sections 3.4 and 3.5 of paper 001).
+
+The results of all atomic rules are materialised. A run is told which resources changed and which triggering rules each
+of them satisfies now; the difference to what is materialised goes up through the join rules, level by level and group
+by group. What came is found from new inputs and their partners. What may have gone is found from old inputs, and asked
+once more. The results of new rules come out of the same statements: all results of one input count as new.
+
+All of it is work inside of somebody else's transaction, in which nothing is half done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sqlalchemy import Connection, TextClause, bindparam, delete, func, select, text
+
+from tidings.metadata.rules.atomic import JoinCondition, JoinPredicate, TriggeringRule, is_path
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql import document_changes, join_statements, rule_base, trigger_evaluation
+from tidings.metadata.sql.document_changes import VersionDifference
+from tidings.metadata.sql.planner_hints import keep_join_order
+from tidings.metadata.sql.resource_rows import StoredResource
+from tidings.metadata.sql.rule_base import ATOMIC_RULE_COUNTER, NamedRule, RuleRemoval
+from tidings.metadata.sql.tables import (
+    INDEXED_LENGTH,
+    RUN_TABLES,
+    atomic_rules,
+    join_rules,
+    rule_ends,
+    rule_results,
+    run_delta,
+    run_seeds,
+)
+from tidings.metadata.sql.trigger_evaluation import TriggerResults
+from tidings.store import bulk, counters
+
+RuleResult = tuple[str, str]
+"""The name of a rule, and the URI of a resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterOutcome:
+    """What became of the rules' results. `ends` are the atomic rules by which a pair entered, or left."""
+
+    entered: frozenset[RuleResult]
+    changed: frozenset[RuleResult]
+    left: frozenset[RuleResult]
+    ends: Mapping[RuleResult, Sequence[int]] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRules:
+    """What new rules have as their first results, and the new triggering rules by number, for the common index.
+
+    `ends` are the atomic rules that have these results.
+    """
+
+    entered: frozenset[RuleResult]
+    triggering: Mapping[int, TriggeringRule]
+    ends: Mapping[RuleResult, Sequence[int]]
+
+
+def run_filter(
+    connection: Connection,
+    schema: Schema,
+    versions: Mapping[str, StoredResource | None],
+    satisfied: Iterable[tuple[str, int]],
+) -> FilterOutcome:
+    """Store new versions of resources (None is one that is no more), and say what that does to the rules' results.
+
+    `satisfied` has the new versions' URIs with the numbers of the triggering rules that they satisfy. Old versions need
+    not be given: they are stored, and so is what they satisfied.
+    """
+    counters.lock(connection, ATOMIC_RULE_COUNTER)
+    _prepare(connection, schema)
+    found = document_changes.store_versions(connection, schema, versions)
+    with keep_join_order(connection):
+        _trigger(connection, found, satisfied)
+        connection.execute(_FEED, {"level": 0})
+        if found.touched:
+            connection.execute(_FEED_TOUCHED)
+        _feed_paths(connection)
+        _climb(connection)
+        return _outcome(connection)
+
+
+def add_rules(
+    connection: Connection, schema: Schema, rules: Sequence[NamedRule], found: TriggerResults | None = None
+) -> AddedRules:
+    """Keep rules, and say what their results are among what is stored; `found` are those of triggering rules."""
+    new = rule_base.insert_rules(connection, schema, rules)
+    _prepare(connection, schema)
+    with keep_join_order(connection):
+        if found is None:
+            trigger_evaluation.evaluate_triggering(connection, new.first)
+        else:
+            trigger_evaluation.insert_trigger_results(connection, found, new.numbers)
+        for level in new.levels:
+            _seed(connection, level, new.first)
+            _evaluate(connection, level, new.first)
+    named = [rule.name for rule in rules]
+    columns = (rule_ends.c.name, rule_results.c.uri, rule_ends.c.rule)
+    wanted = select(*columns).where(rule_ends.c.rule == rule_results.c.rule)
+    ends: dict[RuleResult, list[int]] = {}
+    for name, uri, rule in bulk.select_among(connection, wanted, rule_ends.c.name, named):
+        ends.setdefault((name, uri), []).append(rule)
+    return AddedRules(frozenset(ends), new.triggering, ends)
+
+
+def remove_rules(connection: Connection, names: Collection[str]) -> RuleRemoval:
+    """Forget rules, and what is materialised for nobody else."""
+    return rule_base.delete_rules(connection, names)
+
+
+def _prepare(connection: Connection, schema: Schema) -> None:
+    document_changes.store_classes(connection, schema)
+    # All of them were made in one transaction, so one stands for all.
+    if connection.dialect.has_table(connection, RUN_TABLES[-1].name):
+        for statement in _EMPTY:
+            connection.execute(statement)
+    else:
+        for table in RUN_TABLES:
+            table.create(connection, checkfirst=False)
+
+
+_EMPTY = tuple(delete(table) for table in RUN_TABLES)
+
+
+def _trigger(connection: Connection, found: VersionDifference, satisfied: Iterable[tuple[str, int]]) -> None:
+    """The triggering rules: what is satisfied now beside what was."""
+    stored = bulk.select_among(connection, _SATISFIED, rule_results.c.uri, found.before)
+    old = {tuple(row) for row in stored}
+    now = {(uri, rule) for uri, rule in satisfied if uri in found.now}
+    came, went = sorted(now - old), sorted(old - now)
+    bulk.insert_rows(connection, rule_results, came)
+    if went:
+        c, gone = rule_results.c, [{"u": uri, "r": rule} for uri, rule in went]
+        connection.execute(
+            delete(rule_results).where(c.uri == bindparam("u"), c.rule == bindparam("r")), gone
+        )
+    rows = [(*pair, 0, 0) for pair in came] + [(*pair, 0, 1) for pair in went]
+    bulk.insert_rows(connection, run_delta, rows)
+
+
+_SATISFIED = select(rule_results.c.uri, rule_results.c.rule).join_from(
+    rule_results, atomic_rules, (rule_results.c.rule == atomic_rules.c.rule) & (atomic_rules.c.level == 0)
+)
+
+# Where the results that came and went on a level lead: to the groups that have their rules as inputs.
+_FEED = text(
+    "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
+    " SELECT f.level, f.grp, f.is_left, d.rule, d.uri, 1 - d.went, d.went"
+    " FROM run_delta d CROSS JOIN rule_feeds f WHERE d.level = :level AND f.rule = d.rule"
+)
+
+# A resource that stays in a rule's results may meet others with another value, of any property that is compared.
+_FEED_TOUCHED = text(
+    "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
+    " SELECT f.level, f.grp, f.is_left, r.rule, r.uri, 1, 1"
+    " FROM run_touched t CROSS JOIN rule_results r CROSS JOIN rule_feeds f CROSS JOIN rule_groups g"
+    " WHERE r.uri = t.uri AND f.rule = r.rule AND g.grp = f.grp"
+    " AND (t.property = CASE f.is_left WHEN 1 THEN g.left_property ELSE g.right_property END"
+    " OR g.further IS NOT NULL AND (SELECT 1 FROM rule_group_also o WHERE o.grp = g.grp AND t.property ="
+    " CASE f.is_left WHEN 1 THEN o.left_property ELSE o.right_property END LIMIT 1) IS NOT NULL)"
+)
+
+
+def _feed_paths(connection: Connection) -> None:
+    """What is compared behind a reference may be different without the resource itself: look at who refers to it.
+
+    The references of now are enough: who referred to it before, and does so no more, was changed itself.
+    """
+    for grp in connection.execute(_WITH_PATHS).scalars().all():
+        (meeting,) = rule_base.load_groups(connection, [grp]).values()
+        for is_left, steps in _paths(meeting):
+            bound = {f"step{at}": step for at, step in enumerate(steps)}
+            for length in range(len(steps)):
+                statement = text(_feed_path(length))
+                connection.execute(statement, {"grp": grp, "is_left": is_left, **bound})
+
+
+_WITH_PATHS = text(
+    "SELECT g.grp FROM rule_groups g WHERE g.left_property LIKE '%.%' OR g.right_property LIKE '%.%'"
+    " OR g.further IS NOT NULL AND (SELECT 1 FROM rule_group_also o WHERE o.grp = g.grp"
+    " AND (o.left_property LIKE '%.%' OR o.right_property LIKE '%.%') LIMIT 1) IS NOT NULL ORDER BY g.grp"
+)
+
+
+def _paths(meeting: JoinCondition) -> set[tuple[int, tuple[str, ...]]]:
+    """The paths that a group compares, step by step, and of which side each is."""
+    both = ((is_left, each) for asked in meeting.predicates for is_left, each in _compared(asked))
+    return {(is_left, tuple(each.split("."))) for is_left, each in both if is_path(each)}
+
+
+def _compared(asked: JoinPredicate) -> tuple[tuple[int, str], ...]:
+    return (1, asked.left or ""), (0, asked.right or "")
+
+
+@lru_cache(maxsize=100)
+def _feed_path(length: int) -> str:
+    """Those that lead to what changed by so many steps of a path; by none, those that changed."""
+    tables, conditions, uri = ["run_changed u"], list[str](), "u.uri"
+    for at in reversed(range(length)):
+        tables.append(f"metadata_atoms a{at}")
+        conditions += (
+            f"a{at}.property = :step{at}",
+            f"substr(a{at}.value, 1, {INDEXED_LENGTH}) = substr({uri}, 1, {INDEXED_LENGTH})",
+            f"a{at}.value = {uri}",
+        )
+        uri = f"a{at}.uri"
+    tables += ("rule_results r", "rule_feeds f")
+    conditions += (f"r.uri = {uri}", "f.rule = r.rule", "f.grp = :grp", "f.is_left = :is_left")
+    return (
+        "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
+        " SELECT DISTINCT f.level, f.grp, f.is_left, r.rule, r.uri, 1, 1"
+        f" FROM {' CROSS JOIN '.join(tables)} WHERE {' AND '.join(conditions)}"
+    )
+
+
+def _climb(connection: Connection) -> None:
+    """Level by level: results of one level may move those of any that is higher, never of its own."""
+    level = 0
+    while (level := connection.execute(_NEXT, {"level": level}).scalar() or 0) > 0:
+        _evaluate(connection, level)
+        connection.execute(_FEED, {"level": level})
+
+
+_NEXT = text("SELECT min(level) FROM run_moved WHERE level > :level")
+
+
+def _evaluate(connection: Connection, level: int, first: int = 0) -> None:
+    """The join rules of a level, from the number `first` on, group by group; then what came and went is applied."""
+    groups = connection.execute(_GROUPS, {"level": level}).scalars().all()
+    meetings = rule_base.load_groups(connection, groups)
+    for grp in groups:
+        bound = {"level": level, "grp": grp, "first": first, **join_statements.join_parameters(meetings[grp])}
+        for statement in _statements(meetings[grp], connection.dialect.name):
+            connection.execute(statement, bound)
+    for statement in (_MATERIALISE, _FORGET):
+        connection.execute(statement, {"level": level})
+
+
+_GROUPS = text("SELECT DISTINCT grp FROM run_moved WHERE level = :level ORDER BY grp")
+
+
+@lru_cache(maxsize=10_000)
+def _statements(meeting: JoinCondition, dialect: str) -> tuple[TextClause, ...]:
+    made = join_statements.build_join_statements(meeting, dialect)
+    return tuple(text(each) for each in (*made.came, *made.went))
+
+
+_MATERIALISE = text(
+    "INSERT INTO rule_results (uri, rule) SELECT uri, rule FROM run_delta WHERE level = :level AND went = 0"
+)
+_FORGET = text(
+    "DELETE FROM rule_results WHERE (uri, rule) IN"
+    " (SELECT uri, rule FROM run_delta WHERE level = :level AND went = 1)"
+)
+
+
+def _seed(connection: Connection, level: int, first: int) -> None:
+    """For each new join rule of a level, all results of its smaller input count as new.
+
+    The larger one may have all resources of a class: for 100,000 new rules that would be all of them 100,000 times.
+    """
+    c = join_rules.c
+    joins = connection.execute(
+        select(c.grp, c.left_rule, c.right_rule).where(c.rule >= first, c.level == level)
+    ).all()
+    sizes = _sizes(connection, {rule for _, left, right in joins for rule in (left, right)})
+    seeds = {
+        (level, grp, 1, left) if sizes[left] <= sizes[right] else (level, grp, 0, right)
+        for grp, left, right in joins
+        if left in sizes and right in sizes
+    }
+    bulk.insert_rows(connection, run_seeds, sorted(seeds))
+    connection.execute(_FEED_SEEDS, {"level": level})
+
+
+_FEED_SEEDS = text(
+    "INSERT INTO run_moved (level, grp, is_left, rule, uri, comes, goes)"
+    " SELECT s.level, s.grp, s.is_left, r.rule, r.uri, 1, 0"
+    " FROM run_seeds s CROSS JOIN rule_results r WHERE s.level = :level AND r.rule = s.rule"
+)
+
+
+def _sizes(connection: Connection, rules: Collection[int]) -> dict[int, int]:
+    """How many results rules have; those without any are left out."""
+    sizes: dict[int, int] = {}
+    c = rule_results.c
+    if connection.execute(select(c.rule).limit(1)).first() is None:
+        return {}
+    for piece in bulk.iter_chunks(sorted(rules), bulk.KEYS):
+        counted = select(c.rule, func.count()).where(c.rule.in_(piece)).group_by(c.rule)
+        sizes |= dict(tuple(row) for row in connection.execute(counted))
+    return sizes
+
+
+def _outcome(connection: Connection) -> FilterOutcome:
+    """A rule with several ends has what any of them has: it is entered by what none had before."""
+    before: dict[RuleResult, int] = {}
+    now: dict[RuleResult, int] = {}
+    ends: dict[RuleResult, list[int]] = {}
+    for name, uri, rule, went, count in connection.execute(_MOVES):
+        pair = (name, uri)
+        now[pair] = count
+        before[pair] = before.get(pair, count) + (1 if went else -1)
+        ends.setdefault(pair, []).append(rule)
+    # Who entered or left did so by all ends that moved: an end that went the other way would have kept it inside.
+    entered = frozenset(pair for pair, count in before.items() if not count and now[pair])
+    left = frozenset(pair for pair, count in before.items() if count and not now[pair])
+    inside = {tuple(row) for row in connection.execute(_INSIDE)}
+    return FilterOutcome(entered, frozenset(inside - entered), left, ends)
+
+
+_MOVES = text(
+    "SELECT e.name, d.uri, d.rule, d.went, (SELECT count(*) FROM rule_ends s CROSS JOIN rule_results r"
+    " WHERE s.name = e.name AND r.rule = s.rule AND r.uri = d.uri)"
+    " FROM run_delta d CROSS JOIN rule_ends e WHERE e.rule = d.rule"
+)
+
+# The members that changed, and those that refer strongly to what changed, however far; a reference to something of
+# another class leads nowhere. UNION, not UNION ALL: references may lead in a circle. The references of now are enough:
+# who referred to it before was changed, or does so now.
+_INSIDE = text(
+    "WITH RECURSIVE reached (uri, class) AS (SELECT uri, class FROM run_changed UNION"
+    " SELECT a.uri, a.class FROM reached r CROSS JOIN metadata_atoms a CROSS JOIN metadata_classes c"
+    f" WHERE a.strong IS NOT NULL AND substr(a.value, 1, {INDEXED_LENGTH}) = substr(r.uri, 1, {INDEXED_LENGTH})"
+    " AND a.value = r.uri AND c.class = r.class AND c.above = a.strong)"
+    " SELECT e.name, r.uri FROM reached u CROSS JOIN rule_results r CROSS JOIN rule_ends e"
+    " WHERE r.uri = u.uri AND e.rule = r.rule"
+)

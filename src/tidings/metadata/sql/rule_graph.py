@@ -1,0 +1,277 @@
+"""The dependency graph of rules as it is stored, to be looked at: each atomic rule, or many of them as one.
+
+A rule base may have a million rules. So what is too much to be drawn is never loaded: the database counts what is of
+one kind. Triggering rules that ask one property with one operator are of one kind, join rules of one group and level,
+and the rules of one owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Subquery,
+    and_,
+    case,
+    func,
+    literal,
+    select,
+    true,
+    union_all,
+)
+
+from tidings.metadata.filter.dependency_graph import JoinNode, NodeRule
+from tidings.metadata.rules.atomic import JoinCondition
+from tidings.metadata.sql import rule_base
+from tidings.metadata.sql.tables import atomic_rules, join_rules, metadata_rules, rule_ends, rule_results
+from tidings.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class AtomicRuleInfo:
+    """An atomic rule, its group if it is a join rule, and how many results it has."""
+
+    number: int
+    level: int
+    asked: NodeRule
+    group: int | None
+    results: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRuleInfo:
+    """A rule as its owner knows it, with the atomic rules that its results are those of."""
+
+    name: str
+    owner: str
+    ends: tuple[int, ...]
+    results: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleGraphView:
+    atomic: tuple[AtomicRuleInfo, ...]
+    named: tuple[NamedRuleInfo, ...]
+
+
+class RuleKind(NamedTuple):
+    """What rules of one kind have in common; the rest is None. A level of -1 is that of rules with names."""
+
+    level: int
+    cls: str | None = None
+    property: str | None = None
+    compares: str | None = None
+    group: int | None = None
+    owner: str | None = None
+
+
+class RuleKindCount(NamedTuple):
+    """How many rules there are of a kind, and how many results they have together."""
+
+    rules: int
+    results: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleKindGraph:
+    """Rules by kind; how often one of a kind is an input of another; and what groups ask."""
+
+    counts: dict[RuleKind, RuleKindCount]
+    inputs: dict[tuple[RuleKind, RuleKind], int]
+    groups: dict[int, JoinCondition]
+
+
+class RuleGraph:
+    """The rules of a store, all of them or some by name."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def names(self) -> list[str]:
+        with self._database.read() as connection:
+            return list(
+                connection.execute(select(metadata_rules.c.name).order_by(metadata_rules.c.name)).scalars()
+            )
+
+    def missing(self, names: Collection[str]) -> list[str]:
+        """Those of these names that no rule has."""
+        with self._database.read() as connection:
+            wanted = select(metadata_rules.c.name).where(metadata_rules.c.name.in_(names))
+            there = set(connection.execute(wanted).scalars())
+        return [name for name in names if name not in there]
+
+    def size(self, names: Collection[str] = ()) -> int:
+        """How many rules and atomic rules there are."""
+        asked = _Asked(names)
+        count = select(func.count())
+        with self._database.read() as connection:
+            atomic = count.select_from(atomic_rules).where(asked.atomic(atomic_rules.c.rule))
+            named = count.select_from(metadata_rules).where(asked.named(metadata_rules.c.name))
+            return connection.execute(atomic).scalar_one() + connection.execute(named).scalar_one()
+
+    def every(self, names: Collection[str] = ()) -> RuleGraphView:
+        """All atomic rules that these rules need, and the rules."""
+        with self._database.moment() as connection:
+            return RuleGraphView(_atomic(connection, _Asked(names)), _named(connection, _Asked(names)))
+
+    def kinds(self, names: Collection[str] = ()) -> RuleKindGraph:
+        """The same, by kind."""
+        asked = _Asked(names)
+        with self._database.moment() as connection:
+            counts = {
+                RuleKind(*row[:6]): RuleKindCount(row[6], int(row[7]))
+                for wanted in (_atomic_kinds(asked), _owners(asked))
+                for row in connection.execute(wanted)
+            }
+            inputs: dict[tuple[RuleKind, RuleKind], int] = {}
+            for wanted in (*_join_inputs(asked), _ends(asked)):
+                for row in connection.execute(wanted):
+                    pair = RuleKind(*row[:6]), RuleKind(*row[6:12])
+                    inputs[pair] = inputs.get(pair, 0) + row[12]
+            return RuleKindGraph(counts, inputs, rule_base.load_groups(connection))
+
+
+class _Asked:
+    """Which rules are meant: all, or those of some names with whatever they need."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._needed = _needed(names) if names else None
+
+    def atomic(self, rule: ColumnElement[int]) -> ColumnElement[bool]:
+        return true() if self._needed is None else rule.in_(self._needed)
+
+    def named(self, name: ColumnElement[str]) -> ColumnElement[bool]:
+        return true() if self._needed is None else name.in_(self._names)
+
+
+def _needed(names: Collection[str]) -> Select[tuple[int]]:
+    """The atomic rules that rules end in, their inputs, the inputs of those ..."""
+    ends = select(rule_ends.c.rule).where(rule_ends.c.name.in_(names)).cte("needed", recursive=True)
+    joins, sides = (
+        join_rules.c,
+        union_all(select(literal(0).label("side")), select(literal(1))).subquery("sides"),
+    )
+    either = case((sides.c.side == 0, joins.left_rule), else_=joins.right_rule)
+    further = select(either).select_from(ends.join(join_rules, joins.rule == ends.c.rule).join(sides, true()))
+    every = ends.union(further)
+    return select(every.c.rule)
+
+
+def _atomic(connection: Connection, asked: _Asked) -> tuple[AtomicRuleInfo, ...]:
+    c, j, results = atomic_rules.c, join_rules.c, rule_results.c
+    counted = select(results.rule, func.count()).where(asked.atomic(results.rule)).group_by(results.rule)
+    counts: dict[int, int] = dict(tuple(row) for row in connection.execute(counted))
+    groups = rule_base.load_groups(connection)
+    joins = {
+        row.rule: (row.grp, JoinNode(groups[row.grp], row.left_rule, row.right_rule))
+        for row in connection.execute(select(*j).where(asked.atomic(j.rule)))
+    }
+    wanted = select(c.rule, c.level, c["class"], c.property, c.compares, c.value, c.kind)
+    rows = connection.execute(wanted.where(asked.atomic(c.rule)).order_by(c.rule))
+    found: list[AtomicRuleInfo] = []
+    for number, level, *rest in rows:
+        group, join = joins.get(number, (None, None))
+        asks = join or rule_base.triggering_from_row(*rest)
+        found.append(AtomicRuleInfo(number, level, asks, group, counts.get(number, 0)))
+    return tuple(found)
+
+
+def _named(connection: Connection, asked: _Asked) -> tuple[NamedRuleInfo, ...]:
+    ends, results, rules = rule_ends.c, rule_results.c, metadata_rules.c
+    of: dict[str, list[int]] = {}
+    wanted = select(ends.name, ends.rule).where(asked.named(ends.name)).order_by(ends.name, ends.rule)
+    for name, rule in connection.execute(wanted):
+        of.setdefault(name, []).append(rule)
+    distinct = select(ends.name, func.count(results.uri.distinct())).group_by(ends.name)
+    counted = distinct.where(results.rule == ends.rule, asked.named(ends.name))
+    counts: dict[str, int] = dict(tuple(row) for row in connection.execute(counted))
+    owners = select(rules.name, rules.owner).where(asked.named(rules.name)).order_by(rules.name)
+    return tuple(
+        NamedRuleInfo(name, owner, tuple(of.get(name, ())), counts.get(name, 0))
+        for name, owner in connection.execute(owners)
+    )
+
+
+def _kind_of(atomic: Any, join: Any) -> tuple[ColumnElement[Any], ...]:
+    """The columns of an atomic rule's kind."""
+    c = atomic.c
+    return c.level, c["class"], c.property, c.compares, join.c.grp, literal(None)
+
+
+def _counted() -> Subquery:
+    c = rule_results.c
+    return select(c.rule, func.count().label("results")).group_by(c.rule).subquery("counted")
+
+
+def _atomic_kinds(asked: _Asked) -> Select[Any]:
+    counted, rule = _counted(), atomic_rules.c.rule
+    kind = _kind_of(atomic_rules, join_rules)
+    tables = atomic_rules.outerjoin(join_rules, join_rules.c.rule == rule)
+    results = func.coalesce(func.sum(counted.c.results), 0)
+    return (
+        select(*kind, func.count(), results)
+        .select_from(tables.outerjoin(counted, counted.c.rule == rule))
+        .where(asked.atomic(rule))
+        .group_by(*kind[:5])
+    )
+
+
+def _owner_kind() -> tuple[ColumnElement[Any], ...]:
+    nothing = literal(None)
+    return literal(-1), nothing, nothing, nothing, nothing, metadata_rules.c.owner
+
+
+def _owners(asked: _Asked) -> Select[Any]:
+    """Rules by owner. A resource that an `or` finds twice is one result of its rule."""
+    ends, results, rules = rule_ends.c, rule_results.c, metadata_rules.c
+    each = select(ends.name, func.count(results.uri.distinct()).label("results"))
+    counted = each.where(results.rule == ends.rule).group_by(ends.name).subquery("counted")
+    total = func.coalesce(func.sum(counted.c.results), 0)
+    return (
+        select(*_owner_kind(), func.count(), total)
+        .select_from(metadata_rules.outerjoin(counted, counted.c.name == rules.name))
+        .where(asked.named(rules.name))
+        .group_by(rules.owner)
+    )
+
+
+def _join_inputs(asked: _Asked) -> tuple[Select[Any], ...]:
+    """How many join rules of a kind have inputs of another, for each side."""
+    return tuple(_inputs_of(asked, side) for side in (join_rules.c.left_rule, join_rules.c.right_rule))
+
+
+def _inputs_of(asked: _Asked, side: ColumnElement[int]) -> Select[Any]:
+    into, nothing = join_rules.c, literal(None)
+    atomic, join = atomic_rules.alias("source"), join_rules.alias("source_join")
+    source = _kind_of(atomic, join)
+    tables = join_rules.join(atomic, atomic.c.rule == side).outerjoin(join, join.c.rule == side)
+    target = (into.level, nothing, nothing, nothing, into.grp, nothing)
+    return (
+        select(*source, *target, func.count())
+        .select_from(tables)
+        .where(asked.atomic(into.rule))
+        .group_by(*source[:5], into.level, into.grp)
+    )
+
+
+def _ends(asked: _Asked) -> Select[Any]:
+    """How many rules of an owner end in atomic rules of a kind."""
+    ends, rules = rule_ends.c, metadata_rules.c
+    source = _kind_of(atomic_rules, join_rules)
+    tables = (
+        rule_ends.join(metadata_rules, rules.name == ends.name)
+        .join(atomic_rules, atomic_rules.c.rule == ends.rule)
+        .outerjoin(join_rules, and_(join_rules.c.rule == ends.rule))
+    )
+    return (
+        select(*source, *_owner_kind(), func.count())
+        .select_from(tables)
+        .where(asked.named(rules.name))
+        .group_by(*source[:5], rules.owner)
+    )

@@ -1,0 +1,273 @@
+"""Notifications of rules over metadata: what entered their results, changed inside them, and left.
+
+They are written in the transaction that moves the results, so each move is told once: nothing has to be looked up, and
+the position of the log (with the number of a change of rules) makes the id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select, text
+
+from tidings.metadata.filter.changes import (
+    DocumentChanges,
+    StrongReferences,
+    TouchedResources,
+    explain_change,
+)
+from tidings.metadata.filter.explanation import (
+    MAX_REASONS,
+    ExplanationContext,
+    RuleTree,
+    explain_match,
+    explain_mismatch,
+    request_facts,
+)
+from tidings.metadata.rules.atomic import JoinCondition
+from tidings.metadata.schema.model import Schema
+from tidings.metadata.sql import join_statements, resource_rows, rule_base
+from tidings.metadata.sql.planner_hints import keep_join_order
+from tidings.metadata.sql.rule_filter import FilterOutcome, RuleResult
+from tidings.metadata.sql.tables import (
+    join_rules,
+    metadata_atoms,
+    metadata_resources,
+    metadata_rules,
+    rule_ends,
+    run_asked,
+)
+from tidings.model import Reason
+from tidings.store import bulk, counters, notifications
+from tidings.store.encoding import MatchRow
+
+
+class RuleMove(NamedTuple):
+    """What a resource did in the results of a rule. They order by resource, then by rule."""
+
+    uri: str
+    rule: str
+    kind: str
+
+
+ReasonLookup = Callable[[Sequence[RuleMove]], Mapping[RuleMove, Sequence[Reason]]]
+"""Finds the reasons of moves."""
+
+NOTIFICATION_BATCH = 5_000
+"""How many moves are explained and written at once: where many rules ask for much, a batch has millions."""
+
+
+def list_moves(outcome: FilterOutcome) -> list[RuleMove]:
+    """All moves, in the order in which they are told."""
+    return sorted(_moves(outcome))
+
+
+def _moves(outcome: FilterOutcome) -> Iterator[RuleMove]:
+    for kind in ("entered", "changed", "left"):
+        for rule, uri in getattr(outcome, kind):
+            yield RuleMove(uri, rule, kind)
+
+
+def notify_owners(
+    connection: Connection, at: str, told: Sequence[RuleMove], reasons: ReasonLookup, moment: datetime
+) -> None:
+    """Tell the owners of rules, or hold it for those who accept a delay. `at` is different each time."""
+    rules = _owners(connection, {move.rule for move in told})
+    delays = {(rule, owner): within for rule, (owner, within) in rules.items() if within is not None}
+    numbers = counters.lock_sequences(connection, {owner for owner, _ in rules.values()})
+    before = dict(numbers)
+    for part in bulk.iter_chunks(told, NOTIFICATION_BATCH):
+        why = reasons(part)
+        found = {_id(at, move): _found(move, rules[move.rule][0], why[move]) for move in part}
+        notifications.write_part(connection, found, numbers, delays, moment)
+    counters.advance_sequences(connection, numbers, before)
+
+
+def _found(move: RuleMove, owner: str, because: Sequence[Reason]) -> MatchRow:
+    return MatchRow(move.uri, move.rule, owner, because, kind=move.kind)
+
+
+def _owners(connection: Connection, rules: Iterable[str]) -> dict[str, tuple[str, int | None]]:
+    rows = bulk.select_among(connection, _OWNED, metadata_rules.c.name, sorted(rules))
+    return {name: (owner, within) for name, owner, within in rows}
+
+
+_OWNED = select(metadata_rules.c.name, metadata_rules.c.owner, metadata_rules.c.within)
+
+
+def _id(at: str, move: RuleMove) -> str:
+    named = f"{at}:{len(move.uri)}:{move.uri}{move.rule}".encode()
+    return "m-" + hashlib.blake2b(named, digest_size=10).hexdigest()
+
+
+# Why resources entered the results of rules, changed inside them and left: loaded for all of a run at once.
+
+
+EndRules = Mapping[RuleResult, Sequence[int]]
+
+MAX_REFERENCE_DEPTH = 100
+"""Changes that are further away than so many strong references are not told as reasons."""
+
+
+class MoveExplainer:
+    """Finds the reasons of moves, some thousand at a time. `changes` are what is different in the metadata."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        schema: Schema,
+        ends: EndRules,
+        changes: Collection[DocumentChanges] = (),
+    ) -> None:
+        self._connection, self._schema, self._ends = connection, schema, ends
+        self._touched = TouchedResources.of(changes)
+        self._world = ExplanationContext(schema)
+        self._trees: dict[int, RuleTree] = {}
+        for each in changes:
+            there = chain(each.new, (one.after for one in each.changed), each.unchanged)
+            self._world.resources |= {resource.uri: resource for resource in there}
+            self._world.resources |= dict.fromkeys(resource.uri for resource in each.deleted)
+
+    def reasons(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
+        """The reasons of each move."""
+        changed = [move for move in moves if move.kind == "changed"]
+        return self._of_moves([move for move in moves if move.kind != "changed"]) | self._of_changed(changed)
+
+    def _of_moves(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
+        ends = self._ends_of(moves)
+        missing = {number for numbers in ends.values() for number in numbers} - self._trees.keys()
+        self._trees |= load_trees(self._connection, missing)
+        world, trees = self._world, self._trees
+        _complete(
+            self._connection, world, trees, [(trees[n], move.uri) for move in moves for n in ends[move]]
+        )
+        found = {}
+        for move in moves:
+            explain = explain_match if move.kind == "entered" else explain_mismatch
+            told = (explain(trees[number], move.uri, world) for number in ends[move])
+            found[move] = next(filter(None, told), []) if explain is explain_match else _all(told)
+        return found
+
+    def _ends_of(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[int]]:
+        """The atomic rules by which resources entered and left."""
+        known = {move: self._ends.get((move.rule, move.uri)) for move in moves}
+        # A rule that was replaced: the one it is now does not have what the one before had.
+        names = sorted({move.rule for move, numbers in known.items() if numbers is None})
+        numbers: dict[str, list[int]] = {name: [] for name in names}
+        for name, number in bulk.select_among(self._connection, _ENDS, rule_ends.c.name, names):
+            numbers[name].append(number)
+        return {move: sorted(numbers[move.rule] if ends is None else ends) for move, ends in known.items()}
+
+    def _of_changed(self, moves: Sequence[RuleMove]) -> dict[RuleMove, list[Reason]]:
+        uris = {move.uri for move in moves}
+        strong = _strong(self._connection, self._schema, uris, self._touched)
+        reasons = {uri: explain_change(uri, self._touched, strong) for uri in uris}
+        return {move: reasons[move.uri] for move in moves}
+
+
+_ENDS = select(rule_ends.c.name, rule_ends.c.rule)
+
+
+def _all(told: Iterable[list[Reason]]) -> list[Reason]:
+    return list(dict.fromkeys(chain.from_iterable(told)))[:MAX_REASONS]
+
+
+def load_trees(connection: Connection, numbers: Collection[int]) -> dict[int, RuleTree]:
+    """Atomic rules with all their inputs, level by level."""
+    inputs, waiting = dict[int, tuple[int, int, int]](), set(numbers)
+    leaves: set[int] = set()
+    while waiting:
+        rows = bulk.select_numbered(connection, _JOINS, join_rules.c.rule, sorted(waiting))
+        level = {rule: (grp, left, right) for rule, grp, left, right in rows}
+        inputs |= level
+        leaves |= waiting - level.keys()
+        waiting = {rule for _, *both in level.values() for rule in both} - inputs.keys() - leaves
+    trees = {
+        number: RuleTree(number, asks)
+        for number, asks in rule_base.load_triggering_by_number(connection, sorted(leaves)).items()
+    }
+    groups = (
+        rule_base.load_groups(connection, sorted({grp for grp, _, _ in inputs.values()})) if inputs else {}
+    )
+    for number in sorted(inputs):  # inputs have smaller numbers than what they are inputs of
+        grp, left, right = inputs[number]
+        meeting = groups[grp]
+        kept, other = (left, right) if meeting.registers_left else (right, left)
+        trees[number] = RuleTree(number, meeting, trees[kept], trees[other], grp)
+    return trees
+
+
+_JOINS = select(join_rules.c.rule, join_rules.c.grp, join_rules.c.left_rule, join_rules.c.right_rule)
+
+
+def _complete(
+    connection: Connection,
+    world: ExplanationContext,
+    trees: Mapping[int, RuleTree],
+    asked: Collection[tuple[RuleTree, str]],
+) -> None:
+    """Load what is needed, as often as that shows that more is."""
+    while True:
+        for tree, uri in asked:
+            request_facts(tree, uri, world)
+        if not world.unknown and not world.unmet:
+            return
+        found = resource_rows.load_resources(connection, sorted(world.unknown))
+        for uri in world.unknown:
+            world.resources[uri] = found[uri].resource if uri in found else None
+        if world.unmet:
+            _meet(connection, world, trees)
+        world.unknown, world.unmet = set(), set()
+
+
+def _meet(connection: Connection, world: ExplanationContext, trees: Mapping[int, RuleTree]) -> None:
+    """What those meet that are asked for; joins that ask the same are asked together."""
+    world.met |= dict.fromkeys(world.unmet)
+    connection.execute(run_asked.delete())
+    bulk.insert_rows(connection, run_asked, sorted(world.unmet))
+    with keep_join_order(connection):
+        for grp, meeting in sorted(
+            {(trees[rule].group, trees[rule].asks) for rule, _ in world.unmet}, key=_grp
+        ):
+            assert isinstance(meeting, JoinCondition)
+            bound = {"grp": grp, **join_statements.join_parameters(meeting)}
+            statement = text(join_statements.build_partner_statement(meeting, connection.dialect.name))
+            for rule, uri, met in connection.execute(statement, bound):
+                world.met[rule, uri] = met
+
+
+def _grp(of: tuple[int, object]) -> int:
+    return of[0]
+
+
+def _strong(
+    connection: Connection, schema: Schema, uris: Collection[str], touched: TouchedResources
+) -> StrongReferences:
+    """The strong references of resources and of what they lead to, with those that led to something until now."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    seen, waiting = set(uris), set(uris)
+    for _ in range(MAX_REFERENCE_DEPTH if uris else 0):
+        rows = bulk.select_among(connection, _REFERENCES, metadata_atoms.c.uri, sorted(waiting))
+        waiting = set()
+        for uri, name, target, leads_to, cls in rows:
+            if any(leads_to in schema.at_or_above(each) for each in (cls, touched.was(target)) if each):
+                found.setdefault(uri, []).append((name, target))
+                waiting.add(target)
+        waiting -= seen
+        seen |= waiting
+        if not waiting:
+            break
+    return found
+
+
+_atoms = metadata_atoms.c
+_REFERENCES = (
+    select(_atoms.uri, _atoms.property, _atoms.value, _atoms.strong, metadata_resources.c["class"])
+    .join_from(metadata_atoms, metadata_resources, metadata_resources.c.uri == _atoms.value, isouter=True)
+    .where(_atoms.strong.is_not(None))
+    .order_by(_atoms.uri, _atoms.property, _atoms.place)
+)

@@ -1,0 +1,115 @@
+"""Triggering rules over what is stored: those that are new, all at once, one statement for each kind of comparison.
+
+For resources that change, the common index finds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from tidings.metadata.resources import Resource, document_uri_of
+from tidings.metadata.rules.tree import Operator
+from tidings.metadata.sql import log_rows, resource_rows
+from tidings.metadata.sql.join_statements import SqlOperand, comparison_condition
+from tidings.metadata.sql.log_tables import APPLIED_COUNTER
+from tidings.metadata.sql.tables import INDEXED_LENGTH, rule_results
+from tidings.store import bulk, counters
+
+_CLASS = "c.above = t.class"
+_CONSTANT = SqlOperand((), (), "t.value", "t.kind", "t.number")
+_VALUE = SqlOperand((), (), "a.value", "a.kind", "a.number")
+
+
+def evaluate_triggering(connection: Connection, first: int) -> None:
+    """Materialise the results of the triggering rules from the number `first` on."""
+    for statement in _statements(connection.dialect.name):
+        connection.execute(text(statement), {"first": first})
+
+
+def _statements(dialect: str) -> list[str]:
+    asked = [_over_atoms(compares, dialect) for compares in Operator]
+    return [_all_of_a_class(), _itself("="), _itself("<>"), *asked]
+
+
+def _insert(tables: str, uri: str, conditions: str) -> str:
+    return (
+        f"INSERT INTO rule_results (uri, rule) SELECT DISTINCT {uri}, t.rule FROM atomic_rules t CROSS JOIN {tables}"
+        f" WHERE t.rule >= :first AND t.level = 0 AND {conditions}"
+    )
+
+
+def _all_of_a_class() -> str:
+    tables = "metadata_classes c CROSS JOIN metadata_resources a"
+    return _insert(tables, "a.uri", f"t.compares IS NULL AND {_CLASS} AND a.class = c.class")
+
+
+def _itself(operator: str) -> str:
+    """`c = <doc.rdf#host>`"""
+    spelled = "=" if operator == "=" else "!="
+    tables = "metadata_resources a CROSS JOIN metadata_classes c"
+    asked = f"t.property IS NULL AND t.compares = '{spelled}' AND a.uri {operator} t.value"
+    return _insert(tables, "a.uri", f"{asked} AND c.class = a.class AND {_CLASS}")
+
+
+def _over_atoms(compares: Operator, dialect: str) -> str:
+    tables = "metadata_atoms a CROSS JOIN metadata_classes c"
+    asked = f"t.compares = '{compares.value}' AND a.property = t.property"
+    if compares is Operator.EQUAL:
+        asked += f" AND substr(a.value, 1, {INDEXED_LENGTH}) = substr(t.value, 1, {INDEXED_LENGTH})"
+    holds = comparison_condition(_VALUE, compares, _CONSTANT, dialect)
+    return _insert(tables, "a.uri", f"{asked} AND {holds} AND c.class = a.class AND {_CLASS}")
+
+
+# Triggering rules that were asked about what is stored before they are stored themselves, by many at once.
+#
+# Meanwhile documents may have changed. The log says which: what was found in those does not count, and they are asked
+# once more, in the transaction that adds the rules.
+
+
+RESULT_BATCH = 50_000
+"""How many results are held in memory at once."""
+
+TriggerMatch = tuple[str, int]
+"""The URI of a resource, and the place of a rule among those that were asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerResults:
+    """Rules by their keys, and which resources satisfy them among those that were stored at a position or later.
+
+    `pairs` can be gone through again and again, and `ask` asks the same rules about other resources.
+    """
+
+    position: int
+    keys: Sequence[str]
+    pairs: Iterable[TriggerMatch]
+    ask: Callable[[Collection[Resource]], Iterable[TriggerMatch]]
+
+
+def is_current(connection: Connection, evaluated: TriggerResults, new: Set[str]) -> bool:
+    """Whether it can be used for rules that are new now: all of them were asked, and the log says what has changed."""
+    return log_rows.first_position(connection) <= evaluated.position + 1 and not new - frozenset(
+        evaluated.keys
+    )
+
+
+def insert_trigger_results(
+    connection: Connection, evaluated: TriggerResults, numbers: Mapping[str, int]
+) -> None:
+    """Materialise the results of new rules, whose numbers are given by their keys."""
+    applied = counters.current(connection, APPLIED_COUNTER)
+    changed = log_rows.changed_document_uris(connection, evaluated.position, applied)
+    uris = [uri for each in resource_rows.load_document_members(connection, changed).values() for uri in each]
+    again = [each.resource for each in resource_rows.load_resources(connection, uris).values()]
+    given = [numbers.get(key) for key in evaluated.keys]
+    for found in (_unchanged(evaluated.pairs, changed), evaluated.ask(again) if again else ()):
+        rows = ((uri, number) for uri, place in found if (number := given[place]) is not None)
+        for piece in bulk.iter_chunks(rows, RESULT_BATCH):
+            bulk.insert_rows(connection, rule_results, piece)
+
+
+def _unchanged(pairs: Iterable[TriggerMatch], changed: Collection[str]) -> Iterator[TriggerMatch]:
+    return (pair for pair in pairs if document_uri_of(pair[0]) not in changed) if changed else iter(pairs)

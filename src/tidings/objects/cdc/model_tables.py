@@ -1,0 +1,205 @@
+"""A placed model as small tables, which every join gets whole: so plans are the same size for all models.
+
+`tables` are those of objects, of links and of watches; `ways` are marked associations in the direction of their marks;
+`members` say which rows make an object one of a class below the topmost; `above` has each class with those above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidings.objects.model.relational_view import DirectedAssociation, RelationalView
+from tidings.objects.model.table_mapping import MappedModel
+
+WATCH_TABLE_NAME = "tidings_watches"
+WATCH_COLUMNS = ("subscriber_class", "subscriber_key", "class", "key")
+OBJECTS, LINKS, WATCHED = "objects", "links", "watches"
+"""What rows of a table are."""
+
+_TEXTS = pa.list_(pa.string())
+_SCHEMAS = {
+    "tables": pa.schema(
+        [
+            ("table", pa.string()),
+            ("holds", pa.string()),
+            ("id_columns", _TEXTS),
+            ("family", pa.string()),
+            ("topmost", pa.bool_()),
+            ("several", pa.bool_()),
+            ("columns", pa.list_(pa.struct([("name", pa.string()), ("column", pa.string())]))),
+            ("classes", _TEXTS),
+            ("subscribers", _TEXTS),
+        ]
+    ),
+    "ways": pa.schema(
+        [
+            ("way", pa.int32()),
+            ("propagates", pa.bool_()),
+            ("table", pa.string()),
+            ("reference", pa.string()),
+            ("near_column", pa.string()),
+            ("far_column", pa.string()),
+            ("near_family", pa.string()),
+            ("far_family", pa.string()),
+            ("near_table", pa.string()),
+            ("far_table", pa.string()),
+            ("association", pa.string()),
+            ("forwards", pa.bool_()),
+            ("kinds", _TEXTS),
+            ("limited_to", _TEXTS),
+        ]
+    ),
+    "members": pa.schema(
+        [
+            ("table", pa.string()),
+            ("column", pa.string()),
+            ("value", pa.string()),
+            ("class", pa.string()),
+            ("family", pa.string()),
+            ("rank", pa.int32()),
+        ]
+    ),
+    "above": pa.schema([("class", pa.string()), ("over", pa.string())]),
+    "families": pa.schema([("class", pa.string()), ("family", pa.string())]),
+    "labels": pa.schema(
+        [("table", pa.string()), ("column", pa.string()), ("family", pa.string()), ("rank", pa.int32())]
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ModelTables:
+    """The small tables of a model: as rows for whoever plans, and as tables that are sent to all tasks."""
+
+    session: SparkSession
+    places: RelationalView
+    rows: Mapping[str, Sequence[Mapping[str, Any]]]
+
+    @classmethod
+    def of(cls, session: SparkSession, placed: MappedModel) -> ModelTables:
+        places = RelationalView(placed)
+        rows = {
+            "tables": list(_tables(places)),
+            "ways": list(_ways(places)),
+            "members": list(_members(places)),
+            "above": list(_above(places)),
+            "families": list(_families(places)),
+            "labels": list(_labels(places)),
+        }
+        return cls(session, places, rows)
+
+    def frame(self, name: str) -> DataFrame:
+        table = pa.Table.from_pylist([dict(row) for row in self.rows[name]], _SCHEMAS[name])
+        return F.broadcast(self.session.createDataFrame(table))
+
+    def ways(self, propagates: bool) -> DataFrame:
+        return self.frame("ways").where(F.col("propagates") == propagates)
+
+
+def _tables(places: RelationalView) -> Iterator[dict[str, Any]]:
+    known = set()
+    for rows in places.rows():
+        known.add(rows.table)
+        columns = [{"name": name, "column": column} for name, column in rows.columns]
+        yield {
+            "table": rows.table,
+            "holds": OBJECTS,
+            "id_columns": [rows.key],
+            "family": rows.family,
+            "topmost": rows.is_topmost,
+            "several": rows.has_others,
+            "columns": columns,
+        }
+    yield from _link_tables(places, known)
+    yield {
+        "table": WATCH_TABLE_NAME,
+        "holds": WATCHED,
+        "id_columns": list(WATCH_COLUMNS),
+        "classes": list(places.model.classes),
+        "subscribers": [name for name in places.model.classes if places.model.is_subscriber(name)],
+    }
+
+
+def _link_tables(places: RelationalView, known: set[str]) -> Iterator[dict[str, Any]]:
+    """A row of links is known by what it links. Tables of associations without marks say nothing to anybody."""
+    columns: dict[str, list[str]] = {}
+    for way in _all_ways(places):
+        if way.relation.table not in known:
+            columns.setdefault(way.relation.table, []).extend((way.relation.source, way.relation.target))
+    for table, found in columns.items():
+        yield {"table": table, "holds": LINKS, "id_columns": list(dict.fromkeys(found))}
+
+
+def _all_ways(places: RelationalView) -> list[DirectedAssociation]:
+    return [*places.propagating(), *places.implicit()]
+
+
+def _ways(places: RelationalView) -> Iterator[dict[str, Any]]:
+    count = len(places.propagating())
+    for number, way in enumerate(_all_ways(places)):
+        limits = way.limits
+        yield {
+            "way": number,
+            "propagates": number < count,
+            "table": way.relation.table,
+            "reference": way.relation.reference,
+            "near_column": way.near,
+            "far_column": way.far,
+            "near_family": way.near_family,
+            "far_family": way.far_family,
+            "near_table": places.placed.tables[way.near_class].name,
+            "far_table": places.placed.tables[way.far_class].name,
+            "association": way.name,
+            "forwards": way.forwards,
+            "kinds": None if limits.kinds is None else sorted(kind.value for kind in limits.kinds),
+            "limited_to": None if limits.attributes is None else sorted(limits.attributes),
+        }
+
+
+def _members(places: RelationalView) -> Iterator[dict[str, Any]]:
+    """All objects of a family are of its topmost class, so that one needs no row. Of several the lowest counts."""
+    model, tables = places.model, places.placed.tables
+    for place, name in enumerate(model.classes):
+        table, family = tables[name], model.family(name)
+        kept = table.discriminator
+        if name == family or (kept is not None and kept.value is None):
+            continue
+        yield {
+            "table": (kept.table if kept is not None else None) or table.name,
+            "column": None if kept is None else kept.column,
+            "value": None if kept is None else str(kept.value),
+            "class": name,
+            "family": family,
+            "rank": len(list(model.lineage(name))) * len(model.classes) - place,
+        }
+
+
+def _above(places: RelationalView) -> Iterator[dict[str, Any]]:
+    for name in places.model.classes:
+        for each in places.model.lineage(name):
+            yield {"class": name, "over": each.name}
+
+
+def _families(places: RelationalView) -> Iterator[dict[str, Any]]:
+    for name in places.model.classes:
+        yield {"class": name, "family": places.model.family(name)}
+
+
+def _labels(places: RelationalView) -> Iterator[dict[str, Any]]:
+    """By what people know objects, where that lies in the table of the class itself; the lowest class says it."""
+    model, tables = places.model, places.placed.tables
+    for name in model.classes:
+        label = model.label_of(name)
+        if label is not None and label in tables[name].columns:
+            yield {
+                "table": tables[name].name,
+                "column": tables[name].columns[label],
+                "family": model.family(name),
+                "rank": len(list(model.lineage(name))),
+            }

@@ -1,0 +1,1 @@
+"""Listener on SQLAlchemy sessions; needs no rights on the database."""

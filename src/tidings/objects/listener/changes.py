@@ -1,0 +1,215 @@
+"""What a flush changes: what will be gone when it has written, and what is there then that was not, or was another.
+
+A change is told of objects and links of the model; how SQLAlchemy writes it does not matter. So rows are read and
+compared: attributes that were set may have been that already, and references that nobody set become NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, time
+from enum import Enum
+from math import isfinite
+from typing import Any
+
+from tidings.objects.listener.instances import (
+    FlushContext,
+    FlushInstances,
+    MappedInstance,
+    OrmState,
+    classify_instances,
+    find_link_pairs,
+    find_touched_columns,
+)
+from tidings.objects.listener.mapped_tables import AnyColumn, AssociationColumns, MappedTables
+from tidings.objects.listener.snapshot import DatabaseSnapshot, SnapshotRow
+from tidings.objects.model.class_model import ChangeKind
+from tidings.objects.propagation import Change
+from tidings.objects.reasons import Object
+
+# Values of attributes as a notification has them: fit for JSON.
+
+
+def to_json_value(value: Any) -> Any:
+    """Numbers, texts and truth stay what they are. SQLAlchemy stores an enumeration's value by its name."""
+    if isinstance(value, Enum):
+        return value.name
+    if value is None or isinstance(value, int | str) or (isinstance(value, float) and isfinite(value)):
+        return value
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    if isinstance(value, Mapping):
+        return {str(key): to_json_value(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json_value(each) for each in value]
+    return str(value)
+
+
+AttributeValues = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FlushChange:
+    """A change and what is known of it; of a link that a row has, the row and the column."""
+
+    change: Change
+    cls: str
+    before: AttributeValues | None = None
+    after: AttributeValues | None = None
+    association: str | None = None
+    other: Object | None = None
+    held: tuple[MappedInstance, AnyColumn] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """Two objects that are linked, or were."""
+
+    trail: AssociationColumns
+    near: Object
+    far: Object
+    held: tuple[MappedInstance, AnyColumn] | None = None
+
+
+class StateBeforeFlush:
+    """What will be gone: objects, links in tables of links, and links in columns that may get other values."""
+
+    def __init__(self, reading: DatabaseSnapshot, context: FlushContext) -> None:
+        self.reading, self._context = reading, context
+        self.instances: FlushInstances = classify_instances(reading, context)
+        self._was = {each: each.was(reading) for each in (*self.instances.kept, *self.instances.gone)}
+        rows = reading.rows({one: each.cls for each, one in self._was.items()})
+        self.rows = {each: rows[one] for each, one in self._was.items() if one in rows}
+        self.linked = find_link_pairs(reading.tables, self.instances, "added")
+
+    def happened(self) -> list[FlushChange]:
+        return [*self._deleted(), *self._unlinked(), *self._perhaps_unlinked()]
+
+    def _deleted(self) -> Iterator[FlushChange]:
+        for each in self.instances.gone:
+            if each in self.rows:
+                values = read_attribute_values(self.reading.tables, each.cls, self.rows[each])
+                yield FlushChange(Change(ChangeKind.DELETE, self._was[each]), each.cls, before=values)
+
+    def _unlinked(self) -> Iterator[FlushChange]:
+        """Of a link that goes with one of its ends, nothing more is told than the end of that object."""
+        deleted = {each.state for each in self.instances.gone}
+        found = [
+            LinkChange(trail, *resolve_states(self.reading, trail, near, far))
+            for trail, near, far in find_link_pairs(self.reading.tables, self.instances, "deleted")
+            if near not in deleted and far not in deleted
+        ]
+        return build_link_changes(self.reading, ChangeKind.UNLINK, found)
+
+    def _perhaps_unlinked(self) -> Iterator[FlushChange]:
+        """What references lead to. Where they will lead is known when it is written, and then it is too late to ask
+        who was concerned."""
+        gone = {self._was[each] for each in self.instances.gone}
+        found = [
+            each
+            for each in self._references(find_touched_columns(self._context))
+            if not {each.near, each.far} & gone
+        ]
+        there = self.reading.classes([one for each in found for one in (each.near, each.far)])
+        found = [each for each in found if each.near in there and each.far in there]
+        return build_link_changes(self.reading, ChangeKind.UNLINK, found)
+
+    def _references(self, columns: set[AnyColumn]) -> Iterator[LinkChange]:
+        for each in self.instances.kept:
+            for trail, column in self.reading.tables.references[each.cls] if each in self.rows else ():
+                value = self.rows[each][column]
+                if value is not None and column in columns:
+                    near, far = resolve_link_ends(self.reading, trail, self._was[each], value)
+                    yield LinkChange(trail, near, far, (each, column))
+
+
+class StateAfterFlush:
+    """What is there now, compared with what was."""
+
+    def __init__(self, reading: DatabaseSnapshot, before: StateBeforeFlush) -> None:
+        self.reading, self.before = reading, before
+        self.new = {each: each.now(reading) for each in before.instances.new}
+        self.kept = {each: each.now(reading) for each in before.instances.kept if each in before.rows}
+        rows = reading.rows({one: each.cls for each, one in (*self.new.items(), *self.kept.items())})
+        self.rows = {each: rows[one] for each, one in (*self.new.items(), *self.kept.items()) if one in rows}
+
+    def happened(self) -> list[FlushChange]:
+        return [*self._inserted(), *self._updated(), *self._linked()]
+
+    def is_so(self, each: FlushChange) -> bool:
+        """A reference that might have been unlinked is so if it leads elsewhere now."""
+        return each.held is None or (each.held[0] in self.rows and self._differs(*each.held))
+
+    def _differs(self, each: MappedInstance, column: AnyColumn) -> bool:
+        old, new = self.before.rows[each][column], self.rows[each][column]
+        return not column.type.compare_values(old, new)
+
+    def _inserted(self) -> Iterator[FlushChange]:
+        for each, one in self.new.items():
+            if each in self.rows:
+                values = read_attribute_values(self.reading.tables, each.cls, self.rows[each])
+                yield FlushChange(Change(ChangeKind.INSERT, one), each.cls, after=values)
+
+    def _updated(self) -> Iterator[FlushChange]:
+        """Only if a value is another: an update to the same value is none."""
+        for each, one in self.kept.items():
+            if each not in self.rows:
+                continue
+            attributes = self.reading.tables.attributes[each.cls]
+            changed = {name: column for name, column in attributes if self._differs(each, column)}
+            if changed:
+                old, new = (
+                    {name: to_json_value(row[column]) for name, column in changed.items()}
+                    for row in (self.before.rows[each], self.rows[each])
+                )
+                yield FlushChange(Change(ChangeKind.UPDATE, one, frozenset(changed)), each.cls, old, new)
+
+    def _linked(self) -> Iterator[FlushChange]:
+        """An object that is inserted with a reference goes along it already: those there would be told twice."""
+        found = [
+            LinkChange(trail, *resolve_states(self.reading, trail, *states))
+            for trail, *states in self.before.linked
+        ]
+        for each, one in self.kept.items():
+            for trail, column in self.reading.tables.references[each.cls] if each in self.rows else ():
+                value = self.rows[each][column]
+                if value is not None and self._differs(each, column):
+                    found.append(LinkChange(trail, *resolve_link_ends(self.reading, trail, one, value)))
+        return build_link_changes(self.reading, ChangeKind.LINK, found)
+
+
+def read_attribute_values(tables: MappedTables, cls: str, row: SnapshotRow) -> AttributeValues:
+    return {name: to_json_value(row[column]) for name, column in tables.attributes[cls]}
+
+
+def resolve_states(
+    reading: DatabaseSnapshot, trail: AssociationColumns, near: OrmState, far: OrmState
+) -> tuple[Object, Object]:
+    found = (
+        MappedInstance(state, cls).now(reading)
+        for state, cls in ((near, trail.way.near_class), (far, trail.way.far_class))
+    )
+    return next(found), next(found)
+
+
+def resolve_link_ends(
+    reading: DatabaseSnapshot, trail: AssociationColumns, one: Object, value: Any
+) -> tuple[Object, Object]:
+    """The near and the far end of a link in a row of the object `one`."""
+    if trail.leaves_its_row:
+        return one, reading.object(trail.way.far_family, value)
+    return reading.object(trail.way.near_family, value), one
+
+
+def build_link_changes(
+    reading: DatabaseSnapshot, kind: ChangeKind, found: Sequence[LinkChange]
+) -> Iterator[FlushChange]:
+    """Changes of the objects at the far ends, where the marks of the associations admit them."""
+    counted = [each for each in found if each.trail.way.limits.admits(kind)]
+    classes = reading.classes([each.far for each in counted])
+    for each in counted:
+        cls, name = classes.get(each.far, each.far.family), each.trail.way.name
+        yield FlushChange(Change(kind, each.far), cls, association=name, other=each.near, held=each.held)

@@ -1,0 +1,301 @@
+"""Sessions that tell whom their changes concern, after each commit: `notice`.
+
+The events of a session, and when they come:
+
+    before_flush             a flush begins
+    a statement that writes  the first one of the flush: what will be gone is looked at
+    after_flush              what is there now is compared; the changes wait for the transaction
+    after_commit             of a savepoint: they wait for the transaction around it; of a transaction: they are told
+    after_transaction_end    what waits for something that was rolled back is forgotten
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from sqlalchemy import Connection, event
+from sqlalchemy.orm import ORMExecuteState, Session, SessionTransaction, scoped_session, sessionmaker
+
+from tidings.core.arguments import accepts, each_is
+from tidings.core.suggest import printable, shorten_list
+from tidings.errors import InputError, NotTold
+from tidings.objects.listener.flush import Flush, ListenerOptions
+from tidings.objects.listener.instances import FlushContext
+from tidings.objects.listener.mapped_tables import MappedTables
+from tidings.objects.listener.traversal import WatchSource, check_watch
+from tidings.objects.model.class_model import Model
+from tidings.objects.object_change import ObjectChange
+from tidings.objects.propagation import UNLIMITED, Limits, Watch
+from tidings.objects.reasons import Object
+
+# Where changes go after a commit: to a function, or into a store.
+
+
+ObjectLabels = Mapping[Object, str]
+
+
+class Notifier(Protocol):
+    """`Tidings`, or what stands for it."""
+
+    def tell(
+        self, source: str, model: Model, noticed: Iterable[ObjectChange], labels: ObjectLabels
+    ) -> Any: ...
+
+
+@dataclass
+class ChangeBatch:
+    """Changes, and how people call what is in them."""
+
+    noticed: list[ObjectChange] = field(default_factory=list)
+    labels: dict[Object, str] = field(default_factory=dict)
+
+    def take(self, other: ChangeBatch) -> None:
+        self.noticed += other.noticed
+        self.labels |= other.labels
+
+
+@dataclass(frozen=True)
+class ChangeSink:
+    """Where notices go. A store needs labels: they are read while the objects are there."""
+
+    tell: Callable[[Model, ChangeBatch], object]
+    labelled: bool
+
+    @classmethod
+    def by(cls, tell: Callable[[list[ObjectChange]], object] | Notifier, source: str | None) -> ChangeSink:
+        if callable(tell):
+            return cls(lambda model, batch: tell(batch.noticed), False)
+        if source is None:
+            raise InputError(
+                "a store keeps changes under the name of their source",
+                accepted="source=, a short name of the database",
+            )
+        return cls(lambda model, batch: tell.tell(source, model, batch.noticed, batch.labels), True)
+
+
+AUTHOR_KEY = "tidings_author"
+"""Who makes the changes of a session, in its `info`: class and key."""
+
+SessionTarget = Session | type[Session] | sessionmaker[Any] | scoped_session[Any]
+
+
+@accepts("notice(Session, Base, tell=tidings)")
+def notice(
+    sessions: SessionTarget,
+    base: Any,
+    *,
+    tell: Callable[[list[ObjectChange]], object] | Notifier,
+    source: str | None = None,
+    watches: WatchSource = (),
+    limits: Limits = UNLIMITED,
+    bulk: Literal["refuse", "ignore"] = "refuse",
+) -> SessionListener:
+    """Listen to sessions, and tell after each commit whom its changes of the model's objects concern.
+
+    `sessions` is a session, a class of sessions, a `sessionmaker` or a `scoped_session`; `base` is the declarative base
+    whose classes are marked. `tell` is called with all changes of a transaction in a list, or is a `Tidings`, in whose
+    store they become notifications of `source`. `watches` are all `Watch` values there are, or a function that is asked
+    for those of some objects: `watches(connection, objects)`. Statements that change rows without their objects are
+    refused, unless `bulk` is `"ignore"`.
+    """
+    if bulk not in ("refuse", "ignore"):
+        raise InputError(
+            "what to do about bulk statements", received=printable(repr(bulk)), accepted="refuse, ignore"
+        )
+    tables, telling = MappedTables(base), ChangeSink.by(tell, source)
+    if not callable(watches):
+        for each in each_is("watches", watches, Watch):
+            check_watch(tables, each)
+    asking = ListenerOptions(tables, watches, limits, telling.labelled)
+    return SessionListener(sessions, asking, telling, bulk == "refuse")
+
+
+@dataclass
+class _SessionState:
+    """What is under way in a session: its flush, and what waits for each of its transactions."""
+
+    flush: Flush | None = None
+    waiting: dict[SessionTransaction, ChangeBatch] = field(default_factory=dict)
+    committed: ChangeBatch | None = None
+    hooks: list[tuple[Connection, Callable[..., None]]] = field(default_factory=list)
+
+
+class SessionListener:
+    """Sessions that are listened to, until `stop()`."""
+
+    def __init__(
+        self, sessions: SessionTarget, asking: ListenerOptions, telling: ChangeSink, refuses: bool
+    ) -> None:
+        self._sessions, self._asking, self._telling = _check_sessions(sessions), asking, telling
+        self._refuses, self._is_listening = refuses, True
+        self._untold = ChangeBatch()
+        self._listeners: dict[str, Callable[..., None]] = {
+            "after_begin": self._begun,
+            "before_flush": self._flushing,
+            "after_flush": self._flushed,
+            "after_commit": self._committed,
+            "after_transaction_end": self._ended,
+            "do_orm_execute": self._executing,
+        }
+        for name, listener in self._listeners.items():
+            event.listen(self._sessions, name, listener)
+
+    @property
+    def model(self) -> Model:
+        return self._asking.tables.model
+
+    @property
+    def untold(self) -> tuple[ObjectChange, ...]:
+        """Changes that are committed and that `tell` could not tell."""
+        return tuple(self._untold.noticed)
+
+    def tell_again(self) -> None:
+        """Tell what is untold once more; each change still has the id that it had."""
+        batch, self._untold = self._untold, ChangeBatch()
+        if batch.noticed:
+            self._tell(batch)
+
+    def stop(self) -> None:
+        """Listen no more. What transactions have changed that are still open is not told."""
+        if self._is_listening:
+            self._is_listening = False
+            for name, listener in self._listeners.items():
+                event.remove(self._sessions, name, listener)
+
+    def _open(self, session: Session) -> _SessionState:
+        """In the session itself: other threads have others, and it is gone when the session is."""
+        found: _SessionState = session.info.setdefault(self, _SessionState())
+        return found
+
+    def _begun(self, session: Session, transaction: SessionTransaction, connection: Connection) -> None:
+        if not transaction.nested:
+            self._attach(session, connection)
+
+    def _attach(self, session: Session, connection: Connection) -> None:
+        """Of statements that a flush writes only the connection tells."""
+        hooks = self._open(session).hooks
+        if all(each is not connection for each, _ in hooks):
+
+            def hook(connection: Connection, statement: Any, *more: Any) -> None:
+                self._writing(session, statement)
+
+            event.listen(connection, "before_execute", hook)
+            hooks.append((connection, hook))
+
+    def _flushing(self, session: Session, context: FlushContext, instances: Any) -> None:
+        self._open(session).flush = Flush(self._asking, context)
+        if session.in_transaction():  # begun before anybody listened
+            self._attach(session, self._connection(session))
+
+    def _writing(self, session: Session, statement: Any) -> None:
+        if not self._is_listening or not getattr(statement, "is_dml", False):
+            return
+        flush = self._open(session).flush
+        if flush is None or not flush.is_writing:
+            self._refuse(statement)
+        elif not flush.is_looked_at:
+            flush.look_before(self._connection(session))
+
+    def _executing(self, state: ORMExecuteState) -> None:
+        if state.is_insert or state.is_update or state.is_delete:
+            self._refuse(state.statement)
+
+    def _refuse(self, statement: Any) -> None:
+        """Which objects it changes, and how they were, nobody here would learn."""
+        table = getattr(statement, "table", None)
+        if self._refuses and getattr(table, "fullname", None) in self._asking.tables.counted:
+            raise InputError(
+                "a statement that changes objects of the model without a session's knowledge of them",
+                received=f"{type(statement).__name__.upper()} {table}",
+                accepted="changes of instances: session.add, attributes, session.delete",
+                hint='triggers see such statements (tidings model triggers); bulk="ignore" lets them pass untold',
+            )
+
+    def _connection(self, session: Session) -> Connection:
+        mapper = next(iter(self._asking.tables.mappers.values()))
+        return session.connection(bind_arguments={"mapper": mapper})
+
+    def _flushed(self, session: Session, context: FlushContext) -> None:
+        flush = self._open(session).flush
+        transaction = session.get_nested_transaction() or session.get_transaction()
+        if flush is None or not flush.is_looked_at or transaction is None:
+            return
+        noticed = flush.look_after(self._connection(session), self._author(session))
+        if noticed:
+            self._open(session).waiting.setdefault(transaction, ChangeBatch()).take(
+                ChangeBatch(noticed, flush.labels)
+            )
+
+    def _author(self, session: Session) -> Object | None:
+        said = session.info.get(AUTHOR_KEY)
+        if said is None:
+            return None
+        if not isinstance(said, tuple | list) or len(said) != 2 or said[0] not in self.model.classes:
+            raise InputError(
+                "not an author",
+                where=f"session.info[{AUTHOR_KEY!r}]",
+                received=printable(repr(said)),
+                accepted=f"class and key, such as (Student, 3); classes are {shorten_list(self.model.classes)}",
+            )
+        return Object(self.model.family(said[0]), str(said[1]))
+
+    def _committed(self, session: Session) -> None:
+        """A savepoint that is released is a commit, too, but nothing outside is sure yet."""
+        opened, nested = self._open(session), session.get_nested_transaction()
+        transaction = nested or session.get_transaction()
+        batch = None if transaction is None else opened.waiting.pop(transaction, None)
+        if batch is None:
+            return
+        if nested is None:
+            opened.committed = batch
+        else:
+            opened.waiting.setdefault(_enclosing_transaction(nested), ChangeBatch()).take(batch)
+
+    def _ended(self, session: Session, transaction: SessionTransaction) -> None:
+        """Told here and not in `after_commit`: there an error would leave the session half committed."""
+        opened = self._open(session)
+        opened.waiting.pop(transaction, None)
+        if transaction.parent is not None:
+            opened.flush = None
+            return
+        for connection, hook in opened.hooks:
+            event.remove(connection, "before_execute", hook)
+        batch, opened.hooks, opened.committed = opened.committed, [], None
+        if batch is not None:
+            self._tell(batch)
+
+    def _tell(self, batch: ChangeBatch) -> None:
+        try:
+            self._telling.tell(self.model, batch)
+        except BaseException as error:
+            self._untold.take(batch)
+            if not isinstance(error, Exception):
+                raise
+            raise NotTold(
+                "the changes are committed, but nobody was told of them",
+                noticed=batch.noticed,
+                received=printable(f"{type(error).__name__}: {error}", 200),
+                hint="they are kept: tell_again() of the listener",
+            ) from error
+
+
+def _enclosing_transaction(nested: SessionTransaction) -> SessionTransaction:
+    """The savepoint or transaction in which a savepoint is."""
+    above = nested.parent
+    while above is not None and above.parent is not None and not above.nested:
+        above = above.parent
+    assert above is not None, "a savepoint is in a transaction"
+    return above
+
+
+def _check_sessions(sessions: Any) -> Any:
+    is_class = isinstance(sessions, type) and issubclass(sessions, Session)
+    if not is_class and not isinstance(sessions, Session | sessionmaker | scoped_session):
+        raise InputError(
+            "nothing that can be listened to",
+            received=printable(repr(sessions)),
+            accepted="a Session, a class of sessions, a sessionmaker or a scoped_session",
+        )
+    return sessions

@@ -1,0 +1,1 @@
+"""The data model: classes, associations, marks, validation and mapping to tables."""

@@ -1,0 +1,1 @@
+"""The outbox in the user's database: installation, reading, watches and object lookup."""

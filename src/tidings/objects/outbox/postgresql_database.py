@@ -1,0 +1,118 @@
+"""A database of PostgreSQL that triggers are installed in. Apart, because its driver may not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from tidings.objects.model.sql_text import quote_name
+from tidings.objects.outbox.database import (
+    CONNECT_TIMEOUT_SECONDS,
+    DATABASE_URL_FORMS,
+    Away,
+    InstalledObjects,
+    ObjectDatabase,
+    redact_url,
+)
+from tidings.objects.triggers.dialect import Dialect, SchemaObjectKind
+from tidings.objects.triggers.postgresql_dialect import PostgresqlDialect
+
+
+@contextmanager
+def open_postgresql(url: str) -> Iterator[ObjectDatabase]:
+    plain, where = f"postgresql:{url.partition(':')[2]}", redact_url(url)
+    try:
+        with psycopg.connect(plain, autocommit=True, connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
+            yield PostgresqlDatabase(connection)
+    except psycopg.Error as error:
+        raise Away(
+            "the database cannot be used",
+            where=where,
+            received=str(error).strip(),
+            accepted=DATABASE_URL_FORMS,
+        ) from error
+
+
+# Triggers of a partitioned table are on its partitions, too, where they come and go with it.
+_TRIGGERS = """
+SELECT 'trigger', t.tgname,
+    CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE c.relnamespace::regnamespace || '.' || c.relname END,
+    CASE WHEN t.tgenabled = 'O' THEN obj_description(t.oid, 'pg_trigger') ELSE 'disabled' END
+FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgname LIKE 'tidings\\_%'
+    AND EXISTS (SELECT 1 FROM pg_proc p WHERE p.oid = t.tgfoid AND p.pronamespace = current_schema()::regnamespace)
+"""
+# A function for keys keeps the type that the column had when it was made.
+_FUNCTIONS = """
+SELECT 'function', p.proname, NULL,
+    CASE WHEN said IS NULL OR a.atttypid = p.prorettype THEN p.prosrc ELSE 'of another type' END
+FROM pg_proc p LEFT JOIN LATERAL regexp_match(p.prosrc, 'a key of (.+): its column "(.+)"') AS said ON true
+    LEFT JOIN pg_attribute a ON a.attrelid = to_regclass(said[1]) AND a.attname = replace(said[2], '""', '"')
+WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'tidings\\_%'
+"""
+# An index lies in the schema of its table. In another schema it is ours if a function of ours speaks of the table:
+# tables of the same names, with such indexes, may be in any schema.
+_INDEXES = """
+SELECT 'index', i.relname,
+    CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE c.relnamespace::regnamespace || '.' || c.relname END, NULL
+FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class c ON c.oid = x.indrelid
+WHERE i.relname LIKE 'tidings\\_%' AND (i.relnamespace = current_schema()::regnamespace
+        OR i.relname LIKE 'tidings\\_%\\_by\\_%' AND EXISTS (
+            SELECT 1 FROM pg_proc p JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE p.pronamespace = current_schema()::regnamespace AND p.proname LIKE 'tidings\\_%'
+                AND strpos(p.prosrc, concat(
+                    '"', replace(n.nspname, '"', '""'), '"."', replace(c.relname, '"', '""'), '"')) > 0))
+    AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhrelid = i.oid)
+    AND NOT EXISTS (SELECT 1 FROM pg_constraint k WHERE k.conindid = i.oid)
+"""
+_PIN_SEARCH_PATH = """
+SELECT set_config('search_path', string_agg(quote_ident(name), ', ' ORDER BY place), true)
+FROM unnest(current_schemas(false)) WITH ORDINALITY AS schemas (name, place)
+"""
+
+
+class PostgresqlDatabase(ObjectDatabase):
+    """What is ours is in the schema that comes first in the search path."""
+
+    dialect: Dialect = PostgresqlDialect()
+    refusal = psycopg.errors.CheckViolation
+    unfit = psycopg.DataError
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def found(self) -> InstalledObjects:
+        rows = [
+            row
+            for query in (_TRIGGERS, _FUNCTIONS, _INDEXES)
+            for row in self._connection.execute(query.encode()).fetchall()
+        ]
+        return {(SchemaObjectKind(what), name): (on, mark) for what, name, on, mark in rows}
+
+    def ask(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+        with psycopg.RawCursor(self._connection) as cursor:
+            return cursor.execute(sql.encode(), values or None).fetchall()
+
+    def do(self, sql: str, *values: str) -> int:
+        with psycopg.RawCursor(self._connection) as cursor:
+            return cursor.execute(sql.encode(), values or None).rowcount
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with self._connection.transaction(force_rollback=True):
+            self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
+    def columns(self, table: str) -> list[str]:
+        query = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+        return [str(row[0]) for row in self._connection.execute(query, (quote_name(table),)).fetchall()]
+
+    def run(self, statements: Sequence[str]) -> None:
+        """Functions keep the search path: "$user" in it would be another schema for everybody who changes a row."""
+        with self._connection.transaction():
+            self._connection.execute(_PIN_SEARCH_PATH)
+            for statement in statements:
+                self._connection.execute(statement.encode())

@@ -1,0 +1,1 @@
+"""Readers of data models: PlantUML, XMI and SQLAlchemy classes."""

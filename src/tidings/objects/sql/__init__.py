@@ -1,0 +1,1 @@
+"""Tables of object notifications and of watched databases."""

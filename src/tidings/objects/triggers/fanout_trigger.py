@@ -1,0 +1,219 @@
+"""The trigger on the outbox: what else counts as changed, and who is told. The paper's algorithm, once for all tables.
+
+A trigger for each table with all of it in its body, as in the paper, would be the same text many times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidings.objects.model.class_model import ChangeKind, MarkLimits
+from tidings.objects.model.relational_view import DirectedAssociation, RelationalView
+from tidings.objects.model.sql_text import build_name, indent_sql, quote_literal, quote_literals, quote_name
+from tidings.objects.propagation import Limits
+from tidings.objects.triggers.dialect import Dialect, SchemaObject, SchemaObjectKind, Trigger
+
+IS_ORIGIN = "(r.family = NEW.family AND r.key = NEW.key)"
+REACHED_TABLE = "tidings_reached AS r"
+
+
+def generate_fanout_triggers(places: RelationalView, dialect: Dialect, limits: Limits) -> Iterator[Trigger]:
+    why = "What counts as changed with it, by which steps, and who is told."
+    statements = (
+        _reached(places, dialect, limits.steps),
+        *_steps(places, dialect, limits.steps),
+        *_hits(places, dialect, limits.told),
+    )
+    yield Trigger(
+        build_name("changes", "told"), "AFTER INSERT ON tidings_changes", "tidings_changes", statements, why
+    )
+    yield CLEANUP_TRIGGER
+    yield _watched(places, dialect)
+
+
+CLEANUP_TRIGGER = Trigger(
+    build_name("changes", "forgotten"),
+    "AFTER DELETE ON tidings_changes",
+    "tidings_changes",
+    tuple(
+        f"DELETE FROM tidings_{table} WHERE change = OLD.id;"
+        for table in ("reached", "steps", "hits", "cuts")
+    ),
+    "With a change goes all that followed from it.",
+)
+"""No foreign keys: SQLite heeds them only where it is told to, and PostgreSQL would check each row that is told."""
+
+
+def _reached(places: RelationalView, dialect: Dialect, most: int | None) -> str:
+    closure = dialect.closure([(way, _condition(dialect, way)) for way in places.propagating()], most)
+    return (
+        "-- Changed are the object itself and all that is reached along propagating associations.\n"
+        f"INSERT INTO tidings_reached (change, family, key)\nSELECT NEW.id, family, key FROM (\n{closure}\n) AS found;"
+    )
+
+
+def _steps(places: RelationalView, dialect: Dialect, most: int | None) -> Iterator[str]:
+    once = (
+        "" if len(places.propagating()) > 1 else "DISTINCT "
+    )  # a union has no row twice, though links may be there twice
+    arms = [
+        f"SELECT {once}NEW.id, r.family, r.key, {quote_literal(way.name)}, {int(way.forwards)}, {_far(dialect, way)}\n"
+        f"FROM {REACHED_TABLE} CROSS JOIN {quote_name(way.relation.table)} AS l\n"
+        f"WHERE r.change = NEW.id AND {_condition(dialect, way)}"
+        for way in places.propagating()
+    ]
+    if arms:
+        yield (
+            "-- The steps between them: whoever tells somebody why finds the shortest way among these.\n"
+            "INSERT INTO tidings_steps (change, family, key, association, forwards, to_family, to_key)\n"
+            + "\nUNION\n".join(arms)
+            + ";"
+        )
+    if arms and most is not None:
+        yield from _steps_that_lead_farther(most)
+
+
+def _steps_that_lead_farther(most: int) -> Iterator[str]:
+    """They begin at what is farthest away, so they are few beside the others."""
+    to = "r.change = NEW.id AND r.family = to_family AND r.key = to_key"
+    farther = (
+        f"FROM tidings_steps\nWHERE change = NEW.id AND NOT EXISTS (SELECT 1 FROM {REACHED_TABLE} WHERE {to})"
+    )
+    yield (
+        f"-- Steps lead on from there: it ends after {most}.\n"
+        + _cut("steps", most, f"SELECT count(*) AS found {farther}", 0)
+    )
+    yield f"DELETE {farther};"
+
+
+HIT_COLUMNS = "change, subscriber_family, subscriber_key, family, key, how, by, forwards"
+
+
+def _hits(places: RelationalView, dialect: Dialect, most: int | None) -> Iterator[str]:
+    arms = (_watchers(places), *_class_watchers(places, dialect), *_implicit(places, dialect))
+    union = "\nUNION\n".join(arms)
+    yield (
+        "-- Told are those who watch one of them or its class, and those at the far end of implicit associations.\n"
+        f"INSERT INTO tidings_hits ({HIT_COLUMNS})\n"
+        + (f"{union};" if most is None else _of_the_first(dialect, union, most))
+    )
+    if most is not None:
+        count = f"SELECT count(*) AS found FROM (SELECT DISTINCT {SUBSCRIBER_COLUMNS} FROM {HITS_CTE}) AS subscribers"
+        yield (
+            "-- How many would have been told: found out again, since what is not told is not stored.\n"
+            + _cut("told", most, f"{_with_hits(union)}\n{count}", most)
+        )
+
+
+SUBSCRIBER_COLUMNS = "subscriber_family, subscriber_key"
+HITS_CTE = "tidings_found"
+"""Whatever a query calls its parts, a table of the user's may be called so, too, unless it is a name of ours."""
+
+
+def _of_the_first(dialect: Dialect, union: str, most: int) -> str:
+    """In an order that does not depend on the language that a database is set to."""
+    order = ", ".join(dialect.by_code_points(each) for each in SUBSCRIBER_COLUMNS.split(", "))
+    ranked = f"{_with_hits(union)}\nSELECT {HITS_CTE}.*, dense_rank() OVER (ORDER BY {order}) AS place FROM {HITS_CTE}"
+    return f"SELECT {HIT_COLUMNS} FROM (\n{indent_sql(ranked)}\n) AS ranked\nWHERE place <= {most};"
+
+
+def _with_hits(union: str) -> str:
+    return f"WITH {HITS_CTE} ({HIT_COLUMNS}) AS (\n{indent_sql(union)}\n)"
+
+
+def _cut(what: str, most: int, count: str, above: int) -> str:
+    """A row that says that a limit was reached, if a query finds more than it may."""
+    return (
+        "INSERT INTO tidings_cuts (change, what, most, found)\n"
+        f"SELECT NEW.id, {quote_literal(what)}, {most}, counted.found FROM (\n{indent_sql(count)}\n) AS counted\n"
+        f"WHERE counted.found > {above};"
+    )
+
+
+def _watchers(places: RelationalView) -> str:
+    return (
+        f"SELECT NEW.id, {places.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
+        " 'watched', '', 0\n"
+        f"FROM {REACHED_TABLE} CROSS JOIN tidings_watches AS w\n"
+        f"WHERE r.change = NEW.id AND w.key = r.key AND {places.family_of('w.class')} = r.family"
+    )
+
+
+def _class_watchers(places: RelationalView, dialect: Dialect) -> Iterator[str]:
+    """Topmost classes all at once: a part for each would cost each change something, however many there are."""
+    yield _class_watcher(places, "w.class", "w.class = r.family")
+    for name in places.model.classes:
+        family = places.model.family(name)
+        is_a = places.is_a(name, dialect.typed(family))
+        if is_a is not None:
+            of = f"r.family = {quote_literal(family)} AND w.class = {quote_literal(name)}"
+            yield f"{_class_watcher(places, quote_literal(name), of)}\n    AND {is_a}"
+
+
+def _class_watcher(places: RelationalView, by: str, of: str) -> str:
+    return (
+        f"SELECT NEW.id, {places.family_of('w.subscriber_class')}, w.subscriber_key, r.family, r.key,"
+        f" 'class', {by}, 0\n"
+        f"FROM {REACHED_TABLE} CROSS JOIN tidings_watches AS w\n"
+        f"WHERE r.change = NEW.id AND {of} AND w.key IS NULL"
+    )
+
+
+def _implicit(places: RelationalView, dialect: Dialect) -> Iterator[str]:
+    for way in places.implicit():
+        yield (
+            f"SELECT NEW.id, {_far(dialect, way)}, r.family, r.key, 'implicit',"
+            f" {quote_literal(way.name)}, {int(way.forwards)}\n"
+            f"FROM {REACHED_TABLE} CROSS JOIN {quote_name(way.relation.table)} AS l\n"
+            f"WHERE r.change = NEW.id AND {_condition(dialect, way)}"
+        )
+
+
+def _far(dialect: Dialect, way: DirectedAssociation) -> str:
+    return f"{quote_literal(way.far_family)}, {dialect.kept(f'l.{quote_name(way.far)}')}"
+
+
+def _condition(dialect: Dialect, way: DirectedAssociation) -> str:
+    """Whether a link leads on from the reached object `r`."""
+    near = f"l.{quote_name(way.near)} = {dialect.typed(way.near_family)}"
+    joined = f"r.family = {quote_literal(way.near_family)} AND {near}"
+    return " AND ".join((joined, f"l.{quote_name(way.far)} IS NOT NULL", *_limits(dialect, way.limits)))
+
+
+def _limits(dialect: Dialect, limits: MarkLimits) -> Iterator[str]:
+    """Kinds count at each step; attributes where the change began, since what is changed by reference has none."""
+    if limits.kinds is not None:
+        yield f"NEW.kind IN ({quote_literals(each.value for each in ChangeKind if each in limits.kinds)})"
+    if limits.attributes is not None:
+        yield f"(NEW.kind <> 'update' OR NOT {IS_ORIGIN} OR {dialect.touches(sorted(limits.attributes))})"
+
+
+def _watched(places: RelationalView, dialect: Dialect) -> Trigger:
+    """A slip in the name of a class would be a watch that never hears anything."""
+    model = places.model
+    tellable = [name for name in model.classes if model.is_subscriber(name)]
+    told = quote_literals(tellable) or "NULL"
+    statements = (
+        dialect.refuse(
+            f"NEW.class NOT IN ({quote_literals(model.classes)})",
+            f"tidings_watches.class: the model has {', '.join(model.classes)}",
+        ),
+        dialect.refuse(
+            f"NEW.subscriber_class NOT IN ({told})" if tellable else "1 = 1",
+            f"tidings_watches.subscriber_class: subscribers are {', '.join(tellable) or 'not in the model'}",
+        ),
+    )
+    moment, why = "BEFORE INSERT ON tidings_watches", "Only classes of the model can be watched or told."
+    return Trigger(build_name("watches", "checked"), moment, "tidings_watches", statements, why)
+
+
+def generate_indexes(places: RelationalView) -> Iterator[SchemaObject]:
+    """From an object to its links without looking at all of them: what a change costs follows whom it concerns."""
+    seen: set[tuple[str, str]] = set()
+    for way in (*places.propagating(), *places.implicit()):
+        table, column, reference = way.relation.table, way.near, way.relation.reference
+        if (table, column) not in seen and reference in (None, column):
+            seen.add((table, column))
+            name = build_name(table, "by", column)
+            sql = f"CREATE INDEX {name} ON {quote_name(table)} ({quote_name(column)});"
+            yield SchemaObject(SchemaObjectKind.INDEX, name, sql, table)

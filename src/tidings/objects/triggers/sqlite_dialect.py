@@ -1,0 +1,130 @@
+"""Triggers as SQLite has them: statements between BEGIN and END, and a recursive query only inside another query."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tidings.objects.model.relational_view import DirectedAssociation, RelationalView
+from tidings.objects.model.sql_text import (
+    format_comment,
+    indent_sql,
+    quote_literal,
+    quote_literals,
+    quote_name,
+)
+from tidings.objects.triggers.dialect import SchemaObject, SchemaObjectKind, Trigger, build_distance_column
+from tidings.objects.triggers.outbox_schema import ColumnTypes, build_outbox_schema
+
+SQLITE_TYPES = ColumnTypes(
+    text="TEXT",
+    number="INTEGER",
+    flag="INTEGER",
+    json="TEXT",
+    identity="INTEGER PRIMARY KEY AUTOINCREMENT",
+    moment="TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
+    by_key=" WITHOUT ROWID",
+)
+"""A text that is compared with a column of numbers is taken for the number that it says, and its index is used."""
+
+AUTHOR = """-- Who makes the changes of a transaction: inserted at its begin, deleted at its end.
+CREATE TABLE tidings_author (
+    class TEXT NOT NULL,
+    key TEXT NOT NULL
+);"""
+
+
+@dataclass(frozen=True)
+class SqliteDialect:
+    """What is said so in SQLite only."""
+
+    name: str = "sqlite"
+    title: str = "SQLite"
+
+    def tables(self) -> Sequence[SchemaObject]:
+        return (
+            *build_outbox_schema(SQLITE_TYPES),
+            SchemaObject(SchemaObjectKind.TABLE, "tidings_author", AUTHOR),
+        )
+
+    def helpers(self, places: RelationalView) -> Sequence[SchemaObject]:
+        """Who is said to change things next takes the place of whoever was, and is known by the family."""
+        classes = places.model.classes
+        message = f"tidings_author.class: the model has {', '.join(classes)}"
+        statements = (
+            self.refuse(f"NEW.class NOT IN ({quote_literals(classes)})", message),
+            "DELETE FROM tidings_author WHERE rowid <> NEW.rowid;",
+            f"UPDATE tidings_author SET class = {places.family_of('class')};",
+        )
+        moment, why = "AFTER INSERT ON tidings_author", "One author at a time, of a class of the model."
+        return self.trigger(Trigger("tidings_author_said", moment, "tidings_author", statements, why))
+
+    def trigger(self, trigger: Trigger) -> Sequence[SchemaObject]:
+        """Comments stand inside: what is before CREATE, SQLite does not keep."""
+        has_key = f"{trigger.key} IS NOT NULL" if trigger.key else ""
+        when = f"({trigger.when})" if trigger.when and has_key else trigger.when
+        conditions = " AND ".join(filter(None, (has_key, when)))
+        head = f"\nWHEN {conditions}" if conditions else ""
+        body = indent_sql("\n".join((format_comment(trigger.why), *trigger.statements)))
+        sql = f"CREATE TRIGGER {trigger.name} {trigger.moment}{head}\nBEGIN\n{body}\nEND;"
+        return [SchemaObject(SchemaObjectKind.TRIGGER, trigger.name, sql, trigger.table, sql.rstrip(";"))]
+
+    def kept(self, value: str) -> str:
+        return f"CAST({value} AS TEXT)"
+
+    def typed(self, family: str) -> str:
+        return "r.key"
+
+    def key(self, family: str, said: str) -> str:
+        return said
+
+    def differs(self, old: str, new: str) -> str:
+        return f"{old} IS NOT {new}"
+
+    def value(self, value: str) -> str:
+        """JSON has no bytes, because of which SQLite would refuse the user's own update, and no infinite numbers."""
+        finite = f"typeof({value}) <> 'real' OR abs({value}) < 9e999"
+        return (
+            f"CASE WHEN typeof({value}) = 'blob' THEN hex({value}) WHEN {finite} THEN {value}"
+            f" ELSE CAST({value} AS TEXT) END"
+        )
+
+    def shown(self, value: str) -> str:
+        return f"CASE typeof({value}) WHEN 'blob' THEN hex({value}) ELSE CAST({value} AS TEXT) END"
+
+    def moment(self, column: str) -> str:
+        return column
+
+    def listed(self, parameter: str) -> str:
+        return f"SELECT value FROM json_each({parameter})"
+
+    def names(self, name: str) -> str:
+        return f"json_group_array({name})"
+
+    def object(self, name: str, value: str) -> str:
+        return f"json_group_object({name}, {value})"
+
+    def touches(self, attributes: Collection[str]) -> str:
+        return (
+            f"EXISTS (SELECT 1 FROM json_each(NEW.attributes) WHERE value IN ({quote_literals(attributes)}))"
+        )
+
+    def closure(self, ways: Sequence[tuple[DirectedAssociation, str]], most: int | None) -> str:
+        far = build_distance_column(most)
+        arms = [
+            f"SELECT {quote_literal(way.far_family)}, {self.kept(f'l.{quote_name(way.far)}')}{far.next}\n"
+            f"FROM tidings_closure AS r CROSS JOIN {quote_name(way.relation.table)} AS l\nWHERE {condition}{far.within}"
+            for way, condition in ways
+        ]
+        union = "\nUNION\n".join((f"SELECT NEW.family, NEW.key{far.start}", *arms))
+        recursive = f"WITH RECURSIVE tidings_closure (family, key{far.column}) AS (\n{indent_sql(union)}\n)"
+        return indent_sql(f"{recursive}\nSELECT {far.once}family, key FROM tidings_closure")
+
+    def author(self) -> str:
+        return "(SELECT class FROM tidings_author), (SELECT key FROM tidings_author)"
+
+    def by_code_points(self, value: str) -> str:
+        return f"{value} COLLATE BINARY"
+
+    def refuse(self, condition: str, message: str) -> str:
+        return f"SELECT RAISE(ABORT, {quote_literal(message)}) WHERE {condition};"

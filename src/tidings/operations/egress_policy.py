@@ -1,0 +1,193 @@
+"""The web as feeds, hubs and webhooks see it: which addresses one may lead to.
+
+All of them are named by strangers, and a program that asks what strangers name can be sent to what only it can reach: a
+router, a database, the metadata of a cloud. So an address inside, on this machine or in a private network, is only
+asked if the owner allows it, and the owner of a feed does so by typing it. What such a feed leads to may be on the same
+host, not elsewhere inside.
+
+A name is resolved once, each of its addresses is looked at, and the connection goes to one that was looked at: a name
+that changes its answer in between (DNS rebinding) gains nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
+
+from tidings.errors import InputError, TidingsError
+
+ACCEPTED_ADDRESS = "http:// or https:// with a host"
+PUBLIC_ADDRESSES = "public addresses"
+ALLOW_HINT = "whoever runs the service may allow others: delivery.private_callbacks = true in tidings.toml"
+
+# The tables of `ipaddress` differ between Python versions: 3.11 to 3.13 disagree about 3fff::/20,
+# 64:ff9b:1::/48 and 192.0.0.0/24. Sources: the IANA special-purpose address registries and RFC 6890.
+SPECIAL_IPV4 = tuple(
+    map(
+        IPv4Network,
+        (
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",  # private
+            "100.64.0.0/10",  # carrier-grade NAT
+            "127.0.0.0/8",  # loopback
+            "169.254.0.0/16",  # link-local, with the metadata services of clouds
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # IETF protocol assignments
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # relays of 6to4, withdrawn
+            "192.168.0.0/16",  # private
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, and broadcast
+        ),
+    )
+)
+GLOBAL_UNICAST = IPv6Network("2000::/3")
+"""All that IANA hands out of IPv6. Outside are loopback, private (fc00::/7), link-local (fe80::/10) and site-local
+(fec0::/10) addresses, multicast, and the forms with an IPv4 address in them: mapped (::ffff:10.0.0.1), translated
+(::ffff:0:10.0.0.1), compatible (::10.0.0.1) and a network's own NAT64 (64:ff9b:1::/48)."""
+SPECIAL_IPV6 = tuple(
+    map(
+        IPv6Network,
+        (
+            "2001::/23",  # IETF protocol assignments, Teredo among them
+            "2001:db8::/32",  # documentation
+            "3ffe::/16",  # 6bone, given back
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+NAT64 = IPv6Network("64:ff9b::/96")
+"""How hosts without IPv4 reach the IPv4 address in the last 32 bits (RFC 6052): public if that is."""
+SIX_TO_FOUR = IPv6Network("2002::/16")
+ISATAP = (bytes.fromhex("00005efe"), bytes.fromhex("02005efe"))
+"""How the interface identifier of an ISATAP address begins; an IPv4 address follows."""
+
+
+class FetchProblem(TidingsError):
+    """Something on the web could not be fetched.
+
+    `after` is how many seconds the server asks to be left alone, `gone` whether it says that there is nothing any more.
+    """
+
+    def __init__(
+        self, what: str, *, after: int | None = None, gone: bool = False, **more: str | None
+    ) -> None:
+        self.after, self.gone = after, gone
+        super().__init__(what, **more)  # type: ignore[arg-type]
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """The addresses of a host, as this machine sees them."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+
+
+def is_private(address: str) -> bool:
+    """Return whether an IP address is anything but public; one with a zone (`fe80::1%eth0`) never is public."""
+    host, zone, _ = address.partition("%")
+    found = ip_address(host)
+    return bool(zone) or not (
+        _is_public_ipv4(found) if isinstance(found, IPv4Address) else _is_public_ipv6(found)
+    )
+
+
+def _is_public_ipv4(address: IPv4Address) -> bool:
+    return not any(address in network for network in SPECIAL_IPV4)
+
+
+def _is_public_ipv6(address: IPv6Address) -> bool:
+    if address in NAT64:
+        return _is_public_ipv4(IPv4Address(address.packed[12:]))
+    if address not in GLOBAL_UNICAST or any(address in network for network in SPECIAL_IPV6):
+        return False
+    return all(map(_is_public_ipv4, _tunnelled_addresses(address)))
+
+
+def _tunnelled_addresses(address: IPv6Address) -> Iterator[IPv4Address]:
+    """Yield the IPv4 addresses to which an IPv6 address is tunnelled: those of 6to4 and ISATAP (RFC 5214, 6.1)."""
+    if address in SIX_TO_FOUR:
+        yield IPv4Address(address.packed[2:6])
+    if address.packed[8:12] in ISATAP:
+        yield IPv4Address(address.packed[12:])
+
+
+@dataclass(frozen=True, slots=True)
+class EgressPolicy:
+    """How names become addresses, and which of those are inside. Tests have networks of their own."""
+
+    resolve: Callable[[str, int], Sequence[str]] = resolve
+    is_inside: Callable[[str], bool] = is_private
+
+    def leads_inside(self, url: str) -> bool:
+        """Whether an address leads inside, as far as can be told now; a name that nobody knows does not."""
+        host, port = split_host(url)
+        try:
+            return any(self.is_inside(each) for each in self.resolve(host, port))
+        except (OSError, UnicodeError):
+            return False
+
+    def reach(self, url: str, inside_host: str | None = None) -> str:
+        """An address to connect to, if none of the host's is inside, or the host is the one that may be."""
+        host, port = split_host(url)
+        try:
+            found = self.resolve(host, port)
+        except (OSError, UnicodeError) as error:  # names that are too long for any encoding of them
+            raise _unknown_host(url, error) from error
+        if host != inside_host and any(self.is_inside(each) for each in found):
+            raise FetchProblem(
+                "an address in a private network, which nobody here has allowed",
+                where=url,
+                received=", ".join(found),
+                accepted=PUBLIC_ADDRESSES,
+            )
+        return found[0]
+
+
+def _unknown_host(url: str, error: Exception) -> FetchProblem:
+    if isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN:
+        hint = "is this machine on the network?"
+        return FetchProblem("the host's name cannot be looked up now", where=url, hint=hint)
+    return FetchProblem("there is no host of this name", where=url, hint="is the address spelled right?")
+
+
+@lru_cache(maxsize=1_000)
+def split_host(url: str) -> tuple[str, int]:
+    """The host and the port of an address, or a refusal of what is no address on the web."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _no_address(url) from None
+    if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
+        raise _no_address(url)
+    if parts.username is not None or parts.password is not None:
+        hint = "everybody who sees the address would see them"
+        raise InputError("an address with a name and a password in it is not kept", hint=hint)
+    return host.lower(), port or {"http": 80, "https": 443}[parts.scheme]
+
+
+def is_web_address(url: str) -> bool:
+    """Tell whether `split_host` accepts an address."""
+    try:
+        split_host(url)
+    except InputError:
+        return False
+    return True
+
+
+def _no_address(url: str) -> InputError:
+    received = repr(strip_credentials(url)[:200])
+    return InputError("no address on the web", received=received, accepted=ACCEPTED_ADDRESS)
+
+
+def strip_credentials(url: str) -> str:
+    """What may be an address, without what may be a name and a password: problems of feeds are listed, and logged."""
+    return re.sub(r"//.*@", "//...@", url, flags=re.DOTALL)

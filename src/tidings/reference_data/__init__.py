@@ -1,0 +1,1 @@
+"""Reference tables that publications are joined with before matching."""

@@ -1,0 +1,60 @@
+"""Delivery of a store, put together: who sends what, how it is described to people, and who may see what."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tidings.delivery.destination_types.apprise_targets import Description
+from tidings.delivery.destination_types.registry import create_senders
+from tidings.delivery.destinations import Destinations
+from tidings.delivery.dispatcher import DeliveryListener, Dispatcher, ignore_event
+from tidings.delivery.policy import DeliveryPolicy
+from tidings.delivery.worker import DeliveryWorker
+from tidings.feeds.outbound.entries import build_entry
+from tidings.feeds.sql.feed_entries import FeedEntry
+from tidings.model import Publication
+from tidings.operations.http_pool import Timeouts
+from tidings.operations.settings import Settings
+from tidings.store.store import Store
+
+
+def build_delivery_policy(settings: Settings) -> DeliveryPolicy:
+    """The rules that settings say."""
+    said = settings.delivery
+    return DeliveryPolicy(
+        retries=said.retries,
+        jitter=said.jitter,
+        patience=said.patience,
+        times=Timeouts(min(5.0, said.timeout), said.timeout, said.timeout),
+        workers=said.workers,
+        per_place=said.per_host,
+        letters=timedelta(days=said.letters),
+        overlap=timedelta(hours=said.overlap),
+        grace=settings.drain,
+        inside=said.private_callbacks,
+        brokers=said.brokers,
+        schemes=said.services,
+        per_subscriber=said.destinations,
+    )
+
+
+def describe_notification(entry: FeedEntry, publication: Publication | None) -> Description:
+    """A notification as people read it, in the words of its entry in a feed."""
+    found = build_entry(entry, publication)
+    return Description(found.title, found.summary, found.link)
+
+
+def open_destinations(store: Store, rules: DeliveryPolicy | None = None) -> Destinations:
+    """The destinations of a store, as their subscribers make and change them."""
+    said = rules or DeliveryPolicy()
+    return Destinations(store, create_senders(said, describe=describe_notification), said)
+
+
+def create_dispatcher(
+    store: Store, rules: DeliveryPolicy | None = None, listener: DeliveryListener = ignore_event
+) -> DeliveryWorker:
+    """What delivers, from `with` to the end of it; `listener` hears of each delivery."""
+    said = rules or DeliveryPolicy()
+    return DeliveryWorker(
+        Dispatcher(store, create_senders(said, describe=describe_notification), said), listener
+    )

@@ -1,0 +1,181 @@
+"""Compiling ahead: everything that is compiled on first use is used once, and kept on disk from then on.
+
+Otherwise the first event of a new installation would wait for it, for a minute or so. What reads publications is
+compiled meanwhile by another process (`python -m tidings.service.precompilation`): the compiler uses one core only.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tidings.errors import SetupError
+from tidings.service import sample_auctions
+
+if TYPE_CHECKING:
+    from tidings.atoms import Event
+    from tidings.events.schema.event_schema import EventSchema
+
+PLAIN = (
+    "price < 100 and quantity >= 2",
+    "price > 400 and material = 'oak' and quantity = 1",
+    "price between 10 and 400 and material in ('oak', 'iron')",
+    "title starts with 'cuckoo' or title ends with 'clock' or title contains 'ship'",
+    "not price = 100 and price != 90 and exists material",
+    "event_type = 'furniture' and material != 'pine'",
+    "sold.at > 2024-05-01 or sold = true",
+)
+PATHS = (
+    '//lot[title = "cuckoo clock" and price > 100]',
+    '/lot/price < 90 or contains(/lot/title, "ship") or starts-with(/lot/@id, "1")',
+    'not(/lot/sold) and //material != "pine"',
+)
+_LOT = "PREFIX lot: <urn:lot:> SELECT * WHERE "
+PATTERNS = (
+    f"{_LOT}(?lot, lot:title, ?t) (?lot, lot:price, ?p) AND ?t contains 'clock' AND ?p > 90",
+    f"{_LOT}(?lot, lot:material, 'oak') (?lot, lot:price, ?p) AND ?lot != lot:House",
+)
+EVENTS = 60
+RANGES = 1200
+
+
+def precompile() -> int:
+    """Match a few auctions as a task of the stream would, with a schema and without; the number of matches."""
+    from tidings.events.schema.event_schema import EventSchema
+    from tidings.events.schema.extension import extend
+    from tidings.events.schema.files import parts_of_text
+
+    with subprocess.Popen([sys.executable, "-m", __name__]) as reading:
+        found = _in_every_layout()
+    if reading.returncode:
+        raise SetupError(
+            "reading publications cannot be compiled", received=f"exit code {reading.returncode}"
+        )
+    schema = EventSchema()
+    for name in (sample_auctions.FURNITURE, sample_auctions.CURIOSITIES):
+        schema = extend(schema, parts_of_text(sample_auctions.schema_text(name))).schema
+    wishes = [wish.text for wish in (*sample_auctions.SUBSCRIPTIONS, sample_auctions.LATER_SUBSCRIPTION)]
+    found += _matched(wishes, schema) + _matched(PLAIN, None) + _matched(PATHS, None, "xpath")
+    found += _matched(PATTERNS, None, "gql")
+    return found + _from_files()
+
+
+def precompile_decoding() -> None:
+    """Take apart a few auctions, as events and as documents."""
+    from tidings.spark.decoder import Decoder
+
+    for rows in (_publications(), _documents()):
+        bodies = [body.as_py() for body in rows["body"]]
+        ends = np.cumsum([len(body) for body in bodies])
+        buffer = np.frombuffer(b"".join(bodies), np.uint8)
+        starts = np.concatenate(([0], ends[:-1]))
+        Decoder(["price", "title"]).decode(rows["media_type"][0].as_py(), buffer, starts, ends)
+
+
+def _matched(texts: Sequence[str], schema: EventSchema | None, language: str = "predicates") -> int:
+    from tidings.events.schema.files import dump
+    from tidings.matching.compiler.pipeline import compile_many
+    from tidings.matching.index.index import Index
+    from tidings.model import Subscription
+    from tidings.spark.stream.match_task import MatchJob, build_match_stage
+
+    wanted = [Subscription(f"s{i}", "warm", language, text) for i, text in enumerate(texts)]
+    with TemporaryDirectory() as folder:
+        index = Index.create(Path(folder, "segments"))
+        for one in wanted:
+            index.add(compile_many([one], schema))
+        index.remove([wanted[-1].id])
+        version = index.add(compile_many([wanted[-1]], schema))
+        job = MatchJob(str(index.folder), version, dump(schema) if schema else None, "id", folder, True)
+        [report] = build_match_stage(job)([SAMPLE_PUBLICATIONS.get(language, _publications)()])
+    return int(json.loads(report["report"][0].as_py())["found"])
+
+
+def _in_every_layout() -> int:
+    """Match one event and many, and what a removal leaves, with clauses enough to be laid out as millions are."""
+    from tidings.matching.compiler.pipeline import compile_many
+    from tidings.matching.index.index import Index
+    from tidings.model import Subscription
+
+    quotes = [f"symbol = 'S{n % 5}' and price > {n}" for n in range(RANGES)]
+    ranges = [
+        " and ".join(f"a{(n + 3 * k) % 20} between {n} and {n + 9}" for k in range(8)) for n in range(RANGES)
+    ]
+    event: Event = {"symbol": ["S1"], "price": [300], **{f"a{k}": [200] for k in range(20)}}
+    found = 0
+    for texts in (quotes, ranges):
+        index = Index.create()
+        index.add(compile_many(Subscription(str(n), "warm", "predicates", t) for n, t in enumerate(texts)))
+        index.remove(["0"])
+        found += len(index.match([event])) + len(index.match([event] * EVENTS * 5))
+    return found
+
+
+def _from_files() -> int:
+    """Match files as tasks of the batch job would: one with fewer matches than subscriptions, one with more."""
+    from tidings.matching.compiler.pipeline import compile_many
+    from tidings.matching.index.index import Index
+    from tidings.model import Subscription
+    from tidings.spark.batch.batch_task import BatchTaskJob, match_chunk
+    from tidings.spark.sources.chunks import ChunkList, plan_chunks
+    from tidings.spark.sources.files import Location
+
+    texts = [f"price > {n}" for n in range(EVENTS)]
+    with TemporaryDirectory() as folder:
+        index = Index.create(Path(folder, "segments"))
+        index.add(compile_many(Subscription(str(n), "warm", "predicates", t) for n, t in enumerate(texts)))
+        events, place = Path(folder, "events"), Location.of(folder)
+        events.mkdir()
+        for name, count in (("few", 2), ("many", EVENTS)):
+            (events / f"{name}.jsonl").write_text('{"price": 9}\n' * count)
+        job = BatchTaskJob(
+            place.uri, place.uri, ChunkList("", ()), str(index.folder), index.version, "id", None
+        )
+        return sum(
+            match_chunk(job, number, chunk).matches for number, chunk in enumerate(plan_chunks(events))
+        )
+
+
+def _publications() -> Any:
+    """A few auctions as the journal hands them to a task."""
+    return _rows(
+        [json.dumps(item).encode() for item in islice(sample_auctions.items(seed=1), EVENTS)],
+        "application/json",
+    )
+
+
+def _documents() -> Any:
+    """The same as documents."""
+    text = '<lot id="{0}"><title>cuckoo clock</title><material>oak</material><price>{0}.5</price></lot>'
+    return _rows([text.format(n).encode() for n in range(EVENTS, 3 * EVENTS)], "application/xml")
+
+
+def _graphs() -> Any:
+    """And as graphs."""
+    text = '<urn:lot:{0}> <urn:lot:title> "cuckoo clock" ; <urn:lot:material> "oak" ; <urn:lot:price> {0}.5 .'
+    return _rows([text.format(n).encode() for n in range(EVENTS, 3 * EVENTS)], "text/turtle")
+
+
+SAMPLE_PUBLICATIONS = {"xpath": _documents, "gql": _graphs}
+"""What is published for subscriptions in a language; events for all others."""
+
+
+def _rows(bodies: list[bytes], media_type: str) -> Any:
+    import pyarrow as pa
+
+    names = [f"p{i}" for i in range(len(bodies))]
+    columns = {"position": range(len(bodies)), "publication": names, "name": names, "body": bodies}
+    columns |= {"media_type": [media_type] * len(bodies), "problem": [None] * len(bodies)}
+    return pa.RecordBatch.from_pydict({name: list(values) for name, values in columns.items()})
+
+
+if __name__ == "__main__":
+    precompile_decoding()

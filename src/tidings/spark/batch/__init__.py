@@ -1,0 +1,1 @@
+"""The batch job: files of publications against a file of subscriptions."""

@@ -1,0 +1,1 @@
+"""Sources of publications: files, folders, the journal."""

@@ -1,0 +1,226 @@
+"""A folder as a source of Structured Streaming: `session.readStream.format("tidings_folder")`.
+
+New files are listed and written down, in the order in which they came, in a list beside the checkpoint:
+
+    {"first": 0, "path": "/in/a.jsonl", "name": "a.jsonl", "start": 0, "end": 1048540, "first_line": 1, "lines": 9213}
+
+so that every line has a running position, like a publication in the journal, and a batch is a range of positions.
+A line of the list is durable before an offset speaks of it. A file counts as it was when it was first seen: write it
+elsewhere and move it into the folder. A file that cannot be read has one position, and the reason in its line of the
+list; lines that are gone when their turn comes are told of as well. Nothing that was seen is lost silently.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from pyarrow import fs
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+
+from tidings.kinds import media_type_of
+from tidings.spark.sources.blocks import Block, UnreadableFile, count_lines, read_blocks
+from tidings.spark.sources.chunks import Chunk, Piece, cut_line_pieces, document_piece, unreadable_piece
+from tidings.spark.sources.files import Location, PublicationFile, list_files
+from tidings.spark.sources.journal import JOURNAL_COLUMNS, JournalRow, PositionRange, PositionReader
+
+PIECE_BYTES = 1 << 20
+LISTING_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPiece:
+    """A piece of a file, and the position before its first line."""
+
+    first: int
+    piece: Piece
+
+    @property
+    def last(self) -> int:
+        return self.first + self.piece.lines
+
+
+class FileList:
+    """The list of the files that were seen. One process writes it; any number may read it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_to = 0
+        self.entries: list[ListedPiece] = []
+        self.names: set[str] = set()
+
+    @property
+    def last(self) -> int:
+        return self.entries[-1].last if self.entries else 0
+
+    def refresh(self) -> None:
+        """Read what was added. A torn last line was never spoken of by an offset: it is not there."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._read_to)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._read_to += len(whole)
+        for line in whole.splitlines():
+            fields = json.loads(line)
+            self._take(ListedPiece(fields.pop("first"), Piece(**fields)))
+
+    def add(self, pieces: list[Piece]) -> None:
+        """Write pieces down, durably."""
+        listed = []
+        first = self.last
+        for piece in pieces:
+            listed.append(ListedPiece(first, piece))
+            first += piece.lines
+        lines = [json.dumps({"first": one.first, **asdict(one.piece)}) + "\n" for one in listed]
+        self._append("".join(lines).encode())
+        for one in listed:
+            self._take(one)
+
+    def between(self, after: int, upto: int) -> Iterator[ListedPiece]:
+        """The entries with positions in a range."""
+        at = max(0, bisect_right(self.entries, after, key=lambda one: one.first) - 1)
+        for one in self.entries[at:]:
+            if one.first >= upto:
+                return
+            if one.last > after:
+                yield one
+
+    def _append(self, data: bytes) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("r+b" if self._path.exists() else "wb") as file:
+            file.seek(self._read_to)
+            file.truncate()
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        self._read_to += len(data)
+
+    def _take(self, one: ListedPiece) -> None:
+        self.entries.append(one)
+        self.names.add(one.piece.name)
+
+
+@dataclass
+class FileRange(PositionRange):
+    """A range of positions and what of the list it needs: reading the list would cost each task all files ever seen."""
+
+    listed: tuple[ListedPiece, ...]
+
+
+class FolderReader(PositionReader):
+    """Reads the files of a folder."""
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self._folder = Location.of(options["folder"])
+        self._list = Path(options["list"])
+        self._files: FileList | None = None
+        self._next_listing = 0.0
+
+    def head(self) -> int:
+        known = self._known()
+        if monotonic() >= self._next_listing:
+            self._discover(known)
+            self._next_listing = monotonic() + LISTING_SECONDS
+        return known.last
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[PositionRange]:
+        known, ranges = self._known(), super().partitions(start, end)
+        return [FileRange(one.after, one.upto, tuple(known.between(one.after, one.upto))) for one in ranges]
+
+    def rows(self, part: FileRange) -> Iterator[JournalRow]:
+        for listed in part.listed:
+            first, last = max(part.after, listed.first) + 1, min(part.upto, listed.last)
+            yield from _publications(self._folder.files, listed, first, last)
+
+    def _known(self) -> FileList:
+        if self._files is None:
+            self._files = FileList(self._list)
+            self._files.refresh()
+        return self._files
+
+    def _discover(self, known: FileList) -> None:
+        new = [file for file in list_files(self._folder) if file.name not in known.names]
+        for file in sorted(new, key=lambda file: (file.info.mtime_ns or 0, file.name)):
+            try:
+                pieces = list(_pieces(self._folder.files, file))
+            except FileNotFoundError:
+                continue  # gone between two looks: it was never here
+            except OSError as problem:
+                pieces = [unreadable_piece(self._folder.files, file.info, file.name, problem)]
+            known.add(pieces)
+
+
+class FolderSource(DataSource):  # type: ignore[misc]
+    """The format `tidings_folder`. Options: those of the journal, `folder`, and `list`, the file for the list."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "tidings_folder"
+
+    def schema(self) -> str:
+        return JOURNAL_COLUMNS
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return FolderReader(self.options)
+
+
+def _pieces(files: fs.FileSystem, file: PublicationFile) -> Iterator[Piece]:
+    """The pieces of a file; an empty file has one without lines, so that it is not looked at again."""
+    if file.problem or not file.has_lines:
+        yield document_piece(file)
+        return
+    some = False
+    for piece in cut_line_pieces(files, file.info, file.name, PIECE_BYTES):
+        some = True
+        yield replace(piece, lines=count_lines(files, piece))
+    if not some:
+        yield Piece(file.info.path, file.name, 0, 0, 1, 0)
+
+
+def _publications(files: fs.FileSystem, listed: ListedPiece, first: int, last: int) -> Iterator[JournalRow]:
+    """The publications from one position to another; at the first one that cannot be had, why, and nothing more."""
+    piece, done = listed.piece, listed.first
+    problem = "the file has fewer lines now than when it was first seen"
+    for block in read_blocks(files, Chunk((piece,))):
+        if isinstance(block, UnreadableFile):
+            problem = block.reason
+            break
+        for place, name, body in _bodies(piece, block):
+            if first <= listed.first + place <= last:
+                id = None if piece.first_line else name
+                yield listed.first + place, id, name, media_type_of(piece.name), body, None
+        done += block.line_count if piece.first_line else 1
+        if done >= last:
+            return
+    lost = max(first, done + 1)
+    if lost <= last:
+        yield _lost(listed, lost, last, problem)
+
+
+def _lost(listed: ListedPiece, first: int, last: int, problem: str) -> JournalRow:
+    """What is told of positions that cannot be had: it stands at the first of them and says which lines they are."""
+    piece = listed.piece
+    if not piece.first_line:
+        return first, None, piece.name, media_type_of(piece.name), None, problem
+    before = piece.first_line - listed.first - 1
+    lines = f"lines {before + first} to {before + last}"
+    name, why = f"{piece.name}:{before + first}", f"{problem}: {lines} are lost"
+    return first, None, name, media_type_of(piece.name), None, why
+
+
+def _bodies(piece: Piece, block: Block) -> Iterator[tuple[int, str, bytes]]:
+    """Place in the piece, name and body of each publication."""
+    places = [1] if block.lines is None else (block.lines - piece.first_line + 1).tolist()
+    for place, name, start, end in zip(
+        places, block.names().to_pylist(), block.starts, block.ends, strict=True
+    ):
+        yield place, name, block.buffer[start:end].tobytes()

@@ -1,0 +1,1 @@
+"""The stream: micro-batches, matching tasks, isolation of poison publications, sink."""

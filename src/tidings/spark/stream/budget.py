@@ -1,0 +1,145 @@
+"""The budget of a task: how long one of its steps may take, and how much memory it may allocate.
+
+A step is the decoding or the matching of a few publications, or the explanation of one match. A worker whose step takes
+too long is killed by a timer of the system: that also works inside compiled code, which never returns to Python. What
+it dies of is in two small files beside its results, which the driver reads (`isolation`):
+
+    step-<key>.mark     the step that is under way
+    step-<key>.trace    the Python stack at the deadline; empty if the worker did not die of that
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import resource
+import signal
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Self
+from uuid import uuid4
+
+from tidings.matching.kernels.compiled import observe_compilation
+
+MARK, TRACE = "mark", "trace"
+_LAYOUT = struct.Struct("<qqqH")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one step of a task may take: seconds, and megabytes beyond what its worker has when the task begins."""
+
+    seconds: float = 30.0
+    megabytes: int = 2_048
+
+
+DEFAULT_BUDGET = Budget()
+
+
+class StepPhase(IntEnum):
+    """What a task does in a step."""
+
+    NOTHING = 0
+    DECODE = 1
+    MATCH = 2
+    EXPLAIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StepMark:
+    """The step that was under way when a task ended: the publications at these positions, and a subscription if it was
+    the explanation of one match. `timed_out` if it ended at its deadline.
+    """
+
+    phase: StepPhase
+    first: int
+    last: int
+    subscription: str = ""
+    timed_out: bool = False
+
+    @property
+    def is_one(self) -> bool:
+        return self.first == self.last
+
+
+class BudgetWatch:
+    """Keeps the steps of a task within their budget, and writes down which of them is under way."""
+
+    def __init__(self, budget: Budget, folder: Path) -> None:
+        self._budget, self._name = budget, folder / f"step-{uuid4().hex}"
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        trace = self._open.enter_context(self._name.with_suffix(f".{TRACE}").open("w"))
+        mark = self._open.enter_context(self._name.with_suffix(f".{MARK}").open("wb"))
+        self._mark = mark.fileno()
+        faulthandler.register(signal.SIGALRM, file=trace, all_threads=False, chain=True)
+        self._open.callback(faulthandler.unregister, signal.SIGALRM)
+        self._open.callback(self._set_timer, 0.0)
+        self._open.enter_context(observe_compilation(lambda: self._set_timer(0.0), self._restart))
+        self._open.enter_context(_memory_limit(self._budget.megabytes))
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """After a failure the mark stays, and names the step that failed."""
+        if failure[0] is None:
+            self.rest()
+        self._open.close()
+
+    def step(self, phase: StepPhase, first: int, last: int, subscription: str = "") -> None:
+        """Begin a step, which ends when the next one begins."""
+        name = subscription.encode()
+        os.pwrite(self._mark, _LAYOUT.pack(phase, first, last, len(name)) + name, 0)
+        self._restart()
+
+    def rest(self) -> None:
+        """End the step. What comes now, such as reading from the store, has no deadline."""
+        self._set_timer(0.0)
+        os.pwrite(self._mark, _LAYOUT.pack(StepPhase.NOTHING, 0, 0, 0), 0)
+
+    def _restart(self) -> None:
+        self._set_timer(self._budget.seconds)
+
+    @staticmethod
+    def _set_timer(seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def read_marks(folder: Path) -> Iterator[StepMark]:
+    """The steps that were under way when the tasks with these results ended."""
+    for path in sorted(folder.glob(f"step-*.{MARK}")):
+        said = path.read_bytes()
+        if len(said) >= _LAYOUT.size:
+            phase, first, last, length = _LAYOUT.unpack_from(said)
+            name = said[_LAYOUT.size :][:length].decode()
+            if phase:
+                timed_out = path.with_suffix(f".{TRACE}").stat().st_size > 0
+                yield StepMark(StepPhase(phase), first, last, name, timed_out)
+
+
+def _memory_limit(megabytes: int) -> ExitStack:
+    """Let the process allocate so much more than now. Files that are mapped for reading, as indexes are, do not count.
+
+    Without /proc, as on macOS, there is no such limit.
+    """
+    before, limited = resource.getrlimit(resource.RLIMIT_DATA), ExitStack()
+    used = _allocated()
+    if used is not None:
+        most = used + (megabytes << 20)
+        hard = before[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+        limited.callback(resource.setrlimit, resource.RLIMIT_DATA, before)
+    return limited
+
+
+def _allocated() -> int | None:
+    """The bytes that count towards the limit now."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmData:"))
+    return int(line.split()[1]) << 10

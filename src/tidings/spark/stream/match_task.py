@@ -1,0 +1,426 @@
+"""What one task of the stream does: decode, match, explain; and where a batch's rows wait for the sink.
+
+A task writes its rows to two files, notifications and dead letters, and reports their names; the sink goes
+through them, so that no batch has to fit into the driver's memory and none of its rows passes through the JVM.
+A publication that cannot be used becomes a dead letter; it never fails the batch. So does a match whose explanation
+fails. What kills the worker, because it takes more time or memory than its budget, fails the task: the driver finds it
+(`isolation`), and tells the tasks that do the rest.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidings.documents.explanation import Explainer
+from tidings.documents.xpath import xpath_parser
+from tidings.errors import BudgetExceeded, DecodeProblem, PublicationError, SetupError, StoreError
+from tidings.events.explanation import explain
+from tidings.events.json_columns import documents_of
+from tidings.events.schema.event_schema import EventSchema
+from tidings.events.schema.files import load_text
+from tidings.events.tree import Tree
+from tidings.graphs import explanation
+from tidings.graphs.atoms import GraphReader
+from tidings.graphs.explanation import results_of
+from tidings.graphs.gql import gql_parser
+from tidings.graphs.rdf import rdf_decoder
+from tidings.graphs.taxonomy_files import read_taxonomy
+from tidings.kinds import DOCUMENTS, GRAPHS
+from tidings.matching.compiler.pipeline import parse_and_check
+from tidings.matching.index.index import Index
+from tidings.matching.index.matches import Matches
+from tidings.model import Reason
+from tidings.reference_data.enrichment import Enrichment, Snapshot
+from tidings.spark.decoder import Decoder
+from tidings.spark.stream.budget import DEFAULT_BUDGET, Budget, BudgetWatch, StepPhase
+from tidings.spark.stream.isolation import NO_VERDICTS, Verdicts
+from tidings.spark.worker_gc import freeze_memory
+from tidings.store.encoding import encode_mapping, encode_reasons
+
+MATCH_SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("publication", "subscription", "subscriber", "because", "bindings")]
+)
+DEAD_LETTER_SCHEMA = pa.schema(
+    [
+        ("publication", pa.string()),
+        ("reason", pa.string()),
+        ("facts", pa.string()),
+        ("position", pa.int64()),
+        ("body", pa.binary()),
+        ("subscription", pa.string()),
+    ]
+)
+ROWS = 5_000
+MAX_EXCERPT = 200
+"""How many characters of an exception a dead letter shows."""
+STEP_BYTES = 4 << 20
+"""How many bytes of publications are decoded and matched in one step, unless a single one has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchJob:
+    """What the tasks of a batch have in common: the index they match with and where their files go.
+
+    In the journal a position stays what it is, and a publication may carry a label; in a folder neither is so. A step
+    has at most `together` publications. `is_part` says that the index has some of the subscriptions only: dead letters
+    that do not depend on them are left to another task.
+    """
+
+    index: str
+    version: int
+    schema: str | None
+    id_field: str
+    results: str
+    is_journal: bool
+    references: tuple[Snapshot, ...] = ()
+    taxonomy: str | None = None
+    budget: Budget = DEFAULT_BUDGET
+    verdicts: Verdicts = NO_VERDICTS
+    together: int = ROWS
+    is_part: bool = False
+
+
+@dataclass(slots=True)
+class MatchReport:
+    """What became of a task's publications. `first` is the first position: reports sort by it."""
+
+    first: int = 0
+    last: int = 0
+    events: int = 0
+    found: int = 0
+    dead: int = 0
+    found_file: str = ""
+    dead_file: str = ""
+
+
+def build_match_stage(job: MatchJob, **beside: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function for `mapInArrow`: publications in, one report in JSON out, with what else is to stand in it."""
+
+    def run(batches: Iterable[Any]) -> Iterator[Any]:
+        freeze_memory()
+        _open(job)
+        with MatchOutput(Path(job.results)) as output, BudgetWatch(job.budget, Path(job.results)) as watch:
+            for batch in batches:
+                for step in cut_steps(batch, job.together):
+                    _match(job, step, output, watch)
+        yield pa.RecordBatch.from_pydict({"report": [json.dumps(asdict(output.report) | beside)]})
+
+    return run
+
+
+@lru_cache(maxsize=2)
+def _opened(
+    index: str,
+    version: int,
+    schema: str | None,
+    id_field: str,
+    references: tuple[Snapshot, ...],
+    taxonomy: str | None,
+    labels: bool,
+) -> tuple[Index, Decoder]:
+    opened = Index.open(index, version)
+    reader = GraphReader(opened.graph_paths, read_taxonomy(taxonomy))
+    return opened, Decoder(opened.paths, _schema(schema), id_field, Enrichment(references), reader, labels)
+
+
+@lru_cache(maxsize=2)
+def _schema(text: str | None) -> EventSchema | None:
+    return load_text(text) if text else None
+
+
+@lru_cache(maxsize=50_000)
+def _understood(text: str, schema: str | None) -> Tree:
+    """The tree of a subscription; popular ones match again and again."""
+    return parse_and_check(text, _schema(schema))
+
+
+_parsed = lru_cache(maxsize=50_000)(xpath_parser.parse)
+_pattern = lru_cache(maxsize=50_000)(gql_parser.parse)
+
+T = TypeVar("T")
+Why = tuple[tuple[Reason, ...], str | None]
+"""The reasons of a match, and the bindings of a graph's as a text."""
+
+
+def cut_steps(batch: Any, most: int) -> Iterator[Any]:
+    """Publications that are decoded and matched together: so few that a step takes a fraction of its budget."""
+    begin, size = 0, 0
+    for end, length in enumerate(pc.binary_length(batch["body"]).to_pylist()):
+        size += length or 0
+        if end > begin and (size > STEP_BYTES or end - begin >= most):
+            yield batch.slice(begin, end - begin)
+            begin, size = end, length or 0
+    if batch.num_rows:
+        yield batch.slice(begin)
+
+
+def _match(job: MatchJob, batch: Any, output: MatchOutput, watch: BudgetWatch) -> None:
+    """Publications of one media type are decoded and matched together, and told of in the order in which they came."""
+    positions = batch["position"].to_pylist()
+    output.count(positions)
+    watch.step(StepPhase.DECODE, positions[0], positions[-1])
+    parts = _parts(job, _without_refused(job, batch, positions, output))
+    for part in parts if not job.is_part else ():
+        part.bury(output)
+    for _, name, row, (because, bindings) in heapq.merge(
+        *(part.found(output, watch) for part in parts), key=itemgetter(0)
+    ):
+        output.tell(name, row["id"], row["subscriber"], encode_reasons(because), bindings)
+    watch.rest()
+
+
+def _without_refused(job: MatchJob, batch: Any, positions: Sequence[int], output: MatchOutput) -> Any:
+    """The publications that may be touched; the others become dead letters as they are."""
+    refused = job.verdicts.publications
+    if refused.keys().isdisjoint(positions):
+        return batch
+    for i, position in enumerate(positions):
+        if position in refused:
+            name = batch["publication"][i].as_py() or batch["name"][i].as_py()
+            at = position if job.is_journal else None
+            output.bury(name, refused[position], at, batch["body"][i].as_py())
+    return batch.filter(pa.array([position not in refused for position in positions]))
+
+
+def match_samples(job: MatchJob, batch: Any) -> None:
+    """Do with publications what a task does, and tell nobody."""
+    freeze_memory()
+    with (
+        TemporaryDirectory() as folder,
+        MatchOutput(Path(folder)) as output,
+        BudgetWatch(Budget(seconds=0), Path(folder)) as watch,
+    ):
+        for part in _parts(job, batch):
+            for _ in part.found(output, watch):
+                pass
+
+
+def decode_samples(job: MatchJob, batch: Any) -> None:
+    """Open what a task opens, and decode publications, without matching them."""
+    freeze_memory()
+    _parts(job, batch)
+
+
+def _parts(job: MatchJob, batch: Any) -> list[_Part]:
+    types = batch["media_type"]
+    return [_Part(job, batch.take(_where(types, each)), each) for each in types.unique().to_pylist()]
+
+
+def _open(job: MatchJob) -> tuple[Index, Decoder]:
+    return _opened(
+        job.index, job.version, job.schema, job.id_field, job.references, job.taxonomy, job.is_journal
+    )
+
+
+def _where(column: Any, value: str) -> Any:
+    return pa.array(np.flatnonzero(pc.equal(column, value)))
+
+
+class _Part:
+    """The publications of one media type in a batch."""
+
+    def __init__(self, job: MatchJob, batch: Any, media_type: str) -> None:
+        self._job, self._batch, self._media_type = job, batch, media_type
+        self._index, self._decoder = _open(job)
+        self._decoded = self._decoder.decode(media_type, *documents_of(batch["body"]))
+        ids = batch["publication"].fill_null(self._decoded.ids)
+        self._names = ids.fill_null(batch["name"]).to_pylist()
+
+    def bury(self, output: MatchOutput) -> None:
+        """Tell of the publications that cannot be used, or not as they should."""
+        batch = self._batch
+        for i, problem in self._decoded.problems:
+            missing = _missing(batch["problem"][i], batch["name"][i])
+            self._bury(output, i, missing or problem, None)
+        for i, position in enumerate(batch["position"].to_pylist()):
+            for subscription, exceeded in self._job.verdicts.pairs.get(position, {}).items():
+                self._bury(output, i, exceeded, subscription)
+
+    def _bury(self, output: MatchOutput, i: int, problem: PublicationError, subscription: str | None) -> None:
+        batch = self._batch
+        position = batch["position"][i].as_py() if self._job.is_journal else None
+        output.bury(self._names[i], problem, position, batch["body"][i].as_py(), subscription)
+
+    def found(
+        self, output: MatchOutput, watch: BudgetWatch
+    ) -> Iterator[tuple[int, str, dict[str, str], Why]]:
+        """Position and name of a publication, a subscription it satisfies, and why; in the order of positions. A match
+        that cannot be explained is a dead letter.
+        """
+        for matches in self._matches(watch):
+            places = matches.publication
+            order = np.argsort(places, kind="stable")
+            rows = matches.table().take(pa.array(order)).to_pylist()
+            for place, found in groupby(zip(places[order].tolist(), rows, strict=True), itemgetter(0)):
+                position, name = self._batch["position"][place].as_py(), self._names[place]
+                known = self._job.verdicts.pairs.get(position, {})
+                watch.step(StepPhase.DECODE, position, position)
+                why = self._attempt(output, place, None, partial(self._explainer, place))
+                if why is None:
+                    continue
+                for _, row in found:
+                    if row["id"] in known or row["id"] in self._job.verdicts.suspended:
+                        continue
+                    watch.step(StepPhase.EXPLAIN, position, position, row["id"])
+                    because = self._attempt(output, place, row["id"], partial(why, row["text"]))
+                    if because is not None:
+                        yield position, name, row, because
+
+    def _attempt(
+        self, output: MatchOutput, place: int, subscription: str | None, do: Callable[[], T | None]
+    ) -> T | None:
+        """What something comes to. If it fails, a dead letter of the publication or of the pair with a subscription."""
+        try:
+            return do()
+        except ENVIRONMENT:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is of this publication
+            self._bury(output, place, _unexplained(problem, self._job.budget), subscription)
+            return None
+
+    def _matches(self, watch: BudgetWatch) -> Iterator[Matches]:
+        """The matches, and the pairs that were left undecided: explaining a pair decides it."""
+        positions = self._batch["position"]
+        parts = self._decoded.match(self._index) if len(positions) else iter(())
+        while True:
+            if len(positions):
+                watch.step(StepPhase.MATCH, positions[0].as_py(), positions[-1].as_py())
+            found = next(parts, None)
+            if found is None:
+                return
+            yield found.candidates
+
+    def _explainer(self, place: int) -> Callable[[str], Why | None]:
+        """What gives the reasons why a publication satisfies a subscription, by its text; None if it does not."""
+        body, added = self._batch["body"][place].as_py(), self._decoded.added.get(place, ())
+        if self._media_type in GRAPHS:
+            return self._graph_explainer(body)
+        if self._media_type in DOCUMENTS:
+            explainer = Explainer(self._decoder.document(body, added))
+            return lambda text: (explainer.explain(_parsed(text)), None)
+        event = self._decoder.event(body, added)
+        return lambda text: (explain(_understood(text, self._job.schema), event), None)
+
+    def _graph_explainer(self, body: bytes) -> Callable[[str], Why | None]:
+        """A pair that the kernel left undecided may turn out not to match."""
+        explainer = explanation.Explainer(
+            rdf_decoder.decode(body, self._media_type), read_taxonomy(self._job.taxonomy)
+        )
+
+        def why(text: str) -> Why | None:
+            pattern = _pattern(text)
+            because = explainer.explain(pattern)
+            if not because:
+                return None
+            return because, encode_mapping(results_of(pattern, explainer.bindings(pattern)))
+
+        return why
+
+
+ENVIRONMENT = (OSError, SetupError, StoreError)
+"""What goes wrong whatever the publication is."""
+
+
+def _unexplained(problem: Exception, budget: Budget) -> PublicationError:
+    """What a dead letter says of a match whose explanation failed."""
+    if isinstance(problem, BudgetExceeded):
+        return problem
+    if isinstance(problem, MemoryError):
+        return BudgetExceeded(
+            "explaining it takes more memory than its budget",
+            accepted=f"{budget.megabytes:,} megabytes",
+            hint="the setting stream.step_memory gives it more memory",
+        )
+    return BudgetExceeded(
+        "it cannot be explained", received=f"{type(problem).__name__}: {problem}"[:MAX_EXCERPT]
+    )
+
+
+def _missing(problem: Any, name: Any) -> PublicationError | None:
+    """What to say of a publication that a source could not read."""
+    return DecodeProblem(problem.as_py(), where=name.as_py()) if problem.is_valid else None
+
+
+class MatchOutput:
+    """The two files of a task; rows go out in batches of bounded length."""
+
+    def __init__(self, folder: Path) -> None:
+        self.report = MatchReport()
+        self._folder, self._key = folder, uuid4().hex
+        self._files = ExitStack()
+        self._found: list[tuple[Any, ...]] = []
+        self._dead: list[tuple[Any, ...]] = []
+        self._writers: dict[str, Any] = {}
+
+    def __enter__(self) -> MatchOutput:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if failure[0] is None:
+            self._flush_found()
+            self._flush_dead()
+        self._files.close()
+
+    def count(self, positions: list[int]) -> None:
+        """Note which publications were looked at."""
+        self.report.first = self.report.first or positions[0]
+        self.report.last = positions[-1]
+        self.report.events += len(positions)
+
+    def tell(
+        self, publication: str, subscription: str, subscriber: str, because: str, bindings: str | None
+    ) -> None:
+        """Add a notification."""
+        self._found.append((publication, subscription, subscriber, because, bindings))
+        self.report.found += 1
+        if len(self._found) >= ROWS:
+            self._flush_found()
+
+    def bury(
+        self,
+        publication: str,
+        problem: PublicationError,
+        position: int | None,
+        body: bytes | None,
+        subscription: str | None = None,
+    ) -> None:
+        """Add a dead letter."""
+        facts = json.dumps(problem.facts())
+        self._dead.append((publication, problem.headline(), facts, position, body, subscription))
+        self.report.dead += 1
+        if len(self._dead) >= ROWS:
+            self._flush_dead()
+
+    def _flush_found(self) -> None:
+        if self._found:
+            self.report.found_file = self._write("found", MATCH_SCHEMA, self._found)
+            self._found = []
+
+    def _flush_dead(self) -> None:
+        if self._dead:
+            self.report.dead_file = self._write("dead", DEAD_LETTER_SCHEMA, self._dead)
+            self._dead = []
+
+    def _write(self, kind: str, schema: Any, rows: list[tuple[Any, ...]]) -> str:
+        path = self._folder / f"{kind}-{self._key}.arrow"
+        if kind not in self._writers:
+            self._writers[kind] = self._files.enter_context(pa.ipc.new_stream(path, schema))
+        columns = zip(*rows, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        self._writers[kind].write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return str(path)

@@ -1,0 +1,163 @@
+"""Acknowledgements: up to which number a subscriber has dealt with its notifications.
+
+A number for each subscriber, which only grows and never passes the last notification there is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, Connection, Table, bindparam, select, text
+
+from tidings.errors import InputError, pointing
+from tidings.model import Notification
+from tidings.store import bulk
+from tidings.store.database import Database
+from tidings.store.encoding import Clock, format_instant
+from tidings.store.notifications import NOTIFICATION_COLUMNS, notification_from_row
+from tidings.store.tables import Name, Whole, metadata, subscribers
+
+acknowledgements = Table(
+    "acknowledgements",
+    metadata,
+    Column("subscriber", Name, primary_key=True),
+    Column("sequence", Whole, nullable=False),
+    Column("time", Name, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberPosition:
+    """Where a subscriber stands: the number of its last notification, and the one it has acknowledged, with when."""
+
+    last: int
+    acknowledged: int = 0
+    time: str | None = None
+
+    @property
+    def unread(self) -> int:
+        return self.last - self.acknowledged
+
+
+class Acknowledgements:
+    """Who has acknowledged what."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def standing(self, subscriber: str) -> SubscriberPosition:
+        with self._database.read() as connection:
+            return _standing(connection, subscriber)
+
+    def acknowledge(self, subscriber: str, upto: int) -> SubscriberPosition:
+        """Note that everything up to a number is dealt with; durable on return.
+
+        A smaller number than before changes nothing: acknowledgements may overtake each other on their way. One that
+        nothing has yet is refused, for what comes under it later would never be shown.
+        """
+        moment = format_instant(self._clock())
+        return self._database.transact(lambda c: _acknowledge(c, subscriber, upto, moment))
+
+
+_STANDING = (
+    select(subscribers.c.last_sequence, acknowledgements.c.sequence, acknowledgements.c.time)
+    .join_from(
+        subscribers,
+        acknowledgements,
+        acknowledgements.c.subscriber == subscribers.c.subscriber,
+        isouter=True,
+    )
+    .where(subscribers.c.subscriber == bindparam("who"))
+    .limit(1)
+)
+
+
+def _standing(connection: Connection, subscriber: str) -> SubscriberPosition:
+    row = connection.execute(_STANDING, {"who": subscriber}).one_or_none()
+    return (
+        SubscriberPosition(row.last_sequence, row.sequence or 0, row.time) if row else SubscriberPosition(0)
+    )
+
+
+_RAISE = text(
+    "INSERT INTO acknowledgements (subscriber, sequence, time) VALUES (:subscriber, :sequence, :time)"
+    " ON CONFLICT (subscriber) DO UPDATE SET sequence = excluded.sequence, time = excluded.time"
+    " WHERE excluded.sequence > acknowledgements.sequence"
+)
+
+
+def _acknowledge(connection: Connection, subscriber: str, upto: int, moment: str) -> SubscriberPosition:
+    last = _standing(connection, subscriber).last
+    if not 0 <= upto <= last:
+        accepted = f"0 to {last}"
+        with pointing("/upto"):
+            raise InputError("there is no such number", where="upto", received=str(upto), accepted=accepted)
+    if upto > 0:
+        connection.execute(_RAISE, {"subscriber": subscriber, "sequence": upto, "time": moment})
+    return _standing(connection, subscriber)
+
+
+# News of many subscribers at once: where each stands, and what each was told.
+#
+# Whoever looks out for thousands of readers asks once for all of them, and not once for each.
+
+
+Numbered = tuple[str, int]
+"""A subscriber, and a number of its sequence."""
+
+
+class Heads:
+    """What is new, for whom."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def last(self, names: Collection[str]) -> dict[str, int]:
+        """The number of the last notification of each of these subscribers that has one."""
+        with self._database.read() as connection:
+            rows = bulk.select_among(connection, _LAST, subscribers.c.subscriber, names)
+            return {row.subscriber: row.last_sequence for row in rows}
+
+    def told(self, wanted: Iterable[Numbered]) -> list[Notification]:
+        """The notifications with these numbers, those of a subscriber in order."""
+        statement, spelled = _TOLD[self._database.engine.dialect.name]
+        found: list[Notification] = []
+        with self._database.read() as connection:
+            for some in bulk.iter_chunks(sorted(wanted), bulk.KEYS):
+                rows = connection.execute(text(statement), spelled(some))
+                found += [notification_from_row(*row) for row in rows]
+        return sorted(found, key=lambda one: (one.subscriber, one.sequence))
+
+
+_LAST = select(subscribers.c.subscriber, subscribers.c.last_sequence)
+_COLUMNS = str(select(*NOTIFICATION_COLUMNS).compile(compile_kwargs={"literal_binds": True})).removesuffix(
+    "FROM notifications"
+)
+
+
+def _as_json(wanted: Sequence[Numbered]) -> dict[str, Any]:
+    return {"wanted": json.dumps(wanted)}
+
+
+def _as_arrays(wanted: Sequence[Numbered]) -> dict[str, Any]:
+    return {"names": [name for name, _ in wanted], "numbers": [number for _, number in wanted]}
+
+
+# The short list comes first, whatever the planner thinks: it is looked up row by row under the primary key.
+_TOLD: dict[str, tuple[str, Callable[[Sequence[Numbered]], dict[str, Any]]]] = {
+    "sqlite": (
+        f"{_COLUMNS} FROM json_each(:wanted) AS w CROSS JOIN notifications"
+        " ON notifications.subscriber = json_extract(w.value, '$[0]')"
+        " AND notifications.sequence = json_extract(w.value, '$[1]')",
+        _as_json,
+    ),
+    "postgresql": (
+        f"{_COLUMNS} FROM unnest(CAST(:names AS text[]), CAST(:numbers AS bigint[])) AS w (name, number)"
+        " JOIN notifications ON notifications.subscriber = w.name AND notifications.sequence = w.number",
+        _as_arrays,
+    ),
+}

@@ -1,0 +1,1 @@
+"""Subscriptions: registry, admission, suspension and the view of their subscribers."""

@@ -1,0 +1,174 @@
+"""Subscriptions, and what happened to them since a version.
+
+Each change gets the next version, in the transaction that makes it. A follower keeps the version it has seen
+and asks for what came after: first it forgets `removed`, then it takes `added`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select, update
+
+from tidings.errors import InputError, StoreError
+from tidings.model import Subscription
+from tidings.store import bulk, counters
+from tidings.store.database import Database
+from tidings.store.subscriptions.admission import (
+    COLUMNS,
+    IS_LIVE,
+    AddedSubscription,
+    LiveCountCache,
+    add_subscriptions,
+    admit_subscriptions,
+    find_live,
+    subscription_row,
+    unwrap_outcome,
+)
+from tidings.store.tables import overruns, subscriptions
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionChanges:
+    """What leads from one version to `version`: forget `removed`, then take `added`.
+
+    An id may be in both, when it was removed and then added with another text.
+    """
+
+    version: int
+    added: list[Subscription]
+    removed: list[str]
+
+
+class Subscriptions:
+    """The subscriptions of everybody."""
+
+    def __init__(self, database: Database) -> None:
+        self._database, self._remembered = database, LiveCountCache()
+
+    def add(self, subscription: Subscription, most: int | None = None) -> str:
+        """Add one, and give its id; one without an id gets an id of its own.
+
+        With `most`, its subscriber may have no more than that, paused ones and rules counted.
+        """
+        [outcome] = self.offer([subscription], most)
+        return unwrap_outcome(outcome).id
+
+    def offer(
+        self, wanted: Iterable[Subscription], most: int | None = None
+    ) -> list[AddedSubscription | InputError]:
+        """Add many in one version, each for itself: in the place of a refused one stands the refusal."""
+        offered = list(wanted)
+        outcomes, remember = self._database.transact(
+            lambda connection: admit_subscriptions(connection, offered, most, self._remembered)
+        )
+        remember()
+        return outcomes
+
+    def add_many(self, wanted: Iterable[Subscription]) -> list[str]:
+        """Add all of them in one version, or none; those that are there already, unchanged, count as added."""
+        offered = list(wanted)
+        return self._database.transact(lambda connection: add_subscriptions(connection, offered))
+
+    def remove(self, ids: Iterable[str], subscriber: str | None = None) -> list[str]:
+        """Remove those that exist (and are the subscriber's, if one is given), and give their ids."""
+        given = [id for id in dict.fromkeys(ids) if id.isprintable()]
+        return self._database.transact(lambda connection: remove_subscriptions(connection, given, subscriber))
+
+    def change(self, changed: Subscription) -> bool:
+        """Give one that lives another text or delay, in one version; false if there is none of this id, subscriber and
+        language.
+        """
+        return self._database.transact(lambda connection: _change(connection, changed))
+
+    def version(self) -> int:
+        """The version of the last change; 0 if there was none."""
+        with self._database.read() as connection:
+            return counters.current(connection, "subscriptions")
+
+    def changes(self, since: int) -> SubscriptionChanges:
+        """The net changes after a version."""
+        with self._database.read() as connection:
+            version = counters.current(connection, "subscriptions")
+            if since > version:
+                raise _from_the_future(self._database, since, version)
+            added = [Subscription(*one) for one in connection.execute(_added(since, version))]
+            removed = list(connection.execute(_removed(since, version)).scalars())
+        return SubscriptionChanges(version, added, removed)
+
+    def find(self, id: str) -> Subscription | None:
+        """The subscription with this id, if there is one now."""
+        with self._database.read() as connection:
+            found = connection.execute(
+                select(*COLUMNS).where(IS_LIVE, subscriptions.c.id == id)
+            ).one_or_none()
+        return Subscription(*found) if found else None
+
+    def count(self, subscriber: str | None = None) -> int:
+        """How many there are now, of everybody or of one subscriber."""
+        wanted = _of(select(func.count()).select_from(subscriptions).where(IS_LIVE), subscriber)
+        with self._database.read() as connection:
+            return int(connection.execute(wanted).scalar_one())
+
+    def list(self, subscriber: str | None = None, limit: int | None = None) -> Sequence[Subscription]:
+        """Those of now, oldest first, of everybody or of one subscriber."""
+        wanted = _of(select(*COLUMNS).where(IS_LIVE), subscriber)
+        ordered = wanted.order_by(subscriptions.c.added, subscriptions.c.id).limit(limit)
+        with self._database.read() as connection:
+            return [Subscription(*one) for one in connection.execute(ordered)]
+
+
+def _of(wanted: Select[*tuple[Any, ...]], subscriber: str | None) -> Select[*tuple[Any, ...]]:
+    return wanted if subscriber is None else wanted.where(subscriptions.c.subscriber == subscriber)
+
+
+def _added(since: int, version: int) -> Select[*tuple[Any, ...]]:
+    """What lives at `version` and did not at `since`; later changes, already visible to this reader, do not
+    count.
+    """
+    alive = or_(IS_LIVE, subscriptions.c.removed > version)
+    born = and_(subscriptions.c.added > since, subscriptions.c.added <= version)
+    return select(*COLUMNS).where(born, alive).order_by(subscriptions.c.added, subscriptions.c.id)
+
+
+def _removed(since: int, version: int) -> Select[*tuple[Any, ...]]:
+    died = and_(subscriptions.c.removed > since, subscriptions.c.removed <= version)
+    return select(subscriptions.c.id).where(subscriptions.c.added <= since, died).order_by(subscriptions.c.id)
+
+
+def _from_the_future(database: Database, since: int, version: int) -> StoreError:
+    return StoreError(
+        f"the store is at version {version} of its subscriptions, but version {since} of them is known here",
+        where=database.name,
+        hint="was the store replaced by an older copy? remove the segments folder: it is built anew",
+    )
+
+
+def _change(connection: Connection, changed: Subscription) -> bool:
+    last = counters.lock(connection, "subscriptions")
+    before = next(find_live(connection, [changed.id]), None)
+    if before is None or (before.subscriber, before.language) != (changed.subscriber, changed.language):
+        return False
+    if before != changed:
+        _kill(connection, [changed.id], last + 1)
+        bulk.insert_rows(connection, subscriptions, [subscription_row(changed, last + 1)])
+        counters.advance(connection, "subscriptions", last + 1)
+    return True
+
+
+def remove_subscriptions(connection: Connection, ids: Sequence[str], subscriber: str | None) -> list[str]:
+    last = counters.lock(connection, "subscriptions")
+    own = {one.id for one in find_live(connection, ids) if subscriber in (None, one.subscriber)}
+    removed = [id for id in ids if id in own]
+    if removed:
+        _kill(connection, removed, last + 1)
+        counters.advance(connection, "subscriptions", last + 1)
+    return removed
+
+
+def _kill(connection: Connection, ids: Sequence[str], version: int) -> None:
+    bulk.delete_among(connection, overruns.c.subscription, ids)
+    died = update(subscriptions).where(IS_LIVE, subscriptions.c.id == bindparam("dying"))
+    connection.execute(died.values(removed=version), [{"dying": id} for id in ids])

@@ -1,0 +1,126 @@
+"""Subscriptions that are paused: they keep their id and text, and nothing is matched for them.
+
+To the stream, pausing is removing, and resuming is adding: each is a version, in one transaction with the row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from tidings.errors import InputError
+from tidings.metadata.sql import paused_rules
+from tidings.model import Subscription
+from tidings.store import counters
+from tidings.store.database import Database
+from tidings.store.encoding import Clock, format_instant
+from tidings.store.subscriptions import registry
+from tidings.store.subscriptions.admission import (
+    AddedSubscription,
+    add_subscriptions,
+    admit_paused,
+    check_text,
+    find_live,
+)
+from tidings.store.subscriptions.view import RULES
+from tidings.store.tables import paused
+
+_COLUMNS = (paused.c.id, paused.c.subscriber, paused.c.language, paused.c.text, paused.c.within)
+
+
+class PausedSubscriptions:
+    """What is paused, of everybody."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def pause(self, id: str, subscriber: str) -> bool:
+        """Pause a subscription that lives and is not a rule; false if the subscriber has none of this id."""
+
+        def work(connection: Connection) -> bool:
+            counters.lock(connection, "subscriptions")
+            found = [one for one in find_live(connection, [id]) if one.subscriber == subscriber]
+            for one in found:
+                registry.remove_subscriptions(connection, [id], subscriber)
+                add_paused(connection, one, format_instant(self._clock()))
+            return bool(found)
+
+        return self._database.transact(work)
+
+    def offer(
+        self, offered: Sequence[Subscription], most: int | None = None
+    ) -> list[AddedSubscription | InputError]:
+        """Keep subscriptions and rules as paused that were not there before, each for itself; with `most`, no more of a
+        subscriber's than that.
+        """
+        return self._database.transact(
+            lambda connection: admit_paused(connection, offered, format_instant(self._clock()), most)
+        )
+
+    def resume(self, id: str) -> bool:
+        """Let a subscription live again that is not a rule; false if it is not paused."""
+
+        def work(connection: Connection) -> bool:
+            counters.lock(connection, "subscriptions")
+            found = take_paused(connection, id)
+            if found is not None:
+                add_subscriptions(connection, [found])
+            return found is not None
+
+        return self._database.transact(work)
+
+    def find(self, id: str) -> Subscription | None:
+        """The one with this id, if it is paused and no rule."""
+        wanted = select(*_COLUMNS).where(paused.c.id == id, paused.c.language != RULES)
+        with self._database.read() as connection:
+            row = connection.execute(wanted).one_or_none()
+        return Subscription(*row) if row else None
+
+    def all(self, subscriber: str | None = None) -> list[Subscription]:
+        """Everybody's or one subscriber's, rules, too, by id."""
+        wanted = select(*_COLUMNS).order_by(paused.c.id)
+        if subscriber is not None:
+            wanted = wanted.where(paused.c.subscriber == subscriber)
+        with self._database.read() as connection:
+            return [Subscription(*row) for row in connection.execute(wanted)]
+
+    def reasons(self, subscriber: str | None = None) -> dict[str, str]:
+        """Why the service suspended subscriptions, by id; those that their owners paused are left out."""
+        wanted = select(paused.c.id, paused.c.reason).where(paused.c.reason.is_not(None))
+        if subscriber is not None:
+            wanted = wanted.where(paused.c.subscriber == subscriber)
+        with self._database.read() as connection:
+            return {row.id: row.reason for row in connection.execute(wanted)}
+
+    def change(self, changed: Subscription) -> bool:
+        """Give one that is paused another text or delay; false if it is not paused."""
+        values = {"text": check_text(changed), "within": changed.within}
+        found = update(paused).where(paused.c.id == changed.id, paused.c.subscriber == changed.subscriber)
+        return bool(self._database.transact(lambda c: c.execute(found.values(**values)).rowcount))
+
+    def remove(self, id: str) -> bool:
+        """Forget one; false if it is not paused."""
+        return self._database.transact(lambda connection: take_paused(connection, id)) is not None
+
+
+def add_paused(connection: Connection, one: Subscription, time: str, reason: str | None = None) -> None:
+    """Keep what lives no more as paused, in the caller's transaction; with the reason, if the service suspends it."""
+    row = {"id": one.id, "subscriber": one.subscriber, "language": one.language, "text": one.text}
+    connection.execute(insert(paused), row | {"within": one.within, "time": time, "reason": reason})
+
+
+def take_paused(connection: Connection, id: str) -> Subscription | None:
+    """Take what is paused out of here, in the caller's transaction."""
+    found = find_paused(connection, id)
+    if found is not None:
+        connection.execute(delete(paused).where(paused.c.id == id))
+        if found.language == RULES:
+            paused_rules.delete_paused_results(connection, id)
+    return found
+
+
+def find_paused(connection: Connection, id: str) -> Subscription | None:
+    """What is paused under an id, for the caller's transaction alone."""
+    row = connection.execute(select(*_COLUMNS).where(paused.c.id == id).with_for_update()).one_or_none()
+    return Subscription(*row) if row else None

@@ -1,0 +1,202 @@
+"""Subscriptions as their subscribers see them: those that live, rules, and those that are paused, in one order.
+
+A page is made of three short reads, one for each kind, in the order of ids: whoever has seen a page reads on after its
+last id. Rules of repositories are theirs: they are not among them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from typing import Any
+
+from sqlalchemy import Column, Connection, Row, Select, Table, bindparam, func, literal, null, select
+from sqlalchemy.sql.elements import ColumnElement
+
+from tidings.metadata.sql.tables import metadata_rules
+from tidings.model import Subscription
+from tidings.store import bulk
+from tidings.store.database import Database
+from tidings.store.tables import paused, subscriptions
+
+RULES = "rules"
+ACTIVE, PAUSED = "active", "paused"
+
+_no_scope = func.coalesce(metadata_rules.c.scope, "") == ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionStatus:
+    """A subscription, and since when it is paused, if it is; with the reason, if the service suspended it."""
+
+    subscription: Subscription
+    paused: str | None = None
+    reason: str | None = None
+
+    @property
+    def state(self) -> str:
+        return PAUSED if self.paused else ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionFilter:
+    """Which subscriptions: those after an id, of a subscriber, in a language, in a state, with a word in text or id."""
+
+    after: str = ""
+    subscriber: str | None = None
+    language: str | None = None
+    state: str | None = None
+    word: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Where subscriptions of a kind are, and what their columns are called there."""
+
+    table: Table
+    state: str
+    id: Column[Any]
+    owner: Column[Any]
+    language: ColumnElement[Any]
+    time: ColumnElement[Any]
+    lives: tuple[ColumnElement[bool], ...] = ()
+
+
+_KINDS = (
+    _Kind(
+        subscriptions,
+        ACTIVE,
+        subscriptions.c.id,
+        subscriptions.c.subscriber,
+        subscriptions.c.language,
+        null(),
+        (subscriptions.c.removed.is_(None),),
+    ),
+    _Kind(
+        metadata_rules,
+        ACTIVE,
+        metadata_rules.c.name,
+        metadata_rules.c.owner,
+        literal(RULES),
+        null(),
+        (_no_scope,),
+    ),
+    _Kind(paused, PAUSED, paused.c.id, paused.c.subscriber, paused.c.language, paused.c.time),
+)
+
+
+class SubscriptionView:
+    """The subscriptions of everybody, of every language and state."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, id: str) -> SubscriptionStatus | None:
+        """The one with this id."""
+        if not id.isprintable():
+            return None
+        with self._database.read() as connection:
+            found = (_read(connection, kind, [kind.id == id], 1) for kind in _KINDS)
+            return next((rows[0] for rows in found if rows), None)
+
+    def among(self, ids: Collection[str]) -> dict[str, SubscriptionStatus]:
+        """Those of these that there are, by id. What cannot be shown is nobody's id, nor can PostgreSQL be asked for
+        all of it.
+        """
+        asked = [id for id in ids if id.isprintable()]
+        with self._database.read() as connection:
+            found = [
+                _kept(row)
+                for kind, wanted in zip(_KINDS, _WANTED, strict=True)
+                for row in bulk.select_among(connection, wanted, kind.id, asked)
+            ]
+        return {one.subscription.id: one for one in found}
+
+    def page(self, wanted: SubscriptionFilter, limit: int) -> list[SubscriptionStatus]:
+        """The first ones after an id, in the order of ids."""
+        with self._database.read() as connection:
+            parts = [
+                _read(connection, kind, _asked(kind, wanted), limit)
+                for kind in _KINDS
+                if wanted.state in (None, kind.state)
+            ]
+        return list(merge(*parts, key=lambda one: one.subscription.id))[:limit]
+
+    def count(self, subscriber: str) -> int:
+        """How many a subscriber has."""
+        if not subscriber.isprintable():
+            return 0
+        with self._database.read() as connection:
+            return count(connection, subscriber)
+
+
+def count(connection: Connection, subscriber: str) -> int:
+    """The same in the caller's transaction."""
+    return sum(connection.execute(_COUNTS, {"owner": subscriber}).one())
+
+
+_COUNTS = select(
+    *(
+        select(func.count())
+        .select_from(kind.table)
+        .where(kind.owner == bindparam("owner"), *kind.lives)
+        .scalar_subquery()
+        for kind in _KINDS
+    )
+)
+
+
+_LIVE, *_OTHERS = (
+    (kind.owner, select(kind.owner, func.count()).where(*kind.lives).group_by(kind.owner)) for kind in _KINDS
+)
+
+
+def live_counts(connection: Connection, subscribers: Collection[str]) -> dict[str, int]:
+    """How many subscriptions these have that live and are no rules; who has none is left out."""
+    owner, wanted = _LIVE
+    return {row[0]: row[1] for row in bulk.select_among(connection, wanted, owner, subscribers)}
+
+
+def other_counts(connection: Connection, subscribers: Collection[str]) -> Counter[str]:
+    """How many rules these have, and how many that are paused."""
+    found = Counter[str]()
+    for owner, wanted in _OTHERS:
+        for name, count in bulk.select_among(connection, wanted, owner, subscribers):
+            found[name] += count
+    return found
+
+
+def _asked(kind: _Kind, wanted: SubscriptionFilter) -> list[ColumnElement[bool]]:
+    asked: list[ColumnElement[bool]] = [kind.id > wanted.after]
+    if wanted.subscriber is not None:
+        asked.append(kind.owner == wanted.subscriber)
+    if wanted.language is not None:
+        asked.append(kind.language == wanted.language)
+    if wanted.word:
+        text: Column[Any] = kind.table.c.text
+        asked.append(
+            text.icontains(wanted.word, autoescape=True) | kind.id.icontains(wanted.word, autoescape=True)
+        )
+    return asked
+
+
+def _read(
+    connection: Connection, kind: _Kind, asked: Sequence[ColumnElement[bool]], limit: int
+) -> list[SubscriptionStatus]:
+    rows = connection.execute(_of(kind).where(*asked).order_by(kind.id).limit(limit)).all()
+    return [_kept(row) for row in rows]
+
+
+def _of(kind: _Kind) -> Select[*tuple[Any, ...]]:
+    columns = (kind.id, kind.owner, kind.language, kind.table.c.text, kind.table.c.within, kind.time)
+    reason = paused.c.reason if kind.table is paused else null()
+    return select(*columns, reason).where(*kind.lives)
+
+
+_WANTED = [_of(kind) for kind in _KINDS]
+
+
+def _kept(row: Row[*tuple[Any, ...]]) -> SubscriptionStatus:
+    return SubscriptionStatus(Subscription(*row[:5]), row[5], row[6])
