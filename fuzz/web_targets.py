@@ -244,7 +244,7 @@ def follow(data: bytes) -> None:
     """A stream of server-sent events, as the client reads it."""
     following = NotificationStream(0, None, None, RetryPolicy())
     for line in text_of(data).split("\n"):
-        following.take(line)
+        following.feed_line(line)
 
 
 def read_request(data: bytes) -> None:

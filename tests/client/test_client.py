@@ -16,8 +16,9 @@ import pytest
 import tidings
 from server_documents import SCHEMA
 from tests.client.conftest import Service
-from tidings.client import AsyncClient, Client, Subscribed, Taken
-from tidings.client.destinations import AsyncDestinations, Destinations
+from tidings.client import AsyncClient, Client, PublishResult, SubscribeResult
+from tidings.client.async_client import AsyncDestinations
+from tidings.client.client import Destinations
 from tidings.errors import Absent, DecodeProblem, IdTaken, InputError, NotAllowed, SyntaxProblem, TidingsError
 from tidings.metadata.provider.provider import Provider
 from tidings.model import Subscription
@@ -41,7 +42,7 @@ def test_publishing(client: Client, service: Service) -> None:
     stored = service.tidings.store.journal.find(taken.id)
     assert stored is not None and (stored.body, stored.position) == (b'{"price":180}', taken.position)
     again = client.publish({"price": 180}, id=taken.id)
-    assert again == Taken(taken.id, taken.position, new=False)
+    assert again == PublishResult(taken.id, taken.position, new=False)
     with pytest.raises(IdTaken, match="already used"):
         client.publish({"price": 181}, id=taken.id)
     with pytest.raises(DecodeProblem):
@@ -67,7 +68,7 @@ def test_publishing_a_cloud_event(client: Client, media_type: str) -> None:
     assert [(one.id, one.new) for one in done] == [(event["id"], n == 0) for n in range(3)]
     assert client.publish(event, media_type, id=f"own {media_type}").new
     [again] = client.publish_many([event])
-    assert again == Taken(event["id"], done[0].position, new=False)
+    assert again == PublishResult(event["id"], done[0].position, new=False)
     other = client.publish(event | {"source": "/other"}, media_type)
     assert other.new and other.id.startswith(f"{event['id']}~"), "another source may have the same id"
     with pytest.raises(DecodeProblem, match="needs the attribute id"):
@@ -79,14 +80,14 @@ def test_publishing_a_cloud_event(client: Client, media_type: str) -> None:
 def test_publishing_many(client: Client, service: Service) -> None:
     events = [{"id": f"many-{number}", "price": number} for number in range(2_500)]
     taken = list(client.publish_many(events, id_field="id"))
-    assert [one.id for one in taken if isinstance(one, Taken)] == [event["id"] for event in events]
+    assert [one.id for one in taken if isinstance(one, PublishResult)] == [event["id"] for event in events]
     again = list(client.publish_many([*events[:2], b'{"id": "many-x",\n "price": 1}', b"[]"], id_field="id"))
-    assert [isinstance(one, Taken) and one.new for one in again] == [False, False, True, False]
+    assert [isinstance(one, PublishResult) and one.new for one in again] == [False, False, True, False]
     assert isinstance(again[3], InputError)
     outcomes = list(client.publish_many([{"price": 1}, b"{", {"price": 1}]))
     assert [isinstance(one, TidingsError) for one in outcomes] == [False, True, False]
     first, _, third = outcomes
-    assert isinstance(first, Taken) and isinstance(third, Taken) and first.id != third.id
+    assert isinstance(first, PublishResult) and isinstance(third, PublishResult) and first.id != third.id
 
 
 NO_JSON: list[tuple[Any, str]] = [
@@ -114,11 +115,13 @@ def test_what_is_no_json_is_an_outcome_and_the_rest_goes_on(
     broken = [value for value, _ in NO_JSON]
     bodies = [broken[0], good[0], *broken, good[1], "", b" \n ", '{"a": 1,\n "a": 2}', '{"a": "\n"}', good[2]]
     outcomes = list(client.publish_many(bodies, id_field=id_field))
-    assert [type(one) for one in outcomes] == [Taken if body in good else DecodeProblem for body in bodies]
+    assert [type(one) for one in outcomes] == [
+        PublishResult if body in good else DecodeProblem for body in bodies
+    ]
     if id_field:
-        assert [one.id for one in outcomes if isinstance(one, Taken)] == [each["id"] for each in good]
+        assert [one.id for one in outcomes if isinstance(one, PublishResult)] == [each["id"] for each in good]
 
-    async def the_same_to_be_awaited() -> list[Taken | TidingsError]:
+    async def the_same_to_be_awaited() -> list[PublishResult | TidingsError]:
         async with AsyncClient(service.address, service.token(name, "publish")) as other:
             return [one async for one in other.publish_many(bodies, id_field=id_field)]
 
@@ -127,14 +130,14 @@ def test_what_is_no_json_is_an_outcome_and_the_rest_goes_on(
 
 def test_a_subscription_that_is_no_json_is_an_outcome(client: Client) -> None:
     first, second, third = client.subscribe_many(["a = 1", {"text": math.nan}, "a = 2"])
-    assert isinstance(first, Subscribed) and isinstance(third, Subscribed)
+    assert isinstance(first, SubscribeResult) and isinstance(third, SubscribeResult)
     assert isinstance(second, DecodeProblem)
 
 
 def test_subscribing_to_many(client: Client, service: Service, name: str) -> None:
     texts = [f"price < {number}" for number in range(1_500)]
     made = list(client.subscribe_many(texts))
-    ids = [one.id for one in made if isinstance(one, Subscribed) and one.new]
+    ids = [one.id for one in made if isinstance(one, SubscribeResult) and one.new]
     assert len(set(ids)) == len(texts)
     kept = {one.id: one.text for one in service.tidings.store.subscriptions.list(name)}
     assert [kept[id] for id in ids] == texts, "in the order given"
@@ -146,21 +149,21 @@ def test_subscribing_to_many(client: Client, service: Service, name: str) -> Non
             {"text": "//a", "language": "xpath", "within": "1 hour", "id": None},
         ]
     )
-    assert again == Subscribed(ids[0], new=False)
+    assert again == SubscribeResult(ids[0], new=False)
     assert isinstance(other, NotAllowed)
     assert isinstance(bad, SyntaxProblem) and str(bad).endswith("price < 200 and\n                 ^")
-    assert isinstance(delayed, Subscribed)
+    assert isinstance(delayed, SubscribeResult)
     assert client.subscription(delayed.id).within == "1 hour"
     with Client(service.address, service.token(None, "administer")) as root:
         [for_bo] = root.subscribe_many(["b = 1"], subscriber="bo")
-        assert isinstance(for_bo, Subscribed) and root.subscription(for_bo.id).subscriber == "bo"
+        assert isinstance(for_bo, SubscribeResult) and root.subscription(for_bo.id).subscriber == "bo"
 
 
 def test_subscribe_many_gives_the_warnings_about_texts(client: Client) -> None:
     impossible, possible = client.subscribe_many(
         [{"text": "/a and /b", "language": "xpath"}, {"text": "//a", "language": "xpath"}]
     )
-    assert isinstance(impossible, Subscribed) and isinstance(possible, Subscribed)
+    assert isinstance(impossible, SubscribeResult) and isinstance(possible, SubscribeResult)
     [warning] = impossible.warnings
     assert warning.message().startswith("no document can match") and warning.message().endswith(
         "/a and /b\n         ^^"
@@ -276,7 +279,7 @@ def test_destinations(client: Client, service: Service, name: str) -> None:
     assert client.destinations.rotate(made.id).secret not in (None, made.secret)
     tested = client.destinations.test(made.id)
     assert not tested.taken and tested.problem
-    assert list(client.destinations.letters(made.id)) == []
+    assert list(client.destinations.dead_letters(made.id)) == []
     assert client.destinations.replay(made.id) == 0
     client.destinations.remove(made.id)
     with pytest.raises(Absent):
@@ -338,7 +341,7 @@ def test_the_same_to_be_awaited(service: Service, name: str) -> None:
             assert len([one async for one in client.publish_many(events, id_field="id")]) == 3
             assert len([one async for one in client.publish_many([{"a": 1}, b"{"])]) == 2
             many = [one async for one in client.subscribe_many(["price < 1", "price <"])]
-            assert [type(one) for one in many] == [Subscribed, SyntaxProblem]
+            assert [type(one) for one in many] == [SubscribeResult, SyntaxProblem]
             assert made.id in [one.subscription async for one in client.feeds()]
             assert (await client.feed(made.id)) != (await client.renew_feed(made.id))
             async for told in client.follow():
@@ -355,7 +358,7 @@ def test_the_same_to_be_awaited(service: Service, name: str) -> None:
             await client.destinations.change(destination.id, name="x")
             assert (await client.destinations.find(destination.id)).name == "x"
             assert not (await client.destinations.test(destination.id)).taken
-            assert [one async for one in client.destinations.letters(destination.id)] == []
+            assert [one async for one in client.destinations.dead_letters(destination.id)] == []
             assert await client.destinations.replay(destination.id) == 0
             await client.destinations.remove(destination.id)
 

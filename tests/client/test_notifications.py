@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.streaming import BECAUSE, Place, place_at
-from tidings.client import AsyncClient, Client, Content, NoAnswer, Patience
+from tidings.client import AsyncClient, Client, Content, NoAnswer, RetryPolicy
 from tidings.errors import InputError, NotAllowed
 from tidings.store.encoding import MatchRow
 
-EAGER = Patience(attempts=50, first=0.01, longest=0.05)
+EAGER = RetryPolicy(attempts=50, initial_delay=0.01, max_delay=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_pages_and_acknowledging(client: Client, place: Place, name: str) -> Non
     assert [one.sequence for one in client.notifications(after=4, wait=1).notifications] == [5]
     standing = client.acknowledge(3)
     assert (standing.acknowledged, standing.last, standing.unread) == (3, 5, 2)
-    assert client.standing() == standing
+    assert client.position() == standing
     assert [one.sequence for one in client.notifications().notifications] == [4, 5]
     assert [one.sequence for one in islice(client.follow(), 2)] == [4, 5]
     assert client.notifications(subscription="s-none").notifications == ()
@@ -77,7 +77,7 @@ def test_an_administrator_names_the_subscriber(place: Place, name: str) -> None:
         assert administrator.acknowledge(1, name).acknowledged == 1
         assert [one.sequence for one in islice(administrator.follow(0, subscriber=name), 2)] == [1, 2]
         with pytest.raises(InputError, match="for whom"):
-            administrator.standing()
+            administrator.position()
 
 
 def test_the_same_to_be_awaited(place: Place, name: str) -> None:
@@ -87,7 +87,7 @@ def test_the_same_to_be_awaited(place: Place, name: str) -> None:
         async with AsyncClient(place.address, place.token(name)) as client:
             page = await client.notifications(limit=1)
             await client.acknowledge(page.cursor)
-            assert (await client.standing()).unread == 2
+            assert (await client.position()).unread == 2
             found: list[int] = []
             async for told in client.follow():
                 found.append(told.sequence)
@@ -110,7 +110,7 @@ def test_what_is_refused_is_the_error_that_was_raised(client: Client, place: Pla
         Client(place.address, "tdg_nonsense") as stranger,
         pytest.raises(NotAllowed, match="this token is not good"),
     ):
-        stranger.standing()
+        stranger.position()
     with Client(place.address, "tdg_nonsense") as stranger, pytest.raises(NotAllowed):
         next(stranger.follow(after=0))
 
@@ -130,16 +130,16 @@ def test_a_token_that_is_revoked_ends_following(
 
 
 def test_nobody_there() -> None:
-    patience = Patience(attempts=2, first=0.001)
+    policy = RetryPolicy(attempts=2, initial_delay=0.001)
     with (
-        Client("http://127.0.0.1:9", "tdg_x", patience) as client,
+        Client("http://127.0.0.1:9", "tdg_x", policy) as client,
         pytest.raises(NoAnswer, match="does not answer"),
     ):
-        client.standing()
+        client.position()
 
     async def ask() -> None:
-        async with AsyncClient("http://127.0.0.1:9", "tdg_x", patience) as client:
-            await client.standing()
+        async with AsyncClient("http://127.0.0.1:9", "tdg_x", policy) as client:
+            await client.position()
 
     with pytest.raises(NoAnswer, match="tidings serve"):
         asyncio.run(ask())
@@ -149,7 +149,7 @@ def test_nobody_there() -> None:
     "url", ["127.0.0.1:8080", "ftp://x", "http://", "http://a:b@x", "http://x?y=1", "http://["]
 )
 def test_what_is_no_address(url: str) -> None:
-    with pytest.raises(InputError, match="no address of a service"):
+    with pytest.raises(InputError, match="not the address of a service"):
         Client(url, "tdg_x")
 
 

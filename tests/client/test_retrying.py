@@ -13,14 +13,14 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from tests.interfaces.serving import served
 from tidings.api.routes import problem_response
-from tidings.client import Client, NoAnswer, Patience
+from tidings.client import Client, NoAnswer, RetryPolicy
 from tidings.client.stream import EventStreamParser
 from tidings.cloud_events import cloud_event
 from tidings.errors import Absent, CheckProblem, ConsistencyProblem, TidingsError, TooOften, error_from
 from tidings.model import Notification
 from tidings.operations.retry_after import parse_retry_after
 
-QUICK = Patience(attempts=4, first=0.001, longest=0.002)
+QUICK = RetryPolicy(attempts=4, initial_delay=0.001, max_delay=0.002)
 STANDING = {"acknowledged": 1, "last": 2, "time": None}
 
 
@@ -77,7 +77,7 @@ def right() -> Response:
 
 def test_not_now_is_asked_again(moody: Moody, client: Client) -> None:
     moody.answers = [not_now(503), not_now(429), not_now(502), right()]
-    assert client.standing().last == 2
+    assert client.position().last == 2
     assert moody.answers == []
 
 
@@ -85,7 +85,7 @@ def test_often_enough(moody: Moody, client: Client) -> None:
     problem = TooOften("too many requests", seconds=0, accepted="10 a second")
     moody.answers = [problem_response(problem) for _ in range(5)]
     with pytest.raises(TooOften, match="too many requests") as refused:
-        client.standing()
+        client.position()
     assert (refused.value.seconds, refused.value.accepted) == (0, "10 a second")
     assert len(moody.answers) == 1
 
@@ -93,14 +93,14 @@ def test_often_enough(moody: Moody, client: Client) -> None:
 def test_a_server_that_asks_for_too_much_patience(moody: Moody, client: Client) -> None:
     moody.answers = [problem_response(TooOften("come back next week", seconds=604_800)), right()]
     with pytest.raises(TooOften) as refused:
-        client.standing()
+        client.position()
     assert refused.value.seconds == 604_800
 
 
 def test_what_is_refused_is_not_asked_again(moody: Moody, client: Client) -> None:
     moody.answers = [problem_response(Absent("there is no such thing")), right()]
     with pytest.raises(Absent):
-        client.standing()
+        client.position()
     assert len(moody.answers) == 1
 
 
@@ -117,8 +117,8 @@ def test_what_is_refused_is_not_asked_again(moody: Moody, client: Client) -> Non
 )
 def test_something_else_answers(moody: Moody, client: Client, answer: Response) -> None:
     moody.answers = [answer]
-    with pytest.raises(NoAnswer, match="not an answer of Tidings"):
-        client.standing()
+    with pytest.raises(NoAnswer, match="not a response of Tidings"):
+        client.position()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_following_a_stream_of_something_else_is_an_error(moody: Moody, client: 
 def test_event_lines_with_an_id_that_is_no_cursor_are_left_out() -> None:
     lines = EventStreamParser()
     for id in ("9" * 5_000, "\u0663", "-1", "x"):
-        assert [lines.take(line) for line in (f"id: {id}", "data: {}", "")] == [None, None, None]
+        assert [lines.feed_line(line) for line in (f"id: {id}", "data: {}", "")] == [None, None, None]
 
 
 def event(number: int) -> str:
@@ -161,8 +161,8 @@ def test_a_stream_waits_for_a_server_that_is_busy(moody: Moody, client: Client) 
 
 
 def test_pauses_double_and_are_drawn() -> None:
-    patience = Patience(first=1, longest=10)
-    assert [patience.pause(failures, draw=lambda: 1.0) for failures in (1, 2, 3, 4, 5, 99)] == [
+    policy = RetryPolicy(initial_delay=1, max_delay=10)
+    assert [policy.delay(failures, draw=lambda: 1.0) for failures in (1, 2, 3, 4, 5, 99)] == [
         1,
         2,
         4,
@@ -170,9 +170,9 @@ def test_pauses_double_and_are_drawn() -> None:
         10,
         10,
     ]
-    assert patience.pause(2, draw=lambda: 0.0) == 1
-    assert patience.pause(1, asked_for=20) == 20
-    assert 0.5 <= patience.pause(1) <= 1
+    assert policy.delay(2, draw=lambda: 0.0) == 1
+    assert policy.delay(1, retry_after=20) == 20
+    assert 0.5 <= policy.delay(1) <= 1
 
 
 def test_how_long_a_server_asks_for() -> None:

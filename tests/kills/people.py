@@ -23,11 +23,11 @@ from websockets.sync.client import connect
 
 from tests.feeds.site import Request, Response
 from tests.spark import workload
-from tidings.client import Client, Patience, Taken
+from tidings.client import Client, PublishResult, RetryPolicy
 from tidings.client.stream import EventStreamParser
 from tidings.errors import TidingsError
 
-PATIENCE = Patience(attempts=100_000, first=0.05, longest=1.0)
+PATIENCE = RetryPolicy(attempts=100_000, initial_delay=0.05, max_delay=1.0)
 PEOPLE = 5
 BULK = 25
 EVENTS_AN_EDIT = 10
@@ -109,7 +109,7 @@ class Publisher:
             [(id, body)] = named.items()
             outcomes = [client.publish(body, id=id)]
         for (id, body), outcome in zip(named.items(), outcomes, strict=True):
-            assert isinstance(outcome, Taken), outcome
+            assert isinstance(outcome, PublishResult), outcome
             assert outcome.id == id
             self.taken.append(Sent(id, body, sent, outcome.position))
 
@@ -156,7 +156,7 @@ class Reader(ComingBack):
             assert news.status_code == 200, news.read()
             self.connections += 1
             for line in news.iter_lines():
-                block = lines.take(line)
+                block = lines.feed_line(line)
                 if block is not None and block.data is not None:
                     self.heard.append((block.id, json.loads(block.data)["id"]))
                 if self.crowd.stop.is_set():
@@ -304,7 +304,7 @@ class Receiver:
     def __post_init__(self) -> None:
         self._dice = random.Random(f"{self.crowd.seed} receiver")
         self._turn, self._seen = threading.Event(), set[tuple[str, int]]()
-        self._client = Client(self.crowd.url, self.crowd.token, Patience(attempts=1))
+        self._client = Client(self.crowd.url, self.crowd.token, RetryPolicy(attempts=1))
 
     def __call__(self, request: Request) -> Response:
         try:

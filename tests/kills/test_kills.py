@@ -41,7 +41,7 @@ from tests.kills.people import (
     Watcher,
 )
 from tests.spark import workload
-from tidings.client import Client, Patience
+from tidings.client import Client, RetryPolicy
 from tidings.errors import StoreError
 from tidings.service.access import Access
 from tidings.store.database import sqlite_url
@@ -339,7 +339,7 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
     with Scene([part], store, SEED) as scene, scene.crowd.client() as client:
         part.await_ready()
         client.subscribe("price < 10", id="s", subscriber="ana")
-        impatient = Client(part.url, scene.crowd.token, Patience(attempts=1))
+        impatient = Client(part.url, scene.crowd.token, RetryPolicy(attempts=1))
         taken = [impatient.publish({"price": 1}, id=f"before-{i}").id for i in range(20)]
         free = shutil.disk_usage(small_disk).free
         (small_disk / "ballast").write_bytes(bytes(free - 40_000))

@@ -1,33 +1,35 @@
-"""The client for programs that wait for each answer."""
+"""Synchronous client: each method returns when the service has answered."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import httpx
 
-from tidings.client import calls, feeds, publications
-from tidings.client import subscriptions as subscribed
-from tidings.client.calls import Call
-from tidings.client.destinations import Destinations
-from tidings.client.feeds import Feed
-from tidings.client.notifications import AckPosition, NotificationPage, ReceivedNotification
-from tidings.client.publications import JSON, Body, PublishResult
+from tidings.client import calls
+from tidings.client.calls import UNCHANGED, Call, Unchanged
+from tidings.client.records import (
+    AckPosition,
+    CheckResult,
+    DeadLetter,
+    Destination,
+    DestinationTest,
+    Feed,
+    NotificationPage,
+    Page,
+    Preview,
+    PublishResult,
+    ReceivedNotification,
+    SubscribeResult,
+    Subscription,
+)
+from tidings.client.request_body import JSON, Body, SubscriptionRequest, batch_lines, batch_subscriptions
 from tidings.client.responses import check_url
 from tidings.client.retry import Attempts, RetryPolicy, build_http_request
 from tidings.client.stream import NotificationStream
-from tidings.client.subscriptions import (
-    UNCHANGED,
-    CheckResult,
-    Preview,
-    SubscribeResult,
-    Subscription,
-    SubscriptionRequest,
-    Unchanged,
-)
 from tidings.core.arguments import checks_arguments
 from tidings.core.closeable import Closeable
 from tidings.errors import DecodeProblem, InputError, TidingsError
@@ -35,24 +37,101 @@ from tidings.errors import DecodeProblem, InputError, TidingsError
 T = TypeVar("T")
 
 
+class SendCall(Protocol):
+    """A function that sends a call and returns the parsed response."""
+
+    def __call__(self, call: Call[T]) -> T: ...
+
+
+def iterate_pages(send: SendCall, list_page: Callable[[Any], Call[Page[T]]], after: Any) -> Iterator[T]:
+    """Yield the items of all pages after a cursor."""
+    while after is not None:
+        page = send(list_page(after))
+        yield from page.items
+        after = page.next
+
+
+@checks_arguments
+class Destinations:
+    """Destinations of notifications: `client.destinations.add("webhook", "https://...")`."""
+
+    def __init__(self, send: SendCall) -> None:
+        self._send = send
+
+    def add(
+        self,
+        kind: str,
+        target: str,
+        subscription: str | None = None,
+        name: str = "",
+        subscriber: str | None = None,
+    ) -> Destination:
+        """Add a webhook, apprise or kafka destination for one subscription, or for all of them.
+
+        The response is the only one that contains a webhook's secret. If it is lost, the call is not repeated; use
+        `list` to see whether the destination exists.
+        """
+        return self._send(calls.add_destination(kind, target, subscription, name, subscriber))
+
+    def list(self, subscriber: str | None = None) -> Iterator[Destination]:
+        """Yield all destinations, by id."""
+        return iterate_pages(self._send, lambda after: calls.list_destinations(subscriber, after), "")
+
+    def find(self, id: str) -> Destination:
+        """Return a destination with its health."""
+        return self._send(calls.read_destination(id))
+
+    def change(self, id: str, target: str | None = None, name: str | None = None) -> Destination:
+        """Change the target or the name."""
+        return self._send(calls.change_destination(id, target, name))
+
+    def remove(self, id: str) -> None:
+        """Remove a destination and its dead letters."""
+        return self._send(calls.remove_destination(id))
+
+    def pause(self, id: str) -> Destination:
+        """Stop deliveries until the destination is resumed. Nothing is lost."""
+        return self._send(calls.act_on_destination(id, "pause"))
+
+    def resume(self, id: str) -> Destination:
+        """Continue deliveries, also after the service disabled the destination."""
+        return self._send(calls.act_on_destination(id, "resume"))
+
+    def rotate(self, id: str) -> Destination:
+        """Create a new secret, which only this response contains. For a while the old one signs as well."""
+        return self._send(calls.act_on_destination(id, "rotate"))
+
+    def test(self, id: str) -> DestinationTest:
+        """Send a sample now and return the outcome."""
+        return self._send(calls.test_destination(id))
+
+    def dead_letters(self, id: str) -> Iterator[DeadLetter]:
+        """Yield what could not be delivered, oldest first."""
+        return iterate_pages(self._send, lambda after: calls.list_dead_letters(id, after), 0)
+
+    def replay(self, id: str, number: int | None = None) -> int:
+        """Deliver one dead letter again, or all of them. Return how many."""
+        return self._send(calls.replay_dead_letters(id, number))
+
+
 @checks_arguments
 class Client(Closeable):
-    """A service at an address, asked with a token.
+    """A connection to a service.
 
     with Client("http://127.0.0.1:8080", "tdg_...") as client:
         client.subscribe("price < 200")
-        for told in client.follow():
-            client.acknowledge(told.sequence)
+        for notification in client.follow():
+            client.acknowledge(notification.sequence)
 
-    What fails because the service is away or busy is tried again, with growing pauses; what is refused is the error
-    that was raised there. An administrator names with `subscriber` whose subscriptions and notifications are meant.
+    Calls are retried with backoff while the service is unreachable or overloaded. Errors are the exceptions that the
+    service raised. An administrator passes `subscriber` to act for a subscriber.
     """
 
-    def __init__(self, url: str, token: str, patience: RetryPolicy | None = None) -> None:
-        self.url, self._patience = check_url(url), patience or RetryPolicy()
+    def __init__(self, url: str, token: str, retry: RetryPolicy | None = None) -> None:
+        self.url, self._retry = check_url(url), retry or RetryPolicy()
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.Client(base_url=self.url, headers=headers, trust_env=False)
-        self.destinations = Destinations(self._ask)
+        self.destinations = Destinations(self._send)
 
     def publish(
         self,
@@ -62,28 +141,29 @@ class Client(Closeable):
         base: str | None = None,
         audience: str | None = None,
     ) -> PublishResult:
-        """Publish something, durable on return. Values are written as JSON; what is bytes or text is sent as it is.
+        """Publish a body; it is durable on return. Values are encoded as JSON, bytes and text are sent unchanged.
 
-        The same id with the same body again is the same publication, and with another body an error. A CloudEvent
-        has an id; without one it is made: so it can be sent again when an answer is lost, and is published once. `base`
-        is what relative IRIs of a graph are relative to, `audience` a label: only those who were granted it are told.
+        Publishing the same id and body again returns the first publication; another body with the same id is an
+        error. The id of a CloudEvent is used if there is one; otherwise the client generates one, so that a retry
+        never publishes twice. `base` resolves relative IRIs of a graph. With `audience`, a label, only subscribers
+        who were granted it see the publication.
         """
-        return self._ask(publications.publish(body, media_type, id, base, audience))
+        return self._send(calls.publish(body, media_type, id, base, audience))
 
     def publish_many(
         self, bodies: Iterable[Body], id_field: str | None = None, audience: str | None = None
     ) -> Iterator[PublishResult | TidingsError]:
-        """Publish events, an outcome for each in the order given: its place, or the error that refuses it.
+        """Publish events and yield an outcome for each, in order: the result, or the error.
 
-        With `id_field`, the field that has each event's id, a thousand travel together. Without ids they travel one by
-        one, each with an id made here: what is sent twice must not be published twice.
+        With `id_field`, the field that holds the id of an event, batches of a thousand are sent. Without it events
+        are sent one by one, each with a generated id, so that a retry never publishes twice.
         """
         if id_field is not None:
-            for lines in publications.batch_lines(bodies):
-                if isinstance(lines, DecodeProblem):
-                    yield lines
+            for batch in batch_lines(bodies):
+                if isinstance(batch, DecodeProblem):
+                    yield batch
                 else:
-                    yield from self._ask(publications.publish_lines(lines, id_field, audience))
+                    yield from self._send(calls.publish_batch(batch, id_field, audience))
             return
         for body in bodies:
             try:
@@ -99,22 +179,22 @@ class Client(Closeable):
         id: str | None = None,
         subscriber: str | None = None,
     ) -> Subscription:
-        """Ask to be told; `within` is a delay that is accepted, `10 minutes` say. It counts from the next batch on."""
-        return self._ask(subscribed.subscribe(text, language, within, id, subscriber))
+        """Subscribe, from the next batch of the stream on. `within`, such as "10 minutes", batches notifications."""
+        return self._send(calls.subscribe(text, language, within, id, subscriber))
 
     def subscribe_many(
-        self, wanted: Iterable[SubscriptionRequest], subscriber: str | None = None
+        self, requests: Iterable[SubscriptionRequest], subscriber: str | None = None
     ) -> Iterator[SubscribeResult | TidingsError]:
-        """Ask for many: texts, or mappings as the lines of a file of subscriptions have them (`text`, `language`, `id`,
-        `within`, `subscriber`, `state`). An outcome for each in the order given: its id, or the error that refuses it.
+        """Subscribe to many texts and yield an outcome for each, in order: the result, or the error.
 
-        A thousand travel together. One without an id gets one here: what is sent twice is one subscription.
+        A request is a text, or a mapping with `text`, `language`, `id`, `within`, `subscriber` and `state`. Batches of
+        a thousand are sent. A request without an id gets one, so that a retry never subscribes twice.
         """
-        for lines in subscribed.batch_subscriptions(wanted, subscriber):
-            if isinstance(lines, DecodeProblem):
-                yield lines
+        for batch in batch_subscriptions(requests, subscriber):
+            if isinstance(batch, DecodeProblem):
+                yield batch
             else:
-                yield from self._ask(subscribed.subscribe_lines(lines))
+                yield from self._send(calls.subscribe_batch(batch))
 
     def subscriptions(
         self,
@@ -123,58 +203,54 @@ class Client(Closeable):
         state: str | None = None,
         subscriber: str | None = None,
     ) -> Iterator[Subscription]:
-        """Subscriptions by id, page by page; `containing` is looked for in their texts and ids."""
-        after: str | None = ""
-        while after is not None:
-            page = self._ask(subscribed.page(containing, language, state, subscriber, after))
-            yield from page.subscriptions
-            after = page.next
+        """Yield subscriptions by id; `containing` is searched in texts and ids."""
+
+        def list_page(after: str) -> Call[Page[Subscription]]:
+            return calls.list_subscriptions(containing, language, state, subscriber, after)
+
+        return iterate_pages(self._send, list_page, "")
 
     def subscription(self, id: str) -> Subscription:
-        """A subscription with its state and its health."""
-        return self._ask(subscribed.find(id))
+        """Return a subscription with its state and health."""
+        return self._send(calls.read_subscription(id))
 
     def change(
         self, id: str, text: str | Unchanged = UNCHANGED, within: str | Unchanged | None = UNCHANGED
     ) -> Subscription:
-        """Give it another text or another delay; it keeps its id. `within=None` is at once."""
-        return self._ask(subscribed.change(id, text, within))
+        """Change the text or the delay of a subscription. `within=None` notifies immediately."""
+        return self._send(calls.change_subscription(id, text, within))
 
     def pause(self, id: str) -> Subscription:
-        """Match nothing for it until it is resumed."""
-        return self._ask(subscribed.pause(id))
+        """Stop matching a subscription until it is resumed."""
+        return self._send(calls.pause_subscription(id))
 
     def resume(self, id: str) -> Subscription:
-        """Match for it again."""
-        return self._ask(subscribed.resume(id))
+        """Continue to match a subscription."""
+        return self._send(calls.resume_subscription(id))
 
     def unsubscribe(self, id: str) -> None:
-        """Withdraw it; notifications that were made stay."""
-        self._ask(subscribed.unsubscribe(id))
+        """Delete a subscription. Its notifications stay."""
+        self._send(calls.unsubscribe(id))
 
     def feeds(self, subscriber: str | None = None) -> Iterator[Feed]:
-        """Where the feed of each subscription is, page by page."""
-        after: str | None = ""
-        while after is not None:
-            page = self._ask(feeds.page(subscriber, after))
-            yield from page.feeds
-            after = page.next
+        """Yield the feed address of each subscription."""
+        return iterate_pages(self._send, lambda after: calls.list_feeds(subscriber, after), "")
 
     def feed(self, id: str | None = None, subscriber: str | None = None) -> Feed:
-        """Where the feed of a subscription is, or the list of all feeds (OPML); an address is made if there is none."""
-        return self._ask(feeds.find(id, subscriber))
+        """Return the feed address of a subscription, or of the list of all feeds (OPML); create it if needed."""
+        return self._send(calls.read_feed(id, subscriber))
 
     def renew_feed(self, id: str | None = None, subscriber: str | None = None) -> Feed:
-        """A new address for the feed of a subscription, or for the list of all; the old one ends."""
-        return self._ask(feeds.renew(id, subscriber))
+        """Give the feed of a subscription, or the list of all feeds, a new address. The old one stops working."""
+        return self._send(calls.renew_feed(id, subscriber))
 
     def check(self, text: str, language: str = "predicates") -> CheckResult:
-        """What a text would be as a subscription, or the error with its place; nothing is kept."""
-        return self._ask(subscribed.check(text, language))
+        """Compile a text without subscribing; raise the error with its place if it is invalid."""
+        return self._send(calls.check(text, language))
 
     def preview(self, text: str, language: str = "predicates", last: int = 100) -> Preview:
-        """Which of the last publications a text would have matched; nothing is kept."""
-        return self._ask(subscribed.preview(text, language, last))
+        """Return which of the latest publications a text would have matched, without subscribing."""
+        return self._send(calls.preview(text, language, last))
 
     def notifications(
         self,
@@ -184,47 +260,50 @@ class Client(Closeable):
         subscriber: str | None = None,
         wait: float = 0,
     ) -> NotificationPage:
-        """A page of notifications after a cursor, or after what is acknowledged. `wait` is for the first: seconds."""
-        return self._ask(calls.read_notifications(after, limit, subscription, subscriber, wait))
+        """Return a page of notifications after a cursor, by default after the acknowledged ones.
+
+        If there are none, wait up to `wait` seconds for the first.
+        """
+        return self._send(calls.read_notifications(after, limit, subscription, subscriber, wait))
 
     def follow(
         self, after: int | None = None, subscription: str | None = None, subscriber: str | None = None
     ) -> Iterator[ReceivedNotification]:
-        """Notifications as they come, each once and in order, whatever happens to the connection. It never ends."""
-        start = self.standing(subscriber).acknowledged if after is None else after
-        following = NotificationStream(start, subscription, subscriber, self._patience)
+        """Yield notifications as they arrive, each once and in order, across reconnects. It never ends."""
+        start = self.position(subscriber).acknowledged if after is None else after
+        stream = NotificationStream(start, subscription, subscriber, self._retry)
         while True:
             with suppress(httpx.TransportError):
-                yield from self._streamed(following)
-            time.sleep(following.pause())
+                yield from self._read_stream(stream)
+            time.sleep(stream.next_delay())
 
-    def _streamed(self, following: NotificationStream) -> Iterator[ReceivedNotification]:
-        """What comes until the connection ends."""
-        with closing(self._http.send(following.request(self._http), stream=True)) as response:
+    def _read_stream(self, stream: NotificationStream) -> Iterator[ReceivedNotification]:
+        """Yield notifications until the connection ends."""
+        with closing(self._http.send(stream.build_request(self._http), stream=True)) as response:
             if response.status_code != 200:
                 response.read()
-            if following.begun(response):
-                yield from filter(None, map(following.take, response.iter_lines()))
+            if stream.accept(response):
+                yield from filter(None, map(stream.feed_line, response.iter_lines()))
 
-    def standing(self, subscriber: str | None = None) -> AckPosition:
-        """Up to which number everything is acknowledged, and the last one there is."""
-        return self._ask(calls.read_position(subscriber))
+    def position(self, subscriber: str | None = None) -> AckPosition:
+        """Return up to which sequence number everything is acknowledged, and the latest number."""
+        return self._send(calls.read_position(subscriber))
 
     def acknowledge(self, upto: int, subscriber: str | None = None) -> AckPosition:
-        """Everything up to this number is dealt with; durable on return."""
-        return self._ask(calls.acknowledge(upto, subscriber))
+        """Acknowledge everything up to a sequence number; durable on return."""
+        return self._send(calls.acknowledge(upto, subscriber))
 
     def close(self) -> None:
         self._http.close()
 
-    def _ask(self, call: Call[T]) -> T:
-        attempts = Attempts(call, self._patience)
+    def _send(self, call: Call[T]) -> T:
+        attempts = Attempts(call, self._retry)
         while True:
             try:
                 response = self._http.send(build_http_request(self._http, call))
-                pause = attempts.refused(response)
-                if pause is None:
-                    return attempts.outcome(response)
+                delay = attempts.retry_response(response)
+                if delay is None:
+                    return attempts.parse(response)
             except httpx.TransportError as error:
-                pause = attempts.failed(self.url, error)
-            time.sleep(pause)
+                delay = attempts.retry_failure(self.url, error)
+            time.sleep(delay)

@@ -1,4 +1,4 @@
-"""Answers of the service: values, or errors as they were raised there."""
+"""Responses of the service: parsed values, or the errors that the service raised."""
 
 from __future__ import annotations
 
@@ -15,77 +15,67 @@ from tidings.operations.retry_after import parse_retry_after
 T = TypeVar("T")
 
 MAX_EXCERPT = 200
-"""Characters of an answer that nobody understands, in the message about it."""
+"""Characters of an unexpected response that are quoted in the error."""
 
-
-class NoAnswer(TidingsError):
-    """The service does not answer, or something else answers in its place."""
-
+FORMAT_ERRORS = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""Exceptions of parsing JSON that Tidings did not write."""
 
 _BY_STATUS: dict[int, type[TidingsError]] = {401: NotAllowed, 403: NotAllowed, 404: Absent}
 
 
-def read_response(response: httpx.Response, read: Callable[[Any], T], value: Any) -> T:
-    """Read the value of an answer; one that Tidings did not write is an error."""
+class NoAnswer(TidingsError):
+    """The service does not answer, or another program answers at its address."""
+
+
+def parse_response(response: httpx.Response, parse: Callable[[Any], T]) -> T:
+    """Return the parsed body, which is `None` for an empty one; raise if Tidings did not write it."""
+    is_empty = response.status_code == 204 or not response.content
     try:
-        return read(value)
+        return parse(None if is_empty else response.json())
     except FORMAT_ERRORS as error:
         raise _unknown_response(response) from error
 
 
-def parse_value(response: httpx.Response) -> Any:
-    """What the answer says; `None` if it says nothing."""
-    if response.status_code == 204 or not response.content:
-        return None
-    try:
-        return response.json()
-    except (ValueError, RecursionError) as error:
-        raise _unknown_response(response) from error
-
-
 def parse_problem(response: httpx.Response, text: str | None = None) -> TidingsError:
-    """The error that an answer tells. `text` is what was asked about: its place is underlined in it."""
+    """Return the error in a response. Its place refers to `text`, the subscription that was sent."""
     try:
-        told = response.json()
+        members = response.json()
     except (ValueError, RecursionError):
         return _unknown_response(response)
-    if not isinstance(told, dict) or "error" not in told:
+    if not isinstance(members, dict) or "error" not in members:
         return _unknown_response(response)
-    problem = error_from(told, text)
+    problem = error_from(members, text)
     if isinstance(problem, TooOften):
         problem.seconds = parse_retry_after(response.headers, datetime.now(UTC)) or 0
     return problem
 
 
-FORMAT_ERRORS = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading an answer raises if it is JSON, but not the JSON that Tidings writes."""
-
-
 def _unknown_response(response: httpx.Response) -> TidingsError:
-    """The error of an answer that Tidings did not write."""
     kind = _BY_STATUS.get(response.status_code, NoAnswer)
     where = f"{response.request.method} {response.request.url.path}"
-    shown = f"{response.status_code} {response.text[:MAX_EXCERPT]}".strip()
-    return kind("this is not an answer of Tidings", where=where, received=shown)
+    received = f"{response.status_code} {response.text[:MAX_EXCERPT]}".strip()
+    return kind("this is not a response of Tidings", where=where, received=received)
 
 
 def build_no_answer(where: str, error: Exception) -> NoAnswer:
-    """The error of a service that does not answer."""
-    said = str(error) or type(error).__name__
+    """Return the error for a service that cannot be reached."""
     return NoAnswer(
-        "the service does not answer", where=where, received=said, hint="does `tidings serve` run there?"
+        "the service does not answer",
+        where=where,
+        received=str(error) or type(error).__name__,
+        hint="is `tidings serve` running there?",
     )
 
 
 def check_url(url: str) -> str:
-    """The address of a service, without a slash at the end."""
+    """Return the address of a service without a trailing slash, or raise."""
     try:
         parts = urlsplit(url)
-        right = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        right = False
-    if not right or parts.username is not None or parts.query or parts.fragment:
+        is_valid = False
+    if not is_valid or parts.username is not None or parts.query or parts.fragment:
         raise InputError(
-            "this is no address of a service", received=url[:MAX_EXCERPT], accepted="http://HOST:PORT"
+            "not the address of a service", received=url[:MAX_EXCERPT], accepted="http://HOST:PORT"
         )
     return url.rstrip("/")

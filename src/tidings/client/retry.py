@@ -1,4 +1,4 @@
-"""One call, tried again where that helps: what both clients do with each answer."""
+"""Retries with backoff and jitter, shared by both clients."""
 
 from __future__ import annotations
 
@@ -11,85 +11,85 @@ from typing import Any, Generic, TypeVar
 import httpx
 
 from tidings.client.calls import Call
-from tidings.client.responses import build_no_answer, parse_problem, parse_value, read_response
+from tidings.client.responses import build_no_answer, parse_problem, parse_response
 from tidings.operations.retry_after import parse_retry_after
-
-# When to ask again, and after how long.
-
-
-RETRY_STATUSES = frozenset({429, 502, 503, 504})
-"""Answers that say: not now. Most of what a client asks for may be asked for twice: what it makes has an id."""
-
-UNPROCESSED_STATUSES = frozenset({429, 503})
-"""Those of the service itself, which has done nothing; a proxy's may stand for an answer that was lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often something is tried, and how long a pause is at first and at most, in seconds.
-
-    Pauses double, and are drawn at random up to that: a thousand clients of a server that was away do not come back
-    at the same moment.
-    """
-
-    attempts: int = 6
-    first: float = 0.25
-    longest: float = 30.0
-    longest_asked_for: float = 300.0
-    """A server that asks for more patience than that is told so: it is an error."""
-
-    def pause(
-        self, failures: int, asked_for: float | None = None, draw: Callable[[], float] = random.random
-    ) -> float:
-        """The pause after so many failures; never shorter than what the server asked for."""
-        ceiling = min(self.longest, self.first * 2.0 ** min(failures - 1, 30))
-        return max(asked_for or 0.0, ceiling * (0.5 + draw() / 2))
-
-    def is_over(self, failures: int, asked_for: float | None = None) -> bool:
-        return failures >= self.attempts or (asked_for or 0.0) > self.longest_asked_for
-
 
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0
 
+RETRY_STATUSES = frozenset({429, 502, 503, 504})
+"""Responses after which a call is repeated. Most calls may be: what they create has an id chosen by the client."""
+
+UNPROCESSED_STATUSES = frozenset({429, 503})
+"""Those of the service itself, which has done nothing. After a 502 or 504 of a proxy the call may have succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a call is tried, and the delays between attempts in seconds.
+
+    Delays double up to `max_delay`, and half of each is random: a thousand clients of a server that was away do not
+    all return at the same moment. A server that asks for more than `max_retry_after` is an error.
+    """
+
+    attempts: int = 6
+    initial_delay: float = 0.25
+    max_delay: float = 30.0
+    max_retry_after: float = 300.0
+
+    def delay(
+        self, failures: int, retry_after: float | None = None, draw: Callable[[], float] = random.random
+    ) -> float:
+        """Return the delay after so many failures; never shorter than the server asked for."""
+        ceiling = min(self.max_delay, self.initial_delay * 2.0 ** min(failures - 1, 30))
+        return max(retry_after or 0.0, ceiling * (0.5 + draw() / 2))
+
+    def is_exhausted(self, failures: int, retry_after: float | None = None) -> bool:
+        return failures >= self.attempts or (retry_after or 0.0) > self.max_retry_after
+
 
 class Attempts(Generic[T]):
-    """The attempts of one call. A client asks it after each one whether to pause and try again, or what came of it."""
+    """The attempts of one call. After each, a client asks whether to wait and repeat it, or for the result."""
 
-    def __init__(self, call: Call[T], patience: RetryPolicy) -> None:
-        self._call, self._patience, self._failures = call, patience, 0
+    def __init__(self, call: Call[T], policy: RetryPolicy) -> None:
+        self._call, self._policy, self._failures = call, policy, 0
 
-    def failed(self, where: str, error: httpx.TransportError) -> float:
-        """The pause after an attempt without an answer, or the error. What must not be done twice is tried again only
-        if it cannot have arrived.
+    def retry_failure(self, where: str, error: httpx.TransportError) -> float:
+        """Return the delay after an attempt without a response, or raise.
+
+        A call that must not be repeated is tried again only if it cannot have arrived.
         """
         self._failures += 1
-        has_arrived = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-        if self._patience.is_over(self._failures) or (self._call.once and has_arrived):
+        may_have_arrived = not isinstance(
+            error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout
+        )
+        if self._policy.is_exhausted(self._failures) or (self._call.once and may_have_arrived):
             raise build_no_answer(where, error) from error
-        return self._patience.pause(self._failures)
+        return self._policy.delay(self._failures)
 
-    def refused(self, response: httpx.Response) -> float | None:
-        """The pause after an answer that says: not now. Nothing, if it says something else or often enough."""
-        if response.status_code not in RETRY_STATUSES or (
-            self._call.once and response.status_code not in UNPROCESSED_STATUSES
-        ):
+    def retry_response(self, response: httpx.Response) -> float | None:
+        """Return the delay after a response that asks to come back later; `None` if the response is final."""
+        retried = UNPROCESSED_STATUSES if self._call.once else RETRY_STATUSES
+        if response.status_code not in retried:
             return None
         self._failures += 1
-        wanted = parse_retry_after(response.headers, datetime.now(UTC))
-        if self._patience.is_over(self._failures, wanted):
+        retry_after = parse_retry_after(response.headers, datetime.now(UTC))
+        if self._policy.is_exhausted(self._failures, retry_after):
             return None
-        return self._patience.pause(self._failures, wanted)
+        return self._policy.delay(self._failures, retry_after)
 
-    def outcome(self, response: httpx.Response) -> T:
-        """The value of an answer, or the error that it tells. What is gone after it was asked for twice was removed by
-        the first, whose answer was lost.
+    def parse(self, response: httpx.Response) -> T:
+        """Return the parsed response, or raise its error.
+
+        A 404 for a repeated DELETE means that an earlier attempt succeeded and its response was lost.
         """
         is_removed = self._call.method == "DELETE" and response.status_code == 404 and self._failures > 0
-        if not response.is_success and not is_removed:
+        if is_removed:
+            return self._call.parse(None)
+        if not response.is_success:
             raise parse_problem(response, self._call.text)
-        return read_response(response, self._call.read, None if is_removed else parse_value(response))
+        return parse_response(response, self._call.parse)
 
 
 def build_http_request(client: httpx.Client | httpx.AsyncClient, call: Call[Any]) -> httpx.Request:
