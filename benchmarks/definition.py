@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.workloads import Events, Integers, Subscriptions
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 

@@ -10,6 +10,7 @@ from tidings.atoms import Atoms
 from tidings.errors import SubscriptionError
 from tidings.events import json_decoder
 from tidings.events.explanation import matches
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.graphs import explanation
 from tidings.graphs.atoms import GraphReader
 from tidings.graphs.feed_formats.dates import date_term, instant
@@ -18,7 +19,7 @@ from tidings.graphs.model import XSD, literal
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy import merged
 from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.pipeline import LANGUAGES, compile_many, parse_and_check
+from tidings.matching.compiler.pipeline import LANGUAGES, compile_many
 from tidings.matching.index.index import Index
 from tidings.metadata.rules import rule_parser
 from tidings.metadata.schema.literals import parse_literal

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from benchmarks.engine import NotHere
 from benchmarks.workloads import Attribute, Events, Integers, Subscriptions
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 UNBOUNDED = 1 << 62
 MOST = 1_000_000

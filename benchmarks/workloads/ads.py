@@ -20,7 +20,7 @@ from benchmarks.workloads.draws import picked, zipf
 from benchmarks.workloads.events import Attribute, Events, table
 from benchmarks.workloads.forms import Subscriptions, Workload
 from benchmarks.workloads.runs import Integers, places, starts_of
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 THEMES = 10
 OFFER = THEMES

@@ -17,7 +17,7 @@ from benchmarks.workloads.draws import picked, shares
 from benchmarks.workloads.events import Attribute, Events
 from benchmarks.workloads.forms import Subscriptions, Workload, conjunctions
 from benchmarks.workloads.runs import Integers, starts_of
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 GROUP = 100
 FEWEST, MOST = 5, 30

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from benchmarks.workloads.events import Attribute
 from benchmarks.workloads.runs import Integers
 from tidings.atoms import Column
-from tidings.events.operators import Relation
 from tidings.matching.compiler.plan import (
     ClauseBlock,
     Compiled,
@@ -20,6 +19,7 @@ from tidings.matching.compiler.plan import (
     IrregularTest,
     Numbers,
     Operands,
+    Relation,
     TestShape,
 )
 

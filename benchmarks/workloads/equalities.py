@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.workloads.draws import chosen, drawn
 from benchmarks.workloads.events import Attribute, table
 from benchmarks.workloads.forms import Workload, conjunctions
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 ATTRIBUTES = tuple(Attribute(f"a{at}") for at in range(10))
 ASKED = 5

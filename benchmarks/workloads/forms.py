@@ -19,8 +19,7 @@ from benchmarks.workloads.blocks import compiled
 from benchmarks.workloads.events import Attribute, Events
 from benchmarks.workloads.runs import Integers, starts_of
 from tidings.atoms import Column
-from tidings.events.operators import Operand, Relation
-from tidings.matching.compiler.plan import Compiled, Plan, Test, TestShape
+from tidings.matching.compiler.plan import Compiled, Operand, Plan, Relation, Test, TestShape
 from tidings.values import Kind
 
 CHUNK = 100_000

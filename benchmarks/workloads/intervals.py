@@ -9,7 +9,7 @@ from benchmarks.workloads.draws import chosen, zipf
 from benchmarks.workloads.events import Attribute, table
 from benchmarks.workloads.forms import Workload, conjunctions
 from benchmarks.workloads.runs import Integers
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 ATTRIBUTES = tuple(Attribute(f"x{at:02d}") for at in range(20))
 ASKED = 10

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from benchmarks.workloads.events import Attribute, table
 from benchmarks.workloads.forms import Workload, conjunctions
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 ATTRIBUTES = (
     *(Attribute(f"s{at}", tuple(f"value{code:03d}" for code in range(200))) for at in range(3)),

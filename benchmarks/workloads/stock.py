@@ -8,7 +8,7 @@ from benchmarks.workloads.draws import drawn
 from benchmarks.workloads.events import Attribute, Events, table
 from benchmarks.workloads.forms import Subscriptions, Workload, conjunctions
 from benchmarks.workloads.runs import Integers
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 FIELDS = ("symbol", "price", "open", "high", "low", "close", "volume")
 TESTS = {0: Relation.EQ, 1: Relation.GT, 2: Relation.LT, 3: Relation.GT, 6: Relation.GT}

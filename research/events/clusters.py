@@ -10,7 +10,7 @@ from typing import Any
 from research.events.shared import Comparison, Equality
 from research.events.view import EventView, Key
 from tidings.atoms import Column
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 from tidings.values import Kind
 
 Clauses = set[int]

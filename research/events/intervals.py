@@ -7,8 +7,7 @@ from typing import Any
 
 from research.events.shared import equality
 from tidings.atoms import Column
-from tidings.events.operators import Relation
-from tidings.matching.compiler.plan import Test
+from tidings.matching.compiler.plan import Relation, Test
 from tidings.values import Kind
 
 Axis = tuple[Column, Kind]

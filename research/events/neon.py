@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from research.events.shared import COMPARE, ClauseAlgorithm, Factored, factor
 from research.events.view import EventView, Key
 from tidings.atoms import Column
-from tidings.events.operators import Relation
-from tidings.matching.compiler.plan import Clause, Test
+from tidings.matching.compiler.plan import Clause, Relation, Test
 from tidings.values import Kind
 
 EVENT_TYPE = Column("event_type")

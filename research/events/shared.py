@@ -21,9 +21,8 @@ from typing import Any
 from research.events.view import EventView, Key, key_of
 from tidings.atoms import Aspect, Column, Event
 from tidings.errors import SchemaError
-from tidings.events.operators import Relation
 from tidings.events.schema.domains import Domain
-from tidings.matching.compiler.plan import Clause, Plan, Test
+from tidings.matching.compiler.plan import Clause, Plan, Relation, Test
 from tidings.values import Kind
 
 COMPARE: dict[Relation, Callable[[Any, Any], bool]] = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tidings.atoms import Aspect, Column, Event
-from tidings.events.operators import Relation, compare, literals_of
+from tidings.events.operators import compare, literals_of
 from tidings.events.schema.domains import Domain
-from tidings.matching.compiler.plan import Plan, Test
+from tidings.matching.compiler.plan import Plan, Relation, Test
 from tidings.values import Literal, Scalar
 
 Domains = Mapping[str, Domain]

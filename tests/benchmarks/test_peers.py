@@ -38,7 +38,7 @@ from benchmarks.workloads import (
 from benchmarks.workloads.events import table
 from benchmarks.workloads.forms import conjunctions
 from benchmarks.workloads.runs import starts_of
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 RELATIONS = (Relation.EQ, Relation.LT, Relation.LE, Relation.GT, Relation.GE, Relation.BETWEEN)
 IN_PROCESS = tuple(peer for peer in JOINS + RULES if peer is not Spark)

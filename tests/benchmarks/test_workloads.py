@@ -28,7 +28,7 @@ from benchmarks.workloads.draws import chosen, picked, shares, zipf
 from research.events.catalogue import ALGORITHMS
 from tidings.atoms import Atoms
 from tidings.events.json_decoder import decode
-from tidings.events.operators import Relation
+from tidings.matching.compiler.plan import Relation
 
 MAKERS: dict[str, Callable[[], Workload]] = {
     "paper 004": lambda: paper004(300, 40),

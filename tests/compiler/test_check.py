@@ -9,10 +9,11 @@ import pytest
 from tests.pairs import Pair, outcome, read_pairs
 from tests.strategies import SCHEMA
 from tidings.errors import SubscriptionError
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.domains import Domain, DomainKind
 from tidings.events.schema.event_schema import Attribute, EventSchema, EventType, Member
 from tidings.events.tree import show_tree
-from tidings.matching.compiler.pipeline import compile_text, parse_and_check
+from tidings.matching.compiler.pipeline import compile_text
 
 HERE = Path(__file__).parent
 

@@ -9,17 +9,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.generated_xpaths import DECLARATIONS, Writer, branching, expressions
-from tidings.documents.twig_words import TwigWriter, read_twig
+from tidings.documents.twig_words import read_twig
 from tidings.documents.twigs import Twig
 from tidings.documents.xpath.xpath_parser import DEFAULT
 from tidings.documents.xpath.xpath_tree import Expression, show
-from tidings.documents.xpath_bulk import COMPOSED_FROM, XPathFront, cut
+from tidings.documents.xpath_bulk import COMPOSED_FROM, XPathLanguage, cut
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.documents.xpath_composer import Composer
 from tidings.errors import SubscriptionError
 from tidings.matching.compiler.blocks import unpack_irregular
 from tidings.matching.compiler.context import DEFAULT_LIMIT, Context
 from tidings.matching.compiler.plan import Test
+from tidings.matching.compiler.twig_writer import TwigWriter
 
 Alternative = tuple[frozenset[Test], Twig, bool]
 Outcome = str | list[Alternative]
@@ -29,7 +30,7 @@ def outcomes(texts: Sequence[str]) -> list[Outcome]:
     """What becomes of texts at once: problems, or of each alternative the tests, the twig, and whether they say all."""
     enough = [f"/more{n}" for n in range(COMPOSED_FROM)]
     writer = TwigWriter()
-    done = XPathFront().compile_rows([*texts, *enough], None, DEFAULT_LIMIT, writer)
+    done = XPathLanguage().compile_rows([*texts, *enough], None, DEFAULT_LIMIT, writer)
     twigs = writer.finish()
     found: list[list[Alternative]] = [[] for _ in (*texts, *enough)]
     loose = zip(done.loose.rows, unpack_irregular(done.loose), done.loose.twigs, strict=True)
@@ -66,7 +67,7 @@ def test_branching_texts_are_composed_as_each_is_alone(trees: list[Expression]) 
 
 def test_a_few_texts_are_what_many_are() -> None:
     texts = ["/a[b = 5 and c]", "/a]", "/a or /b"]
-    done = XPathFront().compile_rows(texts, None, DEFAULT_LIMIT, TwigWriter())
+    done = XPathLanguage().compile_rows(texts, None, DEFAULT_LIMIT, TwigWriter())
     assert list(done.problems) == [1] and len(texts) < COMPOSED_FROM
     clauses = list(zip(done.loose.rows.tolist(), map(frozenset, unpack_irregular(done.loose)), strict=True))
     many = outcomes(texts)

@@ -10,21 +10,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.generated_graphs import EX, Writer, graphs, patterns, sparql, typed_graphs
-from tidings.documents.twig_words import TwigWriter
 from tidings.errors import SubscriptionError
 from tidings.graphs.gql.gql_parser import DEFAULT, parse
 from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable, show
-from tidings.graphs.gql_bulk import COMPOSED_FROM, GqlFront
+from tidings.graphs.gql_bulk import COMPOSED_FROM, GqlLanguage
 from tidings.graphs.gql_compiler import plan_of
 from tidings.graphs.gql_composer import Composer
 from tidings.graphs.model import XSD, Term, iri, literal
 from tidings.graphs.pattern_layout import MOST_VARIABLES
 from tidings.graphs.pattern_numbers import PatternNumbers
-from tidings.graphs.pattern_words import words_of
+from tidings.graphs.pattern_words import encode_pattern
 from tidings.matching.compiler.blocks import unpack, unpack_irregular
 from tidings.matching.compiler.context import DEFAULT_LIMIT
 from tidings.matching.compiler.pipeline import compile_many
 from tidings.matching.compiler.plan import IrregularClauses, Test
+from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.model import Subscription
 
 Outcome = str | tuple[frozenset[Test], list[int], bool]
@@ -46,7 +46,7 @@ def said(loose: IrregularClauses, writer: TwigWriter) -> list[Outcome]:
 def alone(pattern: Pattern, writer: TwigWriter) -> Outcome:
     """The same of one pattern by itself; its strings have got their numbers already."""
     known = len(writer.strings)
-    plan, words = plan_of(pattern), words_of(pattern, writer.string)
+    plan, words = plan_of(pattern), encode_pattern(pattern, writer.string)
     assert len(writer.strings) == known
     return frozenset(plan.clauses[0]), words, plan.exact[0]
 
@@ -63,7 +63,7 @@ def numbered(given: Sequence[Pattern]) -> tuple[list[Outcome], TwigWriter]:
 def are_compiled_as_alone(texts: Sequence[str]) -> None:
     """Tests, words and problems of texts that are compiled together."""
     writer = TwigWriter()
-    done = GqlFront().compile_rows([*texts, *ENOUGH], None, DEFAULT_LIMIT, writer)
+    done = GqlLanguage().compile_rows([*texts, *ENOUGH], None, DEFAULT_LIMIT, writer)
     assert not done.blocks
     found = dict(zip(done.loose.rows.tolist(), said(done.loose, writer), strict=True))
     for row, text in enumerate(texts):

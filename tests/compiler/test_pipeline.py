@@ -11,10 +11,10 @@ from tests.strategies import SCHEMA, events, schema_events, schema_texts, texts
 from tidings.atoms import Aspect, Column, Event
 from tidings.errors import CheckProblem, SubscriptionError, TooLarge
 from tidings.events.explanation import matches
-from tidings.events.operators import Relation
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
-from tidings.matching.compiler.pipeline import compile_text, parse_and_check
-from tidings.matching.compiler.plan import Plan
+from tidings.matching.compiler.pipeline import compile_text
+from tidings.matching.compiler.plan import Plan, Relation
 from tidings.values import Kind
 
 

@@ -14,7 +14,7 @@ from benchmarks.peers.toolchain import java_jars, tool
 from conformance.suites import or_skip
 from tidings.events.explanation import matches
 from tidings.events.json_decoder import decode
-from tidings.matching.compiler.pipeline import parse_and_check
+from tidings.events.predicate_compiler import parse_and_check
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("conformance")]
 

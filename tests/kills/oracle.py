@@ -10,7 +10,7 @@ from tests.kills.people import Call, Sent, Version
 from tests.spark import workload
 from tidings.events.explanation import matches
 from tidings.events.json_decoder import decode
-from tidings.matching.compiler.pipeline import parse_and_check
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.model import Subscription
 from tidings.store.store import Store
 

@@ -13,6 +13,7 @@ from tidings.documents.xpath import xpath_parser
 from tidings.errors import SubscriptionError
 from tidings.events import json_decoder
 from tidings.events.explanation import matches
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.files import load_text
 from tidings.graphs import explanation
@@ -20,7 +21,7 @@ from tidings.graphs.gql import gql_parser
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy import merged
 from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.pipeline import LANGUAGES, parse_and_check
+from tidings.matching.compiler.pipeline import LANGUAGES
 from tidings.metadata.rules import rule_parser
 
 SCHEMA = """

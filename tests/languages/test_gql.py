@@ -14,8 +14,8 @@ from tests.generated_graphs import Writer, graphs, patterns
 from tests.languages.any_text import check_text, check_words
 from tests.pairs import read_pairs
 from tidings.core.limits import limits_from
+from tidings.core.source_text import Span
 from tidings.errors import CheckProblem, NotSupported, SetupError, SubscriptionError, SyntaxProblem
-from tidings.events.tree import Span
 from tidings.graphs.gql.gql_errors import OUTSIDE, SUPPORTED, SUPPORTED_SPARQL
 from tidings.graphs.gql.gql_parser import parse
 from tidings.graphs.gql.gql_reader import Limits

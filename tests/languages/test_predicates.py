@@ -11,11 +11,12 @@ from lark.exceptions import UnexpectedInput
 
 from tests.languages.any_text import check_text, check_words
 from tests.strategies import texts, trees, untidy
+from tidings.core.source_text import Span
 from tidings.errors import SyntaxProblem
 from tidings.events.operators import BY_SPELLING, OPERATORS
 from tidings.events.parse_failure import accepted_by
 from tidings.events.predicates import MAX_DEPTH, MAX_LENGTH, _parser, parse
-from tidings.events.tree import Comparison, Span, Tree, show_tree
+from tidings.events.tree import Comparison, Tree, show_tree
 
 
 @given(trees())

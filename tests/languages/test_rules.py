@@ -15,8 +15,8 @@ from tests.languages.any_text import check_text, check_words
 from tests.metadata.servers import SCHEMA
 from tests.pairs import read_pairs
 from tidings.core.limits import limits_from
+from tidings.core.source_text import Span
 from tidings.errors import CheckProblem, NotSupported, SubscriptionError, SyntaxProblem, TooLarge
-from tidings.events.tree import Span
 from tidings.metadata.rules.rule_parser import Limits, parse_query, parse_rule
 from tidings.metadata.rules.syntax import format_rule
 from tidings.metadata.rules.syntax_errors import SUPPORTED

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.generated_xpaths import DECLARATIONS, Writer, expressions
 from tests.languages.any_text import check_text, check_words
 from tests.pairs import read_pairs
+from tidings.core.source_text import Span
 from tidings.documents.model import Axis, NodeKind
 from tidings.documents.xpath.xpath_errors import SUPPORTED
 from tidings.documents.xpath.xpath_parser import parse
@@ -21,7 +22,6 @@ from tidings.documents.xpath.xpath_tree import Expression, Not, PathTest, Step, 
 from tidings.documents.xpath.xpath_tree import Path as XPath
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import CheckProblem, NotSupported, SubscriptionError, SyntaxProblem
-from tidings.events.tree import Span
 from tidings.matching.compiler.context import Context
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.atoms import Event
-from tidings.events.operators import Relation
 from tidings.matching.compiler.blocks import to_irregular
 from tidings.matching.compiler.plan import (
     Clause,
@@ -19,6 +18,7 @@ from tidings.matching.compiler.plan import (
     Numbers,
     Operands,
     Plan,
+    Relation,
     Test,
 )
 from tidings.matching.index.index import Index

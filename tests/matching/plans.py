@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tidings.atoms import Aspect, Column
-from tidings.events.operators import Relation
 from tidings.events.schema.domains import Domain, DomainKind
-from tidings.matching.compiler.plan import Plan, Test, TestShape
+from tidings.matching.compiler.plan import Plan, Relation, Test, TestShape
 from tidings.values import Instant, kind_of, parse_instant
 
 ROOMS = Domain(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tidings import Subscription, compile_many
-from tidings.events.operators import Relation
 from tidings.matching.compiler.context import Context
 from tidings.matching.compiler.pipeline import LANGUAGES
-from tidings.matching.compiler.plan import Plan, Test, TestShape
+from tidings.matching.compiler.plan import Plan, Relation, Test, TestShape
 from tidings.matching.index.access import reached_through
 from tidings.matching.index.access_paths import AccessPath
 from tidings.matching.index.builder import SegmentContent, build

@@ -21,9 +21,8 @@ from research.events.view import EventView
 from tests.matching.plans import a_test
 from tidings.atoms import Column
 from tidings.errors import SchemaError, TooLarge
-from tidings.events.operators import Relation
 from tidings.events.schema.domains import Domain, DomainKind
-from tidings.matching.compiler.plan import Plan
+from tidings.matching.compiler.plan import Plan, Relation
 
 EQ, LT, LE, GT, GE = Relation.EQ, Relation.LT, Relation.LE, Relation.GT, Relation.GE
 Predicate = tuple[str, Relation, object]

@@ -17,7 +17,7 @@ from tidings.events.explanation import (
     show_reason,
     show_reasons,
 )
-from tidings.matching.compiler.pipeline import parse_and_check
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.model import Reason
 
 TABLE: Event = {

@@ -16,9 +16,9 @@ from tests.matching.test_contract import FEWER
 from tidings.atoms import Aspect, AtomKind, Atoms, Column, Event
 from tidings.errors import InputError, SetupError
 from tidings.events.explanation import matches
-from tidings.events.operators import Relation
-from tidings.matching.compiler.pipeline import compile_many, parse_and_check
-from tidings.matching.compiler.plan import Compiled, Plan
+from tidings.events.predicate_compiler import parse_and_check
+from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.plan import Compiled, Plan, Relation
 from tidings.matching.index import access_paths
 from tidings.matching.index.index import Index
 from tidings.matching.kernels import encode

@@ -16,7 +16,7 @@ from tests.matching.test_contract import FEWER
 from tidings import Subscription, compile_many
 from tidings.atoms import Event
 from tidings.events.explanation import matches
-from tidings.matching.compiler.pipeline import parse_and_check
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.matching.compiler.plan import Compiled
 from tidings.matching.index import access_paths, bitmap_tiles, clustering, cost
 from tidings.matching.index.index import Index

@@ -8,8 +8,8 @@ from hypothesis import given
 from tests.strategies import SCHEMA, events, trees
 from tidings.atoms import Event
 from tidings.events.explanation import matches
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.tree import And, Not, Or, Tree
-from tidings.matching.compiler.pipeline import parse_and_check
 
 BIG = 2**53
 

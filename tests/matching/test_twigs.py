@@ -15,13 +15,14 @@ from tidings.atoms import Atoms
 from tidings.documents import twig_words
 from tidings.documents.explanation import matches
 from tidings.documents.model import Node
-from tidings.documents.twig_words import TwigWriter, read_twig
+from tidings.documents.twig_words import encode_twig, read_twig
 from tidings.documents.xml_columns import atoms_of
 from tidings.documents.xpath.xpath_tree import Expression, show
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.errors import SubscriptionError
 from tidings.matching.compiler.context import Context
 from tidings.matching.compiler.pipeline import compile_many
+from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.matching.index import rare_columns
 from tidings.matching.index.builder import build
 from tidings.matching.index.index import Index
@@ -143,7 +144,7 @@ def test_additions_removals_and_merges(
 def test_twigs_can_be_read_back(expression: Expression) -> None:
     writer = TwigWriter()
     twigs = compile_xpath(Context(show(expression))).twigs
-    numbers = [writer.add(twig, False) for twig in twigs]
+    numbers = [writer.add(encode_twig(twig, writer), False) for twig in twigs]
     assert tuple(read_twig(writer.finish(), number) for number in numbers) == twigs
 
 

@@ -7,7 +7,7 @@ import random
 
 from tidings.events.explanation import matches
 from tidings.events.json_decoder import decode
-from tidings.matching.compiler.pipeline import parse_and_check
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.model import Subscription
 
 SEED = 4

@@ -14,8 +14,7 @@ from tidings.atoms import Aspect, Column, PublicationKind
 from tidings.documents.model import Axis, LinearStep, show_steps
 from tidings.documents.twigs import DOCUMENT, Twig, ValueTest
 from tidings.documents.xpath.xpath_tree import ValueOperator
-from tidings.events.operators import Relation
-from tidings.matching.compiler.plan import Clause, Test, TestShape
+from tidings.matching.compiler.plan import Clause, Relation, Test, TestShape
 from tidings.values import Kind
 
 ANYWHERE = "//node()"

@@ -28,12 +28,10 @@ from tidings.documents.twig_words import (
     REQUIRED,
     STRING_SHIFT,
     TESTS_SHIFT,
-    Flags,
-    Sizes,
-    Words,
 )
 from tidings.documents.xpath.xpath_tree import ValueOperator
 from tidings.matching.compiler.plan import IrregularTest, Numbers, Operands, TestShape
+from tidings.matching.compiler.twig_writer import Flags, Sizes, Words
 from tidings.values import Kind
 
 Integers = npt.NDArray[Any]

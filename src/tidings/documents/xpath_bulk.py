@@ -16,18 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.documents.irregular_clauses import IrregularClauseWriter
-from tidings.documents.twig_words import STRING_SHIFT, TwigWriter, halves
+from tidings.documents.twig_words import STRING_SHIFT, encode_twig
 from tidings.documents.twigs import Twig
 from tidings.documents.xpath.xpath_parser import DEFAULT
 from tidings.documents.xpath_compiler import compile_xpath
 from tidings.documents.xpath_composer import Composer
 from tidings.documents.xpath_warnings import warn_about_xpath
 from tidings.errors import SubscriptionError, TextWarning
-from tidings.events.predicate_bulk import Rows
-from tidings.events.schema.event_schema import EventSchema
 from tidings.matching.compiler.blocks import join_irregular, literal_column
 from tidings.matching.compiler.context import Context, first_warnings
+from tidings.matching.compiler.language import CompiledRows
 from tidings.matching.compiler.plan import Clause, ClauseBlock, Numbers, Operands, Plan
+from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.values import Kind
 
 _DIGITS = r"(?<![\w.\-].)(?:(?<=[0-9])[0-9]*+(?:\.[0-9]*+)?|(?<=-)(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)|(?<=\.)[0-9]++)"
@@ -55,15 +55,15 @@ def cut(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class XPathFront:
+class XPathLanguage:
     """How XPaths are compiled."""
 
     def compile(self, context: Context) -> Plan:
         return compile_xpath(context)
 
     def compile_rows(
-        self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
-    ) -> Rows:
+        self, texts: Sequence[str], schema: object, limit: int, twigs: TwigWriter
+    ) -> CompiledRows:
         return _Many(texts, limit, twigs).rows()
 
     def warnings(self, context: Context) -> tuple[TextWarning, ...]:
@@ -77,11 +77,11 @@ class _Many:
         self._texts, self._limit = texts, limit
         self._skeletons: list[str | None] = []
         self._literals, self._first = list[str](), array("q", [0])
-        self._twigs, self._into = twigs, Rows()
+        self._twigs, self._into = twigs, CompiledRows()
         self._loose = IrregularClauseWriter(self._twigs.string)
         self._composer = Composer(self._twigs)
 
-    def rows(self) -> Rows:
+    def rows(self) -> CompiledRows:
         for text in self._texts:
             self._skeletons.append(self._skeleton(text))
             self._first.append(len(self._literals))
@@ -130,7 +130,7 @@ class _Many:
             self._into.problems[row] = problem.with_traceback(None)
             return
         for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
-            self._loose.add(row, clause, self._twigs.add(twig, exact))
+            self._loose.add(row, clause, self._twigs.add(encode_twig(twig, self._twigs), exact))
 
     def _together(self, skeleton: str, rows: Sequence[int]) -> bool:
         """Compile a skeleton once; whether that was possible."""
@@ -152,7 +152,6 @@ class _Many:
             return False
         template = _Template(dict(zip(marks, columns, strict=True)), np.array(rows, np.int32))
         for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
-            assert isinstance(twig, tuple), "an XPath has twigs"
             self._into.blocks.append(template.block(clause, twig, exact, self._twigs))
         return True
 
@@ -216,8 +215,7 @@ class _Template:
 
     def _words(self, twig: Twig, into: TwigWriter) -> npt.NDArray[np.uint32]:
         """The words of the twig for each text: those of what stands for literals are filled in."""
-        scratch = TwigWriter(names=into.names)
-        words = scratch.words_of(twig)
+        words = encode_twig(twig, TwigWriter(names=into.names))
         table = np.tile(np.array(words, np.uint32), (len(self.rows), 1))
         for place, mark in _places(twig):
             column = self._of(mark)
@@ -239,5 +237,5 @@ def _places(twig: Twig) -> list[tuple[int, str | float]]:
         at += 2
         for test in (*node.tests, *node.firsts):
             found.append((at, test.literal))
-            at += 1 if isinstance(test.literal, str) else 1 + len(halves(test.literal))
+            at += 1 if isinstance(test.literal, str) else 3
     return found

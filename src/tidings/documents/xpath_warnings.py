@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any as Anything
 from typing import NamedTuple
 
+from tidings.core.source_text import Span
 from tidings.documents.model import Axis, NodeKind, is_named, xpath_number
 from tidings.documents.twigs import DOCUMENT, Twig, TwigNode, ValueTest
 from tidings.documents.xpath import xpath_parser
@@ -32,7 +33,6 @@ from tidings.documents.xpath.xpath_tree import (
 )
 from tidings.documents.xpath_compiler import twigs_of
 from tidings.errors import TextWarning
-from tidings.events.tree import Span
 from tidings.matching.compiler.context import Context
 
 NEVER = "no document can match"

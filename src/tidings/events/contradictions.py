@@ -10,24 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tidings.core.source_text import Span
 from tidings.core.suggest import EVENT_TYPE
 from tidings.events.check import bounds
 from tidings.events.operators import BETWEEN, EQ, EXISTS, GE, GT, IN, LE, LT
 from tidings.events.rewrites import clauses_of, comparison_of
 from tidings.events.schema.domains import LISTED, Domain, DomainKind
 from tidings.events.schema.event_schema import EventSchema
-from tidings.events.tree import (
-    Comparison,
-    Not,
-    Slots,
-    Span,
-    Tree,
-    both,
-    either,
-    show_path,
-    show_test,
-    show_tree,
-)
+from tidings.events.tree import Comparison, Not, Slots, Tree, both, either, show_path, show_test, show_tree
 from tidings.matching.compiler.context import Context
 from tidings.values import Instant, Literal, Scalar, show_instant
 

@@ -16,7 +16,7 @@ from tidings.values import Scalar, show
 
 
 def matches(tree: Tree, event: Event) -> bool:
-    """Whether an event satisfies a subscription: its tree as `matching.compiler.pipeline.parse_and_check` gives it."""
+    """Whether an event satisfies a subscription: its tree as `predicate_compiler.parse_and_check` gives it."""
     if isinstance(tree, And):
         return all(matches(part, event) for part in tree.parts)
     if isinstance(tree, Or):

@@ -8,30 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Protocol
 
 from tidings.atoms import Aspect
+from tidings.matching.compiler.plan import Operand, Relation
 from tidings.values import Instant, Kind, Literal, Scalar, kind_of, parse_instant
-
-Operand = Literal | tuple[Literal, ...] | None
-
-
-class Relation(IntEnum):
-    """How a column's value must stand to the operand. Some value must, or, negated, none may.
-
-    NE holds for each value for which EQ does not: a value of another kind differs.
-    """
-
-    EXISTS = 0
-    EQ = 1
-    NE = 2
-    LT = 3
-    LE = 4
-    GT = 5
-    GE = 6
-    BETWEEN = 7
-    IN = 8
 
 
 class Takes(Enum):

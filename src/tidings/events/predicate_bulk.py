@@ -8,28 +8,27 @@ The result is the same as that of compiling one by one; `suspects` says what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from tidings.core import suggest
-from tidings.documents.twig_words import TwigWriter
 from tidings.errors import SubscriptionError, TextWarning
 from tidings.events.literal_columns import LiteralTexts, Mask, Sort
 from tidings.events.literal_guards import find_guarded_texts
-from tidings.events.lowering import domains_of, lower, shape_of
-from tidings.events.operators import Relation
+from tidings.events.predicate_compiler import compile_predicates, domains_of, shape_of, to_clauses, understand
+from tidings.events.predicate_warnings import CHECKS
 from tidings.events.rewrites import clauses_of, comparison_of
-from tidings.events.schema.domains import Domain
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.skeletons import Skeleton, group_texts, literal_ends
 from tidings.events.tree import Comparison, Slots, Tree, comparisons, rewrite
 from tidings.matching.compiler.blocks import join_literals, literal_column, merge, pack, take_literals
 from tidings.matching.compiler.context import Context, first_warnings
-from tidings.matching.compiler.plan import ClauseBlock, IrregularClauses, Literals, Operands, Plan
+from tidings.matching.compiler.language import CompiledRows
+from tidings.matching.compiler.plan import ClauseBlock, Literals, Operands, Plan, Relation
+from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.values import Kind
 
 _FEW = 8
@@ -41,70 +40,35 @@ Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
-    """How a language compiles: a text to a checked tree, a checked tree to one in clauses.
-
-    `checks` find what a text that compiles deserves a warning for; they read the tree in clauses.
-    """
-
-    understand: Callable[[Context], Tree]
-    to_clauses: Callable[[Tree, Context], Tree]
-    checks: tuple[Callable[[Tree, Context], Iterable[TextWarning]], ...] = ()
+class PredicateLanguage:
+    """The predicate language for the compiler."""
 
     def compile(self, context: Context) -> Plan:
-        return lower(self.to_clauses(self.understand(context), context))
+        return compile_predicates(context)
 
     def compile_rows(
         self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
-    ) -> Rows:
-        return compile_rows(texts, self, schema, limit)
+    ) -> CompiledRows:
+        return compile_rows(texts, schema, limit)
 
     def warnings(self, context: Context) -> tuple[TextWarning, ...]:
-        tree = self.to_clauses(self.understand(context), context)
-        return first_warnings(found for check in self.checks for found in check(tree, context))
+        tree = to_clauses(understand(context), context)
+        return first_warnings(warning for check in CHECKS for warning in check(tree, context))
 
 
-class Language(Protocol):
-    """What subscriptions can be written in."""
-
-    def compile(self, context: Context) -> Plan:
-        """The plan of one text."""
-
-    def compile_rows(
-        self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
-    ) -> Rows:
-        """What becomes of many; twigs and patterns go to `twigs`, which the languages share."""
-
-    def warnings(self, context: Context) -> tuple[TextWarning, ...]:
-        """Warnings about a text that compiles; what does not compile raises, as `compile` does."""
-
-
-@dataclass(slots=True)
-class Rows:
-    """What became of texts, by their row: clauses in blocks and loose, and problems."""
-
-    blocks: list[ClauseBlock] = field(default_factory=list)
-    loose: IrregularClauses = field(default_factory=IrregularClauses)
-    domains: dict[str, Domain] = field(default_factory=dict)
-    problems: dict[int, SubscriptionError] = field(default_factory=dict)
-
-    def know(self, domains: Sequence[Domain]) -> None:
-        self.domains.update({domain.name: domain for domain in domains})
-
-
-def compile_rows(texts: Sequence[str], front: Front, schema: EventSchema | None, limit: int) -> Rows:
+def compile_rows(texts: Sequence[str], schema: EventSchema | None, limit: int) -> CompiledRows:
     """Compile texts, by row."""
-    rows, singles = Rows(), list[int]()
+    rows, singles = CompiledRows(), list[int]()
     for skeleton in group_texts(texts):
-        singles.extend(_compile_skeleton(skeleton, texts, front, schema, limit, rows))
+        singles.extend(_compile_skeleton(skeleton, texts, schema, limit, rows))
     plans: dict[int, Plan] = {}
     for row in sorted(singles):
         try:
-            plans[row] = front.compile(Context(texts[row], schema, limit))
+            plans[row] = compile_predicates(Context(texts[row], schema, limit))
         except SubscriptionError as problem:
             rows.problems[row] = problem.with_traceback(None)
         else:
-            rows.know(plans[row].domains)
+            rows.add_domains(plans[row].domains)
     rows.blocks = merge([*rows.blocks, *pack(plans)])
     return rows
 
@@ -112,10 +76,9 @@ def compile_rows(texts: Sequence[str], front: Front, schema: EventSchema | None,
 def _compile_skeleton(
     skeleton: Skeleton,
     texts: Sequence[str],
-    front: Front,
     schema: EventSchema | None,
     limit: int,
-    into: Rows,
+    into: CompiledRows,
 ) -> Iterator[int]:
     """Add the blocks of a skeleton's texts; yields the rows that are to be compiled one by one."""
     if len(skeleton.rows) < _FEW or not skeleton.width:
@@ -126,7 +89,7 @@ def _compile_skeleton(
     for places in _alike(columns):
         chosen = columns if places is None else [column.take(places) for column in columns]
         mine = rows if places is None else rows[places]
-        shape = None if _is_odd(chosen) else _find_shape(texts, mine, front, schema, limit)
+        shape = None if _is_odd(chosen) else _find_shape(texts, mine, schema, limit)
         yield from mine.tolist() if shape is None else _compile_shape(shape, chosen, mine, schema, into)
 
 
@@ -160,18 +123,16 @@ class _Shape:
     place: int = 0
 
 
-def _find_shape(
-    texts: Sequence[str], rows: Places, front: Front, schema: EventSchema | None, limit: int
-) -> _Shape | None:
+def _find_shape(texts: Sequence[str], rows: Places, schema: EventSchema | None, limit: int) -> _Shape | None:
     """The shape of the first text that is not refused, among a few: one bad literal shall not slow a million."""
     for place in range(0, len(rows), max(1, len(rows) // _TRIES)):
-        shape = _shape_of(texts[rows[place]], front, schema, limit)
+        shape = _shape_of(texts[rows[place]], schema, limit)
         if shape is not None:
             return replace(shape, place=place)
     return None
 
 
-def _shape_of(text: str, front: Front, schema: EventSchema | None, limit: int) -> _Shape | None:
+def _shape_of(text: str, schema: EventSchema | None, limit: int) -> _Shape | None:
     """The shape of a text, or None if it has none that others could share: refused, or literals of its own."""
     context = Context(text, schema, limit)
     ends = {end: ordinal for ordinal, end in enumerate(literal_ends(text))}
@@ -179,11 +140,11 @@ def _shape_of(text: str, front: Front, schema: EventSchema | None, limit: int) -
         with suggest.bounded_search(
             0
         ):  # what is refused here is compiled by itself, and that is what is told
-            checked = front.understand(context)
+            checked = understand(context)
             if not _is_open(checked, ends):
                 return None
             tree = rewrite(checked, lambda leaf: _opened(leaf, ends))
-            clauses = front.to_clauses(tree, context)
+            clauses = to_clauses(tree, context)
     except SubscriptionError:
         return None
     kinds = {
@@ -211,7 +172,11 @@ def _opened(leaf: Comparison, ends: Mapping[int, int]) -> Comparison:
 
 
 def _compile_shape(
-    shape: _Shape, written: Sequence[LiteralTexts], rows: Places, schema: EventSchema | None, into: Rows
+    shape: _Shape,
+    written: Sequence[LiteralTexts],
+    rows: Places,
+    schema: EventSchema | None,
+    into: CompiledRows,
 ) -> list[int]:
     """Add the blocks of a shape's texts; gives the rows that are to be compiled one by one."""
     columns: dict[int, Literals] = {}
@@ -224,7 +189,7 @@ def _compile_shape(
     if len(fine) < len(rows):
         columns = {ordinal: take_literals(column, fine) for ordinal, column in columns.items()}
     if len(fine):
-        into.know(domains_of(shape.clauses))
+        into.add_domains(domains_of(shape.clauses))
     for clause in clauses_of(shape.clauses) if len(fine) else ():
         operands = tuple(_operands(comparison_of(part), columns, len(fine)) for part in clause)
         block = ClauseBlock(tuple(map(shape_of, clause)), operands, rows[fine].astype(np.int32))

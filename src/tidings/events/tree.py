@@ -10,24 +10,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tidings.events.operators import EXISTS, Operand, Operator, Order, Takes, literals_of
+from tidings.core.source_text import NOWHERE, Span
+from tidings.events.operators import EXISTS, Operator, Order, Takes, literals_of
+from tidings.matching.compiler.plan import Operand
 from tidings.values import Kind, Literal, Scalar, kind_of, show
 
 BARE_SEGMENT = r"[A-Za-z_][A-Za-z0-9_-]*"
 KEYWORDS = frozenset(["and", "or", "not", "in", "between", "contains", "exists", "true", "false"])
 _BARE_PATH = re.compile(rf"{BARE_SEGMENT}(?:\.{BARE_SEGMENT})*")
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Characters `start` to `end` of the text, counted from zero."""
-
-    start: int
-    end: int
-
-
-NOWHERE = Span(0, 0)
-"""Of trees that were not read from a text."""
 
 
 @dataclass(frozen=True, slots=True)

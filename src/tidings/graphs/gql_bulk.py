@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidings.documents.twig_words import TwigWriter
 from tidings.errors import SubscriptionError, TextWarning
-from tidings.events.predicate_bulk import Rows
-from tidings.events.schema.event_schema import EventSchema
 from tidings.graphs.gql import gql_parser
 from tidings.graphs.gql.gql_tree import Pattern
 from tidings.graphs.gql_compiler import compile_gql, plan_of
 from tidings.graphs.gql_composer import Composer
 from tidings.graphs.pattern_numbers import PatternNumbers
+from tidings.graphs.pattern_words import encode_pattern
 from tidings.matching.compiler.blocks import operands_of
 from tidings.matching.compiler.context import Context
+from tidings.matching.compiler.language import CompiledRows
 from tidings.matching.compiler.plan import Clause, ClauseBlock, Plan, TestShape
+from tidings.matching.compiler.twig_writer import TwigWriter
 
 _Member = tuple[int, int, Clause]
 """A subscription's row, the number of its pattern, its tests."""
@@ -32,16 +32,16 @@ COMPOSED_FROM = 8
 
 
 @dataclass(frozen=True, slots=True)
-class GqlFront:
+class GqlLanguage:
     """How patterns of graphs are compiled."""
 
     def compile(self, context: Context) -> Plan:
         return compile_gql(context)
 
     def compile_rows(
-        self, texts: Sequence[str], schema: EventSchema | None, limit: int, twigs: TwigWriter
-    ) -> Rows:
-        rows = Rows()
+        self, texts: Sequence[str], schema: object, limit: int, twigs: TwigWriter
+    ) -> CompiledRows:
+        rows = CompiledRows()
         numbers, parsed = PatternNumbers(twigs), dict[int, Pattern]()
         composer = Composer(numbers) if len(texts) >= COMPOSED_FROM else None
         for row, text in enumerate(texts):
@@ -69,7 +69,9 @@ def blocks_of(patterns: Mapping[int, Pattern], twigs: TwigWriter) -> list[Clause
         plan = plan_of(pattern)
         for clause, twig, exact in zip(plan.clauses, plan.twigs, plan.exact, strict=True):
             shape = tuple(test.shape for test in clause)
-            grouped.setdefault(shape, []).append((row, twigs.add(twig, exact), clause))
+            grouped.setdefault(shape, []).append(
+                (row, twigs.add(encode_pattern(twig, twigs.string), exact), clause)
+            )
     return [_block(shape, members) for shape, members in grouped.items()]
 
 

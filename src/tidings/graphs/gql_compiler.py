@@ -14,14 +14,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tidings.atoms import Aspect, Column, PublicationKind
-from tidings.events.operators import Operand, Relation
 from tidings.graphs.gql import gql_parser
 from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable
 from tidings.graphs.keys import ANY, Key, TermMeaning, path_of, term_meaning, term_text
 from tidings.graphs.model import Term
 from tidings.graphs.values import meaning
 from tidings.matching.compiler.context import Context
-from tidings.matching.compiler.plan import Clause, Plan, Test, TestShape
+from tidings.matching.compiler.plan import Clause, Operand, Plan, Relation, Test, TestShape
 from tidings.values import INT64_MAX, Kind
 
 _ORDERS = {

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tidings.documents.twig_words import Flags, Sizes, Words
 from tidings.graphs.pattern_words import (
     BEGINS,
     EDGE,
@@ -25,6 +24,7 @@ from tidings.graphs.pattern_words import (
     WORTH_OF_PROPERTY,
 )
 from tidings.matching.compiler.plan import IrregularTest, Operands
+from tidings.matching.compiler.twig_writer import Flags, Sizes, Words
 
 Integers = npt.NDArray[Any]
 

@@ -14,8 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.atoms import Aspect
-from tidings.documents.twig_words import TwigWriter
-from tidings.events.operators import Operand, Relation
 from tidings.graphs.gql.gql_tree import Constraint, Pattern, Variable
 from tidings.graphs.gql_compiler import EndTest, end_test_of, shape_of
 from tidings.graphs.keys import ANY, Key, path_of, term_text
@@ -31,7 +29,8 @@ from tidings.graphs.pattern_layout import (
 )
 from tidings.graphs.pattern_words import constraint_words
 from tidings.matching.compiler.blocks import operands_of
-from tidings.matching.compiler.plan import IrregularClauses, Operands, TestShape
+from tidings.matching.compiler.plan import IrregularClauses, Operand, Operands, Relation, TestShape
+from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.values import Kind
 
 Form = tuple[Key, Aspect, Relation, Kind | None]

@@ -10,13 +10,13 @@ how many bytes of it are the text of the literal. The strings are terms as `grap
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Sequence
 
 from tidings.graphs.gql.gql_tree import Constraint, ConstraintKind, Pattern, PatternEdge, Variable, variables
 from tidings.graphs.keys import TermMeaning, term_meaning, term_text
 from tidings.graphs.model import Term
 from tidings.graphs.values import meaning
+from tidings.matching.compiler.twig_writer import split_double, split_integer
 from tidings.values import split_number
 
 GRAPH = 1 << 31
@@ -34,7 +34,7 @@ WORTH_OF_PROPERTY, WORTH_OF_ENDS = 3, 2
 ASKED = tuple(ConstraintKind)
 
 
-def words_of(pattern: Pattern, string: Callable[[str], int]) -> list[int]:
+def encode_pattern(pattern: Pattern, string: Callable[[str], int]) -> list[int]:
     """A pattern in words; `string` numbers its terms."""
     numbers = {name: number for number, name in enumerate(variables(pattern))}
     edges = tuple(dict.fromkeys(pattern.edges))
@@ -91,11 +91,6 @@ def _operand(term: Term, string: Callable[[str], int]) -> list[int]:
     if found is None or kind <= TermMeaning.STRING:
         return [kind, string(term_text(term)), len(term.text.encode()), 0, 0]
     if kind is TermMeaning.MOMENT:
-        return [kind, 0, 0, *_halves("<q", found.value.ticks)]
+        return [kind, 0, 0, *split_integer(found.value.ticks)]
     nearest, rest = split_number(found.value)
-    return [kind, *_halves("<d", nearest), *_halves("<q", rest)]
-
-
-def _halves(form: str, number: float) -> tuple[int, int]:
-    bits = struct.unpack("<Q", struct.pack(form, number))[0]
-    return bits & 0xFFFFFFFF, bits >> 32
+    return [kind, *split_double(nearest), *split_integer(rest)]

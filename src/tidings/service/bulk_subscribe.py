@@ -17,11 +17,11 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tidings.documents.twig_words import TwigWriter
 from tidings.errors import InputError, OverLimit, SetupError, TextWarning, TidingsError
 from tidings.graphs.model import Graph
 from tidings.matching.compiler.context import Context
 from tidings.matching.compiler.pipeline import LANGUAGES
+from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.metadata.sql.transaction import StoredRule
 from tidings.model import Subscription
 from tidings.service.graph_warnings import read_recent_graphs

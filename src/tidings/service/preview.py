@@ -18,6 +18,7 @@ from tidings.documents.xpath import xpath_parser
 from tidings.errors import InputError, PublicationError, TextWarning, pointing
 from tidings.events import json_decoder
 from tidings.events.explanation import explain
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
 from tidings.graphs import explanation
 from tidings.graphs.explanation import results_of
@@ -26,7 +27,6 @@ from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy import merged
 from tidings.graphs.taxonomy_files import taxonomy_in
 from tidings.kinds import DOCUMENTS, GRAPHS
-from tidings.matching.compiler.pipeline import parse_and_check
 from tidings.model import Publication, Reason
 from tidings.service.preview_tables import JoinedPublications, PreviewTables
 from tidings.service.subscriptions import SubscriptionService

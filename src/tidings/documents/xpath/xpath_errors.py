@@ -6,9 +6,10 @@ one.
 
 from __future__ import annotations
 
+from tidings.core.source_text import Tokens
 from tidings.core.suggest import closest
 from tidings.documents.model import NodeKind
-from tidings.documents.xpath.xpath_tokens import Tokens, is_name
+from tidings.documents.xpath.xpath_tokens import is_name
 from tidings.documents.xpath.xpath_tree import Path
 from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from tidings.core.limits import check_limits
+from tidings.core.source_text import Span
 from tidings.documents.model import ANY, Axis, NodeKind
 from tidings.documents.xpath import xpath_errors as refusals
 from tidings.documents.xpath import xpath_errors as slips
@@ -20,7 +21,6 @@ from tidings.documents.xpath.xpath_tree import (
     make_span,
     make_step,
 )
-from tidings.events.tree import Span
 
 
 @dataclass(frozen=True, slots=True)

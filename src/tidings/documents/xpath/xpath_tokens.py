@@ -8,18 +8,9 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import NamedTuple
 
+from tidings.core.source_text import NAME_REST, NAME_START, SPACE, Tokens
 from tidings.errors import Place, SyntaxProblem
-
-NAME_START = (
-    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f"
-    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-)
-"""What a name may begin with in XML 1.0 (fifth edition) and, beside the underscore, in SPARQL (PN_CHARS_BASE)."""
-
-NAME_REST = "0-9\u00b7\u0300-\u036f\u203f-\u2040"
-"""What else a name may go on with, in both."""
 
 NAME = rf"[{NAME_START}][{NAME_START}\-.{NAME_REST}]*"
 """A name without a colon, as XML's namespaces have it."""
@@ -38,42 +29,14 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 _TOKEN, _ASCII_TOKEN = _pattern(NAME), _pattern(_ASCII_NAME)
-_SPACE = " \t\r\n"
 NO_NAME = frozenset(("", *"/.@[](),!=<>|+-$;:\"'0123456789*"))
 """How a token begins that is no name."""
-
-
-class Tokens(NamedTuple):
-    """The tokens of a text, and two empty ones behind them, so that a look ahead needs no care.
-
-    `edges` are the ends of what stands between tokens and of tokens, in turn.
-    """
-
-    text: str
-    words: list[str]
-    edges: list[int]
-
-    def start(self, token: int) -> int:
-        return self.edges[2 * token]
-
-    def end(self, token: int) -> int:
-        return self.edges[2 * token + 1]
-
-    def place(self, first: int, last: int | None = None) -> Place:
-        """Where the tokens `first` to `last` stand; behind the text, the place is the end of the last token."""
-        if not self.words[first]:
-            return Place.at(self.text, len(self.text.rstrip(_SPACE)))
-        return Place.at(self.text, self.start(first), self.end(first if last is None else last))
-
-    def touch(self, token: int) -> bool:
-        """Whether nothing stands between a token and the one before it."""
-        return token > 0 and self.start(token) == self.end(token - 1)
 
 
 def tokens_of(text: str) -> Tokens:
     """The tokens of a text, or a problem at the first character that is part of none."""
     parts = (_ASCII_TOKEN if text.isascii() else _TOKEN).split(text)
-    if "".join(parts[::2]).strip(_SPACE):
+    if "".join(parts[::2]).strip(SPACE):
         raise _stray(text, parts)
     words = parts[1::2]
     words += ("", "")
@@ -92,8 +55,8 @@ _CURLY = "“”„‘’‚«»"
 
 def _stray(text: str, parts: list[str]) -> SyntaxProblem:
     edges = [0, *accumulate(map(len, parts))]
-    part = next(i for i in range(0, len(parts), 2) if parts[i].strip(_SPACE))
-    start = edges[part] + len(parts[part]) - len(parts[part].lstrip(_SPACE))
+    part = next(i for i in range(0, len(parts), 2) if parts[i].strip(SPACE))
+    start = edges[part] + len(parts[part]) - len(parts[part].lstrip(SPACE))
     rest = text[start:]
     if rest[0] in "\"'":
         what, end = "this string is not closed", len(text.rstrip())

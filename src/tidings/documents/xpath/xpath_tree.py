@@ -8,8 +8,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+from tidings.core.source_text import NOWHERE, Span
 from tidings.documents.model import Axis, NodeKind, show_node
-from tidings.events.tree import NOWHERE, Span
 
 __all__ = ["And", "Expression", "Not", "Or", "Path", "PathTest", "Step", "ValueOperator"]
 

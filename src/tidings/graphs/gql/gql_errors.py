@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tidings.core.source_text import Tokens
 from tidings.core.suggest import closest
-from tidings.documents.xpath.xpath_tokens import Tokens
 from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
 from tidings.values import BETWEEN_MICROSECONDS, WHOLE_MICROSECONDS
 

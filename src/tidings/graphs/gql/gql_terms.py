@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from tidings.core.iris import is_absolute, resolve_iri
+from tidings.core.source_text import Span
 from tidings.errors import NotSupported, Place
-from tidings.events.tree import Span
 from tidings.graphs.gql import gql_errors as refusals
 from tidings.graphs.gql.gql_tokens import body, tokens_of, unescaped
 from tidings.graphs.gql.gql_tree import BLANK, Variable

@@ -10,7 +10,7 @@ import re
 from itertools import accumulate
 from typing import NamedTuple
 
-from tidings.documents.xpath.xpath_tokens import NAME_REST, NAME_START, Tokens
+from tidings.core.source_text import NAME_REST, NAME_START, SPACE, Tokens
 from tidings.errors import Place, SyntaxProblem
 
 _ESCAPED = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
@@ -67,7 +67,6 @@ _NAME = re.compile(rf"[?$]{_NAMES.variable}|{_NAMES.blank}|{_NAMES.prefixed}")
 _CODE_POINT = re.compile(_ESCAPED)
 _CLOSED_STRING = re.compile(_CLOSED, re.DOTALL)
 _COMMENT = re.compile(rf"({_IRI}|{_STRING}|\\.)|#[^\n\r]*", re.DOTALL)  # `ex:a\#b` is a name
-_SPACE = " \t\r\n"
 _CURLY = "“”„‘’‚«»"
 
 
@@ -75,7 +74,7 @@ def tokens_of(text: str) -> Tokens:
     """The tokens of a text, or a problem at the first character that is part of none."""
     pattern = _ASCII_TOKEN if text.isascii() else _TOKEN
     parts = pattern.split(_without_comments(text) if "#" in text else text)
-    if "".join(parts[::2]).strip(_SPACE):
+    if "".join(parts[::2]).strip(SPACE):
         raise _stray(text, parts)
     words = parts[1::2]
     quoted = '"' in text or "'" in text
@@ -107,8 +106,8 @@ def _unclosed(text: str, words: list[str], parts: list[str]) -> SyntaxProblem:
 
 def _stray(text: str, parts: list[str]) -> SyntaxProblem:
     edges = [0, *accumulate(map(len, parts))]
-    part = next(i for i in range(0, len(parts), 2) if parts[i].strip(_SPACE))
-    start = edges[part] + len(parts[part]) - len(parts[part].lstrip(_SPACE))
+    part = next(i for i in range(0, len(parts), 2) if parts[i].strip(SPACE))
+    start = edges[part] + len(parts[part]) - len(parts[part].lstrip(SPACE))
     first = text[start]
     if first.isdigit():
         found = re.match(r"[\w.:+-]+", text[start:])

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tidings.documents.xpath.xpath_tokens import NAME_REST, NAME_START
-from tidings.events.tree import NOWHERE, Span
+from tidings.core.source_text import NAME_REST, NAME_START, NOWHERE, Span
 from tidings.graphs.model import RDF, RDFS, STRING, TYPE, XSD, Term, TermKind
 from tidings.values import parse_instant
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.core.language_hints import hint_to_name
-from tidings.documents.twig_words import TwigWriter
 from tidings.errors import SubscriptionError
-from tidings.events.predicate_bulk import Language
 from tidings.events.schema.domains import Domain
 from tidings.events.schema.event_schema import EventSchema
 from tidings.matching.compiler.blocks import join_irregular, merge, to_irregular
+from tidings.matching.compiler.language import Language
 from tidings.matching.compiler.plan import ClauseBlock, Compiled, IrregularClauses, Twigs
+from tidings.matching.compiler.twig_writer import TwigWriter
 from tidings.model import Reject
 
 Strings: TypeAlias = "Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]"

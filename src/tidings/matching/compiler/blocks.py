@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidings.events.operators import Relation
 from tidings.matching.compiler.plan import (
     NO_TWIGS,
     Clause,
@@ -23,6 +22,7 @@ from tidings.matching.compiler.plan import (
     Numbers,
     Operands,
     Plan,
+    Relation,
     Test,
     TestShape,
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tidings.core.source_text import Span
 from tidings.errors import CheckProblem, Place, TextWarning
 from tidings.events.schema.event_schema import EventSchema
-from tidings.events.tree import Span
 
 DEFAULT_LIMIT = 256
 """How many clauses one subscription may become."""

@@ -9,6 +9,7 @@ whose shape hardly any other has are kept as `Loose` ones: test by test, each wi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,12 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import Column
-from tidings.documents.twigs import Twig
-from tidings.events.operators import Operand, Relation
 from tidings.events.schema.domains import Domain
-from tidings.graphs.gql.gql_tree import Pattern
 from tidings.model import Reject
-from tidings.values import Kind
+from tidings.values import Kind, Literal
 
 __all__ = [
     "Clause",
@@ -39,6 +37,26 @@ __all__ = [
     "TestShape",
     "Twigs",
 ]
+
+
+Operand = Literal | tuple[Literal, ...] | None
+
+
+class Relation(IntEnum):
+    """How some value of a column must compare with the operand; negated, how no value may.
+
+    NE holds for every value for which EQ does not: a value of another kind differs.
+    """
+
+    EXISTS = 0
+    EQ = 1
+    NE = 2
+    LT = 3
+    LE = 4
+    GT = 5
+    GE = 6
+    BETWEEN = 7
+    IN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +86,16 @@ Clause = tuple[Test, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A subscription satisfied by what satisfies all tests of one of its clauses.
+    """A compiled subscription: a publication matches if it satisfies all tests of one clause.
 
-    `domains` are the ordered domains its order aspects speak of. `twigs` has for each clause what is to be checked
-    after the tests, the branches of a document or the pattern of a graph, and `exact` says where the tests say all of
-    it. A plan for events has none.
+    `domains` are the ordered domains that the tests refer to. `twigs` has, for each clause, what to check after the
+    tests: the branches of a document (a `Twig` of `documents.twigs`) or the pattern of a graph (a `Pattern` of
+    `graphs.gql.gql_tree`). `exact` says where the tests alone decide. A plan for events has no twigs.
     """
 
     clauses: tuple[Clause, ...]
     domains: tuple[Domain, ...] = ()
-    twigs: tuple[Twig | Pattern, ...] = ()
+    twigs: tuple[Any, ...] = ()
     exact: tuple[bool, ...] = ()
 
 

@@ -14,11 +14,10 @@ import numpy as np
 
 from tidings.atoms import Aspect, Column, PublicationKind
 from tidings.documents.linear_paths import ANYWHERE
-from tidings.events.operators import Relation
 from tidings.graphs.gql.gql_tree import show_term
 from tidings.graphs.keys import ANY
 from tidings.graphs.model import iri
-from tidings.matching.compiler.plan import Plan, TestShape
+from tidings.matching.compiler.plan import Plan, Relation, TestShape
 from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.clause_table import (
     ANY_KIND,

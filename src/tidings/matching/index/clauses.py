@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import Aspect, Column, PublicationKind
-from tidings.events.operators import Relation
 from tidings.events.schema.domains import Domain, DomainKind
 from tidings.matching.compiler.blocks import twigs_of
 from tidings.matching.compiler.plan import (
@@ -31,6 +30,7 @@ from tidings.matching.compiler.plan import (
     Literals,
     Numbers,
     Operands,
+    Relation,
     TestShape,
     Twigs,
 )

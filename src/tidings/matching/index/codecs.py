@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from tidings.atoms import Aspect, Column
 from tidings.errors import TidingsError
-from tidings.events.operators import Relation
 from tidings.events.schema.domains import Domain
-from tidings.matching.compiler.plan import Literals
+from tidings.matching.compiler.plan import Literals, Relation
 from tidings.matching.index.arrays import starts_of
 from tidings.matching.kernels import codes as code
 from tidings.matching.kernels import strings as tries

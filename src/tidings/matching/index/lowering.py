@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidings.atoms import Aspect, Column, PublicationKind
-from tidings.events.operators import Relation
 from tidings.matching.compiler.blocks import twigs_of
-from tidings.matching.compiler.plan import Compiled, Operands, TestShape
+from tidings.matching.compiler.plan import Compiled, Operands, Relation, TestShape
 from tidings.matching.index import access
 from tidings.matching.index.arrays import starts_of
 from tidings.matching.index.clause_table import ANY_KIND, ODD_FORM, ClauseTable, Shares, form_of, mark_of

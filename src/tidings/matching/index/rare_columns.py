@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from tidings.atoms import Aspect, Column, PublicationKind
 from tidings.documents.linear_paths import ANYWHERE
-from tidings.events.operators import Relation
 from tidings.matching.compiler.blocks import join_operands, take_operands, twigs_of
 from tidings.matching.compiler.plan import (
     ClauseBlock,
@@ -25,6 +24,7 @@ from tidings.matching.compiler.plan import (
     IrregularClauses,
     IrregularTest,
     Operands,
+    Relation,
     TestShape,
 )
 

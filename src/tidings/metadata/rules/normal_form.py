@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from tidings.events.tree import Span
+from tidings.core.source_text import Span
 from tidings.metadata.rules import semantic_errors as problems
 from tidings.metadata.rules.rule_parser import RULE_LIMITS
 from tidings.metadata.rules.tree import (

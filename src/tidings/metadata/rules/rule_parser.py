@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from tidings.core.language_hints import hints_elsewhere, refuse_unreadable
 from tidings.core.limits import check_limits, limits_from
-from tidings.events.tree import Span
+from tidings.core.source_text import Span
 from tidings.metadata.rules import syntax_errors as refusals
 from tidings.metadata.rules.syntax import KEYWORDS, format_rule, is_word, tokenize
 from tidings.metadata.rules.tree import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
-from tidings.documents.xpath.xpath_tokens import Tokens
+from tidings.core.source_text import Tokens
 from tidings.errors import Place, SyntaxProblem
 from tidings.metadata.rules.tree import (
     And,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidings.core import suggest
-from tidings.documents.xpath.xpath_tokens import Tokens
+from tidings.core.source_text import Tokens
 from tidings.errors import CheckProblem, NotSupported, Place, SyntaxProblem
 
 SUPPORTED = "paths and constants compared by = != < <= > >= contains, and, or"

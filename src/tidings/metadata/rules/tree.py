@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tidings.events.tree import NOWHERE, Span
+from tidings.core.source_text import NOWHERE, Span
 from tidings.values import Scalar
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tidings.core.source_text import Span
 from tidings.errors import Place
-from tidings.events.tree import Span
 from tidings.metadata.queries.answers import selected_variables
 from tidings.metadata.rules import semantic_errors as problems
 from tidings.metadata.rules.normal_form import class_of, normalize_rule

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
 
+from tidings.core.source_text import Span
 from tidings.errors import Place
-from tidings.events.tree import Span
 from tidings.metadata.rules import semantic_errors as problems
 from tidings.metadata.rules.atomic import JoinPredicate
 from tidings.metadata.rules.tree import And, Comparison, Operator, Path, Rule, Step

@@ -31,6 +31,7 @@ from tidings.documents.xpath import xpath_parser
 from tidings.errors import BudgetExceeded, DecodeProblem, PublicationError, SetupError, StoreError
 from tidings.events.explanation import explain
 from tidings.events.json_columns import documents_of
+from tidings.events.predicate_compiler import parse_and_check
 from tidings.events.schema.event_schema import EventSchema
 from tidings.events.schema.files import load_text
 from tidings.events.tree import Tree
@@ -41,7 +42,6 @@ from tidings.graphs.gql import gql_parser
 from tidings.graphs.rdf import rdf_decoder
 from tidings.graphs.taxonomy_files import read_taxonomy
 from tidings.kinds import DOCUMENTS, GRAPHS
-from tidings.matching.compiler.pipeline import parse_and_check
 from tidings.matching.index.index import Index
 from tidings.matching.index.matches import Matches
 from tidings.model import Reason
