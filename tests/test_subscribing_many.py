@@ -79,7 +79,7 @@ def drawn(choose: random.Random) -> BulkItem:
 
 
 def alone(subscribing: SubscriptionService, one: BulkItem) -> tuple[object, ...]:
-    known = subscribing.store.standings.find(one.id) if one.id else None
+    known = subscribing.store.subscription_view.find(one.id) if one.id else None
     try:
         return told(
             one, AddedSubscription(subscribing.subscribe(one.subscription, one.is_paused).id, known is None)
@@ -108,7 +108,9 @@ def test_many_are_taken_as_each_alone(
     assert sum(isinstance(outcome, AddedSubscription) for outcome in outcomes) > 30
     for state, subscriber in product(("active", "paused"), ("ana", "bo")):
         counted = [
-            len(each.store.standings.page(SubscriptionFilter(state=state, subscriber=subscriber), 100))
+            len(
+                each.store.subscription_view.page(SubscriptionFilter(state=state, subscriber=subscriber), 100)
+            )
             for each in service
         ]
         assert counted[0] == counted[1] > 0, (state, subscriber)
@@ -130,7 +132,7 @@ def test_rules_that_come_while_others_are_added_are_no_more_than_may_be(
     one = SubscriptionService(
         service[0].store, service[0].schema, service[0].taxonomy, SubscriptionLimits(each=5)
     )
-    monkeypatch.setattr(one.store.standings, "count", lambda _: 0)
+    monkeypatch.setattr(one.store.subscription_view, "count", lambda _: 0)
     wanted = [BulkItem(Subscription(f"r-{n}", "ana", "rules", TEXTS["rules"][0])) for n in range(6)]
     outcomes = list(BulkSubscriber(one).take(wanted))
     assert outcomes[:3] == [AddedSubscription(f"r-{n}", True) for n in range(3)]

@@ -74,6 +74,10 @@ MATCHED, WITHHELD, SUSPENDED = "matched", "withheld", "suspended"
 was paused by the service, because it exceeded its budget again and again."""
 
 
+OBJECT_NOTIFICATION_PREFIX = "o-"
+"""Ids of notifications about changed objects start with it, and no other ids do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Notification:
     """A match made durable: it has an id, and a place in its subscriber's gapless sequence.

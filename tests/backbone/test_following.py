@@ -124,7 +124,7 @@ def test_whoever_closes_a_circle_finds_it(one: Node, two: Node, tmp_path: Path) 
             circle = said(third, "in a circle")
             assert f"{one.url} -> {two.url} -> {three.url}" in circle and "tidings provider lead" in circle
         with three.store() as store:  # it may have followed for a moment, before the circle was closed
-            store.backbone.follow(None)
+            store.replication.follow(None)
         with three.runs() as third:
             assert third.load_schema().status_code == 200
             first.reaches(1)
@@ -206,7 +206,7 @@ def test_a_provider_with_something_else_in_its_log_cannot_follow(one: Node, two:
             other.put(2, 92)
         with pytest.raises(Diverged, match=r"2: register http://example.org/1.rdf there"):
             follower_of(store, one).step()
-        assert store.backbone.leader() is None
+        assert store.replication.leader() is None
         with two.runs(one.url) as follower:
             while not (problem := follower.status()["problem"]):
                 pass
@@ -256,7 +256,7 @@ def test_a_follower_that_leads_when_the_leader_is_gone(one: Node, two: Node, tmp
         second.reaches(2)
         third.reaches(2)
     with two.store() as store:
-        store.backbone.follow(None)
+        store.replication.follow(None)
     with two.runs() as second, three.runs(two.url) as third:
         assert second.put(2, 92).json()["position"] == 3
         third.reaches(3)

@@ -64,7 +64,7 @@ def test_a_new_follower_of_a_long_log(one: Node, two: Node) -> None:
         filled(leader, 2 * PAGE)
         step = follower_of(store, one).step()
         assert (step.restored, store.metadata.log.first()) == (True, 2 + 2 * PAGE)
-        assert store.backbone.leader() == one.url
+        assert store.replication.leader() == one.url
     assert equal(one, two)
 
 

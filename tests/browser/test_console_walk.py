@@ -224,7 +224,7 @@ def test_what_a_destination_did_not_take_is_replayed(place: Place) -> None:
         assert len(site.wait_for(2)) == 2
         while not page.get_by_text("None: everything was taken").count():
             page.reload()
-        assert place.tidings.store.undelivered.count(hook.id) == 0
+        assert place.tidings.store.dead_deliveries.count(hook.id) == 0
 
 
 def test_a_file_is_dropped(place: Place) -> None:
@@ -247,7 +247,7 @@ def test_charts_move(place: Place) -> None:
         root.go("pipeline")
         lag = root.page.get_by_role("img", name="Lag")
         expect(lag).to_be_visible()
-        place.tidings.store.measures.add({"publications": 500, "lag": 42, "batch_seconds": 0.5})
+        place.tidings.store.time_series.add({"publications": 500, "lag": 42, "batch_seconds": 0.5})
         now = read_pipeline(
             place.tidings.store, timedelta(minutes=1), 1
         ).now.lag  # what was measured may be over

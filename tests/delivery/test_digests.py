@@ -98,10 +98,10 @@ def test_a_digest_that_is_given_up_is_one_letter(at: Delivering, site: Site) -> 
     for _ in range(9):
         at.steps()
         at.clock.go(72_001)
-    [letter] = at.store.undelivered.list(hook.id)
+    [letter] = at.store.dead_deliveries.list(hook.id)
     assert (letter.first, letter.last, letter.digest) == (1, 2, True)
     site.pages["/"] = OK
-    at.store.undelivered.replay(hook.id)
+    at.store.dead_deliveries.replay(hook.id)
     at.steps()
     assert site.requests[-1].body == site.requests[0].body
     assert at.store.destinations.health("ana")["s-9"].delivered == 2
@@ -184,7 +184,7 @@ def test_quiet_hours_that_are_taken_back_wake_at_once(at: Delivering, site: Site
     at.tell("ana", "s-1", "p-1")
     at.steps()
     at.store.preferences.set_quiet("ana", None)
-    at.store.lanes.rouse("ana")
+    at.store.delivery_cursors.rouse("ana")
     at.steps()
     assert len(site.requests) == 1 and at.store.preferences.quiet("ana") is None
 
@@ -209,7 +209,7 @@ def test_a_retry_waits_for_the_end_of_quiet_hours(at: Delivering, site: Site) ->
 def test_a_lane_whose_destination_is_not_active(at: Delivering, site: Site, state: str) -> None:
     hook = at.webhook(site)
     at.tell("ana", "s-1", "p-1")
-    at.store.lanes.wake(10)
+    at.store.delivery_cursors.wake(10)
     if state == "gone":
         at.store.destinations.remove(hook.id)
     else:

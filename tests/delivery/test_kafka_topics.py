@@ -67,7 +67,7 @@ def test_what_is_too_large_for_the_topic_is_a_dead_letter_at_once(
     at.tell("ana", "s-1", "p-2", body="x" * 30_000)
     at.tell("ana", "s-1", "p-3")
     at.steps()
-    [letter] = at.store.undelivered.list(to.id)
+    [letter] = at.store.dead_deliveries.list(to.id)
     assert (letter.first, letter.attempts) == (2, 1) and "large" in letter.problem.lower()
     messages = read(kafka_broker, url.rpartition("/")[2], 1, 2)
     assert [json.loads(one.value())["subject"] for one in messages] == ["p-1", "p-3"]  # type: ignore[arg-type]

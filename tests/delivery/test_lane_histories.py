@@ -122,8 +122,8 @@ class Histories(RuleBasedStateMachine):
     @rule(most=st.integers(1, 3))
     def vanish(self, most: int) -> None:
         """Somebody takes lanes and is never seen again."""
-        self.store.lanes.wake(10)
-        self.store.lanes.take(most, RULES.lease)
+        self.store.delivery_cursors.wake(10)
+        self.store.delivery_cursors.take(most, RULES.lease)
 
     @precondition(lambda self: self.since)
     @rule(data=st.data(), paused=st.booleans())
@@ -134,7 +134,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.since)
     @rule(data=st.data())
     def replay(self, data: st.DataObject) -> None:
-        self.store.undelivered.replay(data.draw(st.sampled_from(sorted(self.since))))
+        self.store.dead_deliveries.replay(data.draw(st.sampled_from(sorted(self.since))))
 
     @invariant()
     def order_is_kept(self) -> None:
@@ -150,21 +150,21 @@ class Histories(RuleBasedStateMachine):
                 assert wanted == self.told[name][before:][: len(wanted)], "nothing was passed over"
 
     def letters_of(self, id: str, name: str) -> set[str]:
-        letters = self.store.undelivered.list(id, limit=100_000)
+        letters = self.store.dead_deliveries.list(id, limit=100_000)
         return {one.message for one in letters if one.subscription == name}
 
     def all_is_well_in_the_end(self) -> None:
         self.receiver.left.clear()
         for id in self.since:
             self.store.destinations.resume(id)
-            self.store.undelivered.replay(id)
+            self.store.dead_deliveries.replay(id)
         self.clock.time = max(self.clock.time, datetime(2027, 1, 1, tzinfo=UTC))
         for _ in range(3):
             while self.loop.step():
                 pass
             self.clock.go(1_000)
         for id, names in self.since.items():
-            assert self.store.undelivered.list(id) == []
+            assert self.store.dead_deliveries.list(id) == []
             for name, before in names.items():
                 got = self.receiver.got.get((id, name), [])
                 assert set(got) == set(self.told[name][before:])

@@ -106,16 +106,16 @@ def test_who_does_not_answer_is_not_waited_for_at_the_end(sqlite: str, site: Sit
 def test_who_comes_back_too_late_changes_nothing(at: Delivering, site: Site) -> None:
     at.webhook(site)
     at.tell("ana", "s-1", "p-1", "p-2")
-    at.store.lanes.wake(10)
-    [late] = at.store.lanes.take(1, timedelta(seconds=10))
-    assert at.store.lanes.take(1, timedelta(seconds=10)) == [], "one at a time"
+    at.store.delivery_cursors.wake(10)
+    [late] = at.store.delivery_cursors.take(1, timedelta(seconds=10))
+    assert at.store.delivery_cursors.take(1, timedelta(seconds=10)) == [], "one at a time"
     at.clock.go(10)
-    [next_one] = at.store.lanes.take(1, timedelta(seconds=10))
+    [next_one] = at.store.delivery_cursors.take(1, timedelta(seconds=10))
     assert next_one.attempts == 1, "whoever vanished had made an attempt"
-    assert at.store.lanes.finish([(late, RunOutcome(2, 2))]) == [False]
-    assert not at.store.lanes.gather([late], 2) and not at.store.lanes.release([late])
-    assert not at.store.lanes.put_off([(late, at.clock())])
-    assert at.store.lanes.finish([(next_one, RunOutcome(1, 1))]) == [True]
+    assert at.store.delivery_cursors.finish([(late, RunOutcome(2, 2))]) == [False]
+    assert not at.store.delivery_cursors.gather([late], 2) and not at.store.delivery_cursors.release([late])
+    assert not at.store.delivery_cursors.put_off([(late, at.clock())])
+    assert at.store.delivery_cursors.finish([(next_one, RunOutcome(1, 1))]) == [True]
     at.steps()
     assert subjects(site.requests) == ["p-2"]
 
@@ -124,12 +124,12 @@ def test_who_is_gone_is_disabled_with_what_became_of_the_run(at: Delivering, sit
     """Together: in between, another process would ask again."""
     hook = at.webhook(site)
     at.tell("ana", "s-1", "p-1", "p-2")
-    at.store.lanes.wake(10)
-    [lane] = at.store.lanes.take(1, timedelta(seconds=10))
-    assert at.store.lanes.finish([(lane, RunOutcome(1, 1, "status 410", gone="gone"))]) == [True]
+    at.store.delivery_cursors.wake(10)
+    [lane] = at.store.delivery_cursors.take(1, timedelta(seconds=10))
+    assert at.store.delivery_cursors.finish([(lane, RunOutcome(1, 1, "status 410", gone="gone"))]) == [True]
     found = at.store.destinations.find(hook.id)
     assert found and (found.state, found.reason) == ("disabled", "gone")
-    assert at.store.lanes.take(1, timedelta(seconds=10)) == []
+    assert at.store.delivery_cursors.take(1, timedelta(seconds=10)) == []
     at.store.destinations.resume(hook.id)
     at.steps()
     assert subjects(site.requests) == ["p-2"]
@@ -138,12 +138,12 @@ def test_who_is_gone_is_disabled_with_what_became_of_the_run(at: Delivering, sit
 def test_what_ends_whoever_takes_it_is_given_up(at: Delivering, site: Site) -> None:
     hook = at.webhook(site)
     at.tell("ana", "s-1", "p-1", "p-2")
-    at.store.lanes.wake(10)
+    at.store.delivery_cursors.wake(10)
     for _ in range(9):
-        assert len(at.store.lanes.take(1, timedelta(seconds=10))) == 1
+        assert len(at.store.delivery_cursors.take(1, timedelta(seconds=10))) == 1
         at.clock.go(10)
     at.steps()
-    [letter] = at.store.undelivered.list(hook.id)
+    [letter] = at.store.dead_deliveries.list(hook.id)
     assert letter.problem == "whoever delivered it ended each time"
     assert subjects(site.requests) == ["p-2"]
 
@@ -216,7 +216,7 @@ def test_what_waits_for_a_thread_too_long_is_left_to_others(
             at.subscribe(who, f"s-{who}")
             at.webhook(where, who, path)
             at.tell(who, f"s-{who}", "p-1")
-            at.store.lanes.wake(10)
+            at.store.delivery_cursors.wake(10)
             at.clock.go(1)
         with at.another_loop():
             site.wait_for(1)
@@ -293,8 +293,8 @@ def test_loop_after_the_clock_was_set_back_by_a_day_retries_at_once(at: Deliveri
 def test_loop_after_a_kill_and_the_clock_set_back_by_a_day_delivers(at: Delivering, site: Site) -> None:
     at.webhook(site)
     at.tell("ana", "s-1", "p-1")
-    at.store.lanes.wake(10)
-    assert len(at.store.lanes.take(1, at.rules.lease)) == 1, "and whoever took it was killed"
+    at.store.delivery_cursors.wake(10)
+    assert len(at.store.delivery_cursors.take(1, at.rules.lease)) == 1, "and whoever took it was killed"
     at.clock.go(-24 * 60 * 60)
     at.steps(at.another_loop())
     assert subjects(site.requests) == ["p-1"]

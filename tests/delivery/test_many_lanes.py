@@ -115,7 +115,7 @@ def test_so_do_quiet_hours(at: Delivering, site: Site) -> None:
 def test_so_do_lanes_of_destinations_that_are_paused(at: Delivering, site: Site) -> None:
     def paused(name: str, count: int) -> list[str]:
         owners = tell_all(at, site, name, count)
-        at.store.lanes.wake(100)
+        at.store.delivery_cursors.wake(100)
         for one in at.store.destinations.list():
             at.store.database.transact(lambda c, id=one.id: c.exec_driver_sql(PAUSED.format(id)))  # type: ignore[misc]
         return owners
@@ -138,12 +138,12 @@ def test_a_host_with_many_lanes_before_others_does_not_hold_them_up(url: str, si
     """
     with delivering(url, replace(RULES, workers=4, per_place=2)) as at, a_site("127.0.0.2") as other:
         tell_all(at, site, "crowd", 40)
-        at.store.lanes.wake(100)
+        at.store.delivery_cursors.wake(100)
         at.clock.go(1)
         tell_all(at, other, "single", 1)
-        at.store.lanes.wake(100)
+        at.store.delivery_cursors.wake(100)
         place = site.url()
-        taken = at.store.lanes.take(3, RULES.lease, {place: 1}, 2)
+        taken = at.store.delivery_cursors.take(3, RULES.lease, {place: 1}, 2)
         assert Counter(one.place for one in taken) == {place: 1, other.url(): 1}
 
 

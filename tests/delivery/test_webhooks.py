@@ -101,10 +101,10 @@ def test_the_schedule_of_standard_webhooks_then_a_dead_letter(at: Delivering, si
         at.steps()
         assert len(site.requests) == number, "not before its time"
         at.clock.go(1)
-    assert at.store.undelivered.list(hook.id) == []
+    assert at.store.dead_deliveries.list(hook.id) == []
     at.steps()
     assert subjects(site.requests) == ["p-1"] * 9 + ["p-2"], "the lane goes on"
-    [letter] = at.store.undelivered.list(hook.id)
+    [letter] = at.store.dead_deliveries.list(hook.id)
     assert (letter.first, letter.attempts, letter.problem) == (1, 9, "status 503")
     assert letter.message == site.requests[0].headers["webhook-id"]
     assert [one.what for one in at.happened] == ["failed"] * 8 + ["dead", "failed"]

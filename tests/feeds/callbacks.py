@@ -56,7 +56,7 @@ def titles(push: Request) -> list[str | None]:
 
 
 def address(told: Told) -> str:
-    found = told.store.personal_feeds.address("cy", "s-1")
+    found = told.store.feed_addresses.address("cy", "s-1")
     assert found
     return found.hash
 

@@ -84,7 +84,7 @@ def test_a_feed_with_a_password_is_read_and_polled(
     polled = poller.add(typed(members))
     clock.move(hours=2)
     [again] = poller.poll_due()
-    [feed] = store.feeds.load()
+    [feed] = store.polled_feeds.load()
     assert polled.taken and polled.taken.new == 1 and again.problem is None
     assert polled.url == feed.url == members.url()
     said = [repr(polled), repr(feed), caplog.text, *(str(one.body) for one in store.journal.read(0))]
@@ -105,7 +105,7 @@ def test_adding_it_again_changes_the_password_or_leaves_it(
     assert poller.add(members.url()).problem is None
     assert poller.add(typed(members, "ann:wrong")).problem is not None
     assert poller.add(typed(members)).problem is None
-    assert len(store.feeds.load()) == 1
+    assert len(store.polled_feeds.load()) == 1
 
 
 @pytest.mark.parametrize("status", [301, 302])
@@ -119,7 +119,7 @@ def test_another_origin_is_not_told_the_password(
         poller.add(typed(members))
         assert "authorization" in members.requests[0].headers
         assert "authorization" not in other.requests[0].headers
-    [feed] = store.feeds.load()
+    [feed] = store.polled_feeds.load()
     assert (feed.login is None) == (status == 301)
 
 
@@ -127,7 +127,7 @@ def test_a_redirect_within_the_origin_is(poller: Poller, members: Site, store: S
     members.pages["/here"] = members.pages["/rss.xml"]
     members.pages["/rss.xml"] = Response(301, headers={"Location": "/here"})
     assert poller.add(typed(members)).problem is None
-    [feed] = store.feeds.load()
+    [feed] = store.polled_feeds.load()
     assert (feed.url, feed.login) == (members.url("/here"), "ann:se:cret/@")
 
 
@@ -136,4 +136,4 @@ def test_a_password_is_not_sent_where_everybody_can_read_it(public: Poller, stor
         with pytest.raises(InputError, match="everybody on the way could read") as caught:
             public.add(typed(open_site))
         assert open_site.requests == [] and "cret" not in str(caught.value)
-    assert store.feeds.load() == ()
+    assert store.polled_feeds.load() == ()

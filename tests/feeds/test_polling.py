@@ -33,7 +33,7 @@ def poll(poller: Poller) -> list[PollResult]:
 
 
 def feed(store: Store) -> PolledFeed:
-    [one] = store.feeds.load()
+    [one] = store.polled_feeds.load()
     return one
 
 
@@ -190,7 +190,7 @@ def test_a_feed_that_is_removed_and_added_again_publishes_nothing_twice(
 ) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     poller.add(site.url())
-    store.feeds.remove(site.url())
+    store.polled_feeds.remove(site.url())
     site.pages["/rss.xml"] = Response(200, rss("a", "b"))
     assert poller.add(site.url()).taken == ItemCounts(items=2, new=1, edited=0, refused=0)
 
@@ -203,7 +203,7 @@ def test_what_cannot_be_read_is_not_added(poller: Poller, site: Site, store: Sto
         poller.add(site.url("/nothing"))
     with pytest.raises(InputError, match="no address on the web"):
         poller.add("news")
-    assert store.feeds.load() == ()
+    assert store.polled_feeds.load() == ()
 
 
 def test_a_page_is_answered_with_the_feeds_that_it_names(poller: Poller, site: Site, store: Store) -> None:
@@ -218,7 +218,7 @@ def test_a_page_is_answered_with_the_feeds_that_it_names(poller: Poller, site: S
         poller.add(site.url("/"))
     hint = f"the page names {site.url('/rss.xml?a=1&b=2')} and {site.url('/feed.json')}"
     assert (caught.value.what, caught.value.hint) == ("not a feed", hint)
-    assert store.feeds.load() == ()
+    assert store.polled_feeds.load() == ()
 
 
 def test_a_broken_feed_stops_nothing_and_is_tried_later_and_later(
@@ -291,7 +291,7 @@ def test_a_feed_that_is_gone_is_not_asked_for_again(
     assert "gone" in str(polled.problem)
     clock.move(days=400)
     assert poll(poller) == []
-    poller.hasten(store.feeds.load())
+    poller.hasten(store.polled_feeds.load())
     assert poll(poller) == [], "not by a ping either"
     assert len(site.requests) == 2
     site.pages["/rss.xml"] = Response(200, rss("a"))
@@ -395,7 +395,7 @@ def test_a_ping_is_answered_by_a_poll_but_not_too_often(
 ) -> None:
     site.pages["/rss.xml"] = Response(200, rss("a"))
     poller.add(site.url())
-    poller.hasten(store.feeds.load())
+    poller.hasten(store.polled_feeds.load())
     assert poll(poller) == [], "it was polled just now"
     assert due_in(store, clock) == APART
     clock.move(seconds=APART.total_seconds())

@@ -48,7 +48,7 @@ def items(said: dict[str, str]) -> list[Item]:
 def take(store: Store, feed: PolledFeed, said: dict[str, str]) -> ItemCounts:
     there = index_items(items(said))
     hashes = {key: item.hash for key, item in there.items()}
-    outcome = store.feeds.take(feed, NOON, hashes, lambda seen: plan_items(feed, there, seen), {})
+    outcome = store.polled_feeds.take(feed, NOON, hashes, lambda seen: plan_items(feed, there, seen), {})
     assert outcome is not None
     return outcome[1]
 
@@ -58,13 +58,13 @@ def take(store: Store, feed: PolledFeed, said: dict[str, str]) -> ItemCounts:
 def test_histories(store: Store, history: list[dict[str, str] | str], twice: bool) -> None:
     """An item is new if neither it nor what it says was published; it is edited if it said something else last time."""
     url = f"http://example.org/{next(NUMBERS)}"
-    feed = store.feeds.add(url, NOON, inside=False)
+    feed = store.polled_feeds.add(url, NOON, inside=False)
     first, last, ever = store.journal.head(), dict[str, str](), set[tuple[str, str]]()
     told = 0
     for said in history:
         if isinstance(said, str):
-            store.feeds.remove(url)
-            feed, last = store.feeds.add(url, NOON, inside=False), {}
+            store.polled_feeds.remove(url)
+            feed, last = store.polled_feeds.add(url, NOON, inside=False), {}
             continue
         new = {pair for pair in said.items() if pair[0] not in last and pair not in ever}
         edited = {id for id, title in said.items() if id in last and last[id] != title}
@@ -77,7 +77,7 @@ def test_histories(store: Store, history: list[dict[str, str] | str], twice: boo
 
 
 def test_each_edit_names_what_it_replaces(store: Store) -> None:
-    feed = store.feeds.add(f"http://example.org/{next(NUMBERS)}", NOON, inside=False)
+    feed = store.polled_feeds.add(f"http://example.org/{next(NUMBERS)}", NOON, inside=False)
     first = store.journal.head()
     for title in ("one", "two", "one", "two", "two"):
         take(store, feed, {"a": title})
@@ -95,9 +95,9 @@ def test_the_same_item_of_another_feed_is_another_publication() -> None:
 
 
 def test_an_item_that_was_forgotten_and_comes_back_is_known(store: Store) -> None:
-    feed = store.feeds.add(f"http://example.org/{next(NUMBERS)}", NOON, inside=False)
+    feed = store.polled_feeds.add(f"http://example.org/{next(NUMBERS)}", NOON, inside=False)
     take(store, feed, {"a": "one"})
-    store.feeds.take(feed, NOON + timedelta(days=100), {}, lambda seen: [], {})
+    store.polled_feeds.take(feed, NOON + timedelta(days=100), {}, lambda seen: [], {})
     assert take(store, feed, {"a": "one"}) == ItemCounts(1, 0, 0, 0)
-    store.feeds.take(feed, NOON + timedelta(days=100), {}, lambda seen: [], {})
+    store.polled_feeds.take(feed, NOON + timedelta(days=100), {}, lambda seen: [], {})
     assert take(store, feed, {"a": "two"}) == ItemCounts(1, 1, 0, 0), "but not that it was edited"

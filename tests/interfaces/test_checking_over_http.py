@@ -50,7 +50,7 @@ def test_what_a_text_would_be(
     told = service.caller("ana").post("/v1/check", json={"language": language, "text": text}).json()
     assert (told["language"], told["predicates"]) == (language, predicates)
     assert through in told["reached_through"]
-    kept = service.tidings.store.standings
+    kept = service.tidings.store.subscription_view
     assert kept.count("ana") == 0, "nothing is kept"
 
 

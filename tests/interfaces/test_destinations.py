@@ -68,12 +68,14 @@ def test_dead_letters_are_listed_and_replayed(tidings: Tidings, private: None, t
         with open_store(sqlite_url(tmp_path / ".tidings/store.db")) as store:
             store.journal.append([Publication("p-1", "application/json", b"{}")])
             store.notifications.commit_batch("test", 1, [MatchRow("p-1", "s-1", "ana", BECAUSE)])
-            store.lanes.wake(10)
-            [lane] = store.lanes.take(1, timedelta(minutes=1))
+            store.delivery_cursors.wake(10)
+            [lane] = store.delivery_cursors.take(1, timedelta(minutes=1))
             letter = DeadDelivery(
                 made["id"], "s-1", "ana", lane.place, 1, 1, False, "n-1", "status 500", 9, "2999"
             )
-            assert store.lanes.finish([(lane, RunOutcome(1, 0, "status 500", letter=letter))]) == [True]
+            assert store.delivery_cursors.finish([(lane, RunOutcome(1, 0, "status 500", letter=letter))]) == [
+                True
+            ]
         shown = tidings("destination", "letters", made["id"])
         assert shown.stdout == "#1  s-1 1  9 attempts  status 500\n"
         assert json.loads(tidings("destination", "letters", made["id"], "--json").stdout)["message"] == "n-1"

@@ -149,5 +149,5 @@ def test_serve_reads_feeds_and_takes_pings(tidings: Tidings, site: Site, tmp_pat
 def _make_due(home: Path) -> None:
     """As if hours had passed."""
     with open_store(sqlite_url(home / ".tidings" / "store.db")) as store:
-        for feed in store.feeds.load():
-            store.feeds.record(feed, {"next_poll": feed.added})
+        for feed in store.polled_feeds.load():
+            store.polled_feeds.record(feed, {"next_poll": feed.added})

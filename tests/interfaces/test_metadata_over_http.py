@@ -213,8 +213,8 @@ def test_a_page_of_the_log_has_not_too_many_bytes(client: httpx.Client, store: S
     for _ in range(3):
         register(client)
     size = len(HOST.read_bytes())
-    assert [each.position for each in store.backbone.page(1, 10, 2 * size).entries] == [2, 3]
-    assert [each.position for each in store.backbone.page(1, 10, 1).entries] == [2]
+    assert [each.position for each in store.replication.page(1, 10, 2 * size).entries] == [2, 3]
+    assert [each.position for each in store.replication.page(1, 10, 1).entries] == [2]
 
 
 def test_a_log_that_begins_later(client: httpx.Client, store: Store) -> None:

@@ -62,9 +62,9 @@ def rpc(url: str) -> ServerProxy:
 def read_before(tidings: Tidings, url: str, site: str = "http://example.org/") -> None:
     """A feed that is read here, and that was read last hours ago."""
     long_ago = datetime.now(UTC) - timedelta(hours=3)
-    feed = tidings.store.feeds.add(url, long_ago, inside=True)
+    feed = tidings.store.polled_feeds.add(url, long_ago, inside=True)
     later = (datetime.now(UTC) + timedelta(hours=3)).isoformat().replace("+00:00", "Z")
-    tidings.store.feeds.record(feed, {"site": site, "polled": feed.added, "next_poll": later})
+    tidings.store.polled_feeds.record(feed, {"site": site, "polled": feed.added, "next_poll": later})
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_a_client_that_goes_in_the_middle(tidings: Tidings, path: str, status: i
 def test_a_ping_never_adds_a_feed(tidings: Tidings, rpc: ServerProxy, site: Site) -> None:
     answer = rpc.weblogUpdates.extendedPing("Spam", site.url("/"), site.url("/"), site.url())
     assert answer["flerror"] is True
-    assert (tidings.store.feeds.load(), site.requests) == ((), [])
+    assert (tidings.store.polled_feeds.load(), site.requests) == ((), [])
 
 
 def test_a_ping_for_a_feed_that_is_gone(tidings: Tidings, rpc: ServerProxy, site: Site) -> None:
     read_before(tidings, site.url())
-    tidings.store.feeds.record(tidings.store.feeds.load()[0], {"next_poll": None})
+    tidings.store.polled_feeds.record(tidings.store.polled_feeds.load()[0], {"next_poll": None})
     assert rpc.weblogUpdates.ping("Blog", "http://example.org/")["flerror"] is True
-    assert tidings.store.feeds.next_due() is None
+    assert tidings.store.polled_feeds.next_due() is None
 
 
 @pytest.mark.parametrize("parameters", [(), ("Blog",), ("Blog", 7), ("Blog", {"a": "b"}), ("x",) * 7])

@@ -211,7 +211,7 @@ def test_moving_to_another_provider(tidings: Tidings, tmp_path: Path) -> None:
         leader.register_many([server(1), server(2)])
         entries = leader.log.read(0, 100)
         with open_store(sqlite_url(two)) as store:
-            store.backbone.follow("http://one.example.org")
+            store.replication.follow("http://one.example.org")
             Provider(store).apply(entries[:2])
         leader.register_many([server(2, memory=16), server(3)])
         entries = leader.log.read(0, 100)
@@ -244,7 +244,7 @@ def test_another_provider_may_be_ahead(tidings: Tidings, tmp_path: Path) -> None
             once(tidings, first)
         leader.register_many([server(2, memory=16), server(3)])
         with open_store(sqlite_url(two)) as store:
-            store.backbone.follow("http://one.example.org")
+            store.replication.follow("http://one.example.org")
             Provider(store).apply(leader.log.read(0, 100))
     with serving(two) as second:
         news = once(tidings, first, second)

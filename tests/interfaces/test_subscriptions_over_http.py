@@ -316,9 +316,11 @@ def test_health_tells_of_deliveries(service: Service) -> None:
         RunOutcome(2, 0, "no answer", 0.0),
         RunOutcome(2, 0, "still none", 60.0),
     ):
-        store.lanes.wake(10)
-        [lane] = [one for one in store.lanes.take(10, timedelta(minutes=1)) if one.subscriber == "fy"]
-        assert store.lanes.finish([(lane, progress)]) == [True]
+        store.delivery_cursors.wake(10)
+        [lane] = [
+            one for one in store.delivery_cursors.take(10, timedelta(minutes=1)) if one.subscriber == "fy"
+        ]
+        assert store.delivery_cursors.finish([(lane, progress)]) == [True]
     found = fy.get("/v1/subscriptions/fy-1").json()["health"]
     assert (found["matched"], found["delivered"], found["consecutive_failures"]) == (3, 2, 2)
     assert found["last_success"] and found["last_error"] == "still none"

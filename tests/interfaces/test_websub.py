@@ -72,7 +72,7 @@ def with_hub(site: Site, hub: Hub, *titles: str) -> bytes:
 
 
 def feed(tidings: Tidings) -> PolledFeed:
-    [one] = tidings.store.feeds.load()
+    [one] = tidings.store.polled_feeds.load()
     return one
 
 
@@ -213,7 +213,7 @@ def test_a_feed_that_was_removed_is_pushed_no_more(tidings: Tidings, poller: Pol
     hub = Hub()
     with_hub(site, hub, "a")
     poller.add(site.url())
-    tidings.store.feeds.remove(site.url())
+    tidings.store.polled_feeds.remove(site.url())
     assert hub.push(rss("a", "b")) == 410
     assert published(tidings) == 1
 

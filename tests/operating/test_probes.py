@@ -116,7 +116,7 @@ def test_a_disk_with_room_for_a_page_is_full(tmp_path: Path, caplog: pytest.LogC
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest + 200_000, before[1]))
         try:
             refused = publish(900_000)
-            store.measures.add({"small": 1.0})
+            store.time_series.add({"small": 1.0})
             answers = [httpx.get(f"{service.url}/readyz") for _ in range(2)]
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -200,8 +200,8 @@ def test_the_pipeline_over_time(service: Served) -> None:
     store = service.context.tidings.store
     assert httpx.get(f"{service.url}/v1/pipeline").status_code == 401
     record_heartbeat(store, RETENTION)
-    store.measures.add({"publications": 3, "batch_seconds": 0.5, "segments": 2, "subscriptions": 6})
-    store.measures.add({"publications": 1, "batch_seconds": 0.1})
+    store.time_series.add({"publications": 3, "batch_seconds": 0.5, "segments": 2, "subscriptions": 6})
+    store.time_series.add({"publications": 1, "batch_seconds": 0.1})
     found = service.get("/v1/pipeline", params={"minutes": 5, "points": 10}).json()
     assert found["step"] == 30 and found["now"]["runs"] and found["now"]["segments"] == 2
     assert found["now"]["head"] == store.journal.head()
@@ -284,7 +284,7 @@ def test_what_delivery_tells_is_counted_logged_and_kept(
     assert second["outcome"] == "dead" and "geheim" not in json.dumps(second)
     counted = values(service)
     assert counted["tidings_deliveries_total channel=webhook outcome=delivered"] == 1
-    kept = service.context.tidings.store.measures.latest(("deliveries_delivered", "deliveries_dead"))
+    kept = service.context.tidings.store.time_series.latest(("deliveries_delivered", "deliveries_dead"))
     assert {name: one.total for name, one in kept.items()} == {
         "deliveries_delivered": 1,
         "deliveries_dead": 1,

@@ -49,7 +49,7 @@ class World:
     def __init__(self, folder: Path, stack: ExitStack, chance: Random) -> None:
         self.folder, self.stack, self.chance = folder, stack, chance
         self.leader, self.follower = self.opened("leader"), self.opened("follower")
-        self.follower.backbone.follow("http://leader.example.org")
+        self.follower.replication.follow("http://leader.example.org")
         self.repository = stack.enter_context(Repository(folder / "repository"))
         self.repository.store.repository.name("cache")
         Provider(self.leader).load_schema(schema_graph(SCHEMA).serialize(format="turtle").encode(), TURTLE)

@@ -249,7 +249,7 @@ def test_subscription_that_cannot_be_decided_again_and_again_is_suspended(
         assert all("could not be decided" in one[2] for one in letters(store))
         (suspended,) = store.notifications.read("bo")
         assert (suspended.kind, suspended.subscription) == (SUSPENDED, "odd")
-        kept = store.standings.find("odd")
+        kept = store.subscription_view.find("odd")
         assert kept is not None and kept.paused and kept.reason
         assert [row[1] for row in told(store, "ana")["ana"]] == ["g0", "g1", "g2", "g3"]
 

@@ -13,11 +13,12 @@ from tidings.delivery.sql.cursors import RunOutcome
 from tidings.delivery.sql.dead_deliveries import DeadDelivery, add_dead_delivery
 from tidings.delivery.sql.destination_store import Destination
 from tidings.feeds.sql.hub_store import HubRequest
+from tidings.feeds.sql.tables import hub_intents
 from tidings.model import Subscription
 from tidings.store.clock_recovery import SET_BACK, WAITING
 from tidings.store.encoding import MatchRow, format_instant
 from tidings.store.store import Store, open_store
-from tidings.store.tables import hub_intents, metadata, promises
+from tidings.store.tables import metadata, promises
 
 DAY = 24 * 60 * 60
 LEASE = timedelta(minutes=2)
@@ -34,12 +35,12 @@ def store(url: str, clock: Clock) -> Iterator[Store]:
     with open_store(url, clock) as opened:
         opened.subscriptions.add(Subscription("s-1", "ana", "predicates", "price < 200"))
         opened.destinations.add(Destination("", "ana", None, "webhook", "http://x.example/", "x.example"))
-        opened.personal_feeds.keep("ana", {"s-1": ("n", "h")})
+        opened.feed_addresses.add("ana", {"s-1": ("n", "h")})
         opened.hub.ask(HubRequest("h", "atom", "http://x.example/", "subscribe", None, 864_000, "c"), 10)
         [intent] = opened.hub.take_intents(10)
         opened.hub.confirm(intent, 0)
         opened.notifications.commit_batch("main", 0, [MatchRow("p-1", "s-1", "ana")])
-        opened.lanes.wake(10)
+        opened.delivery_cursors.wake(10)
         yield opened
 
 
@@ -48,17 +49,17 @@ def lease_lane(store: Store) -> None:
 
 
 def retry_lane(store: Store) -> None:
-    [lane] = store.lanes.take(1, LEASE)
-    assert store.lanes.finish([(lane, RunOutcome(0, 0, "status 500", wait=5.0))]) == [True]
+    [lane] = store.delivery_cursors.take(1, LEASE)
+    assert store.delivery_cursors.finish([(lane, RunOutcome(0, 0, "status 500", wait=5.0))]) == [True]
 
 
 def put_off_lane(store: Store) -> None:
-    [lane] = store.lanes.take(1, LEASE)
-    assert store.lanes.put_off([(lane, store.lanes.now() + timedelta(hours=8))]) == 1
+    [lane] = store.delivery_cursors.take(1, LEASE)
+    assert store.delivery_cursors.put_off([(lane, store.delivery_cursors.now() + timedelta(hours=8))]) == 1
 
 
 def take_lane(store: Store) -> int:
-    return len(store.lanes.take(1, LEASE))
+    return len(store.delivery_cursors.take(1, LEASE))
 
 
 def bury_letter(store: Store) -> None:
@@ -67,7 +68,7 @@ def bury_letter(store: Store) -> None:
         destination.id, "s-1", "ana", "x.example", 1, 1, False, "m", "status 500", 9, "2026"
     )
     store.database.transact(lambda connection: add_dead_delivery(connection, letter))
-    store.undelivered.replay(destination.id)
+    store.dead_deliveries.replay(destination.id)
 
 
 def lease_letter(store: Store) -> None:
@@ -77,12 +78,12 @@ def lease_letter(store: Store) -> None:
 
 def retry_letter(store: Store) -> None:
     bury_letter(store)
-    [letter] = store.undelivered.take(1, LEASE)
-    store.undelivered.failed(letter, "status 500", 5.0)
+    [letter] = store.dead_deliveries.take(1, LEASE)
+    store.dead_deliveries.failed(letter, "status 500", 5.0)
 
 
 def take_letter(store: Store) -> int:
-    return len(store.undelivered.take(1, LEASE))
+    return len(store.dead_deliveries.take(1, LEASE))
 
 
 def ask(store: Store) -> None:
@@ -166,11 +167,11 @@ def test_look_with_clocks_that_differ_a_little_leaves_leases_alone(store: Store,
 
 
 def test_look_leaves_rows_alone_that_do_not_wait(store: Store, clock: Clock) -> None:
-    [lane] = store.lanes.take(1, LEASE)
-    assert store.lanes.finish([(lane, RunOutcome(1, 1))]) == [True]
+    [lane] = store.delivery_cursors.take(1, LEASE)
+    assert store.delivery_cursors.finish([(lane, RunOutcome(1, 1))]) == [True]
     bury_letter(store)
-    [letter] = store.undelivered.take(1, LEASE)
-    store.undelivered.failed(letter, "status 500", None)
+    [letter] = store.dead_deliveries.take(1, LEASE)
+    store.dead_deliveries.failed(letter, "status 500", None)
     clock.go(-DAY)
     assert (store.clock_recovery.look(), take_lane(store), take_letter(store)) == (0, 0, 0)
 

@@ -96,7 +96,7 @@ def test_feeds_of_a_store_without_hours_to_skip_and_logins(url: str) -> None:
     database.transact(lambda each: each.execute(text(f"INSERT INTO polled_feeds ({columns}) VALUES ({row})")))
     database.close()
     with open_store(url) as store:
-        [feed] = store.feeds.load()
+        [feed] = store.polled_feeds.load()
         assert (feed.url, feed.skips, feed.login) == ("http://example.org/", None, None)
 
 

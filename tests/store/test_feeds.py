@@ -20,11 +20,11 @@ MINUTE = timedelta(minutes=1)
 
 
 def added(store: Store, url: str = URL) -> PolledFeed:
-    return store.feeds.add(url, NOON, inside=False)
+    return store.polled_feeds.add(url, NOON, inside=False)
 
 
 def found(store: Store, url: str = URL) -> PolledFeed:
-    feed = store.feeds.find(url)
+    feed = store.polled_feeds.find(url)
     assert feed is not None
     return feed
 
@@ -44,7 +44,7 @@ def offered(seen: Mapping[str, SeenItem], items: Mapping[str, str]) -> list[Item
 
 
 def take(store: Store, items: Mapping[str, str], moment: datetime = NOON) -> ItemCounts:
-    outcome = store.feeds.take(
+    outcome = store.polled_feeds.take(
         found(store), moment, items, lambda seen: offered(seen, items), {"polled": format_instant(moment)}
     )
     assert outcome is not None
@@ -58,15 +58,15 @@ def journal(store: Store) -> Sequence[str]:
 def test_a_feed_is_there_for_everybody_and_due_at_once(store: Store, url: str) -> None:
     made = added(store)
     with open_store(url) as other:
-        assert other.feeds.load() == (made,) == other.feeds.due(NOON)
-        assert other.feeds.due(NOON - MINUTE) == ()
-        assert other.feeds.next_due() == made.next_poll == "2026-05-01T12:00:00.000000Z"
+        assert other.polled_feeds.load() == (made,) == other.polled_feeds.due(NOON)
+        assert other.polled_feeds.due(NOON - MINUTE) == ()
+        assert other.polled_feeds.next_due() == made.next_poll == "2026-05-01T12:00:00.000000Z"
 
 
 def test_adding_a_feed_again_makes_it_due(store: Store) -> None:
     feed = added(store)
-    store.feeds.record(feed, {"next_poll": None, "title": "News", "problem": "gone"})
-    again = store.feeds.add(URL, NOON + MINUTE, inside=True)
+    store.polled_feeds.record(feed, {"next_poll": None, "title": "News", "problem": "gone"})
+    again = store.polled_feeds.add(URL, NOON + MINUTE, inside=True)
     assert (again.number, again.title, again.inside) == (feed.number, "News", True)
     assert again.next_poll == format_instant(NOON + MINUTE)
 
@@ -74,9 +74,9 @@ def test_adding_a_feed_again_makes_it_due(store: Store) -> None:
 def test_removing_forgets_what_was_seen(store: Store) -> None:
     added(store)
     take(store, {"a": "1"})
-    assert store.feeds.remove(URL)
-    assert not store.feeds.remove(URL)
-    assert store.feeds.load() == ()
+    assert store.polled_feeds.remove(URL)
+    assert not store.polled_feeds.remove(URL)
+    assert store.polled_feeds.load() == ()
     added(store)
     assert take(store, {"a": "1"}) == ItemCounts(1, 0, 0, 0), "the journal still knows it"
     assert journal(store) == ["a-1"]
@@ -84,81 +84,83 @@ def test_removing_forgets_what_was_seen(store: Store) -> None:
 
 def test_of_two_who_want_to_poll_a_feed_one_does(store: Store) -> None:
     feed = added(store)
-    assert store.feeds.claim(feed, NOON, NOON + 5 * MINUTE)
-    assert not store.feeds.claim(feed, NOON, NOON + 5 * MINUTE)
-    assert store.feeds.due(NOON) == ()
-    assert [one.number for one in store.feeds.due(NOON + 5 * MINUTE)] == [feed.number], "the claim has ended"
+    assert store.polled_feeds.claim(feed, NOON, NOON + 5 * MINUTE)
+    assert not store.polled_feeds.claim(feed, NOON, NOON + 5 * MINUTE)
+    assert store.polled_feeds.due(NOON) == ()
+    assert [one.number for one in store.polled_feeds.due(NOON + 5 * MINUTE)] == [feed.number], (
+        "the claim has ended"
+    )
 
 
 def test_a_ping_makes_a_feed_due_but_not_too_often(store: Store) -> None:
     feed = added(store)
-    store.feeds.record(
+    store.polled_feeds.record(
         feed, {"polled": format_instant(NOON - MINUTE / 2), "next_poll": format_instant(NOON + 60 * MINUTE)}
     )
-    store.feeds.hasten([found(store)], NOON, apart=MINUTE)
+    store.polled_feeds.hasten([found(store)], NOON, apart=MINUTE)
     assert found(store).next_poll == format_instant(NOON + MINUTE / 2)
-    store.feeds.hasten([found(store)], NOON + 10 * MINUTE, apart=MINUTE)
+    store.polled_feeds.hasten([found(store)], NOON + 10 * MINUTE, apart=MINUTE)
     assert found(store).next_poll == format_instant(NOON + MINUTE / 2), "never later than it was"
 
 
 def test_a_ping_during_a_poll_is_not_lost(store: Store) -> None:
     feed = added(store)
-    store.feeds.claim(feed, NOON, NOON + 5 * MINUTE)
+    store.polled_feeds.claim(feed, NOON, NOON + 5 * MINUTE)
     claimed = found(store)
-    store.feeds.hasten([claimed], NOON + MINUTE / 2, apart=MINUTE)
-    store.feeds.record(claimed, {"next_poll": format_instant(NOON + 60 * MINUTE)})
+    store.polled_feeds.hasten([claimed], NOON + MINUTE / 2, apart=MINUTE)
+    store.polled_feeds.record(claimed, {"next_poll": format_instant(NOON + 60 * MINUTE)})
     assert found(store).next_poll == format_instant(NOON + MINUTE)
-    store.feeds.record(found(store), {"next_poll": format_instant(NOON + 60 * MINUTE)})
+    store.polled_feeds.record(found(store), {"next_poll": format_instant(NOON + 60 * MINUTE)})
     assert found(store).next_poll == format_instant(NOON + 60 * MINUTE), "it was heard by the poll after it"
 
 
 def test_due_after_the_clock_was_set_back_by_a_day_has_feeds_that_were_polled_before(store: Store) -> None:
-    store.feeds.record(
+    store.polled_feeds.record(
         added(store),
         {"polled": format_instant(NOON), "next_poll": format_instant(NOON + 60 * MINUTE), "lease": "2026-06"},
     )
-    assert store.feeds.due(NOON - MINUTE) == (), "clocks of several machines differ a little"
+    assert store.polled_feeds.due(NOON - MINUTE) == (), "clocks of several machines differ a little"
     yesterday = NOON - timedelta(days=1)
-    [due] = store.feeds.due(yesterday)
+    [due] = store.polled_feeds.due(yesterday)
     assert due == found(store)
-    claimed = store.feeds.claim(due, yesterday, yesterday + 5 * MINUTE)
+    claimed = store.polled_feeds.claim(due, yesterday, yesterday + 5 * MINUTE)
     assert claimed and claimed.lease is None and found(store).lease is None, "when it ends is unknown"
-    assert store.feeds.due(yesterday) == ()
+    assert store.polled_feeds.due(yesterday) == ()
 
 
 def test_due_after_the_clock_was_set_back_has_feeds_that_were_added_and_not_polled(store: Store) -> None:
-    store.feeds.add(URL, NOON, inside=False, until=NOON + 5 * MINUTE)
-    assert [one.url for one in store.feeds.due(NOON - timedelta(days=1))] == [URL]
+    store.polled_feeds.add(URL, NOON, inside=False, until=NOON + 5 * MINUTE)
+    assert [one.url for one in store.polled_feeds.due(NOON - timedelta(days=1))] == [URL]
 
 
 def test_due_after_the_clock_was_set_back_leaves_out_feeds_that_are_gone(store: Store) -> None:
-    store.feeds.record(added(store), {"polled": format_instant(NOON), "next_poll": None})
-    assert store.feeds.due(NOON - timedelta(days=1)) == ()
+    store.polled_feeds.record(added(store), {"polled": format_instant(NOON), "next_poll": None})
+    assert store.polled_feeds.due(NOON - timedelta(days=1)) == ()
 
 
 def test_hasten_after_the_clock_was_set_back_makes_a_feed_due_at_once(store: Store) -> None:
-    store.feeds.record(
+    store.polled_feeds.record(
         added(store), {"polled": format_instant(NOON), "next_poll": format_instant(NOON + 60 * MINUTE)}
     )
     yesterday = NOON - timedelta(days=1)
-    store.feeds.hasten([found(store)], yesterday, apart=MINUTE)
+    store.polled_feeds.hasten([found(store)], yesterday, apart=MINUTE)
     assert found(store).next_poll == format_instant(yesterday)
 
 
 def test_a_feed_that_is_gone_is_not_woken_by_pings(store: Store) -> None:
-    store.feeds.record(added(store), {"next_poll": None})
-    store.feeds.hasten([found(store)], NOON, apart=MINUTE)
-    assert store.feeds.next_due() is None
+    store.polled_feeds.record(added(store), {"next_poll": None})
+    store.polled_feeds.hasten([found(store)], NOON, apart=MINUTE)
+    assert store.polled_feeds.next_due() is None
 
 
 def test_feeds_are_found_by_their_address_their_site_and_their_callback(store: Store) -> None:
     feed = added(store)
-    store.feeds.record(feed, {"site": "http://example.org/", "callback": "word"})
+    store.polled_feeds.record(feed, {"site": "http://example.org/", "callback": "word"})
     added(store, "http://example.net/feed")
-    assert [one.url for one in store.feeds.named(["http://example.org/"])] == [URL]
-    assert [one.url for one in store.feeds.named([URL, "http://nowhere"])] == [URL]
-    assert store.feeds.called_back("word") == found(store)
-    assert store.feeds.called_back("other") is None
+    assert [one.url for one in store.polled_feeds.named(["http://example.org/"])] == [URL]
+    assert [one.url for one in store.polled_feeds.named([URL, "http://nowhere"])] == [URL]
+    assert store.polled_feeds.called_back("word") == found(store)
+    assert store.polled_feeds.called_back("other") is None
 
 
 def test_an_item_is_published_once_and_again_if_it_was_edited(store: Store) -> None:
@@ -190,7 +192,7 @@ def test_a_refused_item_is_a_dead_letter_once(store: Store) -> None:
         return [ItemOutcome("a", "1", None, letter=DeadLetter("f-1", "too long", {}))]
 
     for _ in range(2):
-        outcome = store.feeds.take(feed, NOON, {"a": "1"}, refuse, {})
+        outcome = store.polled_feeds.take(feed, NOON, {"a": "1"}, refuse, {})
         assert outcome is not None and outcome[1] == ItemCounts(items=1, new=0, edited=0, refused=1)
     assert [(one.source, one.reason) for one in store.dead_letters.read(0, 10)] == [(URL, "too long")]
     assert take(store, {"a": "2"}) == ItemCounts(1, 1, 0, 0), "mended, it is new: nobody has seen it before"
@@ -214,7 +216,7 @@ def test_not_more_than_so_many_items_of_a_feed_are_remembered(store: Store) -> N
     def see(seen: Mapping[str, SeenItem]) -> list[ItemOutcome]:
         return [ItemOutcome(item, hash, None) for item, hash in many.items() if item not in seen]
 
-    store.feeds.take(found(store), NOON + timedelta(days=2), many, see, {})
+    store.polled_feeds.take(found(store), NOON + timedelta(days=2), many, see, {})
     assert remembered(store, NOON + timedelta(days=2)) == {"stays"}
 
 
@@ -227,19 +229,19 @@ def remembered(store: Store, moment: datetime) -> set[str]:
         raise LookupError
 
     with pytest.raises(LookupError):
-        store.feeds.take(found(store), moment, {"left": "1", "stays": "1"}, look, {})
+        store.polled_feeds.take(found(store), moment, {"left": "1", "stays": "1"}, look, {})
     return known
 
 
 def test_a_feed_that_moves_to_where_another_is_ends(store: Store) -> None:
     old, new = added(store), added(store, "http://example.net/feed")
-    assert store.feeds.record(old, {"url": new.url}) is None
-    assert [one.url for one in store.feeds.load()] == [new.url]
-    assert store.feeds.record(old, {"title": "x"}) is None
+    assert store.polled_feeds.record(old, {"url": new.url}) is None
+    assert [one.url for one in store.polled_feeds.load()] == [new.url]
+    assert store.polled_feeds.record(old, {"title": "x"}) is None
 
 
 def test_nothing_is_published_for_a_feed_that_was_removed(store: Store) -> None:
     feed = added(store)
-    store.feeds.remove(URL)
-    assert store.feeds.take(feed, NOON, {"a": "1"}, lambda seen: offered(seen, {"a": "1"}), {}) is None
+    store.polled_feeds.remove(URL)
+    assert store.polled_feeds.take(feed, NOON, {"a": "1"}, lambda seen: offered(seen, {"a": "1"}), {}) is None
     assert journal(store) == []

@@ -34,7 +34,7 @@ def clock() -> Clock:
 @pytest.fixture
 def store(url: str, clock: Clock) -> Iterator[Store]:
     with open_store(url, clock) as opened:
-        opened.personal_feeds.keep("ana", {"s-1": ("n", "h")})
+        opened.feed_addresses.add("ana", {"s-1": ("n", "h")})
         yield opened
 
 
@@ -56,7 +56,7 @@ def tell(store: Store, count: int) -> None:
 
 def deliver(store: Store) -> HubDelivery:
     """Begin a delivery of all that is there, and take it."""
-    last, _ = store.personal_feeds.last("ana", "s-1")
+    last, _ = store.entries.last("ana", "s-1")
     for one in store.hub.behind(10):
         store.hub.begin(one, last)
     [(taken, _)] = store.hub.take_deliveries(10)
@@ -89,7 +89,7 @@ def test_a_newer_wish_takes_the_place_of_an_older_one(store: Store) -> None:
 
 def test_a_subscription_is_told_from_where_it_begins(store: Store) -> None:
     tell(store, 2)
-    store.personal_feeds.last("ana", "s-1")
+    store.entries.last("ana", "s-1")
     subscribe(store, told=2)
     assert store.hub.behind(10) == []
     tell(store, 3)
@@ -144,7 +144,7 @@ def test_sweeping_forgets_what_has_ended(store: Store, clock: Clock) -> None:
 def test_revoking_while_a_callback_is_asked(store: Store) -> None:
     store.hub.ask(intent(), 10)
     [taken] = store.hub.take_intents(10)
-    store.personal_feeds.revoke("ana", "s-1")
+    store.feed_addresses.revoke("ana", "s-1")
     store.hub.confirm(taken, 0)
     store.hub.ask(intent(), 10)  # by somebody who was looked up before
     [late] = store.hub.take_intents(10)

@@ -24,7 +24,7 @@ def test_each_gets_its_outcome_in_its_place(store: Store) -> None:
     token = store.tokens.keep("tdg_shop", SHOP).id
     store.journal.append([event("known"), event("taken")])
     offered = [event("new"), event("known"), event("taken", '{"a": 1}'), event("new")]
-    together, alone = store.intake.take(
+    together, alone = store.group_append.take(
         [PreparedBatch(offered[:3], token, 0), PreparedBatch(offered[3:], token, 0)]
     )
     assert together is not None and alone is not None
@@ -39,7 +39,7 @@ def test_what_comes_with_a_token_that_is_not_good_is_not_taken(store: Store, url
     """Whoever revoked it, in whichever process."""
     good, gone = (store.tokens.keep(f"tdg_{name}", SHOP).id for name in ("good", "gone"))
     both = [PreparedBatch([event("a")], gone, 0), PreparedBatch([event("b")], good, 0)]
-    assert store.intake.take(both) == [[AppendResult("a", 1, True)], [AppendResult("b", 2, True)]]
+    assert store.group_append.take(both) == [[AppendResult("a", 1, True)], [AppendResult("b", 2, True)]]
     with open_store(url) as other:
         other.tokens.revoke(gone)
     later = [
@@ -47,8 +47,8 @@ def test_what_comes_with_a_token_that_is_not_good_is_not_taken(store: Store, url
         PreparedBatch([event("d")], good, 0),
         PreparedBatch([event("e")], "t-99", 0),
     ]
-    assert store.intake.take(later) == [None, [AppendResult("d", 3, True)], None]
-    assert store.intake.take(later[:1]) == [None]
+    assert store.group_append.take(later) == [None, [AppendResult("d", 3, True)], None]
+    assert store.group_append.take(later[:1]) == [None]
     assert store.journal.find("c") is None and store.journal.head() == 3
 
 
@@ -57,9 +57,11 @@ def test_what_comes_with_a_token_that_has_ended_is_not_taken(url: str) -> None:
     with open_store(url, lambda: now) as store:
         end = format_instant(now + timedelta(hours=1))
         token = store.tokens.keep("tdg_shop", Token("", "shop", None, SHOP.scopes, "", end)).id
-        assert store.intake.take([PreparedBatch([event("a")], token, 0)]) == [[AppendResult("a", 1, True)]]
+        assert store.group_append.take([PreparedBatch([event("a")], token, 0)]) == [
+            [AppendResult("a", 1, True)]
+        ]
         now += timedelta(hours=1)
-        assert store.intake.take([PreparedBatch([event("b")], token, 0)]) == [None]
+        assert store.group_append.take([PreparedBatch([event("b")], token, 0)]) == [None]
 
 
 def test_what_was_checked_against_another_schema_is_not_taken(store: Store, url: str) -> None:
@@ -67,4 +69,4 @@ def test_what_was_checked_against_another_schema_is_not_taken(store: Store, url:
     with open_store(url) as other:
         other.schemas.extend(parts_of_text("attributes: {price: numeric}"))
     both = [PreparedBatch([event("a")], token, 0), PreparedBatch([event("b")], token, 1)]
-    assert store.intake.take(both) == [None, [AppendResult("b", 1, True)]]
+    assert store.group_append.take(both) == [None, [AppendResult("b", 1, True)]]

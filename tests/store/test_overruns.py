@@ -47,7 +47,7 @@ def test_subscription_with_enough_overruns_is_suspended_and_its_owner_notified(s
     exceed(store, 3, batch=2)
     assert store.overruns.suspend(MOST) == [WANTED]
     assert store.overruns.suspend(MOST) == []
-    kept = store.standings.find("s-1")
+    kept = store.subscription_view.find("s-1")
     assert kept is not None and (kept.state, kept.reason) == ("paused", reason_of(MOST))
     assert store.paused.reasons() == {"s-1": reason_of(MOST)} == store.paused.reasons("ana")
     (told,) = store.notifications.read("ana")

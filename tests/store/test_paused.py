@@ -87,22 +87,22 @@ def test_all_kinds_are_listed_in_one_order(store: Store) -> None:
     store.subscriptions.add_many([wants(f"s-{i}") for i in range(5)])
     store.subscriptions.add_many([wants("t-1", "//Oak", "bo", "xpath")])
     store.paused.pause("s-3", "ana")
-    listed = [one.subscription.id for one in store.standings.page(SubscriptionFilter(), 10)]
+    listed = [one.subscription.id for one in store.subscription_view.page(SubscriptionFilter(), 10)]
     assert listed == ["s-0", "s-1", "s-2", "s-3", "s-4", "t-1"]
-    assert [one.state for one in store.standings.page(SubscriptionFilter(after="s-1"), 3)] == [
+    assert [one.state for one in store.subscription_view.page(SubscriptionFilter(after="s-1"), 3)] == [
         "active",
         "paused",
         "active",
     ]
 
     def ids(**asked: str) -> list[str]:
-        return [one.subscription.id for one in store.standings.page(SubscriptionFilter(**asked), 10)]
+        return [one.subscription.id for one in store.subscription_view.page(SubscriptionFilter(**asked), 10)]
 
     assert ids(subscriber="bo") == ids(language="xpath") == ids(word="oak") == ids(word="T-1") == ["t-1"]
     assert ids(state="paused") == ["s-3"] and ids(word="100%") == []
-    found = store.standings.find("s-3")
-    assert found and found.paused and store.standings.find("s-9") is None
-    assert (store.standings.count("ana"), store.standings.count("cy")) == (5, 0)
+    found = store.subscription_view.find("s-3")
+    assert found and found.paused and store.subscription_view.find("s-9") is None
+    assert (store.subscription_view.count("ana"), store.subscription_view.count("cy")) == (5, 0)
 
 
 def test_who_has_as_many_as_there_may_be(store: Store) -> None:
@@ -112,7 +112,7 @@ def test_who_has_as_many_as_there_may_be(store: Store) -> None:
         outcomes = [threads.submit(store.subscriptions.add, wants(f"t-{i}"), 2) for i in range(4)]
     refused = [one.exception() for one in outcomes if one.exception()]
     assert len(refused) == 3 and all(isinstance(one, OverLimit) for one in refused)
-    assert store.standings.count("ana") == 2
+    assert store.subscription_view.count("ana") == 2
     assert store.subscriptions.add(wants("u-1", subscriber="bo"), most=2) == "u-1"
 
 
@@ -120,7 +120,7 @@ def test_what_matched_is_counted(store: Store) -> None:
     store.subscriptions.add_many([wants("s-1"), wants("s-2")])
     why = (Reason("price < 5", 4, "/price"),)
     store.notifications.commit_batch("stream", 1, [MatchRow(f"p-{i}", "s-1", "ana", why) for i in range(3)])
-    found = store.matched.of("ana", ["s-1", "s-2"])
+    found = store.entries.match_counts("ana", ["s-1", "s-2"])
     assert (found["s-1"][0], found["s-2"]) == (3, (0, None))
     assert found["s-1"][1] == store.notifications.read("ana")[-1].time
-    assert store.matched.of("bo", ["s-1"]) == {"s-1": (0, None)}, "what is ana's is not bo's"
+    assert store.entries.match_counts("bo", ["s-1"]) == {"s-1": (0, None)}, "what is ana's is not bo's"

@@ -105,27 +105,27 @@ def test_names_of_repositories(store: Store, name: str) -> None:
 def test_pages_of_the_log(store: Store, provider: Provider) -> None:
     provider.register(DOC, body("host.rdf"), RDF_XML)
     provider.register(OTHER, body("host.rdf"), RDF_XML)
-    page = store.backbone.page(1, 10)
+    page = store.replication.page(1, 10)
     assert (page.provider, page.first, page.head) == (provider.id, 1, 3)
     assert list(page.entries) == store.metadata.log.read(1)
-    assert [each.position for each in store.backbone.page(0, 2).entries] == [1, 2]
-    assert [each.position for each in store.backbone.page(1, 10, 1).entries] == [2]
+    assert [each.position for each in store.replication.page(0, 2).entries] == [1, 2]
+    assert [each.position for each in store.replication.page(1, 10, 1).entries] == [2]
     store.metadata.log.trim(2)
     with pytest.raises(Gone, match="begins at position 3"):
-        store.backbone.page(1, 10)
-    assert store.backbone.page(3, 10).entries == ()
+        store.replication.page(1, 10)
+    assert store.replication.page(3, 10).entries == ()
 
 
 def test_whom_a_provider_follows(store: Store, provider: Provider) -> None:
-    store.backbone.follow("http://example.org")
-    store.backbone.follow("http://example.com")
-    assert store.backbone.status().leader == "http://example.com"
+    store.replication.follow("http://example.org")
+    store.replication.follow("http://example.com")
+    assert store.replication.status().leader == "http://example.com"
     with pytest.raises(InputError, match="follows another one"):
         provider.remove(DOC)
     with pytest.raises(InputError, match="follows another one"):
         provider.append([])
-    store.backbone.follow(None)
-    assert store.backbone.leader() is None
+    store.replication.follow(None)
+    assert store.replication.leader() is None
     assert provider.register(DOC, body("host.rdf"), RDF_XML).position == 2
 
 

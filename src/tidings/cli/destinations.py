@@ -120,7 +120,7 @@ def list_destinations(
         whose = subscriber and find_subscriber(destinations.store, subscriber, as_json)
         found = destinations.store.destinations.list(whose)
         health = destinations.store.destinations.health_of([one.id for one in found])
-        letters = {one.id: destinations.store.undelivered.count(one.id) for one in found}
+        letters = {one.id: destinations.store.dead_deliveries.count(one.id) for one in found}
         shown = {one.id: destinations.shown(one) for one in found}
     if as_json:
         for one in found:
@@ -250,7 +250,7 @@ def letters(
     """
     with _opened(home, store) as destinations:
         destinations.find(id)
-        found = destinations.store.undelivered.list(id, after, limit)
+        found = destinations.store.dead_deliveries.list(id, after, limit)
     names = (
         "number",
         "subscription",
@@ -293,7 +293,7 @@ def replay(
 
     with _opened(home, store) as destinations:
         destinations.find(id)
-        count = destinations.store.undelivered.replay(id, number)
+        count = destinations.store.dead_deliveries.replay(id, number)
     if as_json:
         output.print_json({"id": id, "replayed": count})
     elif number is None or count:

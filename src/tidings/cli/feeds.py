@@ -112,7 +112,7 @@ def list_feeds(
       tidings feed list
     """
     with open_tidings(home, store) as tidings:
-        found = tidings.store.feeds.load()
+        found = tidings.store.polled_feeds.load()
     if as_json:
         for one in found:
             output.print_json(_record(one))
@@ -135,7 +135,7 @@ def remove(
 
     url, _ = split_login(url)
     with open_tidings(home, store) as tidings:
-        removed = tidings.store.feeds.remove(url)
+        removed = tidings.store.polled_feeds.remove(url)
     output.print_removal({"url": url}, removed, "removed", "there is no such feed", as_json)
 
 

@@ -164,7 +164,7 @@ def quiet(
         if hours is not None or off:
             wanted = None if off else parse_quiet_hours(subscriber, *_times(hours), _named(zone))
             kept.set_quiet(subscriber, wanted)
-            tidings.store.lanes.rouse(subscriber)
+            tidings.store.delivery_cursors.rouse(subscriber)
         found = kept.quiet(subscriber)
     _print_quiet_hours(subscriber, found, as_json)
 

@@ -110,13 +110,13 @@ class DestinationPages:
     def _one(
         self, visitor: Visitor, one: Destination, after: int = 0, more: dict[str, Any] | None = None
     ) -> Response:
-        letters = self._store.undelivered.list(one.id, after, PAGE + 1)
+        letters = self._store.dead_deliveries.list(one.id, after, PAGE + 1)
         values = {
             "one": one,
             "shown": self._shown(one),
             "health": self._store.destinations.health_of([one.id]).get(one.id, Health()),
             "letters": letters[:PAGE],
-            "count": self._store.undelivered.count(one.id),
+            "count": self._store.dead_deliveries.count(one.id),
             "more": letters[PAGE - 1].number if len(letters) > PAGE else None,
             "tested": None,
             "secret": None,
@@ -155,7 +155,7 @@ class DestinationPages:
             said = {"start": start, "end": end, "zone": zone}
             return self._all(visitor, given.get("subscriber", ""), more={"hours": said, "problem": problem})
         self._store.preferences.set_quiet(whose, hours)
-        self._store.lanes.rouse(whose)
+        self._store.delivery_cursors.rouse(whose)
         return redirect_to(f"{AT}{format_query({'done': 'quiet', 'subscriber': given.get('subscriber')})}")
 
     async def test(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:
@@ -193,7 +193,7 @@ class DestinationPages:
         """One dead letter by its number, or all of them."""
         given = await read_form(request, visitor)
         number = read_number(given, "number")
-        await run_in_threadpool(lambda: self._store.undelivered.replay(self._own(visitor, id).id, number))
+        await run_in_threadpool(lambda: self._store.dead_deliveries.replay(self._own(visitor, id).id, number))
         return redirect_to(f"{AT}/{id}?done=replayed")
 
     async def delete(self, id: str, request: Request, visitor: SubscribeVisitor) -> Response:

@@ -143,7 +143,7 @@ class NotificationPages:
     def _called(self, shelf: NotificationWindow) -> dict[int, str]:
         """What publications call themselves, as in a feed, by the numbers of their notifications."""
         asked = {each.publication for each in shelf.found if each.kind == MATCHED}
-        found = self._store.personal_feeds.publications(asked, LARGEST)
+        found = self._store.journal.find_all(asked, LARGEST)
         return {each.sequence: publication_title(each, found.get(each.publication)) for each in shelf.found}
 
     def _one(self, visitor: Visitor, sequence: int, subscriber: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class NotificationPages:
 
     def _text(self, subscriber: str, id: str) -> str | None:
         """What a subscription asks for. The id of one that was withdrawn may be somebody else's now."""
-        found = self._store.standings.find(id)
+        found = self._store.subscription_view.find(id)
         return found.subscription.text if found and found.subscription.subscriber == subscriber else None
 
     def _known(self) -> list[str]:

@@ -95,7 +95,7 @@ class SubscriptionPages:
     ) -> Response:
         whose = visitor.only(subscriber)
         wanted = SubscriptionFilter(after=after, subscriber=whose, word=search.strip() or None)
-        found = self._store.standings.page(wanted, PAGE + 1)
+        found = self._store.subscription_view.page(wanted, PAGE + 1)
         listed, healths = found[:PAGE], read_health(self._store, [each.subscription for each in found[:PAGE]])
         values = {
             "found": [(each, healths.get(each.subscription.id)) for each in listed],

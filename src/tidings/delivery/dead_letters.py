@@ -22,7 +22,7 @@ class DeadLetterRetry:
 
     def take(self) -> Iterator[tuple[Destination, list[DeadDelivery]]]:
         """Letters that are to be tried now, by destination."""
-        letters = self._store.undelivered.take(LETTERS, self._rules.lease)
+        letters = self._store.dead_deliveries.take(LETTERS, self._rules.lease)
         known = self._store.destinations.find_many({letter.destination for letter in letters})
         ordered = sorted(letters, key=lambda one: (one.destination, one.number))
         for id, some in groupby(ordered, key=lambda one: one.destination):
@@ -46,17 +46,17 @@ class DeadLetterRetry:
     def release(self, letters: Sequence[DeadDelivery]) -> None:
         """Give back what was not tried."""
         for letter in letters:
-            self._store.undelivered.release(letter)
+            self._store.dead_deliveries.release(letter)
 
     def _tried(self, letter: DeadDelivery, to: Destination) -> tuple[DeliveryEvent, bool]:
         """What became of it, and whether its receiver wants no more at all."""
         sent, ids = self._courier.redeliver(letter, to)
         refusal = sent.refusal
         if refusal is None:
-            self._store.undelivered.delivered(letter)
+            self._store.dead_deliveries.delivered(letter)
             return DeliveryEvent(DELIVERED, to.kind, to.id, letter.subscription, ids, 0.0), False
         after = 0.0 if refusal.gone else self._courier.wait(letter.tries + 1, refusal)
-        self._store.undelivered.failed(letter, refusal.problem, after, GONE if refusal.gone else None)
+        self._store.dead_deliveries.failed(letter, refusal.problem, after, GONE if refusal.gone else None)
         what = FAILED if after is not None else DEAD
         return DeliveryEvent(
             what, to.kind, to.id, letter.subscription, ids, 0.0, refusal.problem

@@ -12,10 +12,10 @@ from tidings.delivery.messages import Message, build_message
 from tidings.delivery.policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import Absent, InputError, OverLimit, pointing
-from tidings.feeds.sql.feed_entries import FeedEntry
 from tidings.model import Notification, Publication, Reason
 from tidings.store import names
 from tidings.store.encoding import format_instant, utc_now
+from tidings.store.entries import SubscriptionEntry
 from tidings.store.store import Store
 
 TEST = "tidings.test"
@@ -111,7 +111,7 @@ class Destinations:
         found = self.store.subscriptions.find(id)
         rule = self.store.metadata.named([id]).get(id)
         owners = {found.subscriber if found else None, rule.owner if rule else None}
-        if subscriber not in owners and not self.store.personal_feeds.is_of_objects(subscriber, id):
+        if subscriber not in owners and not self.store.entries.is_object_source(subscriber, id):
             raise Absent("there is no such subscription", received=id)
 
 
@@ -123,5 +123,5 @@ def _sample(to: Destination) -> Message:
     told = Notification(
         names.new_id("n-test"), to.subscriber, 0, name, publication.id, because, format_instant(utc_now())
     )
-    message = build_message(FeedEntry(0, told.time, told), publication, len(publication.body))
+    message = build_message(SubscriptionEntry(0, told.time, told), publication, len(publication.body))
     return replace(message, event=message.event | {"type": TEST})

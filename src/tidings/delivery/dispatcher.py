@@ -49,7 +49,7 @@ def plan_runs(store: Store, rules: DeliveryPolicy, taken: Sequence[CursorLease])
     """What is to be delivered now. Lanes of destinations that are not active are given back, those of subscribers who
     want to be left alone are put off, digests are begun.
     """
-    known, now = store.runs.known(taken, rules.run, FEW, SMALL), store.lanes.now()
+    known, now = store.pending_entries.known(taken, rules.run, FEW, SMALL), store.delivery_cursors.now()
     ends = {who: quiet_until(hours, now) for who, hours in known.quiet.items()}
     idle, later, ready = [], [], []
     for lane, read in zip(taken, known.read, strict=True):
@@ -61,9 +61,9 @@ def plan_runs(store: Store, rules: DeliveryPolicy, taken: Sequence[CursorLease])
         else:
             ready.append(PlannedRun(lane, to, read))
     if idle:
-        store.lanes.release(idle)
+        store.delivery_cursors.release(idle)
     if later:
-        store.lanes.put_off(later)
+        store.delivery_cursors.put_off(later)
     return _begun(store, rules, ready)
 
 
@@ -73,8 +73,8 @@ def _begun(store: Store, rules: DeliveryPolicy, ready: Sequence[PlannedRun]) -> 
     if not new:
         return list(ready)
     old = [work for work in ready if work.lane.key not in new]
-    begun = store.lanes.gather([work.lane for work in ready if work.lane.key in new], rules.digest)
-    read = store.runs.read_short([lane.next(rules.run) for lane in begun], FEW, SMALL)
+    begun = store.delivery_cursors.gather([work.lane for work in ready if work.lane.key in new], rules.digest)
+    read = store.pending_entries.read_short([lane.next(rules.run) for lane in begun], FEW, SMALL)
     return old + [PlannedRun(lane, new[lane.key], each) for lane, each in zip(begun, read, strict=True)]
 
 
@@ -196,7 +196,7 @@ class Dispatcher:
 
     def _read(self, stretch: EntryRange, most_bytes: int | None) -> EntryBatch:
         with self._reading:
-            return self.store.runs.read(stretch, self.rules.largest, most_bytes)
+            return self.store.pending_entries.read(stretch, self.rules.largest, most_bytes)
 
     def _made(self, read: EntryBatch, stretch: EntryRange, together: bool) -> Sequence[Message]:
         """Messages of entries, oldest first. This is the place where it is looked again who may see what."""
@@ -274,7 +274,7 @@ class Dispatcher:
         )
 
     def now(self) -> datetime:
-        return self.store.lanes.now()
+        return self.store.delivery_cursors.now()
 
 
 def _happened(

@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tidings.cloud_events import cloud_event, text_of
-from tidings.feeds.sql.feed_entries import FeedEntry
 from tidings.model import Notification, Publication
+from tidings.store.entries import SubscriptionEntry
 
 TYPE = "tidings.digest"
 
@@ -28,7 +28,7 @@ Publications = Mapping[str, Publication]
 class Item:
     """A notification, and those that say the same."""
 
-    entry: FeedEntry
+    entry: SubscriptionEntry
     publication: Publication | None
     sequences: tuple[int, ...]
 
@@ -53,7 +53,7 @@ class Message:
         return text_of(self.event)
 
 
-def build_message(entry: FeedEntry, publication: Publication | None, largest: int) -> Message:
+def build_message(entry: SubscriptionEntry, publication: Publication | None, largest: int) -> Message:
     """A notification by itself."""
     told = entry.notification
     item = Item(entry, publication, (told.sequence,))
@@ -62,7 +62,7 @@ def build_message(entry: FeedEntry, publication: Publication | None, largest: in
 
 
 def build_digest(
-    entries: Sequence[FeedEntry], found: Publications, first: int, last: int, most: int
+    entries: Sequence[SubscriptionEntry], found: Publications, first: int, last: int, most: int
 ) -> Message:
     """Several together, which carry `most` bytes of publications at most: each its share."""
     items, told = fold_duplicates(entries, found), [entry.notification for entry in entries]
@@ -86,9 +86,9 @@ def build_digest(
     )
 
 
-def fold_duplicates(entries: Sequence[FeedEntry], found: Publications) -> tuple[Item, ...]:
+def fold_duplicates(entries: Sequence[SubscriptionEntry], found: Publications) -> tuple[Item, ...]:
     """The entries in order, those that say the same at the place of the first of them."""
-    alike: dict[object, list[FeedEntry]] = {}
+    alike: dict[object, list[SubscriptionEntry]] = {}
     for entry in entries:
         alike.setdefault(_says(entry.notification, found), []).append(entry)
     return tuple(

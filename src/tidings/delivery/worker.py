@@ -122,8 +122,8 @@ class DeliveryWorker:
     def _look_around(self) -> None:
         self._store.clock_recovery.look()
         self._store.notifications.hand_over()
-        self._store.undelivered.expire(self._rules.letters)
-        self._store.lanes.wake(PART)
+        self._store.dead_deliveries.expire(self._rules.letters)
+        self._store.delivery_cursors.wake(PART)
         self._looked = monotonic()
 
     def _begin_lanes(self, times: int) -> int:
@@ -134,7 +134,9 @@ class DeliveryWorker:
             return 0
         running = Counter(lane.place for lane in self._lanes.values())
         running.update(letters[0].place for letters in self._letters.values())
-        taken = self._store.lanes.take(free, self._rules.lease, running, self._rules.per_place * times)
+        taken = self._store.delivery_cursors.take(
+            free, self._rules.lease, running, self._rules.per_place * times
+        )
         for work in plan_runs(self._store, self._rules, taken) if taken else ():
             self._lanes[self._line.submit(work.to.place, partial(self.courier.work, work))] = work.lane
         return len(taken)
@@ -183,9 +185,11 @@ class DeliveryWorker:
             return
         worked = [(run.lane, run.progress) for run in self._ended if run.progress is not None]
         idle = [run.lane for run in self._ended if run.progress is None]
-        noted = dict(zip((lane for lane, _ in worked), self._store.lanes.finish(worked), strict=True))
+        noted = dict(
+            zip((lane for lane, _ in worked), self._store.delivery_cursors.finish(worked), strict=True)
+        )
         if idle:
-            self._store.lanes.release(idle)
+            self._store.delivery_cursors.release(idle)
         ended, self._ended = self._ended, []
         self._tell([each for run in ended if noted.get(run.lane) for each in run.happened])
 

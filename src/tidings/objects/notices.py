@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from tidings.model import OBJECT_NOTIFICATION_PREFIX
 from tidings.objects.model.class_model import ChangeKind, Model
 from tidings.objects.object_change import ObjectChange
 from tidings.objects.propagation import Truncation
 from tidings.objects.reasons import Object, Reason, find_reasons
-
-NOTICE_ID_PREFIX = "o-"
-"""What ids of notices begin with, and no others."""
 
 CHANGE_VERBS = {
     ChangeKind.INSERT: "inserted",
@@ -112,4 +110,4 @@ def _limit(cut: Truncation) -> str:
 def _id(source: str, change: str, who: Object) -> str:
     """Lengths keep apart what would read the same when put together."""
     named = f"{len(source)}:{source}{len(change)}:{change}{who}".encode()
-    return NOTICE_ID_PREFIX + blake2b(named, digest_size=10).hexdigest()
+    return OBJECT_NOTIFICATION_PREFIX + blake2b(named, digest_size=10).hexdigest()

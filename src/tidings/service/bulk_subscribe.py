@@ -97,7 +97,7 @@ class BulkSubscriber:
         return [done[row] for row in range(len(chunk))]
 
     def _alone(self, one: Subscription, is_paused: bool = False) -> BulkOutcome:
-        known = self._one.store.standings.find(one.id) if one.id else None
+        known = self._one.store.subscription_view.find(one.id) if one.id else None
         try:
             return AddedSubscription(self._one.subscribe(one, is_paused).id, new=known is None)
         except REFUSALS as problem:
@@ -154,7 +154,11 @@ class BulkSubscriber:
 
     def _ruled(self, asked: ByRow) -> dict[int, BulkOutcome]:
         """Those in the language of rules."""
-        known = self._one.store.standings.among([one.id for one in asked.values() if one.id]) if asked else {}
+        known = (
+            self._one.store.subscription_view.among([one.id for one in asked.values() if one.id])
+            if asked
+            else {}
+        )
         outcomes: dict[int, BulkOutcome] = {}
         groups = defaultdict[tuple[str, int | None], dict[int, Subscription]](dict)
         for row, one in asked.items():
@@ -172,7 +176,11 @@ class BulkSubscriber:
     def _of_one_subscriber(self, rules: Sequence[Subscription]) -> list[BulkOutcome]:
         """As many as may be; in the place of one that is refused there is room for another one."""
         most, done = self._one.limited.each, list[BulkOutcome]()
-        room = len(rules) if most is None else most - self._one.store.standings.count(rules[0].subscriber)
+        room = (
+            len(rules)
+            if most is None
+            else most - self._one.store.subscription_view.count(rules[0].subscriber)
+        )
         while room > 0 and len(done) < len(rules):
             some = rules[len(done) : len(done) + min(room, RULE_CHUNK)]
             taken = self._entered(some)

@@ -11,10 +11,10 @@ from tidings.delivery.dispatcher import DeliveryListener, Dispatcher, ignore_eve
 from tidings.delivery.policy import DeliveryPolicy
 from tidings.delivery.worker import DeliveryWorker
 from tidings.feeds.outbound.entries import build_entry
-from tidings.feeds.sql.feed_entries import FeedEntry
 from tidings.model import Publication
 from tidings.operations.http_pool import Timeouts
 from tidings.operations.settings import Settings
+from tidings.store.entries import SubscriptionEntry
 from tidings.store.store import Store
 
 
@@ -38,7 +38,7 @@ def build_delivery_policy(settings: Settings) -> DeliveryPolicy:
     )
 
 
-def describe_notification(entry: FeedEntry, publication: Publication | None) -> Description:
+def describe_notification(entry: SubscriptionEntry, publication: Publication | None) -> Description:
     """A notification as people read it, in the words of its entry in a feed."""
     found = build_entry(entry, publication)
     return Description(found.title, found.summary, found.link)

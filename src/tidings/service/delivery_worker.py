@@ -53,7 +53,7 @@ class DeliveryTelemetry:
 
     def close(self) -> None:
         if self._counts:
-            self._store.measures.add(self._counts)
+            self._store.time_series.add(self._counts)
         self._counts, self._flushed = Counter(), monotonic()
 
     def _trace(self, happened: DeliveryEvent) -> None:

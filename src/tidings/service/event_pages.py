@@ -90,7 +90,7 @@ def render_lines(store: Store, told: Iterable[Notification], largest: int = LARG
     """
     for some in _windows(told):
         named = {one.publication for one in some}
-        found = store.personal_feeds.publications(named, largest)
+        found = store.journal.find_all(named, largest)
         labelled = {id for id, publication in found.items() if publication.audience is not None}
         if larger := named - found.keys():
             labelled |= store.audiences.labelled(larger)
@@ -141,5 +141,5 @@ def build_cloud_events(
     store: Store, told: Sequence[Notification], largest: int = LARGEST
 ) -> list[dict[str, Any]]:
     """The CloudEvents of notifications, in order. Publications are read at once, and those too large not at all."""
-    found = store.personal_feeds.publications({one.publication for one in told}, largest)
+    found = store.journal.find_all({one.publication for one in told}, largest)
     return [cloud_event(one, found.get(one.publication), largest) for one in told]

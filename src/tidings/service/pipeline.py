@@ -51,14 +51,14 @@ def read_pipeline(store: Store, last: timedelta, points: int = 120) -> PipelineR
     step = max(STEP, -(-int(last.total_seconds()) // points // STEP) * STEP)
     since = utc_now() - last
     series: dict[str, list[TimeSeriesPoint]] = {}
-    for one in store.measures.read(since, step):
+    for one in store.time_series.read(since, step):
         series.setdefault(one.name, []).append(one)
     return PipelineReport(read_status(store), since, step, series)
 
 
 def read_status(store: Store) -> PipelineStatus:
     counts = count_totals(store)
-    latest = store.measures.latest((UP, STARTING, "segments", "subscriptions"))
+    latest = store.time_series.latest((UP, STARTING, "segments", "subscriptions"))
     seen, starting = (latest[name].at if name in latest else None for name in (UP, STARTING))
     starts = _is_recent(starting) and (seen is None or (starting is not None and starting > seen))
     return PipelineStatus(
@@ -94,4 +94,4 @@ def count_totals(store: Store) -> dict[str, float]:
 def record_heartbeat(store: Store, kept: timedelta, *, starting: bool = False) -> None:
     """Record that a stream runs or starts, and its lag; measures older than `kept` are deleted."""
     lag = max(0, store.journal.head() - store.notifications.matched())
-    store.measures.add({STARTING if starting else UP: 1, "lag": lag}, kept)
+    store.time_series.add({STARTING if starting else UP: 1, "lag": lag}, kept)

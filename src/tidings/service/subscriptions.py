@@ -134,13 +134,13 @@ class SubscriptionService:
         return _subscribed(replace(wanted, id=unwrap_outcome(outcome).id), checked)
 
     def _subscribe_by_rule(self, wanted: Subscription) -> AcceptedSubscription:
-        known = self.store.standings.find(wanted.id) if wanted.id else None
+        known = self.store.subscription_view.find(wanted.id) if wanted.id else None
         if known is not None and known.subscription == wanted:  # sent again, because an answer was lost
             return _subscribed(wanted, self.check(RULES, wanted.text))
         if known is not None and known.subscription.language != RULES:
             raise id_conflict_error(wanted.id, known.subscription.subscriber, wanted.subscriber)
         most = self.limited.each
-        if most is not None and self.store.standings.count(wanted.subscriber) >= most:
+        if most is not None and self.store.subscription_view.count(wanted.subscriber) >= most:
             raise limit_error(most)
         with pointing("/text"):
             taken = self.rules.add(wanted.subscriber, wanted.text, wanted.id, wanted.within, most)
@@ -148,7 +148,7 @@ class SubscriptionService:
 
     def find(self, id: str, subscriber: str | None = None) -> SubscriptionStatus:
         """The one with this id, if it is the subscriber's, if one is given."""
-        found = self.store.standings.find(id)
+        found = self.store.subscription_view.find(id)
         if found is None or subscriber not in (None, found.subscription.subscriber):
             raise Absent("there is no such subscription", received=repr(id)[:200])
         return found
@@ -207,7 +207,7 @@ class SubscriptionService:
         return found + self.rules.remove(rules, subscriber) if rules else found
 
     def _remove_paused(self, id: str, subscriber: str | None) -> bool:
-        kept = self.store.standings.find(id)
+        kept = self.store.subscription_view.find(id)
         own = kept is not None and kept.paused and subscriber in (None, kept.subscription.subscriber)
         return bool(own) and self.store.paused.remove(id)
 
@@ -293,7 +293,7 @@ def read_health(store: Store, asked: Iterable[Subscription]) -> dict[str, Subscr
 
 def _of(store: Store, subscriber: str, ids: list[str]) -> dict[str, SubscriptionHealth]:
     delivered = store.destinations.health(subscriber, ids)
-    matched = store.matched.of(subscriber, ids)
+    matched = store.entries.match_counts(subscriber, ids)
     return {id: _health(matched[id], delivered.get(id, Delivered())) for id in ids}
 
 

@@ -16,10 +16,10 @@ from time import monotonic
 
 from sqlalchemy import ColumnElement, Connection, Table, select, update
 
-from tidings.delivery.sql.delivery_tables import delivery_lanes, undelivered
+from tidings.delivery.sql.tables import delivery_lanes, undelivered
+from tidings.feeds.sql.tables import hub_deliveries, hub_intents
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant
-from tidings.store.tables import hub_deliveries, hub_intents
 
 SET_BACK = timedelta(minutes=1)
 """A row written that far in the future was written by a clock that has been set back since. Clocks of several machines

@@ -33,7 +33,7 @@ from sqlalchemy import (
     update,
 )
 
-from tidings.delivery.sql.delivery_tables import delivery_gathered, delivery_owners
+from tidings.delivery.sql.tables import delivery_gathered, delivery_owners
 from tidings.store import bulk, counters, encoding
 from tidings.store import counters as sequences
 from tidings.store.clock_recovery import latest_possible

@@ -8,10 +8,10 @@ changes nothing. One that is not for everybody carries a label (`audiences`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -115,6 +115,11 @@ class Journal:
             row = connection.execute(PUBLICATIONS.where(journal.c.id == id)).one_or_none()
         return Publication(*row) if row else None
 
+    def find_all(self, ids: Collection[str], largest: int) -> dict[str, Publication]:
+        """Find publications by id, without those of more than `largest` bytes."""
+        with self._database.read() as connection:
+            return find_publications(connection, ids, largest)
+
     def latest(self, before: int | None, limit: int, largest: int) -> list[JournalEntry]:
         """The last publications, newest first, or the last ones before a position."""
         position = journal.c.position
@@ -131,6 +136,17 @@ class Journal:
         with self._database.read() as connection:
             row = connection.execute(_entries(largest).where(journal.c.id == id)).one_or_none()
         return _entry_of(row) if row else None
+
+
+def find_publications(connection: Connection, ids: Collection[str], largest: int) -> dict[str, Publication]:
+    """Find publications by id, without those of more than `largest` bytes."""
+    rows = bulk.select_among(connection, _select_up_to(largest), journal.c.id, ids)
+    return {row.id: Publication(*row) for row in rows}
+
+
+@lru_cache(maxsize=1_000)
+def _select_up_to(largest: int) -> Select[*tuple[Any, ...]]:
+    return PUBLICATIONS.where(func.length(journal.c.body) <= largest)
 
 
 def _entries(largest: int) -> Select[*tuple[Any, ...]]:

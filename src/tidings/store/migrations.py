@@ -13,10 +13,11 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Table, func, insert, inspect, select, text
 
-from tidings.delivery.sql import delivery_tables
+from tidings.delivery.sql import tables as delivery_tables
 from tidings.errors import StoreError
+from tidings.feeds.sql import tables as feed_tables
 from tidings.metadata.sql import log_tables, paused_rules
-from tidings.metadata.sql import tables as sql_tables
+from tidings.metadata.sql import tables as metadata_tables
 from tidings.objects.sql import object_sources
 from tidings.store import audiences, bulk, clock_recovery, positions, telemetry, tokens
 from tidings.store import tables as store_tables
@@ -108,25 +109,25 @@ MIGRATIONS = (
     Migration(
         9,
         "polled feeds",
-        (create_tables(store_tables.polled_feeds, store_tables.polled_items), start_counter("feeds")),
+        (create_tables(feed_tables.polled_feeds, feed_tables.polled_items), start_counter("feeds")),
     ),
     Migration(
         10,
         "personal feeds",
         (
-            create_tables(store_tables.feed_addresses, store_tables.feed_cursors, store_tables.feed_entries),
             create_tables(
-                store_tables.hub_intents, store_tables.hub_subscriptions, store_tables.hub_deliveries
+                feed_tables.feed_addresses, store_tables.entry_cursors, store_tables.subscription_entries
             ),
+            create_tables(feed_tables.hub_intents, feed_tables.hub_subscriptions, feed_tables.hub_deliveries),
         ),
     ),
-    Migration(11, "hours to skip", (add_column(store_tables.polled_feeds.c.skips),)),
-    Migration(12, "logins of feeds", (add_column(store_tables.polled_feeds.c.login),)),
+    Migration(11, "hours to skip", (add_column(feed_tables.polled_feeds.c.skips),)),
+    Migration(12, "logins of feeds", (add_column(feed_tables.polled_feeds.c.login),)),
     Migration(
         13,
         "metadata",
         (
-            create_tables(*sql_tables.RULE_TABLES),
+            create_tables(*metadata_tables.RULE_TABLES),
             start_counter("atomic_rules"),
             start_counter("metadata_schema"),
         ),
@@ -136,21 +137,21 @@ MIGRATIONS = (
         "log of metadata",
         (
             create_tables(*log_tables.LOG_TABLES),
-            add_column(sql_tables.metadata_rules.c.scope),
-            add_column(sql_tables.metadata_rules.c.within, "metadata_rules_delayed"),
+            add_column(metadata_tables.metadata_rules.c.scope),
+            add_column(metadata_tables.metadata_rules.c.within, "metadata_rules_delayed"),
             log_tables.create_identity,
             log_tables.initialize_log,
             log_tables.fill_rule_uses,
         ),
     ),
-    Migration(15, "backbone", (create_tables(sql_tables.metadata_backbone),)),
+    Migration(15, "backbone", (create_tables(metadata_tables.metadata_backbone),)),
     Migration(
-        16, "repositories", (create_tables(*sql_tables.REPOSITORY_TABLES), start_counter("repository"))
+        16, "repositories", (create_tables(*metadata_tables.REPOSITORY_TABLES), start_counter("repository"))
     ),
     Migration(
         17,
         "joins by several comparisons",
-        (add_column(sql_tables.rule_groups.c.further), create_tables(sql_tables.rule_group_also)),
+        (add_column(metadata_tables.rule_groups.c.further), create_tables(metadata_tables.rule_group_also)),
     ),
     Migration(18, "sources of objects", (create_tables(object_sources.object_sources),)),
     Migration(19, "tokens", (create_tables(tokens.tokens), start_counter("tokens"))),
@@ -176,7 +177,7 @@ MIGRATIONS = (
             add_column(store_tables.paused.c.reason),
         ),
     ),
-    Migration(28, "what feeds leave out", (add_column(store_tables.polled_feeds.c.left_out),)),
+    Migration(28, "what feeds leave out", (add_column(feed_tables.polled_feeds.c.left_out),)),
     Migration(
         29, "since when rows wait", tuple(add_column(table.c.since) for table in clock_recovery.WAITING)
     ),

@@ -13,7 +13,7 @@ from tidings.delivery.sql.cursors import DeliveryCursors
 from tidings.delivery.sql.dead_deliveries import DeadDeliveries
 from tidings.delivery.sql.destination_store import DestinationStore, SubscriberPreferences
 from tidings.delivery.sql.pending import PendingEntries
-from tidings.feeds.sql.feed_entries import MatchStats, PersonalFeedStore
+from tidings.feeds.sql.feed_addresses import FeedAddresses
 from tidings.feeds.sql.hub_store import HubStore
 from tidings.feeds.sql.polled_feeds import PolledFeeds
 from tidings.metadata.sql.browse_queries import BrowseQueries
@@ -30,6 +30,7 @@ from tidings.store.clock_recovery import ClockRecovery
 from tidings.store.database import Database, open_database
 from tidings.store.dead_letters import DeadLetters
 from tidings.store.encoding import Clock, utc_now
+from tidings.store.entries import SubscriptionEntries
 from tidings.store.group_append import GroupAppend
 from tidings.store.journal import Journal
 from tidings.store.migrations import check_version, migrate
@@ -50,13 +51,14 @@ class Store(Closeable):
     def __init__(self, database: Database, clock: Clock = utc_now) -> None:
         self.database, self._trying = database, Lock()
         self.journal = Journal(database)
-        self.intake = GroupAppend(database, clock)
+        self.group_append = GroupAppend(database, clock)
         self.subscriptions = Subscriptions(database)
         self.paused = PausedSubscriptions(database, clock)
-        self.standings = SubscriptionView(database)
+        self.subscription_view = SubscriptionView(database)
         self.notifications = Notifications(database, clock)
+        self.entries = SubscriptionEntries(database, self.notifications, clock)
         self.acknowledgements = Acknowledgements(database, clock)
-        self.news = Heads(database)
+        self.heads = Heads(database)
         self.object_notifications = ObjectNotifications(database, clock)
         self.object_sources = ObjectSources(database)
         self.dead_letters = DeadLetters(database)
@@ -64,24 +66,23 @@ class Store(Closeable):
         self.schemas = EventSchemas(database)
         self.references = ReferenceTables(database)
         self.taxonomies = Taxonomies(database)
-        self.feeds = PolledFeeds(database)
-        self.personal_feeds = PersonalFeedStore(database, self.notifications, clock)
-        self.matched = MatchStats(database, self.personal_feeds)
+        self.polled_feeds = PolledFeeds(database)
+        self.feed_addresses = FeedAddresses(database, clock)
         self.hub = HubStore(database, clock)
         self.metadata = MetadataStore(database, clock)
         self.repositories = RepositoryFeeds(database)
-        self.backbone = ReplicationStore(database)
+        self.replication = ReplicationStore(database)
         self.metadata_browsing = BrowseQueries(database)
         self.rule_graph = RuleGraph(database)
         self.repository = RepositoryStore(database)
         self.tokens = Tokens(database, clock)
         self.audiences = Audiences(database, clock)
         self.destinations = DestinationStore(database, clock)
-        self.lanes = DeliveryCursors(database, clock)
-        self.runs = PendingEntries(database)
-        self.undelivered = DeadDeliveries(database, clock)
+        self.delivery_cursors = DeliveryCursors(database, clock)
+        self.pending_entries = PendingEntries(database)
+        self.dead_deliveries = DeadDeliveries(database, clock)
         self.preferences = SubscriberPreferences(database)
-        self.measures = TimeSeries(database, clock)
+        self.time_series = TimeSeries(database, clock)
         self.traces = Traces(database, clock)
         self.clock_recovery = ClockRecovery(database, clock)
 

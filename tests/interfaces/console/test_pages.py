@@ -135,11 +135,11 @@ def test_an_error_that_is_past_is_shown_as_past(place: Place) -> None:
     store.notifications.commit_batch("uma", 0, [MatchRow(f"p-{n}", id, "uma") for n in range(3)])
 
     def deliver(progress: RunOutcome) -> list[str]:
-        store.lanes.wake(10)
-        taken = store.lanes.take(10, timedelta(minutes=1))
+        store.delivery_cursors.wake(10)
+        taken = store.delivery_cursors.take(10, timedelta(minutes=1))
         [lane] = [one for one in taken if one.destination == made]
-        store.lanes.release([one for one in taken if one is not lane])
-        store.lanes.finish([(lane, progress)])
+        store.delivery_cursors.release([one for one in taken if one is not lane])
+        store.delivery_cursors.finish([(lane, progress)])
         health = store.destinations.health("uma")[id]
         shown = [place.root.get(page).text.partition("<dt>Last error</dt>")[2] for page in pages]
         assert all(f'<time datetime="{health.last_failure}">' in each for each in shown)
@@ -162,14 +162,14 @@ def test_what_waits_for_the_end_of_quiet_hours_is_looked_at_when_they_change(pla
         .id
     )
     store.notifications.commit_batch("eve", 0, [MatchRow("p-2", "s-2", "eve")])
-    store.lanes.wake(10)
-    taken = store.lanes.take(10, timedelta(minutes=1))
+    store.delivery_cursors.wake(10)
+    taken = store.delivery_cursors.take(10, timedelta(minutes=1))
     [lane] = [one for one in taken if one.destination == made]
-    store.lanes.release([one for one in taken if one is not lane])
-    store.lanes.put_off([(lane, store.lanes.now() + timedelta(hours=1))])
+    store.delivery_cursors.release([one for one in taken if one is not lane])
+    store.delivery_cursors.put_off([(lane, store.delivery_cursors.now() + timedelta(hours=1))])
     said = {"start": "", "end": "", "zone": "", "subscriber": "eve"}
     assert place.root.post("/console/destinations/quiet-hours", **said).status_code == 303
-    assert made in [one.destination for one in store.lanes.take(10, timedelta(minutes=1))]
+    assert made in [one.destination for one in store.delivery_cursors.take(10, timedelta(minutes=1))]
     store.destinations.remove(made)
 
 
@@ -207,7 +207,7 @@ def test_tokens_are_made_shown_once_and_listed(place: Place) -> None:
 
 
 def test_the_pipeline_is_a_table_without_scripts(place: Place) -> None:
-    place.tidings.store.measures.add({"publications": 120, "batch_seconds": 0.25, "lag": 7, "segments": 3})
+    place.tidings.store.time_series.add({"publications": 120, "batch_seconds": 0.25, "lag": 7, "segments": 3})
     shown = place.root.get("/console/pipeline").text
     assert "Throughput: publications (/s)" in shown and '<td class="number">0.25</td>' in shown
     assert '<td class="number">7</td>' in shown and "no stream runs" in shown

@@ -80,11 +80,11 @@ def state(place: Place) -> dict[str, Any]:
         "told": store.notifications.read("bo"),
         "read": store.acknowledgements.standing("bo"),
         "destinations": store.destinations.list("bo"),
-        "letters": [store.undelivered.list(one.id) for one in store.destinations.list("bo")],
+        "letters": [store.dead_deliveries.list(one.id) for one in store.destinations.list("bo")],
         "grants": store.audiences.list("bo"),
         "tokens": [one for one in store.tokens.list() if one.subscriber == "bo"],
         "quiet": store.preferences.quiet("bo"),
-        "feeds": store.personal_feeds.addresses("bo"),
+        "feeds": store.feed_addresses.addresses("bo"),
     }
 
 

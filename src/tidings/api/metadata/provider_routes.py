@@ -61,7 +61,7 @@ def build_provider_api(
 ) -> ProviderApi:
     """The endpoints of the provider of a store; `following` is what it follows a log with, if it does."""
     provider = following.provider if following else Provider(store)
-    news = LongPoll(store.backbone.mark)
+    news = LongPoll(store.replication.mark)
     registering = RegistrationRouter(store, following.log if following else None)
     router = _router(trust, registering)
     writers = WriteLimiter()
@@ -112,7 +112,7 @@ class ProviderEndpoints:
 
     def status(self) -> dict[str, Any]:
         """Where this provider is. The lag is what it has not applied yet of the log, as far as it knows."""
-        found = self._store.backbone.status()
+        found = self._store.replication.status()
         said, ahead, problem = asdict(found), found.head, None
         if self._following is not None:  # whom it tries to follow: providers look for circles by that
             said["leader"] = self._following.log.name

@@ -140,7 +140,7 @@ class LogEndpoints:
 
     async def log(self, after: After = 0, limit: LogLimit = 500, wait: Wait = 0) -> Response:
         """Entries of the log after a position; if there are none, they are waited for."""
-        look = lambda: self._store.backbone.page(after, limit)  # noqa: E731
+        look = lambda: self._store.replication.page(after, limit)  # noqa: E731
         found = await self._news.found(look, lambda page: bool(page.entries), wait)
         return JSONResponse(page_to_json(found))
 

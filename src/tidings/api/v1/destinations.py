@@ -220,22 +220,22 @@ class DestinationEndpoints:
     ) -> LetterPage:
         """The dead letters of a destination, oldest first."""
         self._mine(caller, id)
-        found = self._store.undelivered.list(id, after, limit)
+        found = self._store.dead_deliveries.list(id, after, limit)
         last = found[-1].number if len(found) == limit else None
         return LetterPage(letters=[_letter(one) for one in found], after=last)
 
     def replay_all(self, caller: SubscribeCaller, id: Id) -> ReplayResult:
         """Try all dead letters of a destination again."""
         self._mine(caller, id)
-        return ReplayResult(replayed=self._store.undelivered.replay(id))
+        return ReplayResult(replayed=self._store.dead_deliveries.replay(id))
 
     def replay(self, caller: SubscribeCaller, id: Id, number: Number) -> ReplayResult:
         """Try one dead letter again."""
         self._mine(caller, id)
-        found = self._store.undelivered.list(id, number - 1, 1)
+        found = self._store.dead_deliveries.list(id, number - 1, 1)
         if not found or found[0].number != number:
             raise Absent("there is no such dead letter", received=str(number))
-        return ReplayResult(replayed=self._store.undelivered.replay(id, number))
+        return ReplayResult(replayed=self._store.dead_deliveries.replay(id, number))
 
     def _mine(self, caller: Caller, id: str) -> Destination:
         """What is somebody else's is not there."""
@@ -264,7 +264,7 @@ class DestinationEndpoints:
             made=one.made,
             old_secret_until=one.old_until,
             health=ShownHealth(**{name: getattr(health, name) for name in ShownHealth.model_fields}),
-            dead_letters=self._store.undelivered.count(one.id),
+            dead_letters=self._store.dead_deliveries.count(one.id),
         )
 
 

@@ -130,7 +130,7 @@ class IngestEndpoint:
     def __init__(self, tidings: Tidings, limits: Limits) -> None:
         self._tidings, self._limits = tidings, limits
         self._gathering: Batcher[PreparedBatch, AppendOutcomes] = Batcher(
-            tidings.store.intake.take, "publications", TOGETHER
+            tidings.store.group_append.take, "publications", TOGETHER
         )
 
     async def publish(

@@ -55,7 +55,7 @@ def router_for(store: Store) -> APIRouter:
         who, hours = subscriber_of(caller, subscriber), given.quiet_hours
         wanted = parse_quiet_hours(who, hours.start, hours.end, hours.zone) if hours else None
         store.preferences.set_quiet(who, wanted)
-        store.lanes.rouse(who)
+        store.delivery_cursors.rouse(who)
         return _shown(wanted)
 
     return router

@@ -66,7 +66,7 @@ class SubscriptionEndpoints:
         with pointing("/subscriber"):
             subscriber = caller.acting_as(asked.subscriber)
         wanted = build_wanted(subscriber, asked.text, asked.language, asked.id, asked.within)
-        known = self._store.standings.find(wanted.id) if wanted.id else None
+        known = self._store.subscription_view.find(wanted.id) if wanted.id else None
         taken = self._subscribing.subscribe(wanted, paused=asked.state == PAUSED)
         response.headers["Location"] = f"/v1/subscriptions/{quote(taken.id, safe='')}"
         response.status_code = 200 if known else 201
@@ -86,7 +86,9 @@ class SubscriptionEndpoints:
         """Subscriptions with their health, in the order of their ids: one's own, or those an administrator chooses."""
         is_all = caller.is_administrator and subscriber is None
         whose = None if is_all else caller.acting_as(subscriber)
-        found = self._store.standings.page(SubscriptionFilter(after, whose, language, state, q), limit + 1)
+        found = self._store.subscription_view.page(
+            SubscriptionFilter(after, whose, language, state, q), limit + 1
+        )
         page = found[:limit]
         following = page[-1].subscription.id if len(found) > limit else None
         return schemas.SubscriptionPage(subscriptions=self._shown(page), next=following)

@@ -52,7 +52,7 @@ PINGS_PER_MINUTE = 30
 def handle_ping(store: Store, poller: Poller, parameters: Sequence[Any]) -> dict[str, Any]:
     """What is answered to a ping, after the feeds that it means were made due."""
     addresses = _addresses(parameters)
-    feeds = [feed for feed in store.feeds.named(addresses) if feed.next_poll is not None]
+    feeds = [feed for feed in store.polled_feeds.named(addresses) if feed.next_poll is not None]
     if not feeds:
         return ping_response("No feed of this site is read here.", wrong=True)
     poller.hasten(feeds)
@@ -197,12 +197,12 @@ class WebSubCallbacks:
         if feed is None or known is None:
             return PlainTextResponse("nobody has asked for that\n", 404)
         changes, challenge = known
-        self._tidings.store.feeds.record(feed, changes)
+        self._tidings.store.polled_feeds.record(feed, changes)
         return PlainTextResponse(challenge)
 
     def _feed(self, word: str) -> PolledFeed | None:
         """The feed that a hub means; what no word of ours looks like, databases need not see."""
-        return self._tidings.store.feeds.called_back(word) if websub.WORD.fullmatch(word) else None
+        return self._tidings.store.polled_feeds.called_back(word) if websub.WORD.fullmatch(word) else None
 
     async def push(self, word: str, request: Request) -> Response:
         """A push. One that is not signed is discarded without an error, as WebSub asks.

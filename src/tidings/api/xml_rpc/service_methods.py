@@ -30,7 +30,6 @@ from tidings.feeds.outbound.entries import build_entry, urn
 from tidings.feeds.outbound.feed import Feed as Shown
 from tidings.feeds.outbound.feed import Links
 from tidings.feeds.outbound.writers import render_rss1
-from tidings.feeds.sql.feed_entries import FeedEntry
 from tidings.graphs.feed_formats.entry import DC, RSS1
 from tidings.graphs.feed_formats.feed_parser import Feed as FeedFacts
 from tidings.graphs.feed_formats.feed_parser import Item, items_of
@@ -41,6 +40,7 @@ from tidings.parsers.parser_pool import isolated
 from tidings.service.access import Caller, Scope
 from tidings.service.subscriptions import SubscriptionService, build_wanted
 from tidings.service.tidings import Tidings
+from tidings.store.entries import SubscriptionEntry
 
 GQL = "gql"
 PUBLISH = "tidings.publish"
@@ -109,7 +109,7 @@ class XmlRpcService:
         if not author or not query:
             accepted = "a title that begins with GQL, the query in the description, an author"
             raise InputError("a subscription that says not who or not what", accepted=accepted)
-        subscriber, kept = self._resolved(author), self._tidings.store.standings.find(id)
+        subscriber, kept = self._resolved(author), self._tidings.store.subscription_view.find(id)
         if kept is None:
             return self._subscribing.subscribe(build_wanted(subscriber, query, GQL, id, None)).warnings
         if kept.subscription.subscriber != subscriber:
@@ -158,7 +158,7 @@ class XmlRpcService:
         here = f"{places.home}RPC2"
         journal = self._tidings.store.journal
         entries = [
-            build_entry(FeedEntry(one.sequence, one.time, one), journal.find(one.publication))
+            build_entry(SubscriptionEntry(one.sequence, one.time, one), journal.find(one.publication))
             for one in found
         ]
         newest = datetime.fromisoformat(found[-1].time if found else "1970-01-01T00:00:00Z")

@@ -175,8 +175,8 @@ def lead(home: HomeOption = DEFAULT_HOME, store: StoreOption = None, as_json: Js
       tidings provider lead
     """
     with open_tidings(home, store) as tidings:
-        before = tidings.store.backbone.leader()
-        tidings.store.backbone.follow(None)
+        before = tidings.store.replication.leader()
+        tidings.store.replication.follow(None)
         position = tidings.store.metadata.position()
     if as_json:
         output.print_json({"followed": before, "position": position})
@@ -204,7 +204,7 @@ def status(
     """
     if not urls:
         with open_tidings(home, store) as tidings:
-            found = [asdict(tidings.store.backbone.status()) | {"url": None, "problem": None}]
+            found = [asdict(tidings.store.replication.status()) | {"url": None, "problem": None}]
     else:
         found = [_fetch_status(url) for url in urls]
     head = max((each["head"] for each in found if "head" in each), default=0)

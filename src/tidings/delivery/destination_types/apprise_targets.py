@@ -21,10 +21,10 @@ from tidings.delivery.messages import Item, Message
 from tidings.delivery.policy import DeliveryPolicy
 from tidings.delivery.sql.destination_store import Destination
 from tidings.errors import InputError
-from tidings.feeds.sql.feed_entries import FeedEntry
 from tidings.model import Publication
 from tidings.operations.egress_policy import ALLOW_HINT, PUBLIC_ADDRESSES, EgressPolicy
 from tidings.reasons import because, bound, show_change
+from tidings.store.entries import SubscriptionEntry
 
 MAILING = ("to", "from", "name", "smtp", "user", "pass", "mode", "cc", "bcc", "reply")
 CHATTING = ("priority", "sound", "thread", "topic", "footer", "channel", "token", "auth", "method")
@@ -52,10 +52,10 @@ class Description:
     link: str | None = None
 
 
-Describer = Callable[[FeedEntry, Publication | None], Description]
+Describer = Callable[[SubscriptionEntry, Publication | None], Description]
 
 
-def describe_plainly(entry: FeedEntry, _: Publication | None) -> Description:
+def describe_plainly(entry: SubscriptionEntry, _: Publication | None) -> Description:
     """What can be said of a notification without its publication."""
     told = entry.notification
     return Description(show_change(told) or bound(told.bindings) or told.publication)

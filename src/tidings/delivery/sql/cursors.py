@@ -23,15 +23,15 @@ from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from tidings.delivery.sql import destination_store, leases
 from tidings.delivery.sql.dead_deliveries import DeadDelivery, add_dead_delivery
-from tidings.delivery.sql.delivery_tables import delivery_lanes, destinations
 from tidings.delivery.sql.destination_store import ACTIVE
 from tidings.delivery.sql.leases import CursorKey, CursorLease
 from tidings.delivery.sql.scheduler import AT_ONCE, BEHIND, wake_cursors
+from tidings.delivery.sql.tables import delivery_lanes, destinations
 from tidings.store import bulk
 from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, escape_unstorable, format_instant
-from tidings.store.tables import feed_entries
+from tidings.store.tables import subscription_entries
 
 # What became of runs is written down, of many at once: how far each lane came, and when it goes on.
 #
@@ -57,8 +57,11 @@ class RunOutcome:
 
 _reached = json_rows("to", "what", "who", numbers=("told",))
 _newest = (
-    select(func.max(feed_entries.c.number))
-    .where(feed_entries.c.subscriber == _reached.c.who, feed_entries.c.subscription == _reached.c.what)
+    select(func.max(subscription_entries.c.number))
+    .where(
+        subscription_entries.c.subscriber == _reached.c.who,
+        subscription_entries.c.subscription == _reached.c.what,
+    )
     .scalar_subquery()
 )
 _MORE = select(_reached.c.to, _reached.c.what).where(_newest > _reached.c.told)
@@ -249,8 +252,11 @@ _begun = json_rows("to", "what", "who")
 _NEWEST = select(
     _begun.c.to,
     _begun.c.what,
-    select(func.max(feed_entries.c.number))
-    .where(feed_entries.c.subscriber == _begun.c.who, feed_entries.c.subscription == _begun.c.what)
+    select(func.max(subscription_entries.c.number))
+    .where(
+        subscription_entries.c.subscriber == _begun.c.who,
+        subscription_entries.c.subscription == _begun.c.what,
+    )
     .scalar_subquery(),
 )
 

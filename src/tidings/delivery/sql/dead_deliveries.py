@@ -12,8 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from tidings.delivery.sql.delivery_tables import delivery_lanes, destinations, undelivered
 from tidings.delivery.sql.destination_store import ACTIVE, DISABLED, stop_destination
+from tidings.delivery.sql.tables import delivery_lanes, destinations, undelivered
 from tidings.store import counters
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, escape_unstorable, format_instant

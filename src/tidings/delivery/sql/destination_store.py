@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
-from tidings.delivery.sql.delivery_tables import (
+from tidings.delivery.sql.tables import (
     delivery_lanes,
     delivery_owners,
     destinations,

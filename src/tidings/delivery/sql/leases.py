@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Text, Update, select, update
 
-from tidings.delivery.sql.delivery_tables import delivery_lanes
+from tidings.delivery.sql.tables import delivery_lanes
 from tidings.store.bulk import json_rows, json_rows_parameter
 
 CursorKey = tuple[str, str]

@@ -11,19 +11,20 @@ from sqlalchemy import Connection, func, select
 from tidings.delivery.sql import destination_store
 from tidings.delivery.sql.destination_store import Destination, QuietHours
 from tidings.delivery.sql.leases import CursorLease, EntryRange
-from tidings.feeds.sql.feed_entries import ENTRY_NOTIFICATION, FeedEntry, publications_of
 from tidings.model import Publication
 from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.database import Database
+from tidings.store.entries import ENTRY_NOTIFICATION, SubscriptionEntry
+from tidings.store.journal import find_publications
 from tidings.store.notifications import NOTIFICATION_COLUMNS, notification_from_row
-from tidings.store.tables import feed_entries, journal, notifications
+from tidings.store.tables import journal, notifications, subscription_entries
 
 
 @dataclass(frozen=True, slots=True)
 class EntryBatch:
     """Entries in order, and the publications that they are about, by id."""
 
-    entries: Sequence[FeedEntry]
+    entries: Sequence[SubscriptionEntry]
     publications: Mapping[str, Publication]
 
 
@@ -39,7 +40,7 @@ class RunContext:
 class _Sized(NamedTuple):
     """An entry, and how many bytes its publication has in the journal."""
 
-    entry: FeedEntry
+    entry: SubscriptionEntry
     size: int
 
 
@@ -58,7 +59,7 @@ class PendingEntries:
             sized = [_Sized(one.entry, one.size if one.size <= largest else 0) for one in found]
             some = found if most_bytes is None else list(_upto(sized, most_bytes))
             entries = [one.entry for one in some]
-            return EntryBatch(entries, publications_of(connection, _named(entries), largest))
+            return EntryBatch(entries, find_publications(connection, _named(entries), largest))
 
     def read_short(self, wanted: Sequence[EntryRange], few: int, largest: int) -> list[EntryBatch | None]:
         """Those of many that have a few entries and no more, about publications of `largest` bytes each at most, read
@@ -85,20 +86,20 @@ _ENTRIES = (
     select(
         _wanted.c.turn,
         func.coalesce(_size, 0),
-        feed_entries.c.number,
-        feed_entries.c.time,
+        subscription_entries.c.number,
+        subscription_entries.c.time,
         *NOTIFICATION_COLUMNS,
     )
     .join_from(
         _wanted,
-        feed_entries,
-        (feed_entries.c.subscriber == _wanted.c.who)
-        & (feed_entries.c.subscription == _wanted.c.what)
-        & (feed_entries.c.number >= _wanted.c.low)
-        & (feed_entries.c.number <= _wanted.c.high),
+        subscription_entries,
+        (subscription_entries.c.subscriber == _wanted.c.who)
+        & (subscription_entries.c.subscription == _wanted.c.what)
+        & (subscription_entries.c.number >= _wanted.c.low)
+        & (subscription_entries.c.number <= _wanted.c.high),
     )
     .join(notifications, ENTRY_NOTIFICATION)
-    .order_by(_wanted.c.turn, feed_entries.c.number)
+    .order_by(_wanted.c.turn, subscription_entries.c.number)
 )
 
 
@@ -107,7 +108,7 @@ def _entries(connection: Connection, wanted: Sequence[EntryRange]) -> list[list[
     rows = json_rows_parameter((one[0], one[1], turn, one.first, one.last) for turn, one in enumerate(wanted))
     found: list[list[_Sized]] = [[] for _ in wanted]
     for turn, size, number, time, *row in connection.execute(_ENTRIES, rows):
-        found[turn].append(_Sized(FeedEntry(number, time, notification_from_row(*row)), size))
+        found[turn].append(_Sized(SubscriptionEntry(number, time, notification_from_row(*row)), size))
     return found
 
 
@@ -120,7 +121,7 @@ def _short(
         for each in _entries(connection, begun)
     ]
     named = {id for entries in found if entries for id in _named(entries)}
-    published = publications_of(connection, named, largest)
+    published = find_publications(connection, named, largest)
     return [None if entries is None else EntryBatch(entries, published) for entries in found]
 
 
@@ -133,6 +134,6 @@ def _upto(found: Sequence[_Sized], most_bytes: int) -> Iterator[_Sized]:
         yield one
 
 
-def _named(entries: Sequence[FeedEntry]) -> set[str]:
+def _named(entries: Sequence[SubscriptionEntry]) -> set[str]:
     """Publications by name; what is withheld has none."""
     return {one.notification.publication for one in entries if one.notification.publication}

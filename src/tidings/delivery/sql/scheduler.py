@@ -13,18 +13,18 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, exists, func, select, update
 
 from tidings.delivery.sql import leases
-from tidings.delivery.sql.delivery_tables import (
+from tidings.delivery.sql.destination_store import ACTIVE
+from tidings.delivery.sql.leases import CursorKey
+from tidings.delivery.sql.tables import (
     delivery_gathered,
     delivery_lanes,
     delivery_owners,
     destinations,
 )
-from tidings.delivery.sql.destination_store import ACTIVE
-from tidings.delivery.sql.leases import CursorKey
 from tidings.store import bulk
 from tidings.store.bulk import json_rows, json_rows_parameter
 from tidings.store.entries import append_entries
-from tidings.store.tables import feed_entries, notifications, subscribers
+from tidings.store.tables import notifications, subscribers, subscription_entries
 
 AT_ONCE = 250
 """How many subscribers have their lanes woken in one transaction: others may want to write, too."""
@@ -70,11 +70,11 @@ _BEFORE = select(
     _feeds.c.who,
     _feeds.c.what,
     _feeds.c.since,
-    select(func.max(feed_entries.c.number))
+    select(func.max(subscription_entries.c.number))
     .where(
-        feed_entries.c.subscriber == _feeds.c.who,
-        feed_entries.c.subscription == _feeds.c.what,
-        feed_entries.c.sequence <= _feeds.c.since,
+        subscription_entries.c.subscriber == _feeds.c.who,
+        subscription_entries.c.subscription == _feeds.c.what,
+        subscription_entries.c.sequence <= _feeds.c.since,
     )
     .scalar_subquery(),
 )

@@ -188,7 +188,7 @@ class Hub:
         """Whatever the callback answers is well. Without the key that addresses were made with, nobody knows the topic
         any more.
         """
-        address = self.feeds.store.personal_feeds.find(intent.address)
+        address = self.feeds.store.feed_addresses.find(intent.address)
         token = self.feeds.addresses.token_of(address) if address else None
         if token is None:
             self.store.drop(intent)
@@ -226,7 +226,7 @@ class Hub:
 
     def _opened(self, hash: str) -> OpenFeed | None:
         """The feed of an address, if it can still be read there."""
-        address = self.feeds.store.personal_feeds.find(hash)
+        address = self.feeds.store.feed_addresses.find(hash)
         token = self.feeds.addresses.token_of(address) if address else None
         opened = self.feeds.opened(address, token) if address and token else Gone()
         return opened if isinstance(opened, OpenFeed) else None

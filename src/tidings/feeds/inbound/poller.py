@@ -87,16 +87,22 @@ class Poller(Closeable):
         inside, moment = self._fetcher.network.leads_inside(url), self._clock()
         if login is not None:
             check_login(url, self._fetcher.network)
-        known = self._store.feeds.find(url)
-        polled = self._poll(self._store.feeds.add(url, moment, inside, moment + CLAIMED, login), moment)
+        known = self._store.polled_feeds.find(url)
+        polled = self._poll(
+            self._store.polled_feeds.add(url, moment, inside, moment + CLAIMED, login), moment
+        )
         if polled.problem is not None and known is None:
-            self._store.feeds.remove(url)
+            self._store.polled_feeds.remove(url)
             raise polled.problem
         return polled
 
     def poll_due(self, only: Collection[int] | None = None) -> Iterator[PollResult]:
         """Poll the feeds that are due, some hosts at the same time, the feeds of one host one after the other."""
-        due = [feed for feed in self._store.feeds.due(self._clock()) if only is None or feed.number in only]
+        due = [
+            feed
+            for feed in self._store.polled_feeds.due(self._clock())
+            if only is None or feed.number in only
+        ]
         pool = ThreadPoolExecutor(self._fetcher.manners.at_once)
         try:
             jobs = [pool.submit(self._poll_all, feeds) for feeds in _by_host(due)]
@@ -123,7 +129,7 @@ class Poller(Closeable):
 
     def next_due(self) -> str | None:
         """When the next feed has to be polled."""
-        return self._store.feeds.next_due()
+        return self._store.polled_feeds.next_due()
 
     def _seconds(self) -> float:
         """Until the next feed is due, but not longer than others may go unheard."""
@@ -139,13 +145,13 @@ class Poller(Closeable):
 
     def hasten(self, feeds: Iterable[PolledFeed]) -> None:
         """Somebody says that there is something new in these feeds."""
-        self._store.feeds.hasten(feeds, self._clock(), APART)
+        self._store.polled_feeds.hasten(feeds, self._clock(), APART)
         self._wake.set()
 
     def poll(self, feed: PolledFeed) -> PollResult | None:
         """Poll a feed now; nothing if somebody else does."""
         moment = self._clock()
-        claimed = self._store.feeds.claim(feed, moment, moment + CLAIMED)
+        claimed = self._store.polled_feeds.claim(feed, moment, moment + CLAIMED)
         return self._poll(claimed, moment) if claimed else None
 
     def _poll(self, feed: PolledFeed, moment: datetime) -> PollResult:
@@ -179,7 +185,7 @@ class Poller(Closeable):
         due = self._next(feed, answer, feed.ttl, feed.skips, moment)
         changes = {**response.success_columns(moment), "next_poll": format_instant(due)}
         changes |= response.location_columns(feed, answer)
-        kept = self._store.feeds.record(feed, changes)
+        kept = self._store.polled_feeds.record(feed, changes)
         if kept and kept.hub and kept.topic:
             kept = self._pushed(kept, websub.HubLink(kept.hub, kept.topic), moment)
         return PollResult(feed.url, kept)
@@ -196,7 +202,7 @@ class Poller(Closeable):
             "problem": str(problem).split("\n")[0],
             "next_poll": next_poll,
         }
-        return PollResult(feed.url, self._store.feeds.record(feed, changes), problem=problem)
+        return PollResult(feed.url, self._store.polled_feeds.record(feed, changes), problem=problem)
 
     def _taken(
         self, feed: PolledFeed, answer: FetchResponse, facts: Feed, items: ItemsByKey, moment: datetime
@@ -221,7 +227,7 @@ class Poller(Closeable):
         self, feed: PolledFeed, items: ItemsByKey, changes: dict[str, object], moment: datetime
     ) -> tuple[PolledFeed, ItemCounts] | None:
         hashes = {key: item.hash for key, item in items.items()}
-        return self._store.feeds.take(
+        return self._store.polled_feeds.take(
             feed, moment, hashes, lambda seen: plan_items(feed, items, seen), changes
         )
 
@@ -237,12 +243,12 @@ class Poller(Closeable):
         """Ask the hub, if there is a place for it to call back and it has not promised to push already."""
         if self._public_url is None or not websub.needs_request(feed, pushing, moment):
             return feed
-        asking = self._store.feeds.record(feed, websub.request_columns(feed, pushing))
+        asking = self._store.polled_feeds.record(feed, websub.request_columns(feed, pushing))
         if asking is None:
             return None
         problem = websub.request_push(self._fetcher, asking, self._public_url, response.inside_host(feed))
         # Read anew: the hub may have called back by now.
-        return self._store.feeds.record(asking, {"problem": problem} if problem else {})
+        return self._store.polled_feeds.record(asking, {"problem": problem} if problem else {})
 
     def take_push(self, feed: PolledFeed, body: bytes, media_type: str) -> PollResult:
         """Publish what a hub has pushed, whose signature was checked."""
@@ -251,7 +257,7 @@ class Poller(Closeable):
         try:
             facts, items = response.parse_response(answer)
         except InputError as problem:
-            kept = self._store.feeds.record(feed, {"problem": str(problem).split("\n")[0]})
+            kept = self._store.polled_feeds.record(feed, {"problem": str(problem).split("\n")[0]})
             return PollResult(feed.url, kept, problem=problem)
         left_out = show_omitted(facts.left_out)
         title = facts.title or feed.title

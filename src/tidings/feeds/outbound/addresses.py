@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from tidings.core.atomic_files import FILE, private_folder, sync, temporary_beside
 from tidings.errors import InputError, SetupError
-from tidings.feeds.sql.feed_entries import FeedAddress
+from tidings.feeds.sql.feed_addresses import FeedAddress
 from tidings.operations.egress_policy import strip_credentials
 from tidings.store.store import Store
 
@@ -118,7 +118,7 @@ class FeedTokens:
 
     def tokens(self, subscriber: str, subscriptions: Collection[str]) -> dict[str, str | None]:
         """The tokens of several feeds; those that are missing are made in one step, however many they are."""
-        found = self.store.personal_feeds.addresses(subscriber)
+        found = self.store.feed_addresses.addresses(subscriber)
         missing = [name for name in subscriptions if name not in found]
         if missing:
             drawn = {name: secrets.token_hex(16) for name in missing}
@@ -126,12 +126,12 @@ class FeedTokens:
                 name: (nonce, hash_token(self._made(subscriber, name, nonce)))
                 for name, nonce in drawn.items()
             }
-            found = self.store.personal_feeds.keep(subscriber, new)
+            found = self.store.feed_addresses.add(subscriber, new)
         return {name: self.token_of(found[name]) for name in subscriptions}
 
     def renew(self, subscriber: str, subscription: str = ALL_FEEDS) -> str | None:
         """Revoke the token of a feed, and make another one."""
-        self.store.personal_feeds.revoke(subscriber, subscription)
+        self.store.feed_addresses.revoke(subscriber, subscription)
         return self.token(subscriber, subscription)
 
     def token_of(self, address: FeedAddress) -> str | None:
@@ -140,7 +140,7 @@ class FeedTokens:
 
     def find(self, token: str) -> FeedAddress | None:
         """The address with this token, revoked or not. One that is unknown costs the same: a hash and a look."""
-        return self.store.personal_feeds.find(hash_token(token))
+        return self.store.feed_addresses.find(hash_token(token))
 
     def _made(self, subscriber: str, subscription: str, nonce: str) -> str:
         named = "\0".join((nonce, subscriber, subscription)).encode()

@@ -11,9 +11,9 @@ from uuid import UUID, uuid5
 
 from tidings.feeds.outbound import sanitize
 from tidings.feeds.outbound.summary import PublicationSummary, summarize_publication
-from tidings.feeds.sql.feed_entries import FeedEntry
 from tidings.model import MATCHED, WITHHELD, Notification, Publication
 from tidings.reasons import because, bound_rows, change_of, show_change, show_limits, show_reason
+from tidings.store.entries import SubscriptionEntry
 
 NAMESPACE = UUID("5f0e1f0e-6a0b-5c65-9a3c-3f7f1c0f6f52")
 """Under which ids of notifications are names. Whoever changes it makes every reader show every entry anew."""
@@ -43,7 +43,7 @@ def urn(*names: str) -> str:
     return uuid5(NAMESPACE, json.dumps(names)).urn
 
 
-def build_entry(listed: FeedEntry, publication: Publication | None) -> Entry:
+def build_entry(listed: SubscriptionEntry, publication: Publication | None) -> Entry:
     """The entry of a notification, with what its publication says."""
     told = listed.notification
     said = _said(told, publication)

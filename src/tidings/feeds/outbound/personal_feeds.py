@@ -24,7 +24,7 @@ from tidings.feeds.outbound.feed import Feed, Links
 from tidings.feeds.outbound.formats import FORMATS, Format
 from tidings.feeds.outbound.sanitize import SUMMARY, escape_html, to_line
 from tidings.feeds.outbound.writers import render_opml
-from tidings.feeds.sql.feed_entries import FeedAddress
+from tidings.feeds.sql.feed_addresses import FeedAddress
 from tidings.model import Subscription
 from tidings.store.store import Store
 from tidings.store.subscriptions.view import RULES
@@ -96,7 +96,7 @@ class PersonalFeeds:
         wanted = self.find(address.subscriber, address.subscription)
         if address.revoked or wanted is None:
             return Gone()
-        last, time = self.store.personal_feeds.last(wanted.subscriber, wanted.id)
+        last, time = self.store.entries.last(wanted.subscriber, wanted.id)
         changed = self.store.audiences.changed(wanted.subscriber)
         newest = max(time or address.made, changed.time)
         return OpenFeed(address, wanted, token, last, newest, changed.version)
@@ -110,7 +110,7 @@ class PersonalFeeds:
             return found
         return (
             object_subscription(subscriber, id)
-            if self.store.personal_feeds.is_of_objects(subscriber, id)
+            if self.store.entries.is_object_source(subscriber, id)
             else None
         )
 
@@ -147,7 +147,7 @@ class PersonalFeeds:
         time = page.opened.time
         if page.is_archive:
             wanted = page.opened.subscription
-            [newest] = self.store.personal_feeds.entries(wanted.subscriber, wanted.id, page.last, page.last)
+            [newest] = self.store.entries.read(wanted.subscriber, wanted.id, page.last, page.last)
             time = max(newest.time, self.store.audiences.changed(wanted.subscriber).time)
         whole = datetime.fromisoformat(time).replace(microsecond=0)
         return whole if self.store.hub.now() >= whole + timedelta(seconds=1) else whole - timedelta(seconds=1)
@@ -168,9 +168,9 @@ class PersonalFeeds:
         )
 
     def _feed(self, page: FeedPage) -> Feed:
-        wanted, stored = page.opened.subscription, self.store.personal_feeds
-        listed = stored.entries(wanted.subscriber, wanted.id, page.first, page.last)
-        found = stored.publications({one.notification.publication for one in listed}, LARGEST)
+        wanted = page.opened.subscription
+        listed = self.store.entries.read(wanted.subscriber, wanted.id, page.first, page.last)
+        found = self.store.journal.find_all({one.notification.publication for one in listed}, LARGEST)
         return Feed(
             id=urn(wanted.subscriber, wanted.id),
             title=feed_title(wanted),
@@ -200,7 +200,7 @@ class PersonalFeeds:
         paused = [one for one in self.store.paused.all(subscriber) if one.language != RULES]
         found = [*self.store.subscriptions.list(subscriber), *paused]
         known = {one.id for one in found}
-        sources = self.store.personal_feeds.of_objects(subscriber)
+        sources = self.store.entries.object_sources(subscriber)
         return [*found, *(object_subscription(subscriber, name) for name in sources if name not in known)]
 
     def listed(self, subscriber: str) -> list[tuple[Subscription, str | None]]:

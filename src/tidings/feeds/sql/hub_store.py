@@ -16,18 +16,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Select, Table, delete, func, insert, or_, select, update
 
+from tidings.feeds.sql.tables import feed_addresses, hub_deliveries, hub_intents, hub_subscriptions
 from tidings.store.database import Database
 from tidings.store.encoding import Clock, format_instant
-from tidings.store.tables import (
-    feed_addresses,
-    feed_cursors,
-    feed_entries,
-    hub_deliveries,
-    hub_intents,
-    hub_subscriptions,
-    subscribers,
-    subscriptions,
-)
+from tidings.store.tables import entry_cursors, subscribers, subscription_entries, subscriptions
 
 TAKEN = timedelta(minutes=2)
 """For so long nobody else takes what one has taken: longer than a request to a callback may last."""
@@ -287,21 +279,21 @@ def _subscription(connection: Connection, one: Keyed) -> HubSubscription | None:
 
 
 def _behind(now: str) -> Select[*tuple[Any, ...]]:
-    hub, address, cursor = hub_subscriptions.c, feed_addresses.c, feed_cursors.c
+    hub, address, cursor = hub_subscriptions.c, feed_addresses.c, entry_cursors.c
     busy = select(hub_deliveries.c.first).where(
         *(hub_deliveries.c[name] == hub[name] for name in _KEY), hub_deliveries.c.state == WAITING
     )
-    listed = select(feed_entries.c.number).where(
-        feed_entries.c.subscriber == address.subscriber,
-        feed_entries.c.subscription == address.subscription,
-        feed_entries.c.number > hub.told,
+    listed = select(subscription_entries.c.number).where(
+        subscription_entries.c.subscriber == address.subscriber,
+        subscription_entries.c.subscription == address.subscription,
+        subscription_entries.c.number > hub.told,
     )
     unlisted = subscribers.c.last_sequence > func.coalesce(cursor.sequence, 0)
     return (
         select(*hub)
         .join_from(hub_subscriptions, feed_addresses, address.hash == hub.address)
         .join(subscribers, subscribers.c.subscriber == address.subscriber)
-        .outerjoin(feed_cursors, cursor.subscriber == address.subscriber)
+        .outerjoin(entry_cursors, cursor.subscriber == address.subscriber)
         .where(hub.lease_end > now, ~busy.exists(), or_(unlisted, listed.exists()))
     )
 

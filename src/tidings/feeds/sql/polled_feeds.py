@@ -14,11 +14,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
 
 from tidings.feeds.sql.polled_items import ItemCounts, ItemPlanner, forget_items, publish_items
+from tidings.feeds.sql.tables import polled_feeds
 from tidings.store import counters, names
 from tidings.store.clock_recovery import latest_possible, was_set_back
 from tidings.store.database import Database
 from tidings.store.encoding import escape_unstorable, format_instant
-from tidings.store.tables import polled_feeds
 
 Changes = Mapping[str, object]
 """Fields of a feed that become something else."""

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, select, update
 
+from tidings.feeds.sql.tables import polled_items
 from tidings.model import Publication
 from tidings.store import bulk
 from tidings.store.dead_letters import DeadLetter, add_dead_letters
 from tidings.store.encoding import format_instant
 from tidings.store.journal import AppendResult, append_publications
-from tidings.store.tables import polled_items
 
 REMEMBERED = timedelta(days=90)
 MOST = 20_000

@@ -70,7 +70,7 @@ class Provider:
     """The metadata of a store. Several processes may be providers over the same one."""
 
     def __init__(self, store: Store, batch: int | None = None) -> None:
-        self._metadata, self._leader = store.metadata, store.backbone.leader
+        self._metadata, self._leader = store.metadata, store.replication.leader
         self._schemas = SchemaCache()
         self.batch = batch or batch_size()
 

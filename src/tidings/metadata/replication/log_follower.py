@@ -168,7 +168,7 @@ class LogFollower:
     def _restore(self) -> FollowStep:
         """Begin with a snapshot: the log does not reach back to here, or is much longer than what it came to."""
         before = self.position
-        if before and self._store.backbone.leader() is None:
+        if before and self._store.replication.leader() is None:
             raise self._diverged(f"position {before}", "a log that begins later")
         with self._log.snapshot() as lines:
             self._provider.restore(lines)
@@ -193,8 +193,8 @@ class LogFollower:
 
     def _note(self) -> None:
         """From now on nothing is registered here by itself."""
-        if self._store.backbone.leader() != self._log.name:
-            self._store.backbone.follow(self._log.name)
+        if self._store.replication.leader() != self._log.name:
+            self._store.replication.follow(self._log.name)
 
     def _diverged(self, here: str, there: str) -> Diverged:
         what = "this provider has something else in its log than the one it should follow"

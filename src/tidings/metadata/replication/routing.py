@@ -30,7 +30,7 @@ class DatabaseLog(SharedReplicationLog):
         """Entries after a position. Nobody is told by the database that there is something new: it is looked for."""
         until = monotonic() + wait
         while True:
-            page = self._store.backbone.page(after, limit)
+            page = self._store.replication.page(after, limit)
             left = until - monotonic()
             if page.entries or left <= 0 or self._ended.wait(min(left, POLL_SECONDS)):
                 return page
@@ -60,7 +60,7 @@ def open_log(
         raise InputError("a provider follows another one or a shared log, not both", where="--follow, --log")
     if shared:
         return open_shared_log(store, provider, shared)
-    known = None if leader else store.backbone.leader()
+    known = None if leader else store.replication.leader()
     if known and not known.startswith("http"):
         hint = f"--log {known}, with the password; or `tidings provider lead` to follow it no more"
         raise InputError("the log of this provider is one that is shared", where=known, hint=hint)
@@ -113,7 +113,7 @@ class RegistrationRouter(Closeable):
         """Who keeps the log; nothing if this provider does."""
         if isinstance(self._log, SharedReplicationLog):
             return self._log
-        leader = self._log.name if self._log else self._store.backbone.leader()
+        leader = self._log.name if self._log else self._store.replication.leader()
         if leader is None:
             return None
         if not leader.startswith("http"):

@@ -88,7 +88,7 @@ class DirectLink:
         self._provider, self._ended = Provider(store), Event()
 
     def standing(self) -> ProviderPosition:
-        found = self._store.backbone.status()
+        found = self._store.replication.status()
         return ProviderPosition(found.provider, found.position, found.leader is None)
 
     def schema(self) -> SchemaSource:

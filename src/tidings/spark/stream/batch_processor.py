@@ -217,7 +217,7 @@ class PublicationProcessor:
     def _tell(self, now: StreamProgress) -> None:
         self._progress = now
         write_atomically(self._stream.status, json.dumps(asdict(now)), private=True)
-        self.store.measures.add(_measures(now))
+        self.store.time_series.add(_measures(now))
 
     def _results(self, batch: int) -> Path:
         return self._stream.batches / str(batch)

@@ -235,7 +235,7 @@ class NotificationFanout:
     def _last(self, names: list[str]) -> dict[str, int]:
         """What is due is handed over first: no stream has to run for that."""
         self._store.notifications.hand_over()
-        return dict.fromkeys(names, 0) | self._store.news.last(names)
+        return dict.fromkeys(names, 0) | self._store.heads.last(names)
 
     async def _bring(self, grown: Mapping[str, int]) -> None:
         """Put what is new where followers find it, and wake those who have not seen it."""
@@ -259,7 +259,7 @@ class NotificationFanout:
             for name, last in before.items()
             for number in range(last + 1, min(now[name], last + each) + 1)
         ]
-        lines = limit_bytes(render_lines(self._store, self._store.news.told(wanted)), FRESH_BYTES)
+        lines = limit_bytes(render_lines(self._store, self._store.heads.told(wanted)), FRESH_BYTES)
         by_name = groupby(lines, key=lambda line: line.subscriber)
         pages = {name: tuple(limit_bytes(those, PAGE_BYTES)) for name, those in by_name}
         return {name: EventPage(those, those[-1].sequence) for name, those in pages.items()}
